@@ -1,0 +1,1 @@
+//! How bytes are boxed (gzip, tar): knows no game.

@@ -1,0 +1,62 @@
+//! Records in, rows of named tensors out: the seam that every task's encoder fills.
+//! An encoder is pure and stateless; it writes each output row wholly and never allocates per row.
+
+use crate::error::Result;
+use crate::layout::{Layout, Scalar};
+
+/// Where a row came from: the 16 bytes that travel beside every record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct Provenance {
+    /// Number of the source in the loader's arrival log.
+    pub source: u64,
+    /// Chunk index within the source.
+    pub chunk: u32,
+    /// Frame index within the chunk.
+    pub frame: u32,
+}
+
+/// One record to encode.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    /// The bytes of the record, in the encoder's input layout.
+    pub record: &'a [u8],
+    /// Where it came from.
+    pub provenance: Provenance,
+}
+
+/// The name, dtype and row shape of one output tensor; the batch axis is not included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorSpec {
+    /// Name of the tensor in the batch.
+    pub name: String,
+    /// Element type, little-endian.
+    pub dtype: Scalar,
+    /// Shape of one row, for example `[112, 8, 8]`.
+    pub row_shape: Vec<usize>,
+}
+
+impl TensorSpec {
+    /// A spec from its parts.
+    pub fn new(name: impl Into<String>, dtype: Scalar, row_shape: &[usize]) -> Self {
+        TensorSpec { name: name.into(), dtype, row_shape: row_shape.to_vec() }
+    }
+
+    /// Bytes of one row.
+    pub fn row_bytes(&self) -> usize {
+        self.dtype.size() * self.row_shape.iter().product::<usize>()
+    }
+}
+
+/// Turns records of one layout into rows of a fixed list of tensors.
+pub trait Encoder: Send + Sync {
+    /// The layout that `Row::record` must have.
+    fn input(&self) -> &Layout;
+
+    /// The output tensors, in order.
+    fn outputs(&self) -> &[TensorSpec];
+
+    /// Encodes `rows` into `out`: one slice per output, each of `rows.len() * row_bytes` bytes.
+    ///
+    /// Errors: `OutOfRange` or `UnknownVersion`, with the frame, for a record it cannot encode.
+    fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()>;
+}

@@ -1,0 +1,207 @@
+//! What went wrong with some bytes, and where: the only error type of this crate.
+//! Carries file, member, chunk, frame and offset; never prints and never holds the bytes themselves.
+
+use std::fmt;
+
+/// `Result` with the format crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The cause, for code that decides what to do next (skip, quarantine, raise, report).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The bytes end before the structure does.
+    Truncated,
+    /// Checksums, magic numbers or compressed data are wrong.
+    Corrupt,
+    /// A size is not what the layout requires (for example not a multiple of the record).
+    WrongSize,
+    /// The version number of a record or file is not one that is known.
+    UnknownVersion,
+    /// Nothing here is recognised as a format.
+    UnknownFormat,
+    /// Larger than the configured bound: a bomb, or a bound that needs raising.
+    TooLarge,
+    /// There is nothing in it: no frames, no chunks.
+    Empty,
+    /// A value lies outside its documented range, or is NaN where that is not allowed.
+    OutOfRange,
+    /// Known, but not supported here.
+    Unsupported,
+    /// An index or name asked for does not exist.
+    Missing,
+    /// The operating system refused: not found, permission, no space, stale mount.
+    Io(std::io::ErrorKind),
+}
+
+impl Kind {
+    /// A short stable word for counters and JSON, such as `truncated` or `permission`.
+    pub fn name(self) -> &'static str {
+        use std::io::ErrorKind as Os;
+        match self {
+            Kind::Truncated => "truncated",
+            Kind::Corrupt => "corrupt",
+            Kind::WrongSize => "wrong_size",
+            Kind::UnknownVersion => "unknown_version",
+            Kind::UnknownFormat => "unknown_format",
+            Kind::TooLarge => "too_large",
+            Kind::Empty => "empty",
+            Kind::OutOfRange => "out_of_range",
+            Kind::Unsupported => "unsupported",
+            Kind::Missing => "missing",
+            Kind::Io(Os::NotFound) => "vanished",
+            Kind::Io(Os::PermissionDenied) => "permission",
+            Kind::Io(Os::StorageFull | Os::QuotaExceeded) => "disk_full",
+            Kind::Io(Os::StaleNetworkFileHandle | Os::NotConnected) => "mount_lost",
+            Kind::Io(_) => "io",
+        }
+    }
+}
+
+/// Where it went wrong. Every part is optional; each layer adds what it knows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// Path or key of the file.
+    pub source: Option<String>,
+    /// Name of the member inside a container.
+    pub member: Option<String>,
+    /// Chunk index within the source.
+    pub chunk: Option<u64>,
+    /// Frame index within the chunk.
+    pub frame: Option<u64>,
+    /// Byte offset within the innermost named thing (member, else file).
+    pub offset: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut gap = "";
+        let mut part = |f: &mut fmt::Formatter<'_>, name: &str, value: Option<String>| {
+            let Some(value) = value else { return Ok(()) };
+            write!(f, "{gap}{name}{value}")?;
+            gap = ", ";
+            Ok(())
+        };
+        part(f, "", self.source.clone())?;
+        part(f, "member ", self.member.clone())?;
+        part(f, "chunk ", self.chunk.map(|n| n.to_string()))?;
+        part(f, "frame ", self.frame.map(|n| n.to_string()))?;
+        part(f, "byte ", self.offset.map(|n| n.to_string()))
+    }
+}
+
+/// One refusal: its [`Kind`], what was expected or found and what to do, and its [`Place`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inner {
+    kind: Kind,
+    detail: String,
+    at: Place,
+}
+
+impl Error {
+    /// A new error with no place yet; `detail` says what was expected, what was found, what to do.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Error(Box::new(Inner { kind, detail: detail.into(), at: Place::default() }))
+    }
+
+    /// The cause.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// What was expected and found, without the place.
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// Where.
+    pub fn place(&self) -> &Place {
+        &self.0.at
+    }
+
+    /// Names the file, unless an inner layer already did.
+    #[must_use]
+    pub fn in_source(mut self, source: impl Into<String>) -> Self {
+        self.0.at.source.get_or_insert_with(|| source.into());
+        self
+    }
+
+    /// Names the member of a container, unless an inner layer already did.
+    #[must_use]
+    pub fn in_member(mut self, member: impl Into<String>) -> Self {
+        self.0.at.member.get_or_insert_with(|| member.into());
+        self
+    }
+
+    /// Names the chunk, unless an inner layer already did.
+    #[must_use]
+    pub fn in_chunk(mut self, chunk: usize) -> Self {
+        self.0.at.chunk.get_or_insert(chunk as u64);
+        self
+    }
+
+    /// Names the frame, unless an inner layer already did.
+    #[must_use]
+    pub fn in_frame(mut self, frame: usize) -> Self {
+        self.0.at.frame.get_or_insert(frame as u64);
+        self
+    }
+
+    /// Names the byte offset, unless an inner layer already did.
+    #[must_use]
+    pub fn at_byte(mut self, offset: u64) -> Self {
+        self.0.at.offset.get_or_insert(offset);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.at != Place::default() {
+            write!(f, "{}: ", self.0.at)?;
+        }
+        write!(f, "{}: {}", self.0.kind.name(), self.0.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(e: std::io::Error) -> Self {
+        let kind = match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => Kind::Truncated,
+            other => Kind::Io(other),
+        };
+        Error::new(kind, e.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inner_layers_name_the_place_first() {
+        let e = Error::new(Kind::Truncated, "expected 8356 bytes, found 12")
+            .at_byte(12)
+            .in_member("d/training.1.gz")
+            .in_member("outer")
+            .in_source("a.tar");
+        assert_eq!(e.to_string(), "a.tar, member d/training.1.gz, byte 12: truncated: expected 8356 bytes, found 12");
+    }
+
+    #[test]
+    fn operating_system_refusals_have_names_of_their_own() {
+        for (os, name) in [
+            (std::io::ErrorKind::NotFound, "vanished"),
+            (std::io::ErrorKind::PermissionDenied, "permission"),
+            (std::io::ErrorKind::StorageFull, "disk_full"),
+            (std::io::ErrorKind::StaleNetworkFileHandle, "mount_lost"),
+        ] {
+            assert_eq!(Error::from(std::io::Error::from(os)).kind().name(), name);
+        }
+    }
+}

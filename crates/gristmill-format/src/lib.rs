@@ -1,0 +1,12 @@
+//! Bytes in, records and tensor rows out: every format gristmill reads or writes.
+//! Pure: no files, threads, sockets, clock or printing; input is `&[u8]` or a [`source::ReadAt`].
+//! `container` knows no game, and games never name each other.
+
+pub mod chess;
+pub mod container;
+pub mod encode;
+pub mod error;
+pub mod layout;
+pub mod source;
+
+pub use error::{Error, Kind, Place, Result};

@@ -1,0 +1,197 @@
+//! The seam between stored bytes and chunks: `ReadAt` below, `ChunkSource` above.
+//! A source says where each chunk lies and turns fetched bytes into records; it never opens or reads a file itself.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::error::{Error, Kind, Result};
+use crate::layout::Layout;
+
+/// Named bytes that can be read at any offset, from many threads at once.
+pub trait ReadAt: Send + Sync {
+    /// Length in bytes.
+    fn len(&self) -> Result<u64>;
+
+    /// Reads up to `buf.len()` bytes at `offset`; fewer only at the end.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// Whether there are no bytes at all.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+impl ReadAt for [u8] {
+    fn len(&self) -> Result<u64> {
+        Ok(<[u8]>::len(self) as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(<[u8]>::len(self));
+        let n = buf.len().min(<[u8]>::len(self) - start);
+        buf[..n].copy_from_slice(&self[start..start + n]);
+        Ok(n)
+    }
+}
+
+/// How the chunks of a source can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Each chunk can be fetched and decoded by itself.
+    Random,
+    /// One unit of fetch and decode: reaching chunk i means decoding all of it.
+    Solid,
+}
+
+/// The stored bytes of one chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Where they start in the file.
+    pub offset: u64,
+    /// How many there are; [`Span::REST`] means up to the end of the file.
+    pub len: u64,
+}
+
+impl Span {
+    /// The length that stands for "up to the end of the file".
+    pub const REST: u64 = u64::MAX;
+
+    /// The whole file.
+    pub const WHOLE: Span = Span { offset: 0, len: Span::REST };
+}
+
+/// What a source is, known without decoding it.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// File name without directory: the sort key, and the identity that splits hash.
+    pub key: String,
+    /// Short name of the container and format, such as `lc0.gz` or `lc0.tar`.
+    pub format: &'static str,
+    /// How its chunks can be reached.
+    pub access: Access,
+}
+
+/// One decoded chunk: `frames` records of `layout`, back to back in `bytes`. Reused between chunks.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The records; only the first `frames * layout.size()` bytes are meaningful.
+    pub bytes: Vec<u8>,
+    /// Scratch for decoders that need a second buffer.
+    pub scratch: Vec<u8>,
+    /// The layout of the records, once something was decoded.
+    pub layout: Option<Arc<Layout>>,
+    /// How many records there are.
+    pub frames: usize,
+}
+
+impl Chunk {
+    /// Record `i` as bytes. `i` must be below `frames`.
+    pub fn record(&self, i: usize) -> &[u8] {
+        let size = self.layout.as_ref().map_or(0, |l| l.size());
+        &self.bytes[i * size..(i + 1) * size]
+    }
+
+    /// All records, back to back.
+    pub fn records(&self) -> &[u8] {
+        let size = self.layout.as_ref().map_or(0, |l| l.size());
+        &self.bytes[..self.frames * size]
+    }
+}
+
+/// Bounds that a decoder must keep, whatever a file says about itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most bytes that one decoded chunk may take.
+    pub max_chunk_bytes: usize,
+}
+
+impl Default for Limits {
+    /// 16 MiB a chunk: 2 008 chess records, four times the longest game that lc0 plays.
+    fn default() -> Self {
+        Limits { max_chunk_bytes: 16 << 20 }
+    }
+}
+
+/// One file (or pack) that holds chunks. Cheap to keep: an index, no bytes.
+///
+/// Contract, checked by the conformance suite: `len` is exact, `decode` of the same bytes is
+/// repeatable, truncated or corrupt input is an error that says where, and no input panics or
+/// allocates beyond [`Limits`].
+pub trait ChunkSource: Send + Sync + Debug {
+    /// Key, format and access.
+    fn describe(&self) -> &Description;
+
+    /// How many chunks it holds.
+    fn len(&self) -> usize;
+
+    /// Where the bytes of chunk `i` lie, and its member name if it has one.
+    fn locate(&self, i: usize) -> Option<(Span, Option<&str>)>;
+
+    /// Decodes chunk `i` from the bytes of its span into `out`, replacing what was there.
+    fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()>;
+
+    /// Whether it holds no chunks.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Reads the bytes of `span` into `buf` (cleared first), refusing more than `max` bytes.
+///
+/// Errors: `Truncated` when the file ends inside the span, `TooLarge` beyond `max`.
+pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut Vec<u8>) -> Result<()> {
+    let end = from.len()?;
+    let len = if span.len == Span::REST { end.saturating_sub(span.offset) } else { span.len };
+    let within = span.offset.checked_add(len).is_some_and(|last| last <= end);
+    if !within {
+        return Err(Error::new(
+            Kind::Truncated,
+            format!("expected {len} bytes here but the file ends at {end}; it may still be growing"),
+        )
+        .at_byte(span.offset));
+    }
+    if len > max {
+        return Err(Error::new(
+            Kind::TooLarge,
+            format!("{len} stored bytes for one chunk, the bound is {max}; raise max_chunk_bytes if it is real"),
+        )
+        .at_byte(span.offset));
+    }
+    let len =
+        usize::try_from(len).map_err(|_| Error::new(Kind::TooLarge, format!("{len} bytes do not fit in memory")))?;
+    buf.clear();
+    buf.resize(len, 0);
+    let mut done = 0;
+    while done < len {
+        let n = from.read_at(span.offset + done as u64, &mut buf[done..])?;
+        if n == 0 {
+            return Err(Error::new(Kind::Truncated, format!("expected {len} bytes, found {done}"))
+                .at_byte(span.offset + done as u64));
+        }
+        done += n;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_beyond_the_end_or_the_bound_are_refused_before_allocation() {
+        let file: &[u8] = &[7; 100];
+        let mut buf = Vec::new();
+        read_span(file, Span { offset: 90, len: 10 }, 50, &mut buf).unwrap();
+        assert_eq!(buf, [7; 10]);
+        read_span(file, Span { offset: 60, len: Span::REST }, 50, &mut buf).unwrap();
+        assert_eq!(buf.len(), 40);
+        for (span, kind) in [
+            (Span { offset: 95, len: 10 }, Kind::Truncated),
+            (Span { offset: u64::MAX, len: 2 }, Kind::Truncated),
+            (Span { offset: 0, len: u64::MAX - 1 }, Kind::Truncated),
+            (Span::WHOLE, Kind::TooLarge),
+        ] {
+            assert_eq!(read_span(file, span, 50, &mut buf).unwrap_err().kind(), kind);
+        }
+    }
+}
