@@ -1,1 +1,8 @@
-//! The river.
+//! The river: stored bytes in, deterministic batches out. Threads live here and nowhere else.
+//! Never prints, never exits the process, and knows neither Python nor the command line.
+
+pub mod config;
+pub mod error;
+pub mod runtime;
+
+pub use error::{Error, Result};

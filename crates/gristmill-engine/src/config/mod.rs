@@ -1,0 +1,71 @@
+//! What a loader is to do, as data: the same names in TOML, JSON, Python dataclasses and lc0 text-protobuf.
+//! Read and checked here, turned into a running river by `pipeline`; nothing here opens a file of games.
+
+mod parse;
+mod preset;
+mod size;
+mod stages;
+
+pub use preset::{Lc0Preset, lc0};
+pub use size::MemorySize;
+pub use stages::{
+    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, Exhausted, ExtractOrder,
+    FilePathProviderConfig, FrameFormat, JoinPositionsConfig, KeyOrder, LastBatch, Overflow, QueueConfig,
+    ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, StageConfig, StageKind,
+    TensorGeneratorConfig,
+};
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What happens when a chunk is bad (truncated, corrupt, vanished, wrong version, ...).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BadChunks {
+    /// Count it and go on (the default).
+    #[default]
+    Skip,
+    /// Count it, append it to the `quarantine` report, and go on.
+    Quarantine,
+    /// Raise the error from `get_next`, at the same place of the stream in every run.
+    Raise,
+}
+
+/// A whole loader: named stages, the outputs they feed, and what holds for all of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataLoaderConfig {
+    /// The stages; one may refer to another that is listed later.
+    pub stage: Vec<StageConfig>,
+    /// The outputs: `alias:stage.output`, alias and output optional.
+    pub output: Vec<String>,
+    /// Root of every random draw; drawn once, logged and saved when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Worker threads; the number of cores when absent. Never changes a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Threads that only read files; 2 when absent. Never changes a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_threads: Option<usize>,
+    /// Most memory for reservoirs, windows and batches, such as `"2GiB"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemorySize>,
+    /// Most bytes one decoded chunk may take; a larger one is a bad chunk. 16 MiB when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_chunk_bytes: Option<MemorySize>,
+    /// What happens when a chunk is bad.
+    pub bad_chunks: BadChunks,
+    /// JSON-lines report of quarantined chunks (with `bad_chunks = "quarantine"`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<PathBuf>,
+    /// Write-ahead log of arrivals, as JSON lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<PathBuf>,
+    /// Take the arrivals from the journal instead of from the directories.
+    pub replay: bool,
+    /// Folder of the side index; the user's cache folder when absent, `"off"` for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<PathBuf>,
+}

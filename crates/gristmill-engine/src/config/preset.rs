@@ -1,0 +1,243 @@
+//! Options of the common case -> a whole graph: chess games of some directories into shuffled batches.
+//! The only place that knows the usual graph; Python and the command line both call it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::stages::*;
+use super::{BadChunks, DataLoaderConfig, MemorySize, parse};
+use crate::error::{Error, Result};
+
+/// A directory of games and its share of the positions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weighted {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Its weight; any positive number.
+    pub weight: f64,
+}
+
+/// The options of [`lc0`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lc0Preset {
+    /// Directories with their weights; at least one.
+    pub directories: Vec<Weighted>,
+    /// Chunks in each directory's pool.
+    pub pool: u64,
+    /// Frames in the reservoir; 0 for none. Absent: as many as `memory` allows, else 32 768.
+    pub reservoir: Option<usize>,
+    /// Rows per batch.
+    pub batch_size: usize,
+    /// Share of a game's positions taken at each use.
+    pub sampling_rate: Option<f32>,
+    /// Number of positions taken at each use, instead of a rate.
+    pub position_count: Option<u32>,
+    /// Whole passes over the files there are, in order, then the end; absent: an endless stream.
+    pub epochs: Option<u32>,
+    /// Whether files that appear later are taken too; absent: yes unless `epochs` is set.
+    pub watch: Option<bool>,
+    /// Named shares of the games, such as `[["train", 9], ["test", 1]]`: one loader output each.
+    pub split: Vec<(String, u64)>,
+    /// The tensors of a batch.
+    pub tensors: Vec<String>,
+    /// What becomes of the last partial batch.
+    pub last_batch: LastBatch,
+    /// Batches that may wait for the consumer.
+    pub queue_capacity: usize,
+    /// Root seed.
+    pub seed: Option<u64>,
+    /// Worker threads.
+    pub threads: Option<usize>,
+    /// Memory bound.
+    pub memory: Option<MemorySize>,
+    /// What happens when a chunk is bad.
+    pub bad_chunks: BadChunks,
+    /// Report of quarantined chunks.
+    pub quarantine: Option<PathBuf>,
+    /// Log of arrivals.
+    pub journal: Option<PathBuf>,
+    /// Take the arrivals from the journal.
+    pub replay: bool,
+    /// Folder of the side index.
+    pub index: Option<PathBuf>,
+}
+
+impl Default for Lc0Preset {
+    fn default() -> Self {
+        let tensors = TensorGeneratorConfig::default();
+        Lc0Preset {
+            directories: Vec::new(),
+            pool: ShufflingChunkPoolConfig::default().chunk_pool_size,
+            reservoir: None,
+            batch_size: tensors.batch_size,
+            sampling_rate: None,
+            position_count: None,
+            epochs: None,
+            watch: None,
+            split: Vec::new(),
+            tensors: tensors.tensors,
+            last_batch: tensors.last_batch,
+            queue_capacity: tensors.output.queue_capacity,
+            seed: None,
+            threads: None,
+            memory: None,
+            bad_chunks: BadChunks::default(),
+            quarantine: None,
+            journal: None,
+            replay: false,
+            index: None,
+        }
+    }
+}
+
+impl Lc0Preset {
+    /// Reads the options from JSON; unknown ones are refused with the nearest known one.
+    pub fn from_json(text: &str) -> Result<Self> {
+        parse::from_json(text)
+    }
+}
+
+/// Reservoir of a loader that is given no size at all: 277 MB of frames.
+const DEFAULT_RESERVOIR: usize = 32_768;
+
+/// Builds the usual graph for games of Leela Chess Zero.
+///
+/// Errors: `Config` naming the option that does not fit.
+pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
+    if options.directories.is_empty() {
+        return Err(Error::config("directories", "expected at least one directory of games"));
+    }
+    let mut stages = Vec::new();
+    let sides: Vec<&str> =
+        if options.split.is_empty() { vec![""] } else { options.split.iter().map(|(name, _)| name.as_str()).collect() };
+    for (i, directory) in options.directories.iter().enumerate() {
+        sources(options, i, &directory.directory, &mut stages);
+        for side in &sides {
+            frames(options, i, side, &mut stages);
+        }
+    }
+    let mut output = Vec::new();
+    for side in &sides {
+        let tensors = tensors(options, side, &mut stages)?;
+        output.push(if side.is_empty() { tensors } else { format!("{side}:{tensors}") });
+    }
+    Ok(DataLoaderConfig {
+        stage: stages,
+        output,
+        seed: options.seed,
+        threads: options.threads,
+        memory: options.memory,
+        bad_chunks: options.bad_chunks,
+        quarantine: options.quarantine.clone(),
+        journal: options.journal.clone(),
+        replay: options.replay,
+        index: options.index.clone(),
+        ..DataLoaderConfig::default()
+    })
+}
+
+/// The name of a stage: the part, the directory's number beyond the first, the side of a split.
+fn named(part: &str, directory: usize, side: &str) -> String {
+    let number = if directory == 0 { String::new() } else { format!("_{}", directory + 1) };
+    let side = if side.is_empty() { String::new() } else { format!("_{side}") };
+    format!("{part}{number}{side}")
+}
+
+fn stage(name: String, input: &[String]) -> StageConfig {
+    StageConfig { name, input: input.to_vec(), ..StageConfig::default() }
+}
+
+fn sources(options: &Lc0Preset, i: usize, directory: &std::path::Path, stages: &mut Vec<StageConfig>) {
+    let files = named("files", i, "");
+    let load = named("load", i, "");
+    stages.push(StageConfig {
+        file_path_provider: Some(FilePathProviderConfig {
+            directory: directory.to_owned(),
+            watch: options.watch.unwrap_or(options.epochs.is_none()),
+            ..FilePathProviderConfig::default()
+        }),
+        ..stage(files.clone(), &[])
+    });
+    stages.push(StageConfig {
+        chunk_source_loader: Some(ChunkSourceLoaderConfig::default()),
+        ..stage(load.clone(), &[files])
+    });
+    if !options.split.is_empty() {
+        let queue = |(name, _): &(String, u64)| QueueConfig { name: name.clone(), ..QueueConfig::default() };
+        stages.push(StageConfig {
+            chunk_source_splitter: Some(ChunkSourceSplitterConfig {
+                output: options.split.iter().map(queue).collect(),
+                weight: options.split.iter().map(|(_, weight)| *weight).collect(),
+            }),
+            ..stage(named("split", i, ""), &[load])
+        });
+    }
+}
+
+fn frames(options: &Lc0Preset, i: usize, side: &str, stages: &mut Vec<StageConfig>) {
+    let input = if side.is_empty() { named("load", i, "") } else { format!("{}.{side}", named("split", i, "")) };
+    let chunks = named(if options.epochs.is_some() { "extract" } else { "pool" }, i, side);
+    let mut chosen = stage(chunks.clone(), &[input]);
+    match options.epochs {
+        Some(epochs) => {
+            chosen.simple_chunk_extractor =
+                Some(SimpleChunkExtractorConfig { epochs, ..SimpleChunkExtractorConfig::default() });
+        }
+        None => {
+            chosen.shuffling_chunk_pool =
+                Some(ShufflingChunkPoolConfig { chunk_pool_size: options.pool, ..ShufflingChunkPoolConfig::default() });
+        }
+    }
+    stages.push(chosen);
+    let rate = options.sampling_rate.or(options.position_count.is_none().then_some(1.0));
+    stages.push(StageConfig {
+        chunk_unpacker: Some(ChunkUnpackerConfig {
+            position_sampling_rate: rate,
+            position_count: options.position_count,
+            ..ChunkUnpackerConfig::default()
+        }),
+        ..stage(named("unpack", i, side), &[chunks])
+    });
+}
+
+fn tensors(options: &Lc0Preset, side: &str, stages: &mut Vec<StageConfig>) -> Result<String> {
+    let mut last = named("unpack", 0, side);
+    if options.directories.len() > 1 {
+        let inputs: Vec<String> = (0..options.directories.len()).map(|i| named("unpack", i, side)).collect();
+        last = named("join", 0, side);
+        stages.push(StageConfig {
+            join_positions: Some(JoinPositionsConfig {
+                weight: options.directories.iter().map(|d| d.weight).collect(),
+                ..JoinPositionsConfig::default()
+            }),
+            ..stage(last.clone(), &inputs)
+        });
+    }
+    let tensors = TensorGeneratorConfig {
+        batch_size: options.batch_size,
+        tensors: options.tensors.clone(),
+        last_batch: options.last_batch,
+        output: QueueConfig { queue_capacity: options.queue_capacity, ..QueueConfig::default() },
+        ..TensorGeneratorConfig::default()
+    };
+    let reservoir = match (options.reservoir, options.epochs, options.memory) {
+        (Some(frames), _, _) => frames,
+        (None, Some(_), _) => 0,
+        (None, None, _) => DEFAULT_RESERVOIR,
+    };
+    if reservoir > 0 {
+        let sampler = ShufflingFrameSamplerConfig {
+            reservoir_size_per_thread: reservoir,
+            ..ShufflingFrameSamplerConfig::default()
+        };
+        let name = named("sample", 0, side);
+        stages.push(StageConfig { shuffling_frame_sampler: Some(sampler), ..stage(name.clone(), &[last]) });
+        last = name;
+    }
+    let name = named("tensors", 0, side);
+    stages.push(StageConfig { tensor_generator: Some(tensors), ..stage(name.clone(), &[last]) });
+    Ok(name)
+}

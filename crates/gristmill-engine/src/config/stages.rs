@@ -1,0 +1,351 @@
+//! One struct per stage kind, with the field names of the lc0 trainer where it has them (spec lc0 §1).
+//! Pure data: defaults and shape only; what fits together is judged by `pipeline`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a full queue does with a new item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Overflow {
+    /// Wait for room (the default).
+    #[default]
+    Block,
+    /// Discard the new item, and count it.
+    DropNew,
+    /// Discard the oldest item, and count it.
+    KeepNewest,
+}
+
+/// A stage's output: its name and how many items may wait in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct QueueConfig {
+    /// Name of the output; empty for the only one.
+    pub name: String,
+    /// Items that may wait.
+    pub queue_capacity: usize,
+    /// What happens when it is full.
+    pub overflow_behavior: Overflow,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        QueueConfig { name: String::new(), queue_capacity: 4, overflow_behavior: Overflow::Block }
+    }
+}
+
+/// Finds the files of a directory and goes on watching it (§1.1).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FilePathProviderConfig {
+    /// The directory, scanned recursively.
+    pub directory: PathBuf,
+    /// Whether files that appear later are taken too.
+    pub watch: bool,
+    /// Seconds between full rescans, for file systems without change notices.
+    pub rescan_seconds: f64,
+    /// Where the files go.
+    pub output: QueueConfig,
+}
+
+impl Default for FilePathProviderConfig {
+    fn default() -> Self {
+        FilePathProviderConfig {
+            directory: PathBuf::new(),
+            watch: true,
+            rescan_seconds: 60.0,
+            output: QueueConfig::default(),
+        }
+    }
+}
+
+/// The record version a loader expects; `AUTO` reads what the records say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum FrameFormat {
+    /// Whatever the records say (the default).
+    #[default]
+    #[serde(rename = "AUTO")]
+    Auto,
+    /// Version 6 records only.
+    V6TrainingData,
+    /// Version 7 records only.
+    V7TrainingData,
+}
+
+/// Turns files into chunk sources (§1.2).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChunkSourceLoaderConfig {
+    /// Most threads that index containers at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Record version to insist on.
+    pub frame_format: FrameFormat,
+    /// Where the sources go.
+    pub output: QueueConfig,
+}
+
+/// Deals chunks to named outputs by a fixed hash of source key and chunk index (§1.3).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChunkSourceSplitterConfig {
+    /// The outputs, parallel to `weight`.
+    pub output: Vec<QueueConfig>,
+    /// Their shares.
+    pub weight: Vec<u64>,
+}
+
+/// How file names are ordered from oldest to newest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyOrder {
+    /// Runs of digits compare as numbers: `training.99.gz` before `training.100.gz` (the default).
+    #[default]
+    Natural,
+    /// Plain bytes, as existing text-protobuf graphs mean it.
+    Bytes,
+}
+
+/// Keeps the newest chunks and hands them out shuffled, each once per pass (§1.4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShufflingChunkPoolConfig {
+    /// How many chunks the window holds.
+    pub chunk_pool_size: u64,
+    /// Accepted for existing configs; indexing has one thread per loader stage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_ingestion_threads: Option<usize>,
+    /// Most chunks being loaded at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_loading_threads: Option<usize>,
+    /// How names are ordered from oldest to newest.
+    pub key_order: KeyOrder,
+    /// Where the chunks go.
+    pub output: QueueConfig,
+}
+
+impl Default for ShufflingChunkPoolConfig {
+    fn default() -> Self {
+        ShufflingChunkPoolConfig {
+            chunk_pool_size: 100_000,
+            source_ingestion_threads: None,
+            chunk_loading_threads: None,
+            key_order: KeyOrder::Natural,
+            output: QueueConfig::default(),
+        }
+    }
+}
+
+/// The order of a sequential pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExtractOrder {
+    /// Sources by key, chunks by index (the default).
+    #[default]
+    Sequential,
+    /// A keyed permutation of all chunks, another one for each pass.
+    Shuffled,
+}
+
+/// Whole passes over what the first scan found, then the end: for validation (§1.5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SimpleChunkExtractorConfig {
+    /// The order within a pass.
+    pub order: ExtractOrder,
+    /// How many passes; at least 1.
+    pub epochs: u32,
+    /// How names are ordered.
+    pub key_order: KeyOrder,
+    /// Where the chunks go.
+    pub output: QueueConfig,
+}
+
+impl Default for SimpleChunkExtractorConfig {
+    fn default() -> Self {
+        SimpleChunkExtractorConfig {
+            order: ExtractOrder::Sequential,
+            epochs: 1,
+            key_order: KeyOrder::Natural,
+            output: QueueConfig::default(),
+        }
+    }
+}
+
+/// Selects positions of each chunk, other ones at each use (§1.7). Exactly one of rate and count.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChunkUnpackerConfig {
+    /// Most chunks being unpacked at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Share of the positions taken at each use, 0 < rate <= 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position_sampling_rate: Option<f32>,
+    /// Number of positions taken at each use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position_count: Option<u32>,
+    /// Where the frames go.
+    pub output: QueueConfig,
+}
+
+/// What a join does when one of its inputs has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exhausted {
+    /// Leave it out and share its weight among the others (the default).
+    #[default]
+    Drop,
+    /// Start its passes again.
+    Restart,
+    /// End the output.
+    Stop,
+}
+
+/// Joins streams of frames: each frame comes from a seeded weighted choice of input (§1.9).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct JoinPositionsConfig {
+    /// Weights parallel to the stage's inputs; equal when empty.
+    pub weight: Vec<f64>,
+    /// What happens when an input ends.
+    pub exhausted: Exhausted,
+    /// Where the frames go.
+    pub output: QueueConfig,
+}
+
+/// A reservoir: emits a random frame of those it holds and keeps the new one in its place (§1.8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShufflingFrameSamplerConfig {
+    /// Factor of the reservoir's size; existing configs mean one reservoir per thread.
+    pub threads: usize,
+    /// Frames held per thread; the whole reservoir is the product.
+    pub reservoir_size_per_thread: usize,
+    /// Whether what it still holds at the end of the stream is emitted, shuffled.
+    pub drain: bool,
+    /// Where the frames go.
+    pub output: QueueConfig,
+}
+
+impl Default for ShufflingFrameSamplerConfig {
+    fn default() -> Self {
+        ShufflingFrameSamplerConfig {
+            threads: 1,
+            reservoir_size_per_thread: 1_000_000,
+            drain: true,
+            output: QueueConfig::default(),
+        }
+    }
+}
+
+/// What becomes of the rows left over when the stream ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LastBatch {
+    /// A last, smaller batch (the default).
+    #[default]
+    Keep,
+    /// Nothing.
+    Drop,
+    /// A full batch whose missing rows are zero; `Batch.rows` tells how many are real.
+    Pad,
+}
+
+/// Encodes frames into batches of tensors (§1.10, §3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TensorGeneratorConfig {
+    /// Most encode tasks at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Rows per batch.
+    pub batch_size: usize,
+    /// The tensors, in order: `planes`, `planes:f16`, `planes:u8`, `planes:bits`, `probs`, `values`, `legal`, `ids`, ...
+    pub tensors: Vec<String>,
+    /// What becomes of the last partial batch.
+    pub last_batch: LastBatch,
+    /// Where the batches go.
+    pub output: QueueConfig,
+}
+
+impl Default for TensorGeneratorConfig {
+    fn default() -> Self {
+        TensorGeneratorConfig {
+            threads: None,
+            batch_size: 1024,
+            tensors: ["planes", "probs", "values"].map(String::from).to_vec(),
+            last_batch: LastBatch::Keep,
+            output: QueueConfig::default(),
+        }
+    }
+}
+
+/// One stage: a name, the outputs it reads, and exactly one kind.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[allow(missing_docs, reason = "each field is the config of the kind it names")]
+pub struct StageConfig {
+    pub name: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_path_provider: Option<FilePathProviderConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_source_loader: Option<ChunkSourceLoaderConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_source_splitter: Option<ChunkSourceSplitterConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shuffling_chunk_pool: Option<ShufflingChunkPoolConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simple_chunk_extractor: Option<SimpleChunkExtractorConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_unpacker: Option<ChunkUnpackerConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join_positions: Option<JoinPositionsConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shuffling_frame_sampler: Option<ShufflingFrameSamplerConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor_generator: Option<TensorGeneratorConfig>,
+}
+
+/// The kind of a stage, in flow order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs, reason = "each variant is the kind its config names")]
+pub enum StageKind<'a> {
+    FilePathProvider(&'a FilePathProviderConfig),
+    ChunkSourceLoader(&'a ChunkSourceLoaderConfig),
+    ChunkSourceSplitter(&'a ChunkSourceSplitterConfig),
+    ShufflingChunkPool(&'a ShufflingChunkPoolConfig),
+    SimpleChunkExtractor(&'a SimpleChunkExtractorConfig),
+    ChunkUnpacker(&'a ChunkUnpackerConfig),
+    JoinPositions(&'a JoinPositionsConfig),
+    ShufflingFrameSampler(&'a ShufflingFrameSamplerConfig),
+    TensorGenerator(&'a TensorGeneratorConfig),
+}
+
+impl StageConfig {
+    /// Its kind; an error when none or several are set.
+    pub fn kind(&self) -> crate::Result<StageKind<'_>> {
+        let mut kinds = [
+            self.file_path_provider.as_ref().map(StageKind::FilePathProvider),
+            self.chunk_source_loader.as_ref().map(StageKind::ChunkSourceLoader),
+            self.chunk_source_splitter.as_ref().map(StageKind::ChunkSourceSplitter),
+            self.shuffling_chunk_pool.as_ref().map(StageKind::ShufflingChunkPool),
+            self.simple_chunk_extractor.as_ref().map(StageKind::SimpleChunkExtractor),
+            self.chunk_unpacker.as_ref().map(StageKind::ChunkUnpacker),
+            self.join_positions.as_ref().map(StageKind::JoinPositions),
+            self.shuffling_frame_sampler.as_ref().map(StageKind::ShufflingFrameSampler),
+            self.tensor_generator.as_ref().map(StageKind::TensorGenerator),
+        ]
+        .into_iter()
+        .flatten();
+        match (kinds.next(), kinds.next()) {
+            (Some(kind), None) => Ok(kind),
+            (None, _) => Err(crate::Error::stage(&self.name, "has no kind; set exactly one, such as `chunk_unpacker`")),
+            (Some(_), Some(_)) => Err(crate::Error::stage(&self.name, "has several kinds; set exactly one")),
+        }
+    }
+}

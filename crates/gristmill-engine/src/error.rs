@@ -1,0 +1,100 @@
+//! Why the river does not run: refused configurations, stages that failed, states that do not fit.
+//! Names the stage and field; text for people is made here once, faces only choose exit codes and exception types.
+
+use std::path::PathBuf;
+
+/// `Result` with the engine's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// One refusal of the engine.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A configuration that cannot run; nothing was started.
+    #[error("{}{message}", place(.stage, .field))]
+    Config {
+        /// Name of the stage, if the fault lies in one.
+        stage: Option<String>,
+        /// Name of the field within the stage or the root.
+        field: Option<String>,
+        /// What is wrong, what was expected, what to do.
+        message: String,
+    },
+    /// Bytes that were refused, with file, member and offset.
+    #[error("{0}")]
+    Format(#[from] gristmill_format::Error),
+    /// A stage cannot go on (for example every chunk of a pool is bad).
+    #[error("stage `{stage}`: {message}")]
+    Stage {
+        /// Name of the stage.
+        stage: String,
+        /// What happened and what to do.
+        message: String,
+    },
+    /// No output of the loader has this alias.
+    #[error("no output is called `{alias}`; this loader has: {known}")]
+    UnknownAlias {
+        /// The alias asked for.
+        alias: String,
+        /// The aliases there are, comma-separated.
+        known: String,
+    },
+    /// A saved state does not fit this configuration or these files.
+    #[error("the saved state does not fit: {0}")]
+    State(String),
+    /// A file or folder could not be read or written.
+    #[error("{}: {message}", .path.display())]
+    Path {
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's cause, for exit codes and exception types.
+        kind: std::io::ErrorKind,
+        /// What the operating system said.
+        message: String,
+    },
+    /// The loader was stopped.
+    #[error("the loader was stopped")]
+    Stopped,
+    /// This process is a fork of the one that made the loader: its threads do not exist here.
+    #[error(
+        "this loader was made in process {made_in} and is used in a forked child ({used_in}); make it in the process that uses it"
+    )]
+    Forked {
+        /// Process that made the loader.
+        made_in: u32,
+        /// Process that uses it.
+        used_in: u32,
+    },
+}
+
+impl Error {
+    /// A configuration fault in a stage's field.
+    pub fn field(stage: &str, field: &str, message: impl Into<String>) -> Self {
+        Error::Config { stage: Some(stage.into()), field: Some(field.into()), message: message.into() }
+    }
+
+    /// A configuration fault in a stage as a whole.
+    pub fn stage(stage: &str, message: impl Into<String>) -> Self {
+        Error::Config { stage: Some(stage.into()), field: None, message: message.into() }
+    }
+
+    /// A configuration fault in a root field, or in the text itself when `field` is empty.
+    pub fn config(field: &str, message: impl Into<String>) -> Self {
+        let field = (!field.is_empty()).then(|| field.into());
+        Error::Config { stage: None, field, message: message.into() }
+    }
+
+    /// An operating-system error on a path.
+    pub fn path(path: impl Into<PathBuf>, e: &std::io::Error) -> Self {
+        Error::Path { path: path.into(), kind: e.kind(), message: e.to_string() }
+    }
+}
+
+fn place(stage: &Option<String>, field: &Option<String>) -> String {
+    match (stage, field) {
+        (Some(stage), Some(field)) => format!("stage `{stage}`, field `{field}`: "),
+        (Some(stage), None) => format!("stage `{stage}`: "),
+        (None, Some(field)) => format!("`{field}`: "),
+        (None, None) => String::new(),
+    }
+}
