@@ -79,7 +79,7 @@ mod tests {
         let error = DataLoaderConfig::from_toml(&GRAPH.replace("chunk_pool_size", "chunk_pol_size")).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("did you mean `chunk_pool_size`"), "{text}");
-        assert!(text.contains("line 11"), "{text}");
+        assert!(text.contains("line 12"), "{text}");
         let error = DataLoaderConfig::from_json(r#"{"sede": 3}"#).unwrap_err().to_string();
         assert!(error.contains("did you mean `seed`"), "{error}");
     }
