@@ -4,5 +4,6 @@
 pub mod config;
 pub mod error;
 pub mod runtime;
+pub mod stage;
 
 pub use error::{Error, Result};
