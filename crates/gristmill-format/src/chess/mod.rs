@@ -6,6 +6,7 @@ pub mod frame;
 pub mod game;
 pub mod policy;
 pub mod record;
+pub mod source;
 pub mod transform;
 
 pub use encode::{ChessEncoder, Output, Outputs};
