@@ -3,6 +3,9 @@
 
 pub mod config;
 pub mod error;
+pub mod key;
 pub mod runtime;
+pub mod stage;
+pub mod store;
 
 pub use error::{Error, Result};
