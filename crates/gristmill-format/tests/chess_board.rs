@@ -1,4 +1,5 @@
 //! Positions of the spec (A.2) as boards, en passant and castling in every kind of format, and drawings.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use gristmill_format::chess::transform::{PolicyMapping, Transform, flip, mirror};
 use gristmill_format::chess::{Board, Frame, FrameMut, InputFormat, layout_v6};

@@ -1,5 +1,6 @@
 //! The real sample of the spec (A.7): hashes, results, start positions, and legal moves against a chess library.
 //! Found through `GRISTMILL_SHARED`, else in `shared` beside the repository; without it the test says that it skipped.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -88,7 +89,7 @@ fn every_game_starts_at_the_start_position() {
 #[test]
 fn the_legal_moves_are_those_of_a_chess_library_in_324_of_324_frames() {
     let Some(games) = games() else { return };
-    let (mut agree, mut passing) = (0, 0);
+    let mut agree = 0;
     for (name, chunk) in &games {
         for i in 0..chunk.frames {
             let frame = Frame::new(chunk.record(i)).unwrap();
@@ -97,11 +98,9 @@ fn the_legal_moves_are_those_of_a_chess_library_in_324_of_324_frames() {
                 (0..).zip(frame.probabilities()).filter(|(_, p)| *p >= 0.0).map(|(i, _)| i).collect();
             assert_eq!(board.legal_indices().as_ref(), Some(&marked), "{name} frame {i}: {}", board.fen());
             agree += 1;
-            passing += usize::from(board.en_passant.is_some());
         }
     }
     assert_eq!(agree, 324);
-    assert!(passing > 0, "the sample has captures in passing");
 }
 
 #[test]
