@@ -40,8 +40,7 @@ impl MemoryStore {
         inner.clock += 1;
         let bytes: Arc<[u8]> = bytes.into().into();
         let inode = inner.files.get(name).map_or(inner.clock as u64, |(stat, _)| stat.inode);
-        let stat =
-            FileStat { name: name.into(), size: bytes.len() as u64, mtime_ns: inner.clock, device: 1, inode };
+        let stat = FileStat { name: name.into(), size: bytes.len() as u64, mtime_ns: inner.clock, device: 1, inode };
         inner.files.insert(name.to_owned(), (stat, bytes));
         inner.hint(&Hint::Closed(name.to_owned()));
     }

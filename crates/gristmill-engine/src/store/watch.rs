@@ -16,9 +16,8 @@ pub(super) fn tree(_root: &Path) -> Result<Option<Box<dyn Watch>>> {
 /// Watches the tree under `root`.
 #[cfg(target_os = "linux")]
 pub(super) fn tree(root: &Path) -> Result<Option<Box<dyn Watch>>> {
-    let watch = linux::Tree::new(root).map_err(|e| {
-        gristmill_format::Error::from(e).in_source(root.display().to_string())
-    })?;
+    let watch =
+        linux::Tree::new(root).map_err(|e| gristmill_format::Error::from(e).in_source(root.display().to_string()))?;
     Ok(Some(Box::new(watch)))
 }
 
