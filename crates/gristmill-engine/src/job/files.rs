@@ -77,7 +77,10 @@ pub(super) fn walk(path: &Path, each: &mut dyn FnMut(Found) -> crate::Result<()>
         Err(e) => return Err(e),
     };
     let mut names = Vec::new();
-    let faults = store.list(&mut |stat| names.push(stat));
+    let faults = store.list(&mut |stat| {
+        names.push(stat);
+        std::ops::ControlFlow::Continue(())
+    });
     names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     for stat in names {
         each(open(&store, &stat.name, path.join(&*stat.name).display().to_string(), true))?;
