@@ -1,4 +1,5 @@
 //! The synthetic record R1 of the spec (A.3, A.4) and single planes (A.1): bytes, tensors and every published hash.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use gristmill_format::chess::record::at;
 use gristmill_format::chess::{ChessEncoder, FrameMut, InputFormat, Output, Outputs, layout_v6, layout_v7};

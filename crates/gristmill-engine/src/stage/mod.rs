@@ -3,6 +3,8 @@
 //!
 //! | stage | in -> out |
 //! |---|---|
+//! | `discover` | store -> numbered files, then changes |
+//! | `load` | files -> the log of sources |
 //! | `split` | source, chunk index -> side |
 //! | `pool` | sources -> draws of chunks, shuffled, newest N |
 //! | `extract` | sources -> draws of chunks, whole passes |
@@ -12,8 +14,10 @@
 //! | `batch` | rows -> numbered batches |
 
 pub mod batch;
+pub mod discover;
 pub mod extract;
 pub mod join;
+pub mod load;
 pub mod pool;
 pub mod sample;
 pub mod split;

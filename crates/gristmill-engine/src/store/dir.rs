@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,12 +47,13 @@ impl DirStore {
         Error::from(e).in_source(self.root.join(name).display().to_string())
     }
 
-    /// A kept descriptor of these very bytes, moved to the front.
-    fn kept(&self, stat: &FileStat) -> Option<Arc<OpenFile>> {
+    /// A kept descriptor of the bytes that are there now, moved to the front.
+    fn kept(&self, name: &str) -> Option<Arc<OpenFile>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = open.iter().position(|f| f.stat.name == stat.name)?;
+        let at = open.iter().position(|f| &*f.stat.name == name)?;
         let file = open.remove(at)?;
-        if !file.stat.same_file(stat) {
+        let now = fs::metadata(self.root.join(name)).ok()?;
+        if !file.stat.same_file(&stat_of(name, &now)) {
             return None;
         }
         open.push_front(file.clone());
@@ -64,16 +66,19 @@ impl Store for DirStore {
         self.root.display().to_string()
     }
 
-    fn list(&self, each: &mut dyn FnMut(FileStat)) -> Faults {
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
         let mut faults = Faults::default();
-        walk::walk(&self.root, "", &mut |seen| match seen {
-            Seen::Folder(_) => {}
-            Seen::File(found) => match found.stat() {
-                Ok(stat) => each(stat),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => faults.error(&self.refusal(found.name, e)),
-            },
-            Seen::Fault(kind, message) => faults.add(kind, message),
+        let _ = walk::walk(&self.root, "", &mut |seen| {
+            match seen {
+                Seen::Folder(_) => {}
+                Seen::File(found) => match found.stat() {
+                    Ok(stat) => return each(stat),
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    Err(e) => faults.error(&self.refusal(found.name, e)),
+                },
+                Seen::Fault(kind, message) => faults.add(kind, message),
+            }
+            ControlFlow::Continue(())
         });
         faults
     }
@@ -88,14 +93,10 @@ impl Store for DirStore {
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
         let refuse = |e| self.refusal(name, e);
-        let path = self.root.join(name);
-        let now = stat_of(name, &fs::metadata(&path).map_err(refuse)?);
-        if now.size >= KEEP_FROM
-            && let Some(file) = self.kept(&now)
-        {
+        if let Some(file) = self.kept(name) {
             return Ok(file);
         }
-        let file = File::open(&path).map_err(refuse)?;
+        let file = File::open(self.root.join(name)).map_err(refuse)?;
         let meta = file.metadata().map_err(refuse)?;
         if !meta.is_file() {
             return Err(refuse(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
@@ -131,10 +132,7 @@ impl ReadAt for OpenFile {
         loop {
             match self.file.read_at(buf, offset) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => {
-                    let kind = Kind::Io(e.kind());
-                    return Err(Error::new(kind, e.to_string()).in_source(self.stat.name.to_string()).at_byte(offset));
-                }
+                Err(e) => return Err(Error::new(Kind::Io(e.kind()), e.to_string()).at_byte(offset)),
                 Ok(n) => return Ok(n),
             }
         }

@@ -1,6 +1,7 @@
 //! Places with named bytes: list, stat, open at an offset, watch. A directory (`dir`), or memory for tests (`memory`).
 //! Knows no format and no stage; what a watch says are hints, the truth is always a stat or a list.
 
+mod change;
 mod dir;
 mod faults;
 mod memory;
@@ -8,11 +9,13 @@ mod walk;
 mod watch;
 
 use std::fmt::Debug;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
 
+pub use change::{Change, Discover};
 pub use dir::DirStore;
 pub use faults::Faults;
 pub use memory::MemoryStore;
@@ -51,8 +54,10 @@ pub enum Hint {
     Closed(String),
     /// A file of this name lies in a folder that appeared; whether it is complete is not known.
     Seen(String),
-    /// Notices were lost, for the reason given: list everything again.
+    /// Notices were lost, or will come no more, for the reason given: watch anew and list everything again.
     Lost(String),
+    /// A part of the tree could not be watched, for the reason given: only lists see changes there.
+    Blind(String),
 }
 
 /// Change notices of a store. Dropping it ends them.
@@ -70,9 +75,9 @@ pub trait Store: Send + Sync + Debug {
     /// The place, for people: a path or a URL.
     fn root(&self) -> String;
 
-    /// Gives every visible file to `each`, in no particular order. Never gives up: what could not be read is
-    /// counted in the result.
-    fn list(&self, each: &mut dyn FnMut(FileStat)) -> Faults;
+    /// Gives every visible file to `each`, in no particular order. Never gives up by itself: what could
+    /// not be read is counted in the result. Ends early when `each` breaks.
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults;
 
     /// What is known of one file.
     ///

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::fs::{self, DirEntry, Metadata};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -27,7 +28,9 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Size, time and identity; `None` when the file vanished in the meantime.
+    /// Size, time and identity.
+    ///
+    /// Errors: `NotFound` when the file vanished in the meantime.
     pub(super) fn stat(&self) -> io::Result<FileStat> {
         match &self.behind_link {
             Some(meta) => Ok(stat_of(self.name, meta)),
@@ -59,15 +62,15 @@ struct Pending {
 ///
 /// Each folder is listed once, under its own path if it has one in the tree and else under the first link to it in
 /// name order, so that the names are a function of the tree alone. A link to a folder above it is a loop: a fault.
-pub(super) fn walk(root: &Path, under: &str, see: &mut dyn FnMut(Seen<'_>)) {
+/// `see` ends the walk by `Break`.
+pub(super) fn walk(root: &Path, under: &str, see: &mut dyn FnMut(Seen<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
     let mut listed = HashSet::new();
     let mut folders = vec![Pending { name: under.to_owned(), above: Vec::new() }];
     let mut links = Vec::new();
     while let Some(next) = folders.pop().or_else(|| take_first(&mut links)) {
-        if let Err(e) = list_folder(root, next, &mut listed, &mut folders, &mut links, see) {
-            see(Seen::Fault(e.0, e.1));
-        }
+        list_folder(root, next, &mut listed, &mut folders, &mut links, see)?;
     }
+    ControlFlow::Continue(())
 }
 
 fn take_first(links: &mut Vec<Pending>) -> Option<Pending> {
@@ -81,19 +84,26 @@ fn list_folder(
     listed: &mut HashSet<Identity>,
     folders: &mut Vec<Pending>,
     links: &mut Vec<Pending>,
-    see: &mut dyn FnMut(Seen<'_>),
-) -> Result<(), (&'static str, String)> {
+    see: &mut dyn FnMut(Seen<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let path = root.join(&folder.name);
-    let meta = fs::metadata(&path).map_err(|e| refusal(&folder.name, &e))?;
+    let meta = match fs::metadata(&path) {
+        Ok(meta) => meta,
+        Err(e) => return see(refusal(&folder.name, &e)),
+    };
     let identity = (meta.dev(), meta.ino());
     if folder.above.contains(&identity) {
-        return Err(("symlink_loop", format!("{}: a link to a folder above it; not followed", folder.name)));
+        let message = format!("{}: a link to a folder above it; not followed", folder.name);
+        return see(Seen::Fault("symlink_loop", message));
     }
     if !listed.insert(identity) {
-        return Ok(());
+        return ControlFlow::Continue(());
     }
-    see(Seen::Folder(&folder.name));
-    let entries = fs::read_dir(&path).map_err(|e| refusal(&folder.name, &e))?;
+    see(Seen::Folder(&folder.name))?;
+    let entries = match fs::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(e) => return see(refusal(&folder.name, &e)),
+    };
     let mut above = folder.above;
     above.push(identity);
     let mut inside = Vec::new();
@@ -106,8 +116,7 @@ fn list_folder(
         let entry = match entry {
             Ok(entry) => entry,
             Err(e) => {
-                let (kind, message) = refusal(&name[..stem], &e);
-                see(Seen::Fault(kind, message));
+                see(refusal(&name[..stem], &e))?;
                 break;
             }
         };
@@ -117,24 +126,21 @@ fn list_folder(
         }
         name.truncate(stem);
         let Some(base) = base.to_str() else {
-            see(Seen::Fault("name_not_utf8", format!("{name}{}: the name is not UTF-8", base.to_string_lossy())));
+            see(Seen::Fault("name_not_utf8", format!("{name}{}: the name is not UTF-8", base.to_string_lossy())))?;
             continue;
         };
         name.push_str(base);
         match sort_of(&entry) {
             Ok(Sort::Folder) => inside.push(name.clone()),
             Ok(Sort::LinkToFolder) => links.push(Pending { name: name.clone(), above: above.clone() }),
-            Ok(Sort::File(behind_link)) => see(Seen::File(Found { name: &name, entry: &entry, behind_link })),
+            Ok(Sort::File(behind_link)) => see(Seen::File(Found { name: &name, entry: &entry, behind_link }))?,
             Ok(Sort::Other) => {}
-            Err(e) => {
-                let (kind, message) = refusal(&name, &e);
-                see(Seen::Fault(kind, message));
-            }
+            Err(e) => see(refusal(&name, &e))?,
         }
     }
     inside.sort_unstable_by(|a, b| b.cmp(a));
     folders.extend(inside.into_iter().map(|name| Pending { name, above: above.clone() }));
-    Ok(())
+    ControlFlow::Continue(())
 }
 
 enum Sort {
@@ -165,10 +171,10 @@ fn sort_of(entry: &DirEntry) -> io::Result<Sort> {
 /// The word for `ELOOP`, which has no stable name in the standard library.
 const TOO_MANY_LINKS: i32 = 40;
 
-fn refusal(name: &str, e: &io::Error) -> (&'static str, String) {
+fn refusal(name: &str, e: &io::Error) -> Seen<'static> {
     let name = if name.is_empty() { "." } else { name };
     if e.raw_os_error() == Some(TOO_MANY_LINKS) {
-        return ("symlink_loop", format!("{name}: a link that leads to itself"));
+        return Seen::Fault("symlink_loop", format!("{name}: a link that leads to itself"));
     }
-    (gristmill_format::Kind::Io(e.kind()).name(), format!("{name}: {e}"))
+    Seen::Fault(gristmill_format::Kind::Io(e.kind()).name(), format!("{name}: {e}"))
 }
