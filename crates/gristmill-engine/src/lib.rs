@@ -3,7 +3,9 @@
 
 pub mod config;
 pub mod error;
+pub mod facts;
 pub mod key;
+pub mod open;
 pub mod runtime;
 pub mod stage;
 pub mod store;
