@@ -194,6 +194,7 @@ fn a_size_that_lies_costs_one_member() {
     let word = ended(&[member(b"a", b'0', b"1"), header(b"w", b'0', b"no number!!\0"), member(b"c", b'0', b"3")]);
     assert_eq!(faults(&word), [(Kind::Corrupt, 1024)]);
     assert_eq!(members(&word).len(), 2);
+    assert_eq!(members(&word[1024..]), named(&[("c", b"3")]));
 }
 
 #[test]
