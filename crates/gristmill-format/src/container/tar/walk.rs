@@ -172,7 +172,13 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
             return Ok(following);
         }
         let mut bytes = Vec::new();
-        read_span(self.blocks.from, Span { offset: payload, len: size }, size, &mut bytes)?;
+        match read_span(self.blocks.from, Span { offset: payload, len: size }, size, &mut bytes) {
+            Err(e) if e.kind() == Kind::Truncated => {
+                self.index.fault(e);
+                return Ok(None);
+            }
+            read => read?,
+        }
         let understood = match kind {
             b'L' => {
                 self.next.path = Some(String::from_utf8_lossy(header::text(&bytes)).into_owned());
