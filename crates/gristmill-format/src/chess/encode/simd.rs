@@ -176,7 +176,7 @@ mod avx2 {
     use super::Element;
     use std::arch::x86_64::*;
 
-    /// Writes 32 bytes at `out[at..]`; with `STREAM` past the cache, and then `at` must be 32-byte aligned.
+    /// Writes half a line; with `STREAM` past the cache, and then `out` must be 32-byte aligned.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn store<const STREAM: bool>(out: &mut [u8; 32], value: __m256i) {
@@ -334,7 +334,8 @@ mod tests {
     }
 
     fn every_way() -> impl Iterator<Item = Stores> {
-        let ways = |path| [true, false].map(|past_cache| Stores { path, past_cache });
+        // The interpreter Miri, which runs the paths that a processor lacks, has no streaming stores.
+        let ways = |path| [!cfg!(miri), false].map(|past_cache| Stores { path, past_cache });
         Path::available().into_iter().flat_map(ways)
     }
 
