@@ -1,4 +1,5 @@
 //! The source log: what the scan found, what came later, opening, reading and what goes wrong on the way.
+#![allow(clippy::unwrap_used, reason = "a test may fail, and says what it skips")]
 
 mod games;
 
