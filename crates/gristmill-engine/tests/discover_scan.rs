@@ -130,10 +130,14 @@ fn equal_names_in_several_folders_count_once_if_their_bytes_are_equal() {
     write(dir.path(), "c/training.1.gz", "another!");
     write(dir.path(), "d/training.1.gz", "longer than the others");
     write(dir.path(), "e/training.2.gz", "the same");
+    for folder in ["a", "b"] {
+        let large = fs::File::create(dir.path().join(folder).join("hour.tar")).unwrap();
+        large.set_len(65 << 20).unwrap();
+    }
     let found = scan(dir.path());
-    let expected = ["a/training.1.gz", "c/training.1.gz", "d/training.1.gz", "e/training.2.gz"];
+    let expected = ["a/hour.tar", "a/training.1.gz", "c/training.1.gz", "d/training.1.gz", "e/training.2.gz"];
     assert_eq!(found.names, expected, "only equal names are compared by content");
-    assert_eq!(found.duplicates, 1);
+    assert_eq!(found.duplicates, 2);
 }
 
 #[test]

@@ -336,6 +336,32 @@ fn without_any_hint_the_regular_listing_finds_files() {
 }
 
 #[test]
+fn a_copy_counts_once_and_stands_in_when_the_original_goes() {
+    let store = Arc::new(MemoryStore::new());
+    store.write("a/training.1.gz", "one");
+    store.write("b/training.1.gz", "one");
+    let dir = tempfile::tempdir().unwrap();
+    let (river, found) = Running::over(Arc::new(Mute(store.clone())), dir, Duration::from_millis(100));
+    assert_eq!(found, ["a/training.1.gz"]);
+    let reads = store.reads();
+    for _ in 0..5 {
+        match river.next() {
+            Change::Listed { duplicates: 1, .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(store.reads(), reads, "it is compared once, not at every listing");
+    store.remove("a/training.1.gz");
+    loop {
+        match river.next() {
+            Change::Moved { number: 0, file } => break assert_eq!(&*file.name, "b/training.1.gz"),
+            Change::Listed { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
 fn an_overflow_of_the_real_queue_loses_nothing() {
     let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").ok().and_then(|t| t.trim().parse().ok());
     let Some(limit @ 1..=20_000) = limit else {
