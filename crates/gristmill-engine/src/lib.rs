@@ -3,10 +3,14 @@
 
 pub mod config;
 pub mod error;
+pub mod facts;
 pub mod job;
 pub mod key;
+pub mod open;
+pub mod pipeline;
 pub mod runtime;
 pub mod stage;
 pub mod store;
 
 pub use error::{Error, Result};
+pub use pipeline::{Batch, Column, DataLoader, Metrics, Next, Output};
