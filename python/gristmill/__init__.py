@@ -1,0 +1,68 @@
+"""Game records in, shuffled training batches out: fast, reproducible, resumable.
+
+    import gristmill as gm
+
+    loader = gm.DataLoader(gm.presets.lc0("games/", pool=50_000, batch_size=1024, seed=1))
+    for batch in loader:
+        step(batch["planes"], batch["probs"], batch["values"])
+
+No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
+"""
+
+from gristmill import config, errors, presets
+from gristmill.arrays import Array
+from gristmill.config import (
+    ChunkSourceLoaderConfig,
+    ChunkSourceSplitterConfig,
+    ChunkUnpackerConfig,
+    DataLoaderConfig,
+    FilePathProviderConfig,
+    JoinPositionsConfig,
+    QueueConfig,
+    ShufflingChunkPoolConfig,
+    ShufflingFrameSamplerConfig,
+    SimpleChunkExtractorConfig,
+    StageConfig,
+    TensorGeneratorConfig,
+)
+from gristmill.errors import (
+    AliasError,
+    ConfigError,
+    EndOfStream,
+    ForkedError,
+    FormatError,
+    GristmillError,
+    StageError,
+    StateError,
+    StoppedError,
+)
+from gristmill.layout import Layout
+
+__all__ = [
+    "AliasError",
+    "Array",
+    "ChunkSourceLoaderConfig",
+    "ChunkSourceSplitterConfig",
+    "ChunkUnpackerConfig",
+    "ConfigError",
+    "DataLoaderConfig",
+    "EndOfStream",
+    "FilePathProviderConfig",
+    "ForkedError",
+    "FormatError",
+    "GristmillError",
+    "JoinPositionsConfig",
+    "Layout",
+    "QueueConfig",
+    "ShufflingChunkPoolConfig",
+    "ShufflingFrameSamplerConfig",
+    "SimpleChunkExtractorConfig",
+    "StageConfig",
+    "StageError",
+    "StateError",
+    "StoppedError",
+    "TensorGeneratorConfig",
+    "config",
+    "errors",
+    "presets",
+]
