@@ -1,1 +1,28 @@
-fn main() {}
+//! The gristmill command: words in, one command run, an exit code out.
+
+mod args;
+mod cmd;
+mod failure;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command, Generate};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        Command::Generate(Generate::Chess(args)) => cmd::generate::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                report::note(&format!("gristmill: {message}"));
+            }
+            failure.code()
+        }
+    }
+}

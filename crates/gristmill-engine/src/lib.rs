@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod error;
+pub mod job;
 pub mod runtime;
 
 pub use error::{Error, Result};

@@ -4,6 +4,7 @@
 
 pub mod chess;
 pub mod container;
+pub mod detect;
 pub mod encode;
 pub mod error;
 pub mod layout;

@@ -1,7 +1,8 @@
 //! The seam between stored bytes and chunks: `ReadAt` below, `ChunkSource` above.
 //! A source says where each chunk lies and turns fetched bytes into records; it never opens or reads a file itself.
 
-use std::fmt::Debug;
+use std::any::Any;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
@@ -82,6 +83,31 @@ pub struct Chunk {
     pub layout: Option<Arc<Layout>>,
     /// How many records there are.
     pub frames: usize,
+    /// Stored bytes after the end of the data that were ignored: padding or garbage, for reports.
+    pub trailing: usize,
+    /// What decoders keep from one chunk to the next.
+    pub kept: Kept,
+}
+
+/// Tools of decoders (such as a decompressor) that live as long as the [`Chunk`] they fill: one of each type.
+#[derive(Default)]
+pub struct Kept(Vec<Box<dyn Any + Send + Sync>>);
+
+impl Kept {
+    /// The tool of type `T`, made on first use.
+    pub fn tool<T: Any + Default + Send + Sync>(&mut self) -> &mut T {
+        let i = self.0.iter().position(|tool| tool.is::<T>()).unwrap_or(self.0.len());
+        if i == self.0.len() {
+            self.0.push(Box::new(T::default()));
+        }
+        self.0[i].downcast_mut().expect("found by its type")
+    }
+}
+
+impl Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kept({})", self.0.len())
+    }
 }
 
 impl Chunk {
@@ -129,6 +155,11 @@ pub trait ChunkSource: Send + Sync + Debug {
 
     /// Decodes chunk `i` from the bytes of its span into `out`, replacing what was there.
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()>;
+
+    /// What was wrong with the container when it was opened; the chunks that it lists can still be tried.
+    fn faults(&self) -> &[Error] {
+        &[]
+    }
 
     /// Whether it holds no chunks.
     fn is_empty(&self) -> bool {

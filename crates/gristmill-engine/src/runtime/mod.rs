@@ -1,1 +1,11 @@
-//! Machinery that knows no stage and no format.
+//! Machinery under the river: randomness, memory, threads, hand-off, metrics, the journal of arrivals.
+//! Knows no stage, no store and no format.
+
+pub mod arena;
+pub mod handoff;
+pub mod journal;
+pub mod metrics;
+pub mod permute;
+pub mod scheduler;
+pub mod seed;
+pub mod sheet;

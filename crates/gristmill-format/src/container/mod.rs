@@ -1,1 +1,5 @@
 //! How bytes are boxed (gzip, tar): knows no game.
+
+pub mod gzip;
+pub mod salvage;
+pub mod tar;

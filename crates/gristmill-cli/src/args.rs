@@ -1,0 +1,100 @@
+//! Words on the command line -> typed options. No command is run here, and nothing is read.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Chess games in, shuffled training batches out.
+#[derive(Debug, Parser)]
+#[command(name = "gristmill", version, about, max_term_width = 100, subcommand_required = true)]
+#[command(after_help = "Exit codes: 0 all is well, 1 something failed or a check found faults, 2 wrong usage.\n\
+With --json a command prints one single-line JSON document on stdout; all else goes to stderr.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write games played by a simple player: something to run on a machine with no data.
+    #[command(subcommand)]
+    Generate(Generate),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Generate {
+    /// Legal chess games as records of Leela Chess Zero.
+    Chess(GenerateChess),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateChess {
+    /// Folder to write to; made if it does not exist.
+    pub(crate) out: PathBuf,
+    /// How many games to write.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) games: u64,
+    /// Seed: the same seed gives the same bytes. Without it one is drawn and told.
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Number of the first game; go on from an earlier run with its last number plus one.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) first: u64,
+    /// Write tars of many games, named by the hour, instead of one .gz per game.
+    #[arg(long)]
+    pub(crate) tar: bool,
+    /// Games in each tar.
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "tar", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) games_per_tar: u64,
+    /// Version of the records.
+    #[arg(long, value_name = "V", value_enum, default_value = "6")]
+    pub(crate) version: RecordVersion,
+    /// Cut games after so many plies; the side that is far ahead wins, else it is a draw.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) plies_max: u32,
+    /// Wait so long after each file, as if games were being played.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) interval: Option<f64>,
+    /// Say what would be written, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The record versions that can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RecordVersion {
+    /// 8356 bytes, as self-play writes today.
+    #[value(name = "6")]
+    V6,
+    /// 8396 bytes, with short-term values and the next two moves.
+    #[value(name = "7")]
+    V7,
+}
+
+/// A finite number of seconds from 0 to a day.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(seconds),
+        _ => Err("expected a number of seconds from 0 to 86400".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn seconds_are_finite() {
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        assert!(["-1", "nan", "inf", "soon", "1e9"].into_iter().all(|text| seconds(text).is_err()));
+    }
+}

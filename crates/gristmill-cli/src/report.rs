@@ -1,0 +1,70 @@
+//! The only file that prints: results to stdout, everything else to stderr.
+//! A reader that went away (a closed pipe) ends the command quietly; it is never a panic.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+/// Prints `value` as one line of JSON on stdout.
+pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_string(value)?;
+    text_out(&text)
+}
+
+/// Prints text, which may have several lines, on stdout.
+pub(crate) fn text_out(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", text.trim_end_matches('\n'))?;
+    out.flush()
+}
+
+/// Says something on stderr; when nobody can hear it, nothing is lost.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// How far a command is: a moving line on a terminal, now and then a plain line elsewhere.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    plain: bool,
+    /// Plain lines are written at these shares of the whole.
+    next_share: u64,
+}
+
+impl Progress {
+    /// Progress towards `len` things, called `what` in the plural. Silent unless `wanted`.
+    pub(crate) fn new(len: u64, what: &'static str, wanted: bool) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let target = if wanted && terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(len), target);
+        let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} {prefix}  {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_prefix(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Progress { bar, plain: wanted && !terminal, next_share: 1 }
+    }
+
+    /// Says that `done` things are done, and something about them.
+    pub(crate) fn at(&mut self, done: u64, about: &str) {
+        self.bar.set_position(done);
+        self.bar.set_message(about.to_owned());
+        let len = self.bar.length().unwrap_or(0);
+        if self.plain && len >= 10 && done * 10 >= len * self.next_share {
+            self.next_share = done * 10 / len + 1;
+            note(&format!("{done}/{len} {} {about}", self.bar.prefix()).trim_end().to_owned());
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A number of bytes for people, such as `3.2 MiB`.
+pub(crate) fn bytes(n: u64) -> String {
+    indicatif::HumanBytes(n).to_string()
+}

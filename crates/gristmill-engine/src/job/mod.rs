@@ -1,0 +1,3 @@
+//! The verbs that end: each takes options and gives back data. Faces render it; nothing here prints.
+
+pub mod generate;

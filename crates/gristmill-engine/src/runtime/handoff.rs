@@ -1,0 +1,211 @@
+//! Finished items -> the consumer: a bounded queue that closes, with the three overflow policies.
+//! Producers never wait here (they ask for room first); only the consumer does. Counts puts, gets and drops.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What a full queue does with a new item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The producer holds the item back until there is room.
+    Block,
+    /// The new item is dropped.
+    DropNew,
+    /// The oldest item is dropped.
+    KeepNewest,
+}
+
+/// What [`Handoff::take`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Taken<T> {
+    /// The next item.
+    Item(T),
+    /// Nothing within the time allowed.
+    Nothing,
+    /// Closed, and everything was taken.
+    Closed,
+}
+
+/// Counters of a queue since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Items offered and stored or dropped.
+    pub put: u64,
+    /// Items taken.
+    pub got: u64,
+    /// Items dropped because the queue was full.
+    pub dropped: u64,
+    /// Items waiting now.
+    pub waiting: usize,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<T>,
+    counts: Counts,
+    closed: bool,
+}
+
+/// A bounded queue from the river to one or more consumers; first in, first out.
+#[derive(Debug)]
+pub struct Handoff<T> {
+    state: Mutex<State<T>>,
+    arrived: Condvar,
+    capacity: usize,
+    when_full: WhenFull,
+}
+
+impl<T> Handoff<T> {
+    /// A queue of at least one item.
+    pub fn new(capacity: usize, when_full: WhenFull) -> Self {
+        let state = State { items: VecDeque::new(), counts: Counts::default(), closed: false };
+        Handoff { state: Mutex::new(state), arrived: Condvar::new(), capacity: capacity.max(1), when_full }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Most items that may wait.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// What happens to an item offered to a full queue.
+    pub fn when_full(&self) -> WhenFull {
+        self.when_full
+    }
+
+    /// Offers an item. It comes back when the queue is closed, or full and blocking;
+    /// whatever the policy dropped is counted.
+    pub fn offer(&self, item: T) -> Result<(), T> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(item);
+        }
+        if state.items.len() >= self.capacity {
+            match self.when_full {
+                WhenFull::Block => return Err(item),
+                WhenFull::DropNew => {
+                    state.counts.put += 1;
+                    state.counts.dropped += 1;
+                    return Ok(());
+                }
+                WhenFull::KeepNewest => {
+                    state.items.pop_front();
+                    state.counts.dropped += 1;
+                }
+            }
+        }
+        state.counts.put += 1;
+        state.items.push_back(item);
+        drop(state);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Takes the next item, waiting up to `wait` (for ever when `None`, not at all when zero).
+    pub fn take(&self, wait: Option<Duration>) -> Taken<T> {
+        let mut state = self.lock();
+        let mut timed_out = false;
+        loop {
+            if let Some(item) = state.items.pop_front() {
+                state.counts.got += 1;
+                return Taken::Item(item);
+            }
+            if state.closed {
+                return Taken::Closed;
+            }
+            match wait {
+                _ if timed_out => return Taken::Nothing,
+                None => state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(wait) => {
+                    let waited = self.arrived.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+                    (state, timed_out) = (waited.0, waited.1.timed_out());
+                }
+            }
+        }
+    }
+
+    /// Closes the queue: nothing more can be offered, what waits can still be taken.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.arrived.notify_all();
+    }
+
+    /// The counters.
+    pub fn counts(&self) -> Counts {
+        let state = self.lock();
+        Counts { waiting: state.items.len(), ..state.counts }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(queue: &Handoff<u32>) -> Vec<u32> {
+        std::iter::from_fn(|| match queue.take(Some(Duration::ZERO)) {
+            Taken::Item(item) => Some(item),
+            _ => None,
+        })
+        .collect()
+    }
+
+    /// Acceptance cases of spec lc0 §6, queue: capacity 3, puts 1..5.
+    #[test]
+    fn each_policy_keeps_what_it_says() {
+        for (policy, kept, dropped, refused) in [
+            (WhenFull::Block, vec![1, 2, 3], 0, 2),
+            (WhenFull::DropNew, vec![1, 2, 3], 2, 0),
+            (WhenFull::KeepNewest, vec![3, 4, 5], 2, 0),
+        ] {
+            let queue = Handoff::new(3, policy);
+            let returned = (1..=5).filter(|i| queue.offer(*i).is_err()).count();
+            assert_eq!(returned, refused, "{policy:?}");
+            let counts = queue.counts();
+            assert_eq!((counts.put, counts.dropped, counts.waiting), (5 - refused as u64, dropped, 3), "{policy:?}");
+            assert_eq!(drain(&queue), kept, "{policy:?}");
+            assert_eq!(queue.counts().got, 3);
+        }
+    }
+
+    #[test]
+    fn a_closed_queue_gives_what_it_holds_and_wakes_those_who_wait() {
+        let queue = Handoff::new(2, WhenFull::Block);
+        queue.offer(1).unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| (queue.take(None), queue.take(None)));
+            std::thread::sleep(Duration::from_millis(20));
+            queue.close();
+            assert_eq!(waiter.join().unwrap(), (Taken::Item(1), Taken::Closed));
+        });
+        assert_eq!(queue.offer(2), Err(2));
+        assert_eq!(queue.take(Some(Duration::ZERO)), Taken::Closed);
+    }
+
+    #[test]
+    fn each_item_is_taken_once_by_many_consumers() {
+        let queue = Handoff::new(1000, WhenFull::Block);
+        let taken = std::thread::scope(|scope| {
+            let consumers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut mine = Vec::new();
+                        while let Taken::Item(item) = queue.take(None) {
+                            mine.push(item);
+                        }
+                        mine
+                    })
+                })
+                .collect();
+            (0..1000).for_each(|i| queue.offer(i).unwrap());
+            queue.close();
+            let mut all: Vec<u32> = consumers.into_iter().flat_map(|c| c.join().unwrap()).collect();
+            all.sort_unstable();
+            all
+        });
+        assert_eq!(taken, (0..1000).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,107 @@
+//! Numbers that only grow, sampled into rates: what each stage did since the start and in the last second.
+//! The one place that reads the clock for measurement; nothing here can change what the river delivers.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A counter that many threads add to.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The sum so far.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Time that threads spent busy in a stage, in nanoseconds.
+#[derive(Debug, Default)]
+pub struct Load(Counter);
+
+impl Load {
+    /// Runs `work` and counts the time it took.
+    pub fn during<R>(&self, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = work();
+        self.0.add(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        result
+    }
+
+    /// Busy nanoseconds so far.
+    pub fn nanos(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// Totals at moments of the recent past.
+#[derive(Debug)]
+pub struct Rates {
+    started: Instant,
+    samples: VecDeque<(Instant, Vec<u64>)>,
+}
+
+/// How long samples are kept: a little over the second that rates are measured over.
+const KEPT: Duration = Duration::from_millis(1500);
+
+impl Default for Rates {
+    fn default() -> Self {
+        Rates { started: Instant::now(), samples: VecDeque::new() }
+    }
+}
+
+impl Rates {
+    /// Seconds since this was made.
+    pub fn uptime(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Records the totals of this moment.
+    pub fn sample(&mut self, totals: Vec<u64>) {
+        let now = Instant::now();
+        self.samples.push_back((now, totals));
+        while self.samples.len() > 2 && self.samples[1].0 + KEPT < now {
+            self.samples.pop_front();
+        }
+    }
+
+    /// Growth per second of each total since about a second ago; zero where nothing was sampled yet.
+    pub fn per_second(&self, totals: &[u64]) -> Vec<f64> {
+        let now = Instant::now();
+        let old = self.samples.iter().rev().find(|(at, _)| now.duration_since(*at) >= Duration::from_secs(1));
+        let Some((at, before)) = old.or(self.samples.front()) else { return vec![0.0; totals.len()] };
+        let seconds = now.duration_since(*at).as_secs_f64().max(1e-3);
+        totals.iter().zip(before).map(|(now, before)| now.saturating_sub(*before) as f64 / seconds).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_come_from_samples_and_old_samples_go() {
+        let mut rates = Rates::default();
+        assert_eq!(rates.per_second(&[5]), [0.0]);
+        rates.sample(vec![0, 100]);
+        std::thread::sleep(Duration::from_millis(20));
+        let now = rates.per_second(&[10, 100]);
+        assert!(now[0] > 0.0 && now[0] <= 500.0, "{now:?}");
+        assert_eq!(now[1], 0.0);
+        (0..1000).for_each(|i| rates.sample(vec![i, i]));
+        assert!(rates.samples.len() <= 1001);
+    }
+
+    #[test]
+    fn load_counts_busy_time() {
+        let load = Load::default();
+        assert_eq!(load.during(|| std::thread::sleep(Duration::from_millis(3))), ());
+        assert!(load.nanos() >= 3_000_000);
+    }
+}

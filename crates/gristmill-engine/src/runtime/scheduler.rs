@@ -1,0 +1,213 @@
+//! The threads: workers that decode and encode, readers that only wait for storage, and the odd watcher.
+//! Takes anything that can `run` one task at a time; knows nothing of what the tasks do. The one file that spawns.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Which threads a task belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Waits for storage.
+    Read,
+    /// Uses the processor.
+    Work,
+}
+
+/// Something with tasks to run.
+pub trait Tasks: Send + Sync {
+    /// Runs the most urgent runnable task of `lane` to its end; `false` when there is none.
+    fn run(&self, lane: Lane) -> bool;
+}
+
+/// A counter that sleeping threads watch: it moves whenever a new task may be runnable.
+#[derive(Debug, Default)]
+pub struct Signal {
+    state: Mutex<u64>,
+    moved: Condvar,
+    sleepers: AtomicUsize,
+}
+
+impl Signal {
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes every sleeping thread to look again.
+    pub fn notify(&self) {
+        *self.lock() += 1;
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.moved.notify_all();
+        }
+    }
+
+    fn seen(&self) -> u64 {
+        *self.lock()
+    }
+
+    /// Sleeps until the counter is no longer `seen`, at most for `most`.
+    fn sleep(&self, seen: u64, most: Duration) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let guard = self.lock();
+        let _woken =
+            self.moved.wait_timeout_while(guard, most, |now| *now == seen).unwrap_or_else(PoisonError::into_inner);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Longest sleep between two looks, so that nothing can be missed for longer.
+const NAP: Duration = Duration::from_millis(200);
+
+/// Longest wait for threads when stopping; a thread still running then is detached and named.
+const STOP_WAIT: Duration = Duration::from_millis(900);
+
+#[derive(Debug, Default)]
+struct Roll {
+    running: Mutex<Vec<String>>,
+    left: Condvar,
+}
+
+/// The threads of one loader.
+#[derive(Debug)]
+pub struct Scheduler {
+    signal: Arc<Signal>,
+    stop: Arc<AtomicBool>,
+    roll: Arc<Roll>,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scheduler {
+    /// A scheduler without threads.
+    pub fn new() -> Self {
+        Scheduler { signal: Arc::default(), stop: Arc::default(), roll: Arc::default() }
+    }
+
+    /// What tasks use to say that there may be more to do.
+    pub fn signal(&self) -> Arc<Signal> {
+        Arc::clone(&self.signal)
+    }
+
+    /// Set once the loader stops; long tasks look at it.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stop)
+    }
+
+    /// Starts one named thread that ends by itself or when the stop flag is set.
+    /// Errors: the system has no more threads.
+    pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        let roll = Arc::clone(&self.roll);
+        let own = name.to_owned();
+        roll.running.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
+        let entry = Leave { roll: Arc::clone(&roll), name: own };
+        std::thread::Builder::new().name(format!("gm-{name}")).spawn(move || {
+            let _entry = entry;
+            body();
+        })?;
+        Ok(())
+    }
+
+    /// Starts `count` threads that run the tasks of `lane`.
+    pub fn staff(&self, lane: Lane, count: usize, tasks: &Arc<[Arc<dyn Tasks>]>) -> std::io::Result<()> {
+        for i in 0..count {
+            let (tasks, signal, stop) = (Arc::clone(tasks), self.signal(), self.stop_flag());
+            let name = format!("{}-{i}", if lane == Lane::Read { "read" } else { "work" });
+            self.spawn(&name, move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let seen = signal.seen();
+                    let turn = (0..tasks.len()).map(|k| &tasks[(i + k) % tasks.len()]);
+                    if !turn.fold(false, |ran, group| ran | group.run(lane)) {
+                        signal.sleep(seen, NAP);
+                    }
+                }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Tells all threads to end and waits for them, at most a second.
+    /// Returns the names of those still running (a hung read): they are detached.
+    pub fn stop(&self) -> Vec<String> {
+        self.stop.store(true, Ordering::SeqCst);
+        self.signal.notify();
+        let running = self.roll.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.roll.left.wait_timeout_while(running, STOP_WAIT, |names| !names.is_empty());
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+}
+
+struct Leave {
+    roll: Arc<Roll>,
+    name: String,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let mut running = self.roll.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = running.iter().position(|name| *name == self.name) {
+            running.swap_remove(at);
+        }
+        drop(running);
+        self.roll.left.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Count {
+        left: AtomicUsize,
+        done: AtomicUsize,
+    }
+
+    impl Tasks for Count {
+        fn run(&self, lane: Lane) -> bool {
+            let took = lane == Lane::Work
+                && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
+            self.done.fetch_add(usize::from(took), Ordering::SeqCst);
+            took
+        }
+    }
+
+    #[test]
+    fn tasks_run_once_each_and_a_signal_wakes_sleepers() {
+        let count = Arc::new(Count::default());
+        let scheduler = Scheduler::new();
+        let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([count.clone() as Arc<dyn Tasks>]);
+        scheduler.staff(Lane::Work, 3, &tasks).unwrap();
+        scheduler.staff(Lane::Read, 1, &tasks).unwrap();
+        for _ in 0..50 {
+            count.left.store(20, Ordering::SeqCst);
+            scheduler.signal().notify();
+            while count.left.load(Ordering::SeqCst) > 0 {
+                std::thread::yield_now();
+            }
+        }
+        assert!(scheduler.stop().is_empty());
+        assert_eq!(count.done.load(Ordering::SeqCst), 1000);
+        assert!(scheduler.stop().is_empty(), "stopping twice is harmless");
+    }
+
+    #[test]
+    fn a_hung_thread_is_named_and_left_behind() {
+        let scheduler = Scheduler::new();
+        let release = Arc::new(AtomicBool::new(false));
+        let held = Arc::clone(&release);
+        scheduler
+            .spawn("hung-read", move || {
+                while !held.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            })
+            .unwrap();
+        assert_eq!(scheduler.stop(), ["hung-read"]);
+        release.store(true, Ordering::SeqCst);
+        while !scheduler.stop().is_empty() {}
+    }
+}

@@ -1,0 +1,196 @@
+//! The chess `Encoder`: each record's outputs one after another, while the record is in the first cache.
+
+use std::collections::BTreeSet;
+
+use super::meta::meta_planes;
+use super::output::{Element, Output};
+use super::simd::{self, Path};
+use crate::chess::frame::Frame;
+use crate::chess::record::{PLANES, Version, at, layout_v7};
+use crate::encode::{Encoder, Provenance, Row, TensorSpec};
+use crate::error::{Error, Kind, Result};
+use crate::layout::{Layout, Scalar};
+
+/// Encodes V7 records (V6 widened to V7 size included) into the selected outputs.
+#[derive(Debug, Clone)]
+pub struct ChessEncoder {
+    outputs: Vec<Output>,
+    specs: Vec<TensorSpec>,
+    path: Path,
+}
+
+impl ChessEncoder {
+    /// An encoder of `outputs`, in that order, by the fastest instructions this processor has.
+    ///
+    /// Errors: `Empty` without outputs; `Unsupported` when two tensors would have the same name.
+    pub fn new(outputs: &[Output]) -> Result<Self> {
+        Self::on(Path::best(), outputs)
+    }
+
+    fn on(path: Path, outputs: &[Output]) -> Result<Self> {
+        let specs: Vec<_> = outputs.iter().flat_map(|output| output.specs()).collect();
+        if specs.is_empty() {
+            return Err(Error::new(Kind::Empty, "no outputs are selected; name at least one, such as `planes`"));
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = specs.iter().find(|spec| !names.insert(&spec.name)) {
+            let detail = format!("two outputs are called `{}`; select one form of it", twice.name);
+            return Err(Error::new(Kind::Unsupported, detail));
+        }
+        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path })
+    }
+
+    /// The selected outputs.
+    pub fn selected(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    fn check(&self, rows: &[Row<'_>], out: &[&mut [u8]]) -> Result<()> {
+        let whole = out.len() == self.specs.len()
+            && out.iter().zip(&self.specs).all(|(slice, spec)| slice.len() == rows.len() * spec.row_bytes());
+        if whole {
+            return Ok(());
+        }
+        let found: Vec<usize> = out.iter().map(|slice| slice.len()).collect();
+        let expected: Vec<usize> = self.specs.iter().map(|spec| rows.len() * spec.row_bytes()).collect();
+        Err(Error::new(Kind::WrongSize, format!("output slices of {found:?} bytes; expected {expected:?}")))
+    }
+
+    fn row(&self, frame: &Frame<'_>, from: Provenance, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
+        let mut tensors = out.iter_mut().zip(&self.specs).map(|(slice, spec)| {
+            let bytes = spec.row_bytes();
+            &mut slice[i * bytes..(i + 1) * bytes]
+        });
+        for &output in &self.outputs {
+            let Some(row) = tensors.next() else { break };
+            match output {
+                Output::Planes(element) => self.planes(frame, element, row)?,
+                Output::PlanesFlat => self.planes(frame, Element::F32, row)?,
+                Output::PlaneBits => {
+                    frame.input_format()?;
+                    simd::copy(self.path, frame.plane_bytes(), row);
+                    if let Some(meta) = tensors.next() {
+                        meta[..8].copy_from_slice(&frame.bytes()[at::CASTLING_US_OOO..at::ROOT_Q]);
+                        meta[8..].copy_from_slice(&frame.bytes()[at::INPUT_FORMAT..at::PROBABILITIES]);
+                    }
+                }
+                Output::Probs => simd::copy(self.path, frame.probability_bytes(), row),
+                Output::Values => put(row, &values(frame)),
+                Output::Winner => put(row, &win_draw_loss(frame.result_q(), frame.result_d())),
+                Output::BestQ => put(row, &win_draw_loss(frame.best_q(), frame.best_d())),
+                Output::PliesLeft => put(row, &[frame.plies_left()]),
+                Output::Legal => legal(frame.probability_bytes(), row),
+                Output::Ids => {
+                    let ids = [from.source, u64::from(from.chunk), u64::from(from.frame)];
+                    for (slot, id) in row.chunks_exact_mut(8).zip(ids) {
+                        slot.copy_from_slice(&id.to_le_bytes());
+                    }
+                }
+                Output::PlayedIdx => put_index(row, frame.played_idx()),
+                Output::BestIdx => put_index(row, frame.best_idx()),
+                Output::OppPlayedIdx => put_index(row, frame.opp_played_idx()),
+                Output::NextPlayedIdx => put_index(row, frame.next_played_idx()),
+            }
+        }
+        Ok(())
+    }
+
+    fn planes(&self, frame: &Frame<'_>, element: Element, row: &mut [u8]) -> Result<()> {
+        let meta = meta_planes(frame)?;
+        let mut words = [0u64; PLANES];
+        for (word, bytes) in words.iter_mut().zip(frame.plane_bytes().as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        let (stored, rest) = row.split_at_mut(element.row_bytes() / 112 * PLANES);
+        simd::expand(self.path, element, &words, bits(element, 1.0, 1), stored);
+        for (plane, out) in meta.iter().zip(rest.chunks_exact_mut(element.row_bytes() / 112)) {
+            simd::expand(self.path, element, &[plane.word], bits(element, plane.value, plane.raw), out);
+        }
+        Ok(())
+    }
+}
+
+impl Encoder for ChessEncoder {
+    fn input(&self) -> &Layout {
+        layout_v7()
+    }
+
+    fn outputs(&self) -> &[TensorSpec] {
+        &self.specs
+    }
+
+    fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
+        self.check(rows, out)?;
+        let result = rows.iter().enumerate().try_for_each(|(i, row)| {
+            if let Some(next) = rows.get(i + 1) {
+                simd::prefetch(next.record);
+            }
+            known(row.record).and_then(|frame| self.row(&frame, row.provenance, i, out)).map_err(|error| {
+                error.in_frame(row.provenance.frame as usize).in_chunk(row.provenance.chunk as usize)
+            })
+        });
+        simd::finish(self.path);
+        result
+    }
+}
+
+/// A view of `record` if it is V7-sized and says V6 or V7.
+fn known(record: &[u8]) -> Result<Frame<'_>> {
+    if record.len() != Version::V7.bytes() {
+        let detail = format!("a record of {} bytes; the encoder takes {}", record.len(), Version::V7.bytes());
+        return Err(Error::new(Kind::WrongSize, detail));
+    }
+    let frame = Frame::new(record)?;
+    match frame.version() {
+        6 | 7 => Ok(frame),
+        other => {
+            let detail = format!("record version {other}; the encoder takes 6 (widened) and 7");
+            Err(Error::new(Kind::UnknownVersion, detail).at_byte(at::VERSION as u64))
+        }
+    }
+}
+
+/// The bits of a plane's value in the element type.
+fn bits(element: Element, value: f32, raw: u8) -> u32 {
+    match element {
+        Element::F32 => value.to_bits(),
+        Element::F16 => u32::from(half::f16::from_f32(value).to_bits()),
+        Element::U8 => u32::from(raw),
+    }
+}
+
+fn put(row: &mut [u8], values: &[f32]) {
+    for (slot, value) in row.chunks_exact_mut(Scalar::F32.size()).zip(values) {
+        slot.copy_from_slice(&value.to_le_bytes());
+    }
+}
+
+fn put_index(row: &mut [u8], index: u16) {
+    let index = if index == u16::MAX { -1 } else { i32::from(index) };
+    row.copy_from_slice(&index.to_le_bytes());
+}
+
+/// The six rows (q, d, m) of spec 3.
+fn values(f: &Frame<'_>) -> [f32; 18] {
+    let unknown = f32::from_bits(0x7fc0_0000);
+    #[rustfmt::skip]
+    let rows = [
+        f.result_q(), f.result_d(), f.plies_left(),
+        f.best_q(), f.best_d(), f.best_m(),
+        f.played_q(), f.played_d(), f.played_m(),
+        f.orig_q(), f.orig_d(), f.orig_m(),
+        f.root_q(), f.root_d(), f.root_m(),
+        f.q_st(), f.d_st(), unknown,
+    ];
+    rows
+}
+
+fn win_draw_loss(q: f32, d: f32) -> [f32; 3] {
+    [0.5 * (1.0 - d + q), d, 0.5 * (1.0 - d - q)]
+}
+
+fn legal(probabilities: &[u8], row: &mut [u8]) {
+    for (slot, p) in row.iter_mut().zip(probabilities.as_chunks::<4>().0) {
+        *slot = u8::from(f32::from_le_bytes(*p) >= 0.0);
+    }
+}

@@ -1,0 +1,131 @@
+//! One `.gz` file, or a tar of them -> chunks: each game is a chunk.
+//! Neither ever opens a file; a single game is not even looked at before it is decoded.
+
+use crate::chess::game;
+use crate::container::gzip::Inflater;
+use crate::container::tar::{Entry, TarIndex, TarLimits, walk};
+use crate::error::{Error, Kind, Result};
+use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
+
+/// Bytes of a record of each version (3, 4, 5, 6, 7), by which an uncompressed member is recognised.
+const RECORD_SIZES: [u64; 5] = [8276, 8292, 8308, 8356, 8396];
+
+/// A file that is one game: gzip, or plain records.
+#[derive(Debug)]
+pub struct GameFile(Description);
+
+impl GameFile {
+    /// The game in the file called `key` (without directory).
+    pub fn new(key: impl Into<String>) -> Self {
+        GameFile(Description { key: key.into(), format: "lc0.gz", access: Access::Random })
+    }
+}
+
+impl ChunkSource for GameFile {
+    fn describe(&self) -> &Description {
+        &self.0
+    }
+
+    fn len(&self) -> usize {
+        1
+    }
+
+    fn locate(&self, i: usize) -> Option<(Span, Option<&str>)> {
+        (i == 0).then_some((Span::WHOLE, None))
+    }
+
+    fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        if i > 0 {
+            return Err(missing(i, 1));
+        }
+        decode_game(bytes, limits, out).map_err(|e| e.in_chunk(i))
+    }
+}
+
+/// A tar whose members are games. Kept in memory: one index entry for each.
+#[derive(Debug)]
+pub struct GameTar {
+    description: Description,
+    games: TarIndex,
+    skipped: usize,
+}
+
+impl GameTar {
+    /// Walks the headers of the tar called `key`.
+    ///
+    /// Errors: what reading gives, and the first fault when not a single member was found.
+    pub fn open(key: impl Into<String>, from: &(impl ReadAt + ?Sized)) -> Result<Self> {
+        let index = walk(from, &TarLimits::default())?;
+        match index.faults().first() {
+            Some(fault) if index.is_empty() => Err(fault.clone()),
+            _ => Ok(GameTar::new(key, &index)),
+        }
+    }
+
+    /// The games among the members of an index: those whose name ends in `.gz`, and plain ones that are whole
+    /// records long; `LICENSE`, names that start with a dot (`._*` among them) and anything else are skipped.
+    pub fn new(key: impl Into<String>, index: &TarIndex) -> Self {
+        let games = index.filter(is_game);
+        let skipped = index.len() - games.len();
+        GameTar {
+            description: Description { key: key.into(), format: "lc0.tar", access: Access::Random },
+            games,
+            skipped,
+        }
+    }
+
+    /// The index of the games alone, to be kept beside the data; [`GameTar::new`] takes it back.
+    pub fn index(&self) -> &TarIndex {
+        &self.games
+    }
+
+    /// Members that are not games.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+}
+
+impl ChunkSource for GameTar {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn len(&self) -> usize {
+        self.games.len()
+    }
+
+    fn locate(&self, i: usize) -> Option<(Span, Option<&str>)> {
+        self.games.get(i).map(|e| (Span { offset: e.offset, len: e.len }, Some(e.name)))
+    }
+
+    fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let game = self.games.get(i).ok_or_else(|| missing(i, self.games.len()))?;
+        decode_game(bytes, limits, out).map_err(|e| e.in_chunk(i).in_member(game.name))
+    }
+
+    fn faults(&self) -> &[Error] {
+        self.games.faults()
+    }
+}
+
+fn is_game(member: Entry<'_>) -> bool {
+    let name = member.base_name();
+    if name.is_empty() || name == "LICENSE" || name.starts_with('.') {
+        return false;
+    }
+    let gz = name.len() >= 3 && name.as_bytes()[name.len() - 3..].eq_ignore_ascii_case(b".gz");
+    gz || member.len > 0 && RECORD_SIZES.iter().any(|size| member.len.is_multiple_of(*size))
+}
+
+fn decode_game(bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+    out.frames = 0;
+    out.trailing = 0;
+    let inflated = out.kept.tool::<Inflater>().inflate(bytes, limits.max_chunk_bytes, &mut out.bytes)?;
+    game::parse(out)?;
+    out.trailing = inflated.trailing;
+    Ok(())
+}
+
+fn missing(i: usize, len: usize) -> Error {
+    Error::new(Kind::Missing, format!("chunk {i} of a source of {len}")).in_chunk(i)
+}

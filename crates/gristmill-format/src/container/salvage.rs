@@ -1,0 +1,101 @@
+//! Gzip bytes -> what can be had of them in order: a prefix, or all that comes before the damage; and what the damage is.
+//! Slower than [`super::gzip`] and used only where that one cannot help; bounded like it.
+
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::gzip::MAGIC;
+use crate::error::{Error, Kind, Result};
+
+/// Bytes produced per step.
+const STEP: usize = 32 << 10;
+
+/// Why a pass over the members stopped, and at which byte of the input.
+enum End {
+    Complete,
+    Enough,
+    Truncated,
+    Corrupt(u64, String),
+}
+
+/// Walks the members from `at`, handing out what they hold, until `take` has had enough.
+fn stream(input: &[u8], at: usize, mut take: impl FnMut(&[u8]) -> bool) -> End {
+    let mut step = vec![0; STEP];
+    let mut at = at;
+    loop {
+        let mut member = Decompress::new_gzip(15);
+        loop {
+            let (read, written) = (member.total_in(), member.total_out());
+            let from = at + read as usize;
+            let verdict = member.decompress(&input[from..], &mut step, FlushDecompress::None);
+            let fresh = (member.total_out() - written) as usize;
+            if fresh > 0 && !take(&step[..fresh]) {
+                return End::Enough;
+            }
+            match verdict {
+                Ok(Status::StreamEnd) => break,
+                Ok(_) if member.total_in() == read && fresh == 0 => return End::Truncated,
+                Ok(_) => {}
+                Err(e) => return End::Corrupt(at as u64 + member.total_in(), e.to_string()),
+            }
+        }
+        at += member.total_in() as usize;
+        if !input[at..].starts_with(&MAGIC) {
+            return End::Complete;
+        }
+    }
+}
+
+/// Says what is wrong with the member that starts at byte `at`, after the fast path refused it
+/// before it had produced `max` bytes.
+pub(super) fn explain(input: &[u8], at: usize, max: usize) -> Error {
+    let mut left = max;
+    let within = |fresh: &[u8]| {
+        left = left.saturating_sub(fresh.len());
+        left > 0
+    };
+    match stream(input, at, within) {
+        End::Truncated => {
+            Error::new(Kind::Truncated, "the gzip data ends before its last member does").at_byte(input.len() as u64)
+        }
+        End::Corrupt(byte, why) => Error::new(Kind::Corrupt, format!("damaged gzip data: {why}")).at_byte(byte),
+        End::Complete | End::Enough => {
+            Error::new(Kind::Corrupt, "damaged gzip data: a header libdeflate refuses").at_byte(at as u64)
+        }
+    }
+}
+
+/// Replaces `out` by up to `max` bytes of what `input` holds, up to the first damage.
+/// Returns how many; plain bytes are taken as they are. Checksums of damaged members are not verified.
+pub fn salvage(input: &[u8], max: usize, out: &mut Vec<u8>) -> usize {
+    fill(input, max, out);
+    out.len()
+}
+
+/// Replaces `out` by the first `n` bytes of what `input` holds, fewer where it holds less.
+///
+/// Errors: `Truncated` or `Corrupt` when the damage comes before byte `n`. What follows is not looked at.
+pub fn inflate_prefix(input: &[u8], n: usize, out: &mut Vec<u8>) -> Result<()> {
+    match fill(input, n, out) {
+        End::Complete | End::Enough => Ok(()),
+        End::Truncated => {
+            Err(Error::new(Kind::Truncated, format!("the gzip data ends after {} of {n} bytes", out.len()))
+                .at_byte(input.len() as u64))
+        }
+        End::Corrupt(byte, why) => Err(Error::new(Kind::Corrupt, format!("damaged gzip data: {why}")).at_byte(byte)),
+    }
+}
+
+fn fill(input: &[u8], max: usize, out: &mut Vec<u8>) -> End {
+    out.clear();
+    if !input.starts_with(&MAGIC) {
+        out.extend_from_slice(&input[..input.len().min(max)]);
+        return End::Complete;
+    }
+    if max == 0 {
+        return End::Enough;
+    }
+    stream(input, 0, |fresh| {
+        out.extend_from_slice(&fresh[..fresh.len().min(max - out.len())]);
+        out.len() < max
+    })
+}

@@ -1,0 +1,80 @@
+//! A name and the first bytes -> which format this is, and the source that reads it.
+//! The one table of formats: a new format is one row. Never reads more than it is given.
+
+use std::sync::Arc;
+
+use crate::chess::source::{GameFile, GameTar};
+use crate::error::{Error, Kind, Result};
+use crate::source::{ChunkSource, ReadAt};
+
+/// How many bytes of a file [`detect`] can make use of.
+pub const HEAD: usize = 512;
+
+/// A format that can be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// One Leela Chess Zero game: `.gz`, or plain records.
+    ChessGame,
+    /// A tar of such games.
+    ChessTar,
+}
+
+struct Row {
+    format: Format,
+    extensions: &'static [&'static str],
+    magic: fn(&[u8]) -> bool,
+    open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
+}
+
+const ROWS: [Row; 2] = [
+    Row {
+        format: Format::ChessTar,
+        extensions: &[".tar"],
+        magic: |head| head.get(257..262) == Some(b"ustar"),
+        open: |key, from| Ok(Arc::new(GameTar::open(key, from)?)),
+    },
+    Row {
+        format: Format::ChessGame,
+        extensions: &[".gz"],
+        magic: |head| head.starts_with(&[0x1f, 0x8b]) || matches!(head, [3..=7, 0, 0, 0, ..]),
+        open: |key, _| Ok(Arc::new(GameFile::new(key))),
+    },
+];
+
+/// Names that are known and refused, with advice.
+const REFUSED: [(&[&str], &str); 1] = [(
+    &[".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"],
+    "a compressed tar is solid: no game in it can be reached alone; unpack it, or store it as a plain .tar",
+)];
+
+/// Tells the format of the file called `name` (with or without directory) by its extension, else by `head`, its
+/// first bytes (up to [`HEAD`]; none to go by the name alone). `None`: not a format known here, or a file that never
+/// holds data (`LICENSE`, names that start with a dot).
+///
+/// Errors: `Unsupported` with advice for what is recognised and cannot be read.
+pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    if base == "LICENSE" || base.starts_with('.') {
+        return Ok(None);
+    }
+    let base = base.to_ascii_lowercase();
+    let ends = |extensions: &[&str]| extensions.iter().any(|e| base.ends_with(e));
+    if let Some((_, advice)) = REFUSED.iter().find(|(extensions, _)| ends(extensions)) {
+        return Err(Error::new(Kind::Unsupported, *advice));
+    }
+    let row = ROWS.iter().find(|r| ends(r.extensions)).or_else(|| ROWS.iter().find(|r| (r.magic)(head)));
+    Ok(row.map(|r| r.format))
+}
+
+/// Opens a source of a known format; `key` is its file name without directory.
+///
+/// A single game is not touched; a tar has its headers walked.
+///
+/// Errors: what the format's own opening gives.
+pub fn open(format: Format, key: &str, from: &dyn ReadAt) -> Result<Arc<dyn ChunkSource>> {
+    match ROWS.iter().find(|r| r.format == format) {
+        Some(row) => (row.open)(key, from),
+        None => Err(Error::new(Kind::UnknownFormat, format!("{format:?}"))),
+    }
+}

@@ -1,0 +1,12 @@
+//! The container vector of the lc0 specification (A.6) with its mutations, and the real sample (A.7).
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+
+mod real_sample;
+mod synthetic;
+
+use sha2::{Digest, Sha256};
+
+/// SHA-256 as lower-case hex.
+fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect()
+}
