@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import config, errors, presets
+from gristmill import chess, config, errors, presets
 from gristmill.arrays import Array
 from gristmill.config import (
     ChunkSourceLoaderConfig,
@@ -62,6 +62,7 @@ __all__ = [
     "StateError",
     "StoppedError",
     "TensorGeneratorConfig",
+    "chess",
     "config",
     "errors",
     "presets",

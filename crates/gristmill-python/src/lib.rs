@@ -2,6 +2,7 @@
 //! Every function extracts, lets go of the GIL, calls and wraps; no rule about data lives here.
 
 mod array;
+mod chess;
 mod config;
 mod error;
 mod layout;
@@ -11,6 +12,8 @@ mod layout;
 mod _gristmill {
     #[pymodule_export]
     use crate::array::{Memory, allocate};
+    #[pymodule_export]
+    use crate::chess::{chess_encode, chess_layouts, chess_policy_moves};
     #[pymodule_export]
     use crate::config::{check_config, config_from_toml, config_to_toml, preset_lc0};
     #[pymodule_export]
