@@ -4,6 +4,9 @@
 pub mod config;
 pub mod error;
 pub mod job;
+pub mod key;
 pub mod runtime;
+pub mod stage;
+pub mod store;
 
 pub use error::{Error, Result};

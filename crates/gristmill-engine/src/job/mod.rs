@@ -1,3 +1,6 @@
 //! The verbs that end: each takes options and gives back data. Faces render it; nothing here prints.
 
 pub mod generate;
+pub mod verify;
+
+mod files;

@@ -1,6 +1,7 @@
 //! Leela Chess Zero records: bytes to V6/V7 frames, frames to tensors.
 //! Every offset, order and rule is written out in `docs/format/chess.md`, which a test compares with this code.
 
+pub mod board;
 pub mod encode;
 pub mod frame;
 pub mod game;
@@ -9,6 +10,7 @@ pub mod record;
 pub mod source;
 pub mod transform;
 
+pub use board::Board;
 pub use encode::{ChessEncoder, Output, Outputs};
 pub use frame::{Frame, FrameMut};
 pub use record::{InputFormat, Version, layout_v6, layout_v7};

@@ -95,6 +95,7 @@ impl Inflater {
             if input.len() > max {
                 return Err(too_large(max).at_byte(0));
             }
+            out.reserve_exact(input.len());
             out.extend_from_slice(input);
             return Ok(Inflated { stored: Stored::Plain, members: 0, trailing: 0 });
         }

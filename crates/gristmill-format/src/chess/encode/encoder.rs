@@ -1,10 +1,11 @@
 //! The chess `Encoder`: each record's outputs one after another, while the record is in the first cache.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::meta::meta_planes;
 use super::output::{Element, Output};
-use super::simd::{self, Path};
+use super::simd::{self, Path, Stores};
 use crate::chess::frame::Frame;
 use crate::chess::record::{PLANES, Version, at, layout_v7};
 use crate::encode::{Encoder, Provenance, Row, TensorSpec};
@@ -17,17 +18,18 @@ pub struct ChessEncoder {
     outputs: Vec<Output>,
     specs: Vec<TensorSpec>,
     path: Path,
+    /// The bytes of a record that the outputs read, nearly: what is worth fetching ahead.
+    reads: Range<usize>,
 }
+
+/// From so many output bytes in one call on, rows are written past the cache: they would only push it out.
+const PAST_CACHE_FROM: usize = 1 << 20;
 
 impl ChessEncoder {
     /// An encoder of `outputs`, in that order, by the fastest instructions this processor has.
     ///
     /// Errors: `Empty` without outputs; `Unsupported` when two tensors would have the same name.
     pub fn new(outputs: &[Output]) -> Result<Self> {
-        Self::on(Path::best(), outputs)
-    }
-
-    fn on(path: Path, outputs: &[Output]) -> Result<Self> {
         let specs: Vec<_> = outputs.iter().flat_map(|output| output.specs()).collect();
         if specs.is_empty() {
             return Err(Error::new(Kind::Empty, "no outputs are selected; name at least one, such as `planes`"));
@@ -37,7 +39,9 @@ impl ChessEncoder {
             let detail = format!("two outputs are called `{}`; select one form of it", twice.name);
             return Err(Error::new(Kind::Unsupported, detail));
         }
-        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path })
+        let policy = outputs.iter().any(|output| matches!(output, Output::Probs | Output::Legal));
+        let reads = if policy { 0..Version::V7.bytes() } else { at::PLANES..Version::V7.bytes() };
+        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads })
     }
 
     /// The selected outputs.
@@ -56,7 +60,7 @@ impl ChessEncoder {
         Err(Error::new(Kind::WrongSize, format!("output slices of {found:?} bytes; expected {expected:?}")))
     }
 
-    fn row(&self, frame: &Frame<'_>, from: Provenance, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
+    fn row(&self, stores: Stores, frame: &Frame<'_>, from: Provenance, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
         let mut tensors = out.iter_mut().zip(&self.specs).map(|(slice, spec)| {
             let bytes = spec.row_bytes();
             &mut slice[i * bytes..(i + 1) * bytes]
@@ -64,17 +68,17 @@ impl ChessEncoder {
         for &output in &self.outputs {
             let Some(row) = tensors.next() else { break };
             match output {
-                Output::Planes(element) => self.planes(frame, element, row)?,
-                Output::PlanesFlat => self.planes(frame, Element::F32, row)?,
+                Output::Planes(element) => planes(stores, frame, element, row)?,
+                Output::PlanesFlat => planes(stores, frame, Element::F32, row)?,
                 Output::PlaneBits => {
                     frame.input_format()?;
-                    simd::copy(self.path, frame.plane_bytes(), row);
+                    simd::copy(stores, frame.plane_bytes(), row);
                     if let Some(meta) = tensors.next() {
                         meta[..8].copy_from_slice(&frame.bytes()[at::CASTLING_US_OOO..at::ROOT_Q]);
                         meta[8..].copy_from_slice(&frame.bytes()[at::INPUT_FORMAT..at::PROBABILITIES]);
                     }
                 }
-                Output::Probs => simd::copy(self.path, frame.probability_bytes(), row),
+                Output::Probs => simd::copy(stores, frame.probability_bytes(), row),
                 Output::Values => put(row, &values(frame)),
                 Output::Winner => put(row, &win_draw_loss(frame.result_q(), frame.result_d())),
                 Output::BestQ => put(row, &win_draw_loss(frame.best_q(), frame.best_d())),
@@ -94,20 +98,6 @@ impl ChessEncoder {
         }
         Ok(())
     }
-
-    fn planes(&self, frame: &Frame<'_>, element: Element, row: &mut [u8]) -> Result<()> {
-        let meta = meta_planes(frame)?;
-        let mut words = [0u64; PLANES];
-        for (word, bytes) in words.iter_mut().zip(frame.plane_bytes().as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        let (stored, rest) = row.split_at_mut(element.row_bytes() / 112 * PLANES);
-        simd::expand(self.path, element, &words, bits(element, 1.0, 1), stored);
-        for (plane, out) in meta.iter().zip(rest.chunks_exact_mut(element.row_bytes() / 112)) {
-            simd::expand(self.path, element, &[plane.word], bits(element, plane.value, plane.raw), out);
-        }
-        Ok(())
-    }
 }
 
 impl Encoder for ChessEncoder {
@@ -121,15 +111,17 @@ impl Encoder for ChessEncoder {
 
     fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
         self.check(rows, out)?;
+        let bytes: usize = out.iter().map(|slice| slice.len()).sum();
+        let stores = Stores { path: self.path, past_cache: bytes >= PAST_CACHE_FROM };
         let result = rows.iter().enumerate().try_for_each(|(i, row)| {
             if let Some(next) = rows.get(i + 1) {
-                simd::prefetch(next.record);
+                simd::prefetch(next.record.get(self.reads.clone()).unwrap_or_default());
             }
-            known(row.record).and_then(|frame| self.row(&frame, row.provenance, i, out)).map_err(|error| {
-                error.in_frame(row.provenance.frame as usize).in_chunk(row.provenance.chunk as usize)
-            })
+            known(row.record)
+                .and_then(|frame| self.row(stores, &frame, row.provenance, i, out))
+                .map_err(|error| error.in_frame(row.provenance.frame as usize).in_chunk(row.provenance.chunk as usize))
         });
-        simd::finish(self.path);
+        simd::finish(stores);
         result
     }
 }
@@ -148,6 +140,20 @@ fn known(record: &[u8]) -> Result<Frame<'_>> {
             Err(Error::new(Kind::UnknownVersion, detail).at_byte(at::VERSION as u64))
         }
     }
+}
+
+fn planes(stores: Stores, frame: &Frame<'_>, element: Element, row: &mut [u8]) -> Result<()> {
+    let meta = meta_planes(frame)?;
+    let mut words = [0u64; PLANES];
+    for (word, bytes) in words.iter_mut().zip(frame.plane_bytes().as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    let (stored, rest) = row.split_at_mut(element.row_bytes() / 112 * PLANES);
+    simd::expand(stores, element, &words, bits(element, 1.0, 1), stored);
+    for (plane, out) in meta.iter().zip(rest.chunks_exact_mut(element.row_bytes() / 112)) {
+        simd::expand(stores, element, &[plane.word], bits(element, plane.value, plane.raw), out);
+    }
+    Ok(())
 }
 
 /// The bits of a plane's value in the element type.

@@ -43,23 +43,36 @@ impl Path {
 /// Bytes of a cache line: what a streaming row must be aligned to.
 const LINE: usize = 64;
 
-fn is_aligned(bytes: &[u8]) -> bool {
-    bytes.as_ptr().addr().is_multiple_of(LINE)
+/// How rows are written: by which instructions, and whether past the cache.
+///
+/// Past the cache is faster for what would not stay in it anyway: no line is read before it is overwritten.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stores {
+    /// The instructions.
+    pub(super) path: Path,
+    /// Whether rows that start on a cache line, and whole lines of copies, go past the cache.
+    /// [`finish`] must follow before another thread reads them.
+    pub(super) past_cache: bool,
+}
+
+impl Stores {
+    fn streams(self, out: &[u8]) -> bool {
+        self.past_cache && out.as_ptr().addr().is_multiple_of(LINE)
+    }
 }
 
 /// Writes `value` (the bits of one element) on the squares of each word, zero elsewhere; 64 elements a word.
 ///
-/// Square `s` is bit `s ^ 7`. `out` must have exactly 64 elements per word. Rows that start on a cache line
-/// are written past the cache; [`finish`] must follow before another thread reads them.
-pub(super) fn expand(path: Path, element: Element, words: &[u64], value: u32, out: &mut [u8]) {
+/// Square `s` is bit `s ^ 7`. `out` must have exactly 64 elements per word.
+pub(super) fn expand(stores: Stores, element: Element, words: &[u64], value: u32, out: &mut [u8]) {
     assert!(out.len() == words.len() * 64 * element.scalar().size(), "64 elements per word");
-    match path.0 {
+    match stores.path.0 {
         Kind::Portable => portable::expand(element, words, value, out),
         #[cfg(target_arch = "x86_64")]
         Kind::Avx2 => {
             // SAFETY: `Path(Avx2)` is made only where AVX2 was detected.
             unsafe {
-                match is_aligned(out) {
+                match stores.streams(out) {
                     true => avx2::expand::<true>(element, words, value, out),
                     false => avx2::expand::<false>(element, words, value, out),
                 }
@@ -69,7 +82,7 @@ pub(super) fn expand(path: Path, element: Element, words: &[u64], value: u32, ou
         Kind::Avx512 => {
             // SAFETY: `Path(Avx512)` is made only where AVX-512 F and BW were detected.
             unsafe {
-                match is_aligned(out) {
+                match stores.streams(out) {
                     true => avx512::expand::<true>(element, words, value, out),
                     false => avx512::expand::<false>(element, words, value, out),
                 }
@@ -78,13 +91,12 @@ pub(super) fn expand(path: Path, element: Element, words: &[u64], value: u32, ou
     }
 }
 
-/// Copies `from` to `to`, of the same length, past the cache where whole lines allow it; [`finish`] must follow.
-pub(super) fn copy(path: Path, from: &[u8], to: &mut [u8]) {
+/// Copies `from` to `to`, of the same length.
+pub(super) fn copy(stores: Stores, from: &[u8], to: &mut [u8]) {
     assert!(from.len() == to.len(), "a copy of equal lengths");
-    match path.0 {
-        Kind::Portable => to.copy_from_slice(from),
+    match stores.path.0 {
         #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 | Kind::Avx512 => {
+        Kind::Avx2 | Kind::Avx512 if stores.past_cache => {
             let head = to.as_ptr().align_offset(LINE).min(to.len());
             let body = (to.len() - head) / LINE * LINE;
             let (first, rest) = to.split_at_mut(head);
@@ -94,12 +106,13 @@ pub(super) fn copy(path: Path, from: &[u8], to: &mut [u8]) {
             unsafe { avx2::copy_lines(&from[head..head + body], lines) };
             last.copy_from_slice(&from[head + body..]);
         }
+        _ => to.copy_from_slice(from),
     }
 }
 
 /// Makes what `expand` and `copy` wrote past the cache visible to other threads, before it is handed on.
-pub(super) fn finish(path: Path) {
-    match path.0 {
+pub(super) fn finish(stores: Stores) {
+    match stores.path.0 {
         Kind::Portable => {}
         #[cfg(target_arch = "x86_64")]
         // SAFETY: SSE is part of every x86-64 processor.
@@ -107,16 +120,16 @@ pub(super) fn finish(path: Path) {
     }
 }
 
-/// Asks for the lines of `record`, which is encoded next.
-pub(super) fn prefetch(record: &[u8]) {
+/// Asks for the lines of `bytes`, which are read next.
+pub(super) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
-    for line in record.chunks(LINE) {
+    for line in bytes.chunks(LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch never faults, and the address lies in `record`.
+        // SAFETY: a prefetch never faults, and the address lies in `bytes`.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = record;
+    let _ = bytes;
 }
 
 mod portable {
@@ -317,6 +330,11 @@ mod tests {
         out
     }
 
+    fn every_way() -> impl Iterator<Item = Stores> {
+        let ways = |path| [true, false].map(|past_cache| Stores { path, past_cache });
+        Path::available().into_iter().flat_map(ways)
+    }
+
     proptest! {
         #[test]
         fn every_path_and_alignment_gives_the_bytes_of_the_bit_loop(
@@ -326,12 +344,12 @@ mod tests {
         ) {
             for element in [Element::F32, Element::F16, Element::U8] {
                 let expected = bit_loop(element, &words, value);
-                for path in Path::available() {
+                for stores in every_way() {
                     let mut room = vec![0xAA; expected.len() + 256];
                     let start = room.as_ptr().align_offset(LINE) + shift;
-                    expand(path, element, &words, value, &mut room[start..start + expected.len()]);
-                    finish(path);
-                    prop_assert_eq!(&room[start..start + expected.len()], &expected[..], "{:?} {:?}", path, element);
+                    expand(stores, element, &words, value, &mut room[start..start + expected.len()]);
+                    finish(stores);
+                    prop_assert_eq!(&room[start..start + expected.len()], &expected[..], "{:?} {:?}", stores, element);
                     prop_assert!(room[..start].iter().chain(&room[start + expected.len()..]).all(|&b| b == 0xAA));
                 }
             }
@@ -339,10 +357,10 @@ mod tests {
 
         #[test]
         fn every_path_copies(from in prop::collection::vec(any::<u8>(), 0..700), shift in 0..64usize) {
-            for path in Path::available() {
+            for stores in every_way() {
                 let mut room = vec![0xAA; from.len() + 256];
-                copy(path, &from, &mut room[shift..shift + from.len()]);
-                finish(path);
+                copy(stores, &from, &mut room[shift..shift + from.len()]);
+                finish(stores);
                 prop_assert_eq!(&room[shift..shift + from.len()], &from[..]);
                 prop_assert!(room[..shift].iter().chain(&room[shift + from.len()..]).all(|&b| b == 0xAA));
             }

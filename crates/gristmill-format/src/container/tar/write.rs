@@ -60,7 +60,7 @@ impl<W: Write> TarWriter<W> {
             None => {
                 self.block(&header("", "pax", b'x', pax_path(name).len() as u64))?;
                 self.payload(pax_path(name).as_bytes())?;
-                ("", "long-name")
+                ("", tail(name))
             }
         };
         self.block(&header(prefix, own, kind, size))?;
@@ -92,6 +92,12 @@ fn split(name: &str) -> Option<(&str, &str)> {
     name.match_indices('/')
         .map(|(i, _)| (&name[..i], &name[i + 1..]))
         .find(|(prefix, own)| (1..=155).contains(&prefix.len()) && (1..=100).contains(&own.len()))
+}
+
+/// As much of the end of a long name as the header holds, for readers that pass over pax headers.
+fn tail(name: &str) -> &str {
+    let start = (name.len() - 100..name.len()).find(|&i| name.is_char_boundary(i)).unwrap_or(name.len());
+    &name[start..]
 }
 
 /// A pax record counts its own length digits.

@@ -1,0 +1,129 @@
+//! A path -> its data files, opened one after another, in order of name; what cannot be opened is told too.
+//! Decodes nothing by itself; the jobs that read data share it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
+use gristmill_format::{Error, Kind, Result, detect};
+
+use crate::store::{DirStore, Store};
+
+/// An opened data file.
+pub(super) struct Opened {
+    /// The path, as it was asked for or found.
+    pub(super) path: String,
+    /// Its length in bytes.
+    pub(super) size: u64,
+    pub(super) source: Arc<dyn ChunkSource>,
+    bytes: Arc<dyn ReadAt>,
+    limits: Limits,
+}
+
+impl Opened {
+    /// Name of the member that holds chunk `i`, if it has one.
+    pub(super) fn member(&self, i: usize) -> Option<&str> {
+        self.source.locate(i)?.1
+    }
+
+    /// Reads the stored bytes of chunk `i`.
+    ///
+    /// Errors: `Truncated`, `TooLarge`, `Missing` or `Io`, with the place.
+    pub(super) fn fetch(&self, i: usize, stored: &mut Vec<u8>) -> Result<()> {
+        let len = self.source.len();
+        let Some((span, member)) = self.source.locate(i) else {
+            let detail = format!("there is no chunk {i}; there are {len}, counted from 0");
+            return Err(Error::new(Kind::Missing, detail).in_source(&self.path));
+        };
+        read_span(self.bytes.as_ref(), span, self.limits.max_chunk_bytes as u64, stored).map_err(|e| {
+            let e = e.in_chunk(i).in_source(&self.path);
+            member.map(|name| e.clone().in_member(name)).unwrap_or(e)
+        })
+    }
+
+    /// Decodes chunk `i` from its stored bytes.
+    ///
+    /// Errors: what the format finds, with the place.
+    pub(super) fn decode(&self, i: usize, stored: &[u8], chunk: &mut Chunk) -> Result<()> {
+        self.source.decode(i, stored, &self.limits, chunk).map_err(|e| e.in_chunk(i).in_source(&self.path))
+    }
+
+    /// Most bytes of a decoded chunk.
+    pub(super) fn max_chunk_bytes(&self) -> usize {
+        self.limits.max_chunk_bytes
+    }
+}
+
+/// What lies at a path.
+pub(super) enum Found {
+    /// A data file.
+    File(Opened),
+    /// A file in a directory that is of no format known here.
+    Other,
+    /// A file or folder that cannot be opened.
+    Fault(Error),
+}
+
+/// Gives what lies at `path` (a file, or all files below a directory) to `each`, in order of name.
+pub(super) fn walk(path: &Path, each: &mut dyn FnMut(Found) -> crate::Result<()>) -> crate::Result<()> {
+    if !path.is_dir() {
+        return each(file(path));
+    }
+    let store = match DirStore::new(path) {
+        Ok(store) => store,
+        Err(crate::Error::Path { kind, message, path }) => {
+            return each(Found::Fault(Error::new(Kind::Io(kind), message).in_source(path.display().to_string())));
+        }
+        Err(e) => return Err(e),
+    };
+    let mut names = Vec::new();
+    let faults = store.list(&mut |stat| names.push(stat));
+    names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    for stat in names {
+        each(open(&store, &stat.name, path.join(&*stat.name).display().to_string(), true))?;
+    }
+    for message in faults.messages() {
+        each(Found::Fault(Error::new(Kind::Io(std::io::ErrorKind::Other), message)))?;
+    }
+    Ok(())
+}
+
+/// The one file at `path`.
+pub(super) fn file(path: &Path) -> Found {
+    let named = path.display().to_string();
+    let refused = |e: std::io::Error| Found::Fault(Error::from(e).in_source(&named));
+    if let Err(e) = std::fs::metadata(path) {
+        return refused(e);
+    }
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = path.file_name() else {
+        return refused(std::io::ErrorKind::InvalidInput.into());
+    };
+    match DirStore::new(folder) {
+        Ok(store) => open(&store, &name.to_string_lossy(), named, false),
+        Err(e) => Found::Fault(Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()).in_source(&named)),
+    }
+}
+
+/// Opens one file of a store; `path` is its name for people. Only `in_folder` may it be something else than data.
+fn open(store: &DirStore, name: &str, path: String, in_folder: bool) -> Found {
+    let opened = || -> Result<Option<Opened>> {
+        let bytes = store.open(name)?;
+        let mut head = [0; detect::HEAD];
+        let n = bytes.read_at(0, &mut head)?;
+        let size = bytes.len()?;
+        let Some(format) = detect::detect(name, &head[..n])? else { return Ok(None) };
+        let key = name.rsplit('/').next().unwrap_or(name);
+        let source = detect::open(format, key, bytes.as_ref())?;
+        Ok(Some(Opened { path: path.clone(), size, source, bytes, limits: Limits::default() }))
+    };
+    match opened() {
+        Ok(Some(file)) => Found::File(file),
+        Ok(None) if in_folder => Found::Other,
+        Ok(None) => {
+            let detail = "no format known here; expected a game (.gz or plain records) or a .tar of games";
+            Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
+        }
+        Err(e) => Found::Fault(e.in_source(&path)),
+    }
+}

@@ -1,0 +1,224 @@
+//! Named stages -> a checked graph: every reference resolved, every misuse refused with stage and field.
+//! Knows what each kind reads and gives; starts nothing.
+
+use std::collections::HashMap;
+
+use crate::config::{DataLoaderConfig, Overflow, QueueConfig, StageConfig, StageKind};
+use crate::error::{Error, Result};
+
+/// What flows on an edge. References may have many readers; bytes have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Item {
+    File,
+    Source,
+    Chunk,
+    Frame,
+    Batch,
+}
+
+impl Item {
+    fn is_reference(self) -> bool {
+        matches!(self, Item::File | Item::Source)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Item::File => "files",
+            Item::Source => "chunk sources",
+            Item::Chunk => "chunks",
+            Item::Frame => "frames",
+            Item::Batch => "batches",
+        }
+    }
+}
+
+/// What a kind reads (`None`: nothing) and gives.
+fn items(kind: StageKind<'_>) -> (Option<Item>, Item) {
+    match kind {
+        StageKind::FilePathProvider(_) => (None, Item::File),
+        StageKind::ChunkSourceLoader(_) => (Some(Item::File), Item::Source),
+        StageKind::ChunkSourceSplitter(_) => (Some(Item::Source), Item::Source),
+        StageKind::ShufflingChunkPool(_) | StageKind::SimpleChunkExtractor(_) => (Some(Item::Source), Item::Chunk),
+        StageKind::ChunkUnpacker(_) => (Some(Item::Chunk), Item::Frame),
+        StageKind::JoinPositions(_) | StageKind::ShufflingFrameSampler(_) => (Some(Item::Frame), Item::Frame),
+        StageKind::TensorGenerator(_) => (Some(Item::Frame), Item::Batch),
+    }
+}
+
+/// The output queues of a kind.
+pub(super) fn queues(kind: StageKind<'_>) -> &[QueueConfig] {
+    use std::slice::from_ref;
+    match kind {
+        StageKind::FilePathProvider(c) => from_ref(&c.output),
+        StageKind::ChunkSourceLoader(c) => from_ref(&c.output),
+        StageKind::ChunkSourceSplitter(c) => &c.output,
+        StageKind::ShufflingChunkPool(c) => from_ref(&c.output),
+        StageKind::SimpleChunkExtractor(c) => from_ref(&c.output),
+        StageKind::ChunkUnpacker(c) => from_ref(&c.output),
+        StageKind::JoinPositions(c) => from_ref(&c.output),
+        StageKind::ShufflingFrameSampler(c) => from_ref(&c.output),
+        StageKind::TensorGenerator(c) => from_ref(&c.output),
+    }
+}
+
+/// One output of one stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Port {
+    pub(super) stage: usize,
+    pub(super) output: usize,
+}
+
+/// A stage with its kind and resolved inputs.
+#[derive(Debug)]
+pub(super) struct Node<'a> {
+    pub(super) name: &'a str,
+    pub(super) kind: StageKind<'a>,
+    pub(super) inputs: Vec<Port>,
+}
+
+/// A checked graph.
+#[derive(Debug)]
+pub(super) struct Graph<'a> {
+    pub(super) nodes: Vec<Node<'a>>,
+    /// Alias and the batches it gives.
+    pub(super) outputs: Vec<(String, Port)>,
+}
+
+impl<'a> Graph<'a> {
+    /// Resolves and checks every reference of `config`.
+    pub(super) fn new(config: &'a DataLoaderConfig) -> Result<Self> {
+        let mut by_name = HashMap::new();
+        for (i, stage) in config.stage.iter().enumerate() {
+            if stage.name.is_empty() || stage.name.contains(['.', ':']) {
+                return Err(Error::stage(&stage.name, format!("stage {i} needs a name without `.` and `:`")));
+            }
+            if by_name.insert(stage.name.as_str(), i).is_some() {
+                return Err(Error::stage(&stage.name, "two stages have this name"));
+            }
+        }
+        let kinds = config.stage.iter().map(StageConfig::kind).collect::<Result<Vec<_>>>()?;
+        let find = |who: &str, field: &str, reference: &str| find(config, &kinds, &by_name, who, field, reference);
+        let mut nodes = Vec::new();
+        for (stage, &kind) in config.stage.iter().zip(&kinds) {
+            check_queues(&stage.name, kind)?;
+            let resolve = |text: &String| find(&stage.name, "input", text);
+            let inputs = stage.input.iter().map(resolve).collect::<Result<Vec<_>>>()?;
+            nodes.push(Node { name: &stage.name, kind, inputs });
+        }
+        let mut outputs: Vec<(String, Port)> = Vec::new();
+        for text in &config.output {
+            let (alias, reference) = text.split_once(':').unwrap_or(("", text));
+            let port = find("", "output", reference)?;
+            if outputs.iter().any(|(other, _)| other == alias) {
+                return Err(Error::config("output", format!("two outputs have the alias `{alias}`")));
+            }
+            outputs.push((alias.to_owned(), port));
+        }
+        let graph = Graph { nodes, outputs };
+        graph.check()?;
+        Ok(graph)
+    }
+
+    fn check(&self) -> Result<()> {
+        let mut readers: HashMap<Port, &str> = HashMap::new();
+        for node in &self.nodes {
+            let (reads, _) = items(node.kind);
+            let many = matches!(node.kind, StageKind::JoinPositions(_));
+            match (reads, node.inputs.len()) {
+                (None, 0) | (Some(_), 1) => {}
+                (Some(_), n) if many && n > 0 => {}
+                (None, _) => return Err(Error::field(node.name, "input", "this kind has no input")),
+                (Some(item), n) => {
+                    let text = format!("expected one stage that gives {}, found {n} inputs", item.name());
+                    return Err(Error::field(node.name, "input", text));
+                }
+            }
+            for &port in &node.inputs {
+                self.check_edge(node, port, reads, &mut readers)?;
+            }
+        }
+        for (alias, port) in &self.outputs {
+            let stage = &self.nodes[port.stage];
+            if items(stage.kind).1 != Item::Batch {
+                let text = format!("output `{alias}` is stage `{}`, which gives no batches", stage.name);
+                return Err(Error::config("output", text));
+            }
+            self.claim(*port, "a loader output", &mut readers)?;
+        }
+        Ok(())
+    }
+
+    fn check_edge(
+        &self,
+        node: &Node<'a>,
+        port: Port,
+        reads: Option<Item>,
+        readers: &mut HashMap<Port, &'a str>,
+    ) -> Result<()> {
+        let from = &self.nodes[port.stage];
+        let (_, gives) = items(from.kind);
+        if Some(gives) != reads {
+            let wanted = reads.map_or("nothing", Item::name);
+            let text = format!("expected {wanted}, but stage `{}` gives {}", from.name, gives.name());
+            return Err(Error::field(node.name, "input", text));
+        }
+        if !gives.is_reference() {
+            self.claim(port, node.name, readers)?;
+            if queues(from.kind)[port.output].overflow_behavior != Overflow::Block {
+                let text = "dropping is done whole batches at a time: set it on the tensor generator's output";
+                return Err(Error::field(from.name, "output.overflow_behavior", text));
+            }
+        }
+        Ok(())
+    }
+
+    fn claim(&self, port: Port, reader: &'a str, readers: &mut HashMap<Port, &'a str>) -> Result<()> {
+        if let Some(other) = readers.insert(port, reader) {
+            let from = self.nodes[port.stage].name;
+            let text = format!("read by both `{other}` and `{reader}`; bytes have one reader: use a splitter before the pools");
+            return Err(Error::field(from, "output", text));
+        }
+        Ok(())
+    }
+}
+
+fn find(
+    config: &DataLoaderConfig,
+    kinds: &[StageKind<'_>],
+    by_name: &HashMap<&str, usize>,
+    who: &str,
+    field: &str,
+    reference: &str,
+) -> Result<Port> {
+    let fault = |text: String| {
+        if who.is_empty() { Error::config(field, text) } else { Error::field(who, field, text) }
+    };
+    let (name, output) = reference.split_once('.').unwrap_or((reference, ""));
+    let Some(&stage) = by_name.get(name) else {
+        let known = config.stage.iter().map(|s| s.name.as_str());
+        let near = known.min_by_key(|known| strsim::damerau_levenshtein(known, name));
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return Err(fault(format!("no stage is called `{name}`{hint}")));
+    };
+    let queues = queues(kinds[stage]);
+    match queues.iter().position(|queue| queue.name == output) {
+        Some(output) => Ok(Port { stage, output }),
+        None => {
+            let known: Vec<String> = queues.iter().map(|queue| format!("`{}`", queue.name)).collect();
+            Err(fault(format!("stage `{name}` has no output `{output}`; it has {}", known.join(", "))))
+        }
+    }
+}
+
+fn check_queues(stage: &str, kind: StageKind<'_>) -> Result<()> {
+    let queues = queues(kind);
+    for (i, queue) in queues.iter().enumerate() {
+        if queue.queue_capacity == 0 {
+            return Err(Error::field(stage, "output.queue_capacity", "expected at least 1"));
+        }
+        if queues[..i].iter().any(|other| other.name == queue.name) {
+            return Err(Error::field(stage, "output.name", format!("two outputs are called `{}`", queue.name)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! A checked graph -> what to run: per loader alias one chain of numbers, and the logs of sources it draws from.
+//! The only file, with `chain`, that knows in which order stages may stand.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gristmill_format::chess::Output;
+
+use super::graph::{Graph, Node, Port};
+use crate::config::{
+    ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat, JoinPositionsConfig, KeyOrder,
+    LastBatch, Overflow, StageKind, TensorGeneratorConfig,
+};
+use crate::error::{Error, Result};
+use crate::runtime::handoff::WhenFull;
+use crate::stage::batch::WhenPartial;
+use crate::stage::join::WhenExhausted;
+use crate::stage::split::Side;
+use crate::stage::unpack::Unpack;
+
+/// A directory whose files become sources: one per loader stage.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LogPlan {
+    pub(crate) stage: String,
+    pub(crate) files: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) watch: bool,
+    pub(crate) rescan: Duration,
+    pub(crate) frame_format: FrameFormat,
+}
+
+/// How a branch draws chunks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum DrawPlan {
+    Pool { size: u64 },
+    Extract { order: ExtractOrder, epochs: u32 },
+}
+
+/// From one log to selected rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BranchPlan {
+    /// Index into the logs.
+    pub(crate) log: usize,
+    pub(crate) side: Option<Side>,
+    /// Name of the pool or extractor.
+    pub(crate) stage: String,
+    pub(crate) draw: DrawPlan,
+    pub(crate) key_order: KeyOrder,
+    /// Name of the unpacker.
+    pub(crate) unpacker: String,
+    pub(crate) unpack: Unpack,
+    /// Most chunks being decoded at once.
+    pub(crate) ceiling: usize,
+}
+
+/// One loader output, from draws to batches.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ChainPlan {
+    pub(crate) alias: String,
+    pub(crate) branches: Vec<BranchPlan>,
+    /// Name of the join (empty without one), weights, what happens at an input's end.
+    pub(crate) join: (String, Vec<f64>, WhenExhausted),
+    /// Name of the sampler (empty without one), its frames, whether it drains.
+    pub(crate) reservoir: (String, usize, bool),
+    /// Name of the tensor generator.
+    pub(crate) stage: String,
+    pub(crate) batch_size: usize,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) partial: WhenPartial,
+    pub(crate) capacity: usize,
+    pub(crate) when_full: WhenFull,
+    /// Most encode tasks at once.
+    pub(crate) ceiling: usize,
+}
+
+/// All that a loader runs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plan {
+    pub(crate) logs: Vec<LogPlan>,
+    pub(crate) chains: Vec<ChainPlan>,
+}
+
+/// Checks a config and lowers it.
+pub(crate) fn plan(config: &DataLoaderConfig) -> Result<Plan> {
+    let graph = Graph::new(config)?;
+    let mut lower = Lower { graph: &graph, logs: Vec::new(), owners: Vec::new() };
+    let chains = graph.outputs.iter().map(|(alias, port)| lower.chain(alias, *port)).collect::<Result<Vec<_>>>()?;
+    Ok(Plan { logs: lower.logs, chains })
+}
+
+struct Lower<'a> {
+    graph: &'a Graph<'a>,
+    logs: Vec<LogPlan>,
+    /// The loader stage of each log.
+    owners: Vec<usize>,
+}
+
+impl<'a> Lower<'a> {
+    fn node(&self, port: Port) -> &'a Node<'a> {
+        &self.graph.nodes[port.stage]
+    }
+
+    fn chain(&mut self, alias: &str, port: Port) -> Result<ChainPlan> {
+        let generator = self.node(port);
+        let StageKind::TensorGenerator(config) = generator.kind else {
+            return Err(Error::stage(generator.name, "gives no batches"));
+        };
+        let mut at = self.node(generator.inputs[0]);
+        let mut reservoir = (String::new(), 0, false);
+        if let StageKind::ShufflingFrameSampler(sampler) = at.kind {
+            let frames = sampler.threads.checked_mul(sampler.reservoir_size_per_thread).filter(|n| *n > 0);
+            let frames = frames.filter(|n| u32::try_from(*n).is_ok()).ok_or_else(|| {
+                Error::field(at.name, "reservoir_size_per_thread", "expected 1 to 4 294 967 295 frames in all")
+            })?;
+            reservoir = (at.name.to_owned(), frames, sampler.drain);
+            at = self.node(at.inputs[0]);
+        }
+        let mut join = (String::new(), vec![1.0], WhenExhausted::Drop);
+        let mut inputs = vec![at];
+        if let StageKind::JoinPositions(config) = at.kind {
+            join = (at.name.to_owned(), weights(at, config)?, exhausted(config));
+            inputs = at.inputs.iter().map(|port| self.node(*port)).collect();
+        }
+        let branches = inputs.into_iter().map(|node| self.branch(node)).collect::<Result<Vec<_>>>()?;
+        Ok(ChainPlan { branches, join, reservoir, ..tensors(alias, generator.name, config)? })
+    }
+
+    fn branch(&mut self, node: &'a Node<'a>) -> Result<BranchPlan> {
+        let StageKind::ChunkUnpacker(unpacker) = node.kind else {
+            let text = "frames come as unpacker -> join_positions -> shuffling_frame_sampler -> tensor_generator, \
+                        the middle two optional; this stage stands elsewhere";
+            return Err(Error::stage(node.name, text));
+        };
+        let unpack = unpack(node.name, unpacker)?;
+        let drawer = self.node(node.inputs[0]);
+        let (draw, key_order, ceiling) = match drawer.kind {
+            StageKind::ShufflingChunkPool(pool) => {
+                if pool.chunk_pool_size == 0 {
+                    return Err(Error::field(drawer.name, "chunk_pool_size", "expected at least 1 chunk"));
+                }
+                (DrawPlan::Pool { size: pool.chunk_pool_size }, pool.key_order, pool.chunk_loading_threads)
+            }
+            StageKind::SimpleChunkExtractor(extract) => {
+                if extract.epochs == 0 {
+                    return Err(Error::field(drawer.name, "epochs", "expected at least 1 pass"));
+                }
+                (DrawPlan::Extract { order: extract.order, epochs: extract.epochs }, extract.key_order, None)
+            }
+            _ => return Err(Error::stage(drawer.name, "gives no chunks")),
+        };
+        let ceiling = [ceiling, unpacker.threads].into_iter().flatten().min().unwrap_or(usize::MAX).max(1);
+        let mut port = drawer.inputs[0];
+        let mut side = None;
+        let mut loader = self.node(port);
+        if let StageKind::ChunkSourceSplitter(splitter) = loader.kind {
+            if splitter.output.len() != splitter.weight.len() {
+                let text = format!("{} weights for {} outputs", splitter.weight.len(), splitter.output.len());
+                return Err(Error::field(loader.name, "weight", text));
+            }
+            let found = Side::new(&splitter.weight, port.output);
+            side = Some(found.ok_or_else(|| Error::field(loader.name, "weight", "expected a positive sum"))?);
+            port = loader.inputs[0];
+            loader = self.node(port);
+        }
+        let log = self.log(port.stage, loader)?;
+        Ok(BranchPlan {
+            log,
+            side,
+            stage: drawer.name.to_owned(),
+            draw,
+            key_order,
+            unpacker: node.name.to_owned(),
+            unpack,
+            ceiling,
+        })
+    }
+
+    fn log(&mut self, stage: usize, node: &'a Node<'a>) -> Result<usize> {
+        if let Some(known) = self.owners.iter().position(|owner| *owner == stage) {
+            return Ok(known);
+        }
+        let StageKind::ChunkSourceLoader(loader) = node.kind else {
+            return Err(Error::stage(node.name, "a splitter reads a chunk_source_loader, not another splitter"));
+        };
+        let files = self.node(node.inputs[0]);
+        let StageKind::FilePathProvider(provider) = files.kind else {
+            return Err(Error::stage(files.name, "gives no files"));
+        };
+        if provider.directory.as_os_str().is_empty() {
+            return Err(Error::field(files.name, "directory", "expected the directory of the games"));
+        }
+        if !(provider.rescan_seconds.is_finite() && provider.rescan_seconds >= 0.05) {
+            return Err(Error::field(files.name, "rescan_seconds", "expected at least 0.05 seconds"));
+        }
+        self.owners.push(stage);
+        self.logs.push(LogPlan {
+            stage: node.name.to_owned(),
+            files: files.name.to_owned(),
+            directory: provider.directory.clone(),
+            watch: provider.watch,
+            rescan: Duration::from_secs_f64(provider.rescan_seconds.min(1e9)),
+            frame_format: loader.frame_format,
+        });
+        Ok(self.logs.len() - 1)
+    }
+}
+
+fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {
+    match (config.position_sampling_rate, config.position_count) {
+        (Some(rate), None) if rate > 0.0 && rate <= 1.0 => Ok(Unpack::Rate(rate)),
+        (Some(_), None) => Err(Error::field(stage, "position_sampling_rate", "expected 0 < rate <= 1")),
+        (None, Some(count)) if count > 0 => Ok(Unpack::Count(count)),
+        (None, Some(_)) => Err(Error::field(stage, "position_count", "expected at least 1")),
+        (None, None) => Err(Error::stage(stage, "set exactly one of position_sampling_rate and position_count; none is")),
+        (Some(_), Some(_)) => {
+            Err(Error::stage(stage, "set exactly one of position_sampling_rate and position_count; both are"))
+        }
+    }
+}
+
+fn weights(node: &Node<'_>, config: &JoinPositionsConfig) -> Result<Vec<f64>> {
+    let weights = if config.weight.is_empty() { vec![1.0; node.inputs.len()] } else { config.weight.clone() };
+    if weights.len() != node.inputs.len() {
+        let text = format!("{} weights for {} inputs", weights.len(), node.inputs.len());
+        return Err(Error::field(node.name, "weight", text));
+    }
+    if weights.iter().any(|w| !(w.is_finite() && *w > 0.0)) {
+        return Err(Error::field(node.name, "weight", "expected positive numbers"));
+    }
+    Ok(weights)
+}
+
+fn exhausted(config: &JoinPositionsConfig) -> WhenExhausted {
+    match config.exhausted {
+        Exhausted::Drop => WhenExhausted::Drop,
+        Exhausted::Restart => WhenExhausted::Restart,
+        Exhausted::Stop => WhenExhausted::Stop,
+    }
+}
+
+fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<ChainPlan> {
+    if config.batch_size == 0 || config.batch_size > 1 << 20 {
+        return Err(Error::field(stage, "batch_size", "expected 1 to 1 048 576 rows"));
+    }
+    let parsed = config.tensors.iter().map(|text| Output::parse(text)).collect::<Result<Vec<_>, _>>();
+    let outputs = parsed.map_err(|e| Error::field(stage, "tensors", e.detail()))?;
+    if outputs.is_empty() {
+        return Err(Error::field(stage, "tensors", "expected at least one tensor"));
+    }
+    Ok(ChainPlan {
+        alias: alias.to_owned(),
+        branches: Vec::new(),
+        join: (String::new(), Vec::new(), WhenExhausted::Drop),
+        reservoir: (String::new(), 0, false),
+        stage: stage.to_owned(),
+        batch_size: config.batch_size,
+        outputs,
+        partial: match config.last_batch {
+            LastBatch::Keep => WhenPartial::Keep,
+            LastBatch::Drop => WhenPartial::Drop,
+            LastBatch::Pad => WhenPartial::Pad,
+        },
+        capacity: config.output.queue_capacity,
+        when_full: match config.output.overflow_behavior {
+            Overflow::Block => WhenFull::Block,
+            Overflow::DropNew => WhenFull::DropNew,
+            Overflow::KeepNewest => WhenFull::KeepNewest,
+        },
+        ceiling: config.threads.unwrap_or(usize::MAX).max(1),
+    })
+}

@@ -1,0 +1,234 @@
+//! Every file ever seen -> whether the one at hand is new, replaced, moved, or known.
+//! The judge of what counts once; reads a file's bytes only where names and stats do not decide.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use gristmill_format::Result;
+use gristmill_format::source::{Span, read_span};
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+use crate::key::natural_cmp;
+use crate::store::{Change, FileStat, Store};
+
+/// Files above this size are not compared by content: a change of time or size is a change.
+const MAX_DIGESTED: u64 = 64 << 20;
+
+/// Bytes hashed at a time.
+const STEP: u64 = 1 << 20;
+
+/// The files seen so far, numbered.
+#[derive(Debug)]
+pub(super) struct Registry {
+    store: Arc<dyn Store>,
+    known: HashMap<Arc<str>, Known>,
+    /// Number of the file at a place of a device.
+    places: HashMap<(u64, u64), u64>,
+    /// Current name of each file, by number.
+    names: Vec<Arc<str>>,
+    /// Hash of (key, size), and number.
+    alike: BTreeSet<(u64, u64)>,
+    /// Content digests, of those files for which they were needed.
+    digests: HashMap<u64, u128>,
+    duplicates: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    number: u64,
+    size: u64,
+    mtime_ns: i64,
+    device: u64,
+    inode: u64,
+}
+
+impl Known {
+    fn of(number: u64, file: &FileStat) -> Self {
+        let FileStat { size, mtime_ns, device, inode, .. } = *file;
+        Known { number, size, mtime_ns, device, inode }
+    }
+
+    fn stat(&self, name: &Arc<str>) -> FileStat {
+        let Known { size, mtime_ns, device, inode, .. } = *self;
+        FileStat { name: name.clone(), size, mtime_ns, device, inode }
+    }
+}
+
+impl Registry {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Registry {
+            store,
+            known: HashMap::new(),
+            places: HashMap::new(),
+            names: Vec::new(),
+            alike: BTreeSet::new(),
+            digests: HashMap::new(),
+            duplicates: 0,
+        }
+    }
+
+    /// How many files were left out because their bytes were counted already.
+    pub(super) fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Takes the first scan: orders the files by key (natural order), then name, leaves out all but the first of
+    /// those that are the same file, or have equal key, size and content, and numbers the rest.
+    pub(super) fn scan(&mut self, mut files: Vec<FileStat>) -> Vec<FileStat> {
+        files.sort_unstable_by(by_key);
+        files.retain(|file| {
+            let counted = self.same_place(file).is_some() || self.same_content(file, None).is_some();
+            if counted {
+                self.duplicates += 1;
+            } else {
+                self.insert(file);
+            }
+            !counted
+        });
+        files
+    }
+
+    /// Takes a file as it is now. `closed`: it was just closed by a writer, or renamed into place.
+    pub(super) fn observe(&mut self, file: &FileStat, closed: bool) -> Option<Change> {
+        match self.known.get(&file.name).copied() {
+            Some(known) => self.again(known, file, closed),
+            None => self.first_time(file),
+        }
+    }
+
+    /// Whether this very file is known under this name.
+    pub(super) fn knows(&self, file: &FileStat) -> bool {
+        self.known.get(&file.name).is_some_and(|known| known.stat(&file.name).same_file(file))
+    }
+
+    fn again(&mut self, known: Known, file: &FileStat, closed: bool) -> Option<Change> {
+        let recorded = self.digests.get(&known.number).copied();
+        let same_file = known.stat(&file.name).same_file(file);
+        if same_file && !(closed && recorded.is_some()) {
+            return None;
+        }
+        let digest = self.digest(file);
+        if digest.is_some() && digest == recorded {
+            if same_file {
+                return None;
+            }
+            self.note(known.number, file);
+            return Some(Change::Moved { number: known.number, file: file.clone() });
+        }
+        let number = self.insert(file);
+        self.digests.remove(&known.number);
+        self.digests.extend(digest.map(|d| (number, d)));
+        Some(Change::Replaced { old: known.number, number, file: file.clone() })
+    }
+
+    fn first_time(&mut self, file: &FileStat) -> Option<Change> {
+        if let Some(number) = self.same_place(file) {
+            let old = self.names[number as usize].clone();
+            if self.is_still_there(number, &old) {
+                self.duplicates += 1;
+                return None;
+            }
+            self.known.remove(&old);
+            self.note(number, file);
+            return Some(Change::Moved { number, file: file.clone() });
+        }
+        let digest = self.digest(file);
+        if let Some(number) = self.same_content(file, digest) {
+            let old = self.names[number as usize].clone();
+            if self.is_still_there(number, &old) {
+                self.duplicates += 1;
+                return None;
+            }
+            self.known.remove(&old);
+            self.note(number, file);
+            return Some(Change::Moved { number, file: file.clone() });
+        }
+        let number = self.insert(file);
+        self.digests.extend(digest.map(|d| (number, d)));
+        Some(Change::New { number, file: file.clone() })
+    }
+
+    /// The known file at the same place of the same device, with the same size and time.
+    fn same_place(&self, file: &FileStat) -> Option<u64> {
+        if (file.device, file.inode) == (0, 0) {
+            return None;
+        }
+        let number = *self.places.get(&(file.device, file.inode))?;
+        let name = self.names.get(number as usize)?;
+        let known = self.known.get(name).filter(|k| k.number == number)?;
+        known.stat(name).same_file(file).then_some(number)
+    }
+
+    /// The known file with the same key, size and content in another folder.
+    fn same_content(&mut self, file: &FileStat, digest: Option<u128>) -> Option<u64> {
+        let alike = alike(file);
+        let candidates: Vec<u64> = self.alike.range((alike, 0)..=(alike, u64::MAX)).map(|(_, n)| *n).collect();
+        if candidates.is_empty() {
+            return None;
+        }
+        let digest = digest.or_else(|| self.digest(file))?;
+        candidates.into_iter().find(|&number| {
+            let name = &self.names[number as usize];
+            let Some(known) = self.known.get(name).filter(|k| k.number == number) else { return false };
+            let known = known.stat(name);
+            if known.key() != file.key() || known.size != file.size {
+                return false;
+            }
+            let recorded = self.digests.get(&number).copied().or_else(|| {
+                let unchanged = self.store.stat(&known.name).is_ok_and(|now| now.same_file(&known));
+                unchanged.then(|| self.digest(&known)).flatten()
+            });
+            self.digests.extend(recorded.map(|d| (number, d)));
+            recorded == Some(digest)
+        })
+    }
+
+    fn is_still_there(&self, number: u64, name: &Arc<str>) -> bool {
+        let known = self.known.get(name).filter(|k| k.number == number);
+        known.is_some_and(|k| self.store.stat(name).is_ok_and(|now| now.same_file(&k.stat(name))))
+    }
+
+    /// Numbers a file.
+    fn insert(&mut self, file: &FileStat) -> u64 {
+        let number = self.names.len() as u64;
+        self.names.push(file.name.clone());
+        self.alike.insert((alike(file), number));
+        self.note(number, file);
+        number
+    }
+
+    /// Notes what a numbered file is now.
+    fn note(&mut self, number: u64, file: &FileStat) {
+        self.names[number as usize] = file.name.clone();
+        self.places.insert((file.device, file.inode), number);
+        self.known.insert(file.name.clone(), Known::of(number, file));
+    }
+
+    /// Hash of the bytes; `None` where the file is too large or cannot be read (reading it will say why).
+    fn digest(&self, file: &FileStat) -> Option<u128> {
+        (file.size <= MAX_DIGESTED).then(|| digest(&*self.store, file).ok()).flatten()
+    }
+}
+
+/// Key in natural order, then name.
+pub(super) fn by_key(a: &FileStat, b: &FileStat) -> std::cmp::Ordering {
+    natural_cmp(a.key(), b.key()).then_with(|| a.name.cmp(&b.name))
+}
+
+fn alike(file: &FileStat) -> u64 {
+    xxh3_64(file.key().as_bytes()) ^ file.size.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+fn digest(store: &dyn Store, file: &FileStat) -> Result<u128> {
+    let bytes = store.open(&file.name)?;
+    let mut hash = Xxh3Default::new();
+    let mut step = Vec::new();
+    let mut offset = 0;
+    while offset < file.size {
+        let len = STEP.min(file.size - offset);
+        read_span(&*bytes, Span { offset, len }, STEP, &mut step)?;
+        hash.update(&step);
+        offset += len;
+    }
+    Ok(hash.digest128())
+}

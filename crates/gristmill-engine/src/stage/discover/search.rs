@@ -1,0 +1,250 @@
+//! A Store's list and its watch -> changes for the registry to judge, until it is stopped.
+//! Reads no file to list it, takes hints only as hints, and never stops watching silently: what it cannot see it lists.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use gristmill_format::detect::detect;
+
+use super::registry::{Registry, by_key};
+use crate::store::{Change, Discover, Faults, FileStat, Hint, Store, Watch};
+
+/// How often hints are taken.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Rounds between two looks at a file of which it is not known whether it is complete: 200 ms.
+const SETTLE: u64 = 10;
+
+/// Fewest rounds between two listings that lost hints ask for: 1 s.
+const PAUSE: u64 = 50;
+
+/// What to look for.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// Where.
+    pub store: Arc<dyn Store>,
+    /// Whether to go on after the first scan.
+    pub watch: bool,
+    /// Time between whole listings while watching.
+    pub rescan: Duration,
+    /// Ends the search, within some 20 ms (a listing that hangs in the system excepted).
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Search {
+    /// The search as a task for a thread.
+    pub fn ready(self) -> Discover {
+        Box::new(move |take| run(&self, take))
+    }
+}
+
+/// Runs the search: the first scan, then changes until it is stopped, or only the scan when not watching.
+pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
+    let mut river = Discovery {
+        search,
+        registry: Registry::new(search.store.clone()),
+        unsettled: BTreeMap::new(),
+        round: 0,
+        skipped: HashSet::new(),
+        watch: None,
+        take,
+    };
+    // Watched first and listed second: what changes in between is seen twice rather than never.
+    river.watch_anew();
+    let Some((files, faults)) = river.list() else { return };
+    let files = river.registry.scan(files);
+    (river.take)(Change::Scanned(files));
+    river.listed(faults);
+    if search.watch {
+        river.follow();
+    }
+}
+
+/// A file that may still be growing.
+struct Unsettled {
+    then: FileStat,
+    due: u64,
+}
+
+struct Discovery<'a> {
+    search: &'a Search,
+    registry: Registry,
+    /// Files that may still be growing, as they were when last looked at.
+    unsettled: BTreeMap<Arc<str>, Unsettled>,
+    round: u64,
+    /// Names that no format claims.
+    skipped: HashSet<Box<str>>,
+    watch: Option<Box<dyn Watch>>,
+    take: &'a mut dyn FnMut(Change),
+}
+
+impl Discovery<'_> {
+    fn stopped(&self) -> bool {
+        self.search.stop.load(Ordering::Relaxed)
+    }
+
+    fn fault(&mut self, kind: &'static str, message: String) {
+        (self.take)(Change::Fault { kind, message });
+    }
+
+    /// Replaces the watch by a new one. The old one ends only when the new one is there, so nothing is missed.
+    fn watch_anew(&mut self) {
+        if !self.search.watch {
+            return;
+        }
+        match self.search.store.watch() {
+            Ok(watch) => self.watch = watch,
+            Err(e) => {
+                self.watch = None;
+                self.fault("watch", format!("{e}; changes are found by listing only"));
+            }
+        }
+    }
+
+    /// Lists everything; `None` when stopped.
+    fn list(&mut self) -> Option<(Vec<FileStat>, Faults)> {
+        let mut files = Vec::new();
+        let mut refused = Faults::default();
+        self.skipped.clear();
+        let (stop, skipped) = (&self.search.stop, &mut self.skipped);
+        let mut faults = self.search.store.list(&mut |file| {
+            match claimed(&file.name) {
+                Ok(true) => files.push(file),
+                verdict => {
+                    if let Err(e) = verdict {
+                        refused.error(&e);
+                    }
+                    skipped.insert((&*file.name).into());
+                }
+            }
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        faults.merge(&refused);
+        (!self.stopped()).then_some((files, faults))
+    }
+
+    fn listed(&mut self, faults: Faults) {
+        let (skipped, duplicates) = (self.skipped.len() as u64, self.registry.duplicates());
+        (self.take)(Change::Listed { skipped, duplicates, faults });
+    }
+
+    /// Goes on until it is stopped.
+    fn follow(&mut self) {
+        let rescan = (self.search.rescan.as_millis() / POLL.as_millis()).max(1) as u64;
+        let mut hints = Vec::new();
+        let (mut since_list, mut lost) = (0, false);
+        while !self.stopped() {
+            self.round += 1;
+            since_list += 1;
+            if let Some(watch) = &mut self.watch {
+                watch.poll(&mut hints);
+            }
+            for hint in hints.drain(..) {
+                match hint {
+                    Hint::Closed(name) => self.closed(&name),
+                    Hint::Seen(name) => self.seen(&name),
+                    Hint::Blind(reason) => self.fault("unwatched", reason),
+                    Hint::Lost(reason) => {
+                        lost = true;
+                        self.fault("watch", reason);
+                    }
+                }
+                if self.stopped() {
+                    return;
+                }
+            }
+            if since_list >= rescan || lost && since_list >= PAUSE {
+                (since_list, lost) = (0, false);
+                self.list_again();
+            }
+            self.settle();
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Stat of a file that a hint names, if a format claims it and it is there.
+    fn look(&mut self, name: &str) -> Option<FileStat> {
+        match claimed(name) {
+            Ok(true) => self.search.store.stat(name).ok(),
+            Ok(false) => {
+                self.skipped.insert(name.into());
+                None
+            }
+            Err(e) => {
+                if self.skipped.insert(name.into()) {
+                    self.fault(e.kind().name(), e.in_source(name).to_string());
+                }
+                None
+            }
+        }
+    }
+
+    fn closed(&mut self, name: &str) {
+        self.unsettled.remove(name);
+        if let Some(file) = self.look(name) {
+            self.observe(&file, true);
+        }
+    }
+
+    fn seen(&mut self, name: &str) {
+        if let Some(file) = self.look(name)
+            && !self.registry.knows(&file)
+        {
+            self.unsettled.insert(file.name.clone(), Unsettled { then: file, due: self.round + SETTLE });
+        }
+    }
+
+    fn observe(&mut self, file: &FileStat, closed: bool) {
+        if let Some(change) = self.registry.observe(file, closed) {
+            (self.take)(change);
+        }
+    }
+
+    /// Lists everything again; what is not known as it is must first prove that it does not grow.
+    fn list_again(&mut self) {
+        self.watch_anew();
+        let Some((files, faults)) = self.list() else { return };
+        for file in files {
+            if !self.registry.knows(&file) {
+                let due = self.round + SETTLE;
+                self.unsettled.entry(file.name.clone()).or_insert(Unsettled { then: file, due });
+            }
+        }
+        self.listed(faults);
+    }
+
+    /// Takes the files that did not change since they were last looked at, in key order.
+    fn settle(&mut self) {
+        let mut settled = Vec::new();
+        let (store, round) = (&self.search.store, self.round);
+        self.unsettled.retain(|name, file| {
+            if file.due > round {
+                return true;
+            }
+            let Ok(now) = store.stat(name) else { return false };
+            let grows = now != file.then;
+            if grows {
+                *file = Unsettled { then: now, due: round + SETTLE };
+            } else {
+                settled.push(now);
+            }
+            grows
+        });
+        settled.sort_unstable_by(by_key);
+        for file in settled {
+            if self.stopped() {
+                return;
+            }
+            self.observe(&file, false);
+        }
+    }
+}
+
+/// Whether a format claims a file of this name; a refusal with advice for what is recognised and cannot be read.
+fn claimed(name: &str) -> gristmill_format::Result<bool> {
+    detect(name, &[]).map(|format| format.is_some()).map_err(|e| e.in_source(name))
+}

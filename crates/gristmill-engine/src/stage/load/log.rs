@@ -1,0 +1,287 @@
+//! What discovery finds -> entries of the first scan, then arrivals, in one order for every reader.
+//! Never forgets and never blocks a reader; what cannot be opened is a counted fault, not the end.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use gristmill_format::detect::{self, Format};
+use gristmill_format::source::{ChunkSource, ReadAt};
+use gristmill_format::{Error, Kind, Result};
+
+use super::source::{Moves, Source};
+use crate::store::{Change, Discover, Faults, FileStat, Store};
+
+/// Starts a thread of the given name.
+pub type Spawn<'a> = dyn Fn(&str, Box<dyn FnOnce() + Send>) + 'a;
+
+/// Bits of an id that hold the ordinal.
+const ORDINAL_BITS: u32 = 40;
+
+/// What a log is to hold.
+pub struct LogSpec {
+    /// Where the files are.
+    pub store: Arc<dyn Store>,
+    /// The search that finds them; see `stage::discover::Search::ready`.
+    pub find: Discover,
+    /// Index of the provider in the configuration: the upper part of every id.
+    pub provider: u16,
+    /// Record version to insist on.
+    pub version: Option<u32>,
+}
+
+/// A file that was found by the first scan. It is not opened yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number: provider index in the upper 24 bits, position among the entries in the lower 40.
+    pub id: u64,
+    /// The file as the scan saw it.
+    pub file: FileStat,
+}
+
+impl Entry {
+    /// File name without directory.
+    pub fn key(&self) -> &str {
+        self.file.key()
+    }
+}
+
+/// A source that came after the first scan.
+#[derive(Debug, Clone)]
+pub enum Arrival {
+    /// One that was not there before.
+    New(Arc<Source>),
+    /// One that takes the place of another, whose bytes are no longer there.
+    Replaced {
+        /// Id of the other.
+        old: u64,
+        /// The new one.
+        new: Arc<Source>,
+    },
+}
+
+/// Counters of a log, for metrics and for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogFaults {
+    /// What could not be read, watched or opened, by kind, and the latest messages.
+    pub faults: Faults,
+    /// Files that no format claims.
+    pub skipped_files: u64,
+    /// Files left out because the same bytes were counted already.
+    pub duplicate_files: u64,
+    /// Key of the source that was opened last.
+    pub last_chunk_key: String,
+}
+
+/// The log of one loader stage. Shared by all that read it.
+pub struct SourceLog {
+    store: Arc<dyn Store>,
+    provider: u16,
+    version: Option<u32>,
+    initial: OnceLock<Arc<[Entry]>>,
+    moves: Arc<Moves>,
+    state: Mutex<State>,
+    opened: Mutex<HashMap<u64, Arc<Mutex<Weak<Source>>>>>,
+    ended: AtomicBool,
+    on_change: Arc<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct State {
+    arrivals: Vec<Arrival>,
+    /// Files found after the first scan.
+    later: HashMap<u64, FileStat>,
+    /// Later files that could not be opened, and what they were to replace.
+    failed: HashMap<u64, Option<u64>>,
+    /// What the latest listing could not read, and what went wrong outside of listings.
+    listed: Faults,
+    counters: LogFaults,
+}
+
+impl std::fmt::Debug for SourceLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SourceLog").field("store", &self.store).field("provider", &self.provider).finish()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SourceLog {
+    /// Starts the search in a thread of its own. `on_change` is called from that thread whenever there is something
+    /// new to see, and must not block.
+    pub fn start(spec: LogSpec, spawn: &Spawn<'_>, on_change: Arc<dyn Fn() + Send + Sync>) -> Arc<SourceLog> {
+        let LogSpec { store, find, provider, version } = spec;
+        let log = Arc::new(SourceLog {
+            store,
+            provider,
+            version,
+            initial: OnceLock::new(),
+            moves: Arc::default(),
+            state: Mutex::default(),
+            opened: Mutex::default(),
+            ended: AtomicBool::new(false),
+            on_change,
+        });
+        let writer = Ending(log.clone());
+        let task = move || {
+            let writer = writer;
+            find(&mut |change| writer.0.take(change));
+        };
+        spawn(&format!("discover-{provider}"), Box::new(task));
+        log
+    }
+
+    /// The files of the first scan by (key in natural order, name); `None` until it is complete. Ids are positions,
+    /// so they are a function of the files alone.
+    pub fn initial(&self) -> Option<Arc<[Entry]>> {
+        self.initial.get().cloned()
+    }
+
+    /// Opens a source of the log. A single game is not touched; a tar is indexed, once for all concurrent callers and
+    /// as long as any of them keeps it.
+    ///
+    /// Errors, with the file: `Io`, what indexing says, and `Missing` for an id that the log does not have.
+    pub fn open(&self, id: u64) -> Result<Arc<Source>> {
+        let Some(found) = self.file(id) else {
+            return Err(Error::new(Kind::Missing, format!("no source has the id {id}")));
+        };
+        let key = found.key().to_owned();
+        let file = self.moves.of(id).unwrap_or(found);
+        let place = |e: Error| e.in_source(format!("{}/{}", self.store.root(), file.name));
+        match detect::detect(&key, &[]).map_err(place)? {
+            Some(Format::ChessGame) => {
+                let chunks = detect::open(Format::ChessGame, &key, &Untouched).map_err(place)?;
+                Ok(self.source(id, key, file, chunks))
+            }
+            Some(format) => {
+                let slot = lock(&self.opened).entry(id).or_default().clone();
+                let mut slot = lock(&slot);
+                if let Some(source) = slot.upgrade() {
+                    return Ok(source);
+                }
+                let chunks = self.index(format, &key, &file).map_err(place)?;
+                let source = self.source(id, key, file, chunks);
+                *slot = Arc::downgrade(&source);
+                Ok(source)
+            }
+            None => Err(place(Error::new(Kind::UnknownFormat, "no format claims this name"))),
+        }
+    }
+
+    /// What came after the first scan, from place `cursor` on; the next cursor is `cursor` plus their number.
+    pub fn arrivals(&self, cursor: usize) -> Vec<Arrival> {
+        lock(&self.state).arrivals.get(cursor..).map(<[Arrival]>::to_vec).unwrap_or_default()
+    }
+
+    /// Current name of a source's file, relative to the store's root.
+    pub fn name(&self, id: u64) -> Option<Arc<str>> {
+        let found = self.file(id)?;
+        Some(self.moves.of(id).unwrap_or(found).name)
+    }
+
+    /// Counters and the latest faults.
+    pub fn faults(&self) -> LogFaults {
+        let state = lock(&self.state);
+        let mut counters = state.counters.clone();
+        counters.faults.merge(&state.listed);
+        counters
+    }
+
+    /// Whether the search has ended: nothing will come any more.
+    pub fn ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    fn id(&self, number: u64) -> u64 {
+        u64::from(self.provider) << ORDINAL_BITS | number
+    }
+
+    /// The file of an id as it was found.
+    fn file(&self, id: u64) -> Option<FileStat> {
+        let number = id ^ self.id(0);
+        let initial = self.initial.get()?;
+        match initial.get(usize::try_from(number).ok()?) {
+            Some(entry) => Some(entry.file.clone()),
+            None => lock(&self.state).later.get(&id).cloned(),
+        }
+    }
+
+    fn index(&self, format: Format, key: &str, file: &FileStat) -> Result<Arc<dyn ChunkSource>> {
+        let chunks = detect::open(format, key, &*self.store.open(&file.name)?)?;
+        let mut state = lock(&self.state);
+        for fault in chunks.faults() {
+            state.counters.faults.error(&fault.clone().in_source(file.name.to_string()));
+        }
+        Ok(chunks)
+    }
+
+    fn source(&self, id: u64, key: String, file: FileStat, chunks: Arc<dyn ChunkSource>) -> Arc<Source> {
+        lock(&self.state).counters.last_chunk_key.clone_from(&key);
+        let (store, moves, version) = (self.store.clone(), self.moves.clone(), self.version);
+        Arc::new(Source { id, key, chunks, file, store, moves, version })
+    }
+
+    fn take(&self, change: Change) {
+        match change {
+            Change::Scanned(files) => {
+                let entry = |(number, file)| Entry { id: self.id(number), file };
+                let entries: Arc<[Entry]> = (0..).zip(files).map(entry).collect();
+                let _ = self.initial.set(entries);
+            }
+            Change::New { number, file } => self.arrive(self.id(number), None, file),
+            Change::Replaced { old, number, file } => self.arrive(self.id(number), Some(self.id(old)), file),
+            Change::Moved { number, file } => self.moves.note(self.id(number), file),
+            Change::Listed { skipped, duplicates, faults } => {
+                let mut state = lock(&self.state);
+                (state.counters.skipped_files, state.counters.duplicate_files) = (skipped, duplicates);
+                state.listed = faults;
+            }
+            Change::Fault { kind, message } => lock(&self.state).counters.faults.add(kind, message),
+        }
+        (self.on_change)();
+    }
+
+    fn arrive(&self, id: u64, old: Option<u64>, file: FileStat) {
+        lock(&self.state).later.insert(id, file);
+        let opened = self.open(id);
+        let mut state = lock(&self.state);
+        // What never arrived cannot be replaced, only what it was to replace.
+        let old = old.and_then(|old| state.failed.remove(&old).unwrap_or(Some(old)));
+        match (opened, old) {
+            (Ok(new), Some(old)) => state.arrivals.push(Arrival::Replaced { old, new }),
+            (Ok(source), None) => state.arrivals.push(Arrival::New(source)),
+            (Err(e), _) => {
+                state.failed.insert(id, old);
+                state.counters.faults.error(&e);
+            }
+        }
+    }
+}
+
+/// Marks the end of the search, however it comes.
+struct Ending(Arc<SourceLog>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.state).counters.faults.add("internal", "the search for files has failed; none will be added");
+        }
+        self.0.ended.store(true, Ordering::Release);
+        (self.0.on_change)();
+    }
+}
+
+/// Stands for the bytes of a file that is not to be touched.
+struct Untouched;
+
+impl ReadAt for Untouched {
+    fn len(&self) -> Result<u64> {
+        Err(Error::new(Kind::Unsupported, "this file is not read before its chunks are"))
+    }
+
+    fn read_at(&self, _offset: u64, _buf: &mut [u8]) -> Result<usize> {
+        Err(Error::new(Kind::Unsupported, "this file is not read before its chunks are"))
+    }
+}

@@ -1,0 +1,8 @@
+//! Numbered files -> chunk sources: the source log, unbounded, read by every consumer from its own place.
+//! A single game is not touched before it is fetched; a tar is indexed once, when it is first asked for.
+
+mod log;
+mod source;
+
+pub use log::{Arrival, Entry, LogFaults, LogSpec, SourceLog, Spawn};
+pub use source::Source;

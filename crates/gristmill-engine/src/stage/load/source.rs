@@ -1,0 +1,122 @@
+//! One file's chunks: fetched by positioned reads, decoded by the file's format, errors with the file's name.
+//! Knows where its file is now, even after it was renamed; holds no descriptor and no bytes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
+use gristmill_format::{Error, Kind, Result};
+
+use crate::store::{FileStat, Store};
+
+/// Where files are now that were moved after they were found.
+#[derive(Debug, Default)]
+pub(super) struct Moves {
+    any: AtomicBool,
+    files: RwLock<HashMap<u64, FileStat>>,
+}
+
+impl Moves {
+    pub(super) fn note(&self, id: u64, file: FileStat) {
+        self.files.write().unwrap_or_else(PoisonError::into_inner).insert(id, file);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// The file as it is now, if it was moved.
+    pub(super) fn of(&self, id: u64) -> Option<FileStat> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        self.files.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+}
+
+/// A file that holds chunks. Cheap to keep: an index at most.
+#[derive(Debug)]
+pub struct Source {
+    /// Number in the arrival log: provider index in the upper 24 bits, ordinal in the lower 40.
+    pub id: u64,
+    /// File name without directory, as it was first seen: what is sorted and hashed.
+    pub key: String,
+    /// What is in the file.
+    pub chunks: Arc<dyn ChunkSource>,
+    pub(super) file: FileStat,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) version: Option<u32>,
+}
+
+impl Source {
+    /// The file as it is now known: its name changes when it is renamed.
+    pub fn file(&self) -> FileStat {
+        self.moves.of(self.id).unwrap_or_else(|| self.file.clone())
+    }
+
+    /// Full path for people.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.store.root(), self.file().name)
+    }
+
+    /// How many chunks it holds.
+    pub fn len(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Reads the stored bytes of a chunk into `buf`, replacing what was there. Blocks; takes no lock while reading.
+    ///
+    /// Errors, with file, member and chunk: `Io` (vanished, permission, lost mount), `Truncated` where the file ends
+    /// inside the chunk, `TooLarge` where its stored bytes are above `limits`, `Missing` for a chunk it does not have.
+    pub fn fetch(&self, chunk: usize, limits: &Limits, buf: &mut Vec<u8>) -> Result<()> {
+        let Some((span, member)) = self.chunks.locate(chunk) else {
+            let error = Error::new(Kind::Missing, format!("a source of {} chunks", self.len()));
+            return Err(error.in_chunk(chunk).in_source(self.path()));
+        };
+        let bytes = match self.store.open(&self.file().name) {
+            Ok(bytes) => bytes,
+            // Renamed between finding its name and opening it: the name is known by now, or will never be.
+            Err(e) if e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => {
+                self.store.open(&self.file().name).map_err(|e| self.place(e, chunk, member))?
+            }
+            Err(e) => return Err(self.place(e, chunk, member)),
+        };
+        read_span(&*bytes, span, limits.max_chunk_bytes as u64, buf).map_err(|e| self.place(e, chunk, member))
+    }
+
+    /// Decodes a chunk from the bytes that [`Source::fetch`] gave into `out`, replacing what was there.
+    ///
+    /// Errors: what the format's decoder says, with file, member and chunk; `UnknownVersion` for records of another
+    /// version than the log insists on.
+    pub fn decode(&self, chunk: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let member = || self.chunks.locate(chunk).and_then(|(_, member)| member);
+        self.chunks.decode(chunk, bytes, limits, out).map_err(|e| self.place(e, chunk, member()))?;
+        let Some(wanted) = self.version else { return Ok(()) };
+        match version(out) {
+            Some(found) if found != wanted => {
+                let detail = format!("records of version {found}, this loader takes version {wanted} only");
+                Err(self.place(Error::new(Kind::UnknownVersion, detail), chunk, member()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn place(&self, e: Error, chunk: usize, member: Option<&str>) -> Error {
+        let e = e.in_chunk(chunk).in_source(self.path());
+        match member {
+            Some(member) => e.in_member(member),
+            None => e,
+        }
+    }
+}
+
+/// The `version` field of the first record, where the layout has one.
+fn version(chunk: &Chunk) -> Option<u32> {
+    let at = chunk.layout.as_ref()?.field("version")?.offset;
+    let bytes = chunk.records().get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_le_bytes(*bytes))
+}

@@ -1,0 +1,77 @@
+//! (source key, chunk index) -> side. A fixed, published hash: the same game is on the same side in
+//! every run, on every machine, and in any pack that carries its original key along.
+//!
+//! `side` is the first j with `hash mod total < weight[0] + … + weight[j]`, where
+//! `hash = XXH3-64(key bytes, 0x00, index as u64 little-endian)`, seed 0 (docs/format/split.md).
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// The published hash of a chunk's identity.
+pub fn identity_hash(key: &str, index: u64) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(key.as_bytes());
+    hash.update(&[0]);
+    hash.update(&index.to_le_bytes());
+    hash.digest()
+}
+
+/// One side of a weighted split.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Side {
+    from: u64,
+    to: u64,
+    total: u64,
+}
+
+impl Side {
+    /// Side `index` of `weights`; `None` when the weights are all zero, overflow, or have no such index.
+    pub fn new(weights: &[u64], index: usize) -> Option<Self> {
+        let total = weights.iter().try_fold(0u64, |sum, w| sum.checked_add(*w)).filter(|t| *t > 0)?;
+        let from: u64 = weights.get(..index)?.iter().sum();
+        Some(Side { from, to: from + weights.get(index)?, total })
+    }
+
+    /// Whether the chunk is on this side.
+    pub fn holds(&self, key: &str, index: u64) -> bool {
+        let at = identity_hash(key, index) % self.total;
+        (self.from..self.to).contains(&at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_chunk_is_on_exactly_one_side_in_proportion() {
+        let weights = [7, 0, 3];
+        let sides: Vec<Side> = (0..3).map(|i| Side::new(&weights, i).unwrap()).collect();
+        let mut counts = [0u32; 3];
+        for i in 0..10_000 {
+            let key = format!("training.{}.gz", i / 10);
+            let on: Vec<usize> = (0..3).filter(|&s| sides[s].holds(&key, i % 10)).collect();
+            assert_eq!(on.len(), 1);
+            counts[on[0]] += 1;
+        }
+        assert_eq!(counts[1], 0);
+        assert!((6_850..7_150).contains(&counts[0]), "{counts:?}");
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        let mut bytes = b"training.1.gz\0".to_vec();
+        bytes.extend_from_slice(&5u64.to_le_bytes());
+        assert_eq!(identity_hash("training.1.gz", 5), xxhash_rust::xxh3::xxh3_64(&bytes));
+        assert_eq!(identity_hash("training.1.gz", 5), GOLDEN);
+    }
+
+    const GOLDEN: u64 = 9_788_083_725_887_541_872;
+
+    #[test]
+    fn useless_weights_are_refused() {
+        for weights in [vec![], vec![0, 0], vec![u64::MAX, 1]] {
+            assert_eq!(Side::new(&weights, 0), None);
+        }
+        assert_eq!(Side::new(&[1], 1), None);
+    }
+}

@@ -1,0 +1,54 @@
+//! What discovery finds out about the files of a store, as the source log takes it.
+//! Files are numbered: those of the first scan in key order, later ones as they come.
+
+use super::{Faults, FileStat};
+
+/// One step of what is known about the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The first scan is complete: these files, number = position. Comes first, and once.
+    Scanned(Vec<FileStat>),
+    /// A file that was not there before.
+    New {
+        /// Its number.
+        number: u64,
+        /// The file.
+        file: FileStat,
+    },
+    /// A file with other bytes under a name that was known.
+    Replaced {
+        /// Number of what was there before.
+        old: u64,
+        /// Number of what is there now.
+        number: u64,
+        /// The file.
+        file: FileStat,
+    },
+    /// A known file, the same bytes, under another name or with another time of change.
+    Moved {
+        /// Its number, which it keeps.
+        number: u64,
+        /// The file as it is now.
+        file: FileStat,
+    },
+    /// A whole listing is done: how many files were passed over because of their names, and what could not be read.
+    /// Takes the place of what the listing before it said.
+    Listed {
+        /// Files that no format claims.
+        skipped: u64,
+        /// Files that were left out because the same bytes were counted already.
+        duplicates: u64,
+        /// What could not be read.
+        faults: Faults,
+    },
+    /// Something went wrong outside a listing.
+    Fault {
+        /// A short stable word.
+        kind: &'static str,
+        /// What happened.
+        message: String,
+    },
+}
+
+/// A search that is ready to run in a thread: it tells `take` what it finds until it is stopped.
+pub type Discover = Box<dyn FnOnce(&mut dyn FnMut(Change)) + Send>;

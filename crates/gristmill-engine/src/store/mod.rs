@@ -1,0 +1,96 @@
+//! Places with named bytes: list, stat, open at an offset, watch. A directory (`dir`), or memory for tests (`memory`).
+//! Knows no format and no stage; what a watch says are hints, the truth is always a stat or a list.
+
+mod change;
+mod dir;
+mod faults;
+mod memory;
+mod walk;
+mod watch;
+
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use gristmill_format::Result;
+use gristmill_format::source::ReadAt;
+
+pub use change::{Change, Discover};
+pub use dir::DirStore;
+pub use faults::Faults;
+pub use memory::MemoryStore;
+
+/// What a store knows of a file without reading it. Cheap to clone: the name is shared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FileStat {
+    /// Name relative to the root of the store, parts separated by `/`.
+    pub name: Arc<str>,
+    /// Length in bytes.
+    pub size: u64,
+    /// Time of the last change, in nanoseconds since 1970 (0 where unknown).
+    pub mtime_ns: i64,
+    /// Device the file is on (0 where there is no such thing).
+    pub device: u64,
+    /// Number of the file on its device (0 where there is no such thing).
+    pub inode: u64,
+}
+
+impl FileStat {
+    /// The file's name without its directory: the sort key, and what splits hash.
+    pub fn key(&self) -> &str {
+        crate::key::of_name(&self.name)
+    }
+
+    /// Whether both describe the same bytes, whatever the name: device, inode, size and time of change agree.
+    pub fn same_file(&self, other: &FileStat) -> bool {
+        (self.device, self.inode, self.size, self.mtime_ns) == (other.device, other.inode, other.size, other.mtime_ns)
+    }
+}
+
+/// What a watch noticed. Hints only: names may be wrong, late, repeated, or of files that are gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    /// A file of this name was closed after writing, or renamed into place.
+    Closed(String),
+    /// A file of this name lies in a folder that appeared; whether it is complete is not known.
+    Seen(String),
+    /// Notices were lost, or will come no more, for the reason given: watch anew and list everything again.
+    Lost(String),
+    /// A part of the tree could not be watched, for the reason given: only lists see changes there.
+    Blind(String),
+}
+
+/// Change notices of a store. Dropping it ends them.
+pub trait Watch: Send {
+    /// Appends what was noticed since the last call; never waits.
+    fn poll(&mut self, hints: &mut Vec<Hint>);
+}
+
+/// A place with named bytes.
+///
+/// Contract, checked by `tests/store_conformance.rs`: `list` gives every visible file once (no name with a part that
+/// starts with a dot), `stat` and `open` agree with it, errors name the file, and nothing is lost between a `watch`
+/// and the `list` that follows it.
+pub trait Store: Send + Sync + Debug {
+    /// The place, for people: a path or a URL.
+    fn root(&self) -> String;
+
+    /// Gives every visible file to `each`, in no particular order. Never gives up by itself: what could
+    /// not be read is counted in the result. Ends early when `each` breaks.
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults;
+
+    /// What is known of one file.
+    ///
+    /// Errors: `Io` with the operating system's cause, naming the file.
+    fn stat(&self, name: &str) -> Result<FileStat>;
+
+    /// Opens one file for positioned reads.
+    ///
+    /// Errors: `Io` with the operating system's cause, naming the file.
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
+
+    /// Starts noticing changes. `None` where there are no change notices: then only repeated lists find them.
+    ///
+    /// Errors: `Io` when notices exist but could not be had (limits, permissions).
+    fn watch(&self) -> Result<Option<Box<dyn Watch>>>;
+}

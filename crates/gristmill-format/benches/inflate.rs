@@ -1,0 +1,138 @@
+//! Synthetic V6 games, gzip level 6: our whole-file inflate against bare libdeflate on the same bytes, one thread.
+//! Prints CPU time per record, MB/s and the ratio (goal: at least 0.90); best of several interleaved rounds.
+#![allow(unsafe_code, missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use gristmill_format::container::gzip::{Inflater, compress};
+use libdeflate_sys as sys;
+
+const RECORD: usize = 8356;
+const GAMES: u64 = 64;
+const ROUNDS: usize = 15;
+
+fn main() {
+    let games: Vec<Vec<u8>> = (0..GAMES).map(|seed| compress(6, &game(seed)).unwrap()).collect();
+    let stored: usize = games.iter().map(Vec::len).sum();
+    let mut bare = Bare::new();
+    let mut inflater = Inflater::default();
+    let mut out = Vec::new();
+    let mut best = [Duration::MAX; 2];
+    let mut inflated = [0; 2];
+    for _ in 0..ROUNDS {
+        let start = cpu_time();
+        inflated[0] = games.iter().map(|game| bare.inflate(black_box(game))).sum();
+        best[0] = best[0].min(cpu_time() - start);
+        let start = cpu_time();
+        inflated[1] = 0;
+        for game in &games {
+            inflater.inflate(black_box(game), 16 << 20, &mut out).unwrap();
+            inflated[1] += black_box(&out).len();
+        }
+        best[1] = best[1].min(cpu_time() - start);
+    }
+    assert_eq!(inflated[0], inflated[1]);
+    let bytes = inflated[0];
+    println!("{GAMES} games, {} records, {:.1}:1", bytes / RECORD, bytes as f64 / stored as f64);
+    for (name, time) in ["libdeflate", "gristmill"].iter().zip(best) {
+        let (micros, records) = (time.as_secs_f64() * 1e6, (bytes / RECORD) as f64);
+        println!("{name:10} {:6.0} MB/s  {:.2} us/record", bytes as f64 / micros, micros / records);
+    }
+    println!("ratio      {:6.3}", best[0].as_secs_f64() / best[1].as_secs_f64());
+}
+
+/// libdeflate with the exact output size known beforehand, into memory that was touched before.
+struct Bare {
+    raw: *mut sys::libdeflate_decompressor,
+    out: Vec<u8>,
+}
+
+impl Bare {
+    fn new() -> Self {
+        // SAFETY: no arguments; null is refused.
+        let raw = unsafe { sys::libdeflate_alloc_decompressor() };
+        assert!(!raw.is_null());
+        Bare { raw, out: vec![1; 4 << 20] }
+    }
+
+    fn inflate(&mut self, game: &[u8]) -> usize {
+        let size = u32::from_le_bytes(*game.last_chunk().unwrap()) as usize;
+        assert!(size <= self.out.len());
+        // SAFETY: a live decompressor; both buffers are valid for the lengths given; a null pointer asks for exact size.
+        let verdict = unsafe {
+            sys::libdeflate_gzip_decompress(
+                self.raw,
+                game.as_ptr().cast(),
+                game.len(),
+                self.out.as_mut_ptr().cast(),
+                size,
+                std::ptr::null_mut(),
+            )
+        };
+        assert_eq!(verdict, sys::libdeflate_result_LIBDEFLATE_SUCCESS);
+        black_box(&self.out);
+        size
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new`, freed once.
+        unsafe { sys::libdeflate_free_decompressor(self.raw) }
+    }
+}
+
+/// 60 to 180 records: some thirty legal moves with noisy visit shares, boards that change by a square or two a ply.
+fn game(seed: u64) -> Vec<u8> {
+    let mut random = Random(seed);
+    let mut boards = [0u64; 104];
+    boards.fill_with(|| random.next() & random.next() & random.next());
+    let mut bytes = Vec::new();
+    for ply in 0..60 + random.below(121) {
+        let mut record = vec![0; RECORD];
+        record[..8].copy_from_slice(&[6, 0, 0, 0, 1, 0, 0, 0]);
+        record[8..7440].as_chunks_mut().0.fill((-1.0f32).to_le_bytes());
+        for _ in 0..20 + random.below(20) {
+            let at = 8 + 4 * random.below(1858);
+            let share = random.below(800) as f32 / 800.0;
+            record[at..at + 4].copy_from_slice(&share.to_le_bytes());
+        }
+        boards.copy_within(..91, 13);
+        boards[random.below(13)] ^= 1 << random.below(64) | 1 << random.below(64);
+        for (plane, board) in record[7440..8272].as_chunks_mut().0.iter_mut().zip(boards) {
+            *plane = board.to_le_bytes();
+        }
+        record[8277] = ply.to_le_bytes()[0];
+        for value in record[8280..8352].as_chunks_mut().0 {
+            *value = (random.below(20_000) as f32 / 10_000.0 - 1.0).to_le_bytes();
+        }
+        bytes.extend(record);
+    }
+    bytes
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// CPU time of this thread where Linux tells it, else the time of day.
+fn cpu_time() -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|text| text.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| Instant::now() - *EPOCH, Duration::from_nanos)
+}
+
+static EPOCH: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);

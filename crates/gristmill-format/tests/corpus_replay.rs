@@ -1,0 +1,120 @@
+//! Replays every file of the fuzz corpora on stable Rust through the bodies of the fuzz targets.
+//! `cargo test -p gristmill-format --test corpus_replay -- --ignored` writes the seeds anew.
+#![allow(missing_docs, clippy::unwrap_used, unreachable_pub)]
+
+#[path = "../../../fuzz/src/lib.rs"]
+mod fuzz_bodies;
+
+use std::fs;
+use std::path::PathBuf;
+
+use gristmill_format::container::gzip::compress;
+use gristmill_format::container::tar::TarWriter;
+
+fn corpus(target: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
+}
+
+fn replay(target: &str, body: fn(&[u8])) {
+    let mut files: Vec<_> = fs::read_dir(corpus(target)).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 3, "the corpus of {target} is missing");
+    for file in files {
+        let bytes = fs::read(&file).unwrap();
+        let outcome = std::panic::catch_unwind(|| body(&bytes));
+        assert!(outcome.is_ok(), "{} breaks a promise", file.display());
+    }
+}
+
+#[test]
+fn gzip_chunk() {
+    replay("gzip_chunk", fuzz_bodies::gzip_chunk);
+}
+
+#[test]
+fn tar() {
+    replay("tar", fuzz_bodies::tar);
+}
+
+#[test]
+fn record() {
+    replay("record", fuzz_bodies::record);
+}
+
+#[test]
+fn descr() {
+    replay("descr", fuzz_bodies::descr);
+}
+
+/// Records of a version that are zero but for the version and the format.
+fn game(version: u8, size: usize, frames: usize) -> Vec<u8> {
+    let mut record = vec![0; size];
+    record[0] = version;
+    record[4] = u8::from(version >= 5);
+    record.repeat(frames)
+}
+
+#[test]
+#[ignore = "writes the seeds into fuzz/corpus"]
+fn write_seeds() {
+    let put = |target: &str, name: &str, bytes: &[u8]| {
+        fs::create_dir_all(corpus(target)).unwrap();
+        fs::write(corpus(target).join(name), bytes).unwrap();
+    };
+    let v6 = compress(6, &game(6, 8356, 2)).unwrap();
+    put("gzip_chunk", "v6-two-frames.gz", &v6);
+    put("gzip_chunk", "v7-one-frame.gz", &compress(9, &game(7, 8396, 1)).unwrap());
+    put("gzip_chunk", "v3-one-frame.gz", &compress(6, &game(3, 8276, 1)).unwrap());
+    put("gzip_chunk", "two-members-and-padding.gz", &[&v6[..], &v6[..], &[0; 9]].concat());
+    put("gzip_chunk", "truncated.gz", &v6[..v6.len() / 2]);
+    put("gzip_chunk", "crc-flipped.gz", &{
+        let mut bad = v6.clone();
+        let at = bad.len() - 6;
+        bad[at] ^= 1;
+        bad
+    });
+    put("gzip_chunk", "bomb.gz", &compress(12, &vec![0; 3 << 20]).unwrap());
+    put("gzip_chunk", "stored-block.gz", &compress(0, b"stored").unwrap());
+    put(
+        "gzip_chunk",
+        "named-header.gz",
+        b"\x1f\x8b\x08\x1c\0\0\0\0\0\x03\x02\0abname\0comment\0\x03\0\0\0\0\0\0\0\0\0",
+    );
+    put("gzip_chunk", "plain", b"\x06\0\0\0\x01\0\0\0");
+
+    let mut tar = TarWriter::new(Vec::new());
+    tar.directory("d").unwrap();
+    tar.append("d/LICENSE", b"Open").unwrap();
+    tar.append("d/training.1.gz", &v6).unwrap();
+    tar.append(&format!("{}/training.2.gz", "long".repeat(60)), &v6).unwrap();
+    let tar = tar.finish().unwrap();
+    put("tar", "games.tar", &tar);
+    put("tar", "truncated.tar", &tar[..1800]);
+    let mut lie = tar[1536..].to_vec();
+    lie[124..136].copy_from_slice(b"\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff");
+    lie[148..156].fill(b' ');
+    let sum: u32 = lie[..512].iter().map(|&b| u32::from(b)).sum();
+    lie[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    put("tar", "size-lies.tar", &lie);
+    let mut gnu = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(v6.len() as u64);
+    gnu.append_data(&mut header, format!("{}training.3.gz", "deep/".repeat(50)), &v6[..]).unwrap();
+    put("tar", "gnu-long-name.tar", &gnu.into_inner().unwrap());
+
+    for (version, fill) in [(3, 0), (4, 1), (5, 0xff), (6, 0), (7, 9), (8, 0)] {
+        let mut head = game(version, 8276, 1)[..64].to_vec();
+        head[16..].fill(fill);
+        put("record", &format!("v{version}"), &head);
+    }
+    for (name, text) in [
+        ("plain", "[('a', '<u4'), ('b', '>f8', (2, 3)), ('', '|V3'), ('c', '|u1')]"),
+        ("nested", "[('board', [('x', '<i2'), ('', '|V2'), ('y', '<f4', (104,))], (8,)), ('', '|V4')]"),
+        ("strings", "[('s', '|S12'), ('u', '<U3'), ('v', '|V16'), ('h', '<f2'), ('z', '<c16')]"),
+        ("quoted", r"[('it\'s', '<u2'), ('back\\slash', '|b1')]"),
+        ("huge", "[('a', '<u4', (18446744073709551615, 8))]"),
+        ("object", "[('a', '|O')]"),
+    ] {
+        put("descr", name, text.as_bytes());
+    }
+}

@@ -1,0 +1,131 @@
+//! Every source against the contract of `ChunkSource`: one suite, one case per format.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod suite;
+
+use gristmill_format::container::gzip::compress;
+use gristmill_format::container::tar::TarWriter;
+use gristmill_format::detect::{Format, detect, open};
+
+use suite::{Case, conform};
+
+/// So many V6 records that compress well and are all different.
+fn game(frames: u8, mark: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for frame in 0..frames {
+        let mut record = vec![0; 8356];
+        record[..8].copy_from_slice(&[6, 0, 0, 0, 1, 0, 0, 0]);
+        record[8..7440].as_chunks_mut().0.fill((-1.0f32).to_le_bytes());
+        record[7440..7448].copy_from_slice(&[mark, frame, 1, 2, 3, 4, 5, 6]);
+        bytes.extend(record);
+    }
+    bytes
+}
+
+#[test]
+fn one_game() {
+    let games = vec![game(3, 1)];
+    let file = compress(6, &games[0]).unwrap();
+    conform(&Case::new("training.1.gz", Format::ChessGame, file, games, open));
+}
+
+#[test]
+fn one_game_in_two_members_with_padding() {
+    let games = vec![[game(1, 1), game(2, 2)].concat()];
+    let file = [compress(6, &games[0][..8356]).unwrap(), compress(9, &games[0][8356..]).unwrap(), vec![0; 7]].concat();
+    conform(&Case::new("training.2.gz", Format::ChessGame, file, games, open));
+}
+
+#[test]
+fn one_game_stored_plainly() {
+    // Nothing guards plain bytes, so that a flip may pass for data.
+    let games = vec![game(1, 1)];
+    let case = Case::new("training.3.gz", Format::ChessGame, games[0].clone(), games, open);
+    conform(&Case { guarded: false, ..case });
+}
+
+#[test]
+fn a_tar_of_games_and_other_things() {
+    let games = vec![game(2, 1), game(1, 2)];
+    let mut tar = TarWriter::new(Vec::new());
+    tar.directory("run").unwrap();
+    tar.append("run/LICENSE", b"Open").unwrap();
+    tar.append("run/training.1.gz", &compress(6, &games[0]).unwrap()).unwrap();
+    tar.append("run/._training.1.gz", b"\0\x05\x16\x07").unwrap();
+    tar.append("run/notes.txt", b"none").unwrap();
+    tar.append(&format!("{}/training.2.gz", "long".repeat(30)), &compress(6, &games[1]).unwrap()).unwrap();
+    conform(&Case::new("run.tar", Format::ChessTar, tar.finish().unwrap(), games, open));
+}
+
+#[test]
+fn a_tar_with_names_in_pax_headers() {
+    // Nothing guards the payload of a pax header: damage there may make a game look like something else.
+    let games = vec![game(1, 1), game(1, 2)];
+    let mut tar = TarWriter::new(Vec::new());
+    for (i, game) in games.iter().enumerate() {
+        tar.append(&format!("{}/training.{i}.gz", "long".repeat(60)), &compress(6, game).unwrap()).unwrap();
+    }
+    let case = Case::new("run.tar", Format::ChessTar, tar.finish().unwrap(), games, open);
+    conform(&Case { guarded: false, ..case });
+}
+
+#[test]
+fn names_and_first_bytes_tell_the_format() {
+    let mut tar = vec![0; 512];
+    tar[257..262].copy_from_slice(b"ustar");
+    for (name, head, format) in [
+        ("a/training.1.gz", &b""[..], Some(Format::ChessGame)),
+        ("a/TRAINING.GZ", b"", Some(Format::ChessGame)),
+        ("a/b.tar", b"\x1f\x8b", Some(Format::ChessTar)),
+        ("noname", b"\x1f\x8b\x08", Some(Format::ChessGame)),
+        ("noname", b"\x06\0\0\0\x01", Some(Format::ChessGame)),
+        ("noname", &tar, Some(Format::ChessTar)),
+        ("noname", b"PK", None),
+        ("noname", b"", None),
+        ("a/._training.1.gz", b"", None),
+        ("a/.training.1.gz", b"\x1f\x8b", None),
+        ("LICENSE", b"\x06\0\0\0", None),
+    ] {
+        assert_eq!(detect(name, head).unwrap(), format, "{name}");
+    }
+    for name in ["a.tar.gz", "a.tgz", "A.TAR.GZ"] {
+        let e = detect(name, b"").unwrap_err();
+        assert_eq!(e.kind().name(), "unsupported");
+        assert!(e.detail().contains("unpack"), "{e}");
+    }
+}
+
+#[test]
+fn a_single_game_is_not_touched_before_it_is_decoded() {
+    struct Unreadable;
+    impl gristmill_format::source::ReadAt for Unreadable {
+        fn len(&self) -> gristmill_format::Result<u64> {
+            unreachable!("nobody asks")
+        }
+        fn read_at(&self, _: u64, _: &mut [u8]) -> gristmill_format::Result<usize> {
+            unreachable!("nobody reads")
+        }
+    }
+    assert_eq!(open(Format::ChessGame, "training.1.gz", &Unreadable).unwrap().len(), 1);
+}
+
+#[test]
+fn a_file_that_is_no_tar_is_refused_at_once() {
+    for bytes in [&b"hello"[..], &[7; 4096], b""] {
+        let e = open(Format::ChessTar, "a.tar", &Bytes(bytes)).unwrap_err();
+        assert_eq!(e.place().offset, Some(0), "{e}");
+    }
+    assert!(open(Format::ChessTar, "a.tar", &Bytes(&[0; 1024])).unwrap().is_empty());
+}
+
+/// Borrowed bytes as a sized `ReadAt`, which a trait object needs.
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
+
+impl gristmill_format::source::ReadAt for Bytes<'_> {
+    fn len(&self) -> gristmill_format::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> gristmill_format::Result<usize> {
+        self.0.read_at(offset, buf)
+    }
+}

@@ -1,0 +1,164 @@
+//! The contract as assertions, generic over any format: exact length, repeatable decoding, damage that says where,
+//! and memory within the limits.
+
+use std::sync::Arc;
+
+use gristmill_format::detect::Format;
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
+use gristmill_format::{Error, Kind, Result};
+
+use crate::Bytes;
+
+type Open = fn(Format, &str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>;
+
+/// A good file of a format, and the records that each of its chunks holds.
+pub(crate) struct Case {
+    pub(crate) key: &'static str,
+    pub(crate) format: Format,
+    pub(crate) file: Vec<u8>,
+    pub(crate) chunks: Vec<Vec<u8>>,
+    pub(crate) open: Open,
+    /// Whether checksums guard data and index, so that no damage passes for data or loses a chunk unsaid.
+    pub(crate) guarded: bool,
+}
+
+impl Case {
+    pub(crate) fn new(key: &'static str, format: Format, file: Vec<u8>, chunks: Vec<Vec<u8>>, open: Open) -> Self {
+        Case { key, format, file, chunks, open, guarded: true }
+    }
+
+    fn open(&self, file: &[u8]) -> Result<Arc<dyn ChunkSource>> {
+        (self.open)(self.format, self.key, &Bytes(file))
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { max_chunk_bytes: self.chunks.iter().map(Vec::len).max().unwrap_or(0) }
+    }
+
+    fn decode(&self, source: &dyn ChunkSource, i: usize, file: &[u8], out: &mut Chunk) -> Result<()> {
+        let (span, _) = source.locate(i).unwrap();
+        let mut bytes = Vec::new();
+        read_span(file, span, file.len() as u64, &mut bytes)?;
+        let decoded = source.decode(i, &bytes, &self.limits(), out);
+        let room = out.bytes.capacity().max(out.scratch.capacity());
+        assert!(room <= self.limits().max_chunk_bytes, "{room} bytes taken");
+        decoded
+    }
+}
+
+/// Runs the whole suite.
+pub(crate) fn conform(case: &Case) {
+    length_is_exact(case);
+    decoding_is_repeatable(case);
+    limits_are_kept(case);
+    foreign_bytes_are_survived(case);
+    every_cut_says_where(case);
+    every_flip_says_where_or_changes_nothing(case);
+}
+
+fn length_is_exact(case: &Case) {
+    let source = case.open(&case.file).unwrap();
+    let n = case.chunks.len();
+    assert_eq!((source.len(), source.is_empty()), (n, n == 0));
+    assert_eq!(source.describe().key, case.key);
+    assert_eq!(source.faults(), []);
+    assert!((0..n).all(|i| source.locate(i).is_some()));
+    for i in [n, n + 1, usize::MAX] {
+        assert!(source.locate(i).is_none());
+        let e = source.decode(i, &case.file, &case.limits(), &mut Chunk::default()).unwrap_err();
+        assert_eq!(e.kind(), Kind::Missing);
+    }
+}
+
+fn decoding_is_repeatable(case: &Case) {
+    let (first, second) = (case.open(&case.file).unwrap(), case.open(&case.file).unwrap());
+    let mut reused = Chunk::default();
+    for i in (0..case.chunks.len()).chain((0..case.chunks.len()).rev()) {
+        assert_eq!(first.locate(i), second.locate(i));
+        for source in [&first, &second] {
+            case.decode(&**source, i, &case.file, &mut reused).unwrap();
+            assert!(reused.records() == case.chunks[i], "chunk {i} is not what was stored");
+            assert_eq!(reused.record(0), &reused.records()[..reused.layout.as_ref().unwrap().size()]);
+        }
+    }
+}
+
+fn limits_are_kept(case: &Case) {
+    let source = case.open(&case.file).unwrap();
+    for (i, chunk) in case.chunks.iter().enumerate() {
+        let limits = Limits { max_chunk_bytes: chunk.len() - 1 };
+        let (mut bytes, mut out) = (Vec::new(), Chunk::default());
+        read_span(&case.file[..], source.locate(i).unwrap().0, u64::MAX, &mut bytes).unwrap();
+        let e = source.decode(i, &bytes, &limits, &mut out).unwrap_err();
+        assert_eq!(e.kind(), Kind::TooLarge);
+        says_where(&e);
+        assert!(out.bytes.capacity() < chunk.len());
+        assert_eq!(out.frames, 0);
+    }
+}
+
+fn foreign_bytes_are_survived(case: &Case) {
+    let source = case.open(&case.file).unwrap();
+    let mut out = Chunk::default();
+    for bytes in [&b""[..], b"\x1f", b"\x1f\x8b", b"garbage", &[0; 1000], &[0xff; 1000]] {
+        says_where(&source.decode(0, bytes, &case.limits(), &mut out).unwrap_err());
+        assert_eq!(out.frames, 0);
+        case.decode(&*source, 0, &case.file, &mut out).unwrap();
+    }
+}
+
+fn every_cut_says_where(case: &Case) {
+    let mut out = Chunk::default();
+    for cut in 0..case.file.len() {
+        let found = damaged(case, &case.file[..cut], &mut out, false);
+        assert!(found.len() <= case.chunks.len());
+        for (chunk, whole) in found.iter().zip(&case.chunks) {
+            assert!(chunk.as_ref().is_none_or(|(data, _)| whole.starts_with(data)), "cut at {cut}");
+        }
+    }
+}
+
+fn every_flip_says_where_or_changes_nothing(case: &Case) {
+    let mut out = Chunk::default();
+    let mut file = case.file.clone();
+    for at in 0..file.len() {
+        for mask in [1 << (at % 8), 0xff] {
+            file[at] ^= mask;
+            for (data, trailing) in damaged(case, &file, &mut out, true).iter().flatten() {
+                let cut = *trailing > 0 && case.chunks.iter().any(|whole| whole.starts_with(data));
+                let same = cut || case.chunks.contains(data);
+                assert!(!case.guarded || same, "byte {at} ^ {mask:#x} passed for data");
+            }
+            file[at] ^= mask;
+        }
+    }
+}
+
+/// Opens and decodes whatever a damaged file still offers: records, and how many trailing bytes were reported.
+/// Every refusal must say where.
+fn damaged(case: &Case, file: &[u8], out: &mut Chunk, whole: bool) -> Vec<Option<(Vec<u8>, usize)>> {
+    let source = match case.open(file) {
+        Ok(source) => source,
+        Err(e) => {
+            says_where(&e);
+            return Vec::new();
+        }
+    };
+    source.faults().iter().for_each(says_where);
+    let lost = whole && case.guarded && source.len() < case.chunks.len();
+    assert!(!lost || !source.faults().is_empty(), "a chunk went missing without a word");
+    (0..source.len())
+        .map(|i| match case.decode(&*source, i, file, out) {
+            Ok(()) => Some((out.records().to_vec(), out.trailing)),
+            Err(e) => {
+                says_where(&e);
+                None
+            }
+        })
+        .collect()
+}
+
+fn says_where(e: &Error) {
+    assert!(e.place().offset.is_some(), "says no offset: {e}");
+    assert!(!e.detail().is_empty(), "says nothing: {e}");
+}
