@@ -19,6 +19,12 @@ pub(crate) enum Command {
     /// Write games played by a simple player: something to run on a machine with no data.
     #[command(subcommand)]
     Generate(Generate),
+    /// Say what a file or directory is: format, counts, layout, and one frame drawn.
+    Inspect(Inspect),
+    /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
+    Verify(Verify),
+    /// Show distributions: results, lengths, versions, sizes, visits.
+    Stats(Stats),
 }
 
 #[derive(Debug, Subcommand)]
@@ -58,6 +64,47 @@ pub(crate) struct GenerateChess {
     /// Say what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// File or directory.
+    pub(crate) path: PathBuf,
+    /// Chunk (game) to show, counted from 0.
+    #[arg(long, value_name = "I")]
+    pub(crate) chunk: Option<usize>,
+    /// Frame (position) of that chunk to show, counted from 0.
+    #[arg(long, value_name = "J")]
+    pub(crate) frame: Option<usize>,
+    /// Draw the board with letters instead of chess symbols.
+    #[arg(long)]
+    pub(crate) ascii: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// Files and directories.
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// List at most so many faults; all are counted.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) max_faults: usize,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    /// Files and directories.
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

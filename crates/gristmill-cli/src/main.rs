@@ -15,6 +15,9 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
         Command::Generate(Generate::Chess(args)) => cmd::generate::run(&args),
+        Command::Inspect(args) => cmd::inspect::run(&args),
+        Command::Verify(args) => cmd::verify::run(&args),
+        Command::Stats(args) => cmd::stats::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,10 @@
 //! The only file that prints: results to stdout, everything else to stderr.
 //! A reader that went away (a closed pipe) ends the command quietly; it is never a panic.
 
+pub(crate) mod distributions;
+pub(crate) mod inspection;
+pub(crate) mod verification;
+
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
@@ -47,6 +51,15 @@ impl Progress {
         Progress { bar, plain: wanted && !terminal, next_share: 1 }
     }
 
+    /// Progress through an unknown number of things, called `what`. Silent unless `wanted`, and off a terminal.
+    pub(crate) fn open_ended(what: &'static str, wanted: bool) -> Self {
+        let progress = Progress::new(0, what, wanted);
+        progress.bar.unset_length();
+        let style = ProgressStyle::with_template("{spinner} {human_pos} {prefix}  {msg}");
+        progress.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        progress
+    }
+
     /// Says that `done` things are done, and something about them.
     pub(crate) fn at(&mut self, done: u64, about: &str) {
         self.bar.set_position(done);
@@ -54,7 +67,7 @@ impl Progress {
         let len = self.bar.length().unwrap_or(0);
         if self.plain && len >= 10 && done * 10 >= len * self.next_share {
             self.next_share = done * 10 / len + 1;
-            note(&format!("{done}/{len} {} {about}", self.bar.prefix()).trim_end().to_owned());
+            note(format!("{done}/{len} {} {about}", self.bar.prefix()).trim_end());
         }
     }
 

@@ -1,3 +1,6 @@
 //! One file per command: typed options -> a job of the engine -> its data to the report.
 
 pub(crate) mod generate;
+pub(crate) mod inspect;
+pub(crate) mod stats;
+pub(crate) mod verify;

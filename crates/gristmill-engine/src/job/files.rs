@@ -1,6 +1,7 @@
 //! A path -> its data files, opened one after another, in order of name; what cannot be opened is told too.
 //! Decodes nothing by itself; the jobs that read data share it.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -62,6 +63,15 @@ pub(super) enum Found {
     Other,
     /// A file or folder that cannot be opened.
     Fault(Error),
+    /// Files or folders that the walk of a directory could not read.
+    Unlisted {
+        /// A short stable word for the cause.
+        kind: &'static str,
+        /// How many.
+        count: u64,
+        /// The latest, in words.
+        latest: String,
+    },
 }
 
 /// Gives what lies at `path` (a file, or all files below a directory) to `each`, in order of name.
@@ -77,13 +87,17 @@ pub(super) fn walk(path: &Path, each: &mut dyn FnMut(Found) -> crate::Result<()>
         Err(e) => return Err(e),
     };
     let mut names = Vec::new();
-    let faults = store.list(&mut |stat| names.push(stat));
-    names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    let faults = store.list(&mut |stat| {
+        names.push(stat);
+        ControlFlow::Continue(())
+    });
+    names.sort_unstable_by(|a, b| crate::key::natural_cmp(&a.name, &b.name));
     for stat in names {
         each(open(&store, &stat.name, path.join(&*stat.name).display().to_string(), true))?;
     }
-    for message in faults.messages() {
-        each(Found::Fault(Error::new(Kind::Io(std::io::ErrorKind::Other), message)))?;
+    for (kind, count) in faults.counts() {
+        let latest = faults.messages().filter(|m| m.contains(kind)).last().unwrap_or("no more is known").to_owned();
+        each(Found::Unlisted { kind, count, latest })?;
     }
     Ok(())
 }

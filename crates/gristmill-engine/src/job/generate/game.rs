@@ -5,7 +5,7 @@ use cozy_chess::{Board, Color, Move, Piece};
 use gristmill_format::chess::policy::{self, Promotion};
 
 use super::player::{self, MATE, Scored};
-use super::smooth;
+use super::{repetition, smooth};
 use crate::runtime::seed::Draws;
 
 /// A value as the side to move sees it.
@@ -86,7 +86,7 @@ pub(super) fn play(draws: &mut Draws, plies_max: usize) -> Game {
 
 /// How often `board` occurred in `history` (positions since the last capture or pawn move).
 fn seen(history: &[Board], board: &Board) -> usize {
-    history.iter().rev().skip(1).step_by(2).filter(|b| b.same_position(board)).count()
+    history.iter().rev().skip(1).step_by(2).filter(|b| repetition::same(b, board)).count()
 }
 
 fn ending(board: &Board, earlier: usize, played: usize, plies_max: usize) -> Option<Ending> {
@@ -128,7 +128,7 @@ impl Mind {
         draws: &mut Draws,
     ) -> (Ply, Move) {
         // A position after our move has their move next, like those at the even distances counted from here.
-        let came_up = |after: &Board| history.iter().rev().step_by(2).any(|b| b.same_position(after));
+        let came_up = |after: &Board| history.iter().rev().step_by(2).any(|b| repetition::same(b, after));
         player::consider(board, came_up, &mut self.scored);
         let scores = self.scored.iter().map(|s| s.score);
         smooth::shares(scores.clone(), heat, &mut self.shares);

@@ -5,6 +5,7 @@ mod game;
 mod output;
 mod player;
 mod records;
+mod repetition;
 mod smooth;
 
 use std::path::PathBuf;
@@ -131,3 +132,6 @@ impl ChessGenerator {
         Ok(game.plies.len() as u64)
     }
 }
+
+#[cfg(test)]
+mod tests;

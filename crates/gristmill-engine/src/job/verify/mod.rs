@@ -15,7 +15,7 @@ use super::files::{self, Found, Opened};
 use crate::error::Result;
 
 /// One thing that is wrong, and where.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Fault {
     /// Path of the file.
     pub file: Option<String>,
@@ -86,6 +86,11 @@ pub fn verify(paths: &[PathBuf], keep: usize, progress: &mut dyn FnMut(&Verifica
                 Found::Fault(e) => {
                     report.files += 1;
                     report.add(keep, Fault::new(&e));
+                }
+                Found::Unlisted { kind, count, latest } => {
+                    let detail = format!("{count} files or folders could not be read; the latest: {latest}");
+                    let file = Some(path.display().to_string());
+                    report.add(keep, Fault { file, kind, detail, ..Fault::default() });
                 }
             }
             progress(&report);

@@ -1,0 +1,158 @@
+//! Paths -> distributions: results, lengths, versions, formats, bytes, visits.
+//! Bad chunks are counted and left out; `verify` says what is wrong with them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use gristmill_format::chess::{Frame, Version};
+use gristmill_format::container::salvage;
+use gristmill_format::source::Chunk;
+use serde::Serialize;
+
+use super::files::{self, Found, Opened};
+pub use super::tally::{Bar, Spread};
+use super::tally::Tally;
+use crate::error::Result;
+
+/// What the games at some paths are like.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Stats {
+    /// Data files.
+    pub files: u64,
+    /// Files that are of no known format.
+    pub skipped: u64,
+    /// Files and folders that could not be opened.
+    pub bad_files: u64,
+    /// Chunks, bad ones included.
+    pub chunks: u64,
+    /// Chunks that could not be decoded.
+    pub bad_chunks: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Bytes of the good chunks as stored.
+    pub stored_bytes: u64,
+    /// Bytes of their records, as they were before any upgrade.
+    pub inflated_bytes: u64,
+    /// Games by result, as white sees it.
+    pub results: Results,
+    /// Games that were adjudicated.
+    pub adjudicated: u64,
+    /// Games that hit the maximum length.
+    pub maximum_length: u64,
+    /// Plies per game.
+    pub length: Spread,
+    /// Search visits per position; upgraded data, which has none, is left out.
+    pub visits: Spread,
+    /// Legal moves per position.
+    pub legal_moves: Spread,
+    /// Frames by stored record version.
+    pub versions: BTreeMap<u32, u64>,
+    /// Frames by input format.
+    pub input_formats: BTreeMap<u32, u64>,
+}
+
+/// Games by result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Results {
+    /// White won.
+    pub white: u64,
+    /// Nobody won.
+    pub draw: u64,
+    /// Black won.
+    pub black: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counting {
+    stats: Stats,
+    length: Tally,
+    visits: Tally,
+    legal: Tally,
+    stored: Vec<u8>,
+    tag: Vec<u8>,
+    chunk: Chunk,
+}
+
+/// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
+///
+/// Errors: only what is no fault of the data.
+pub fn stats(paths: &[PathBuf], progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
+    let mut counting = Counting::default();
+    for path in paths {
+        files::walk(path, &mut |found| {
+            match found {
+                Found::File(file) => counting.file(&file)?,
+                Found::Other => counting.stats.skipped += 1,
+                Found::Fault(_) => counting.stats.bad_files += 1,
+                Found::Unlisted { count, .. } => counting.stats.bad_files += count,
+            }
+            progress(&counting.stats);
+            Ok(())
+        })?;
+    }
+    let Counting { mut stats, length, visits, legal, .. } = counting;
+    stats.length = length.spread();
+    stats.visits = visits.spread();
+    stats.legal_moves = legal.spread();
+    Ok(stats)
+}
+
+impl Counting {
+    fn file(&mut self, file: &Opened) -> Result<()> {
+        self.stats.files += 1;
+        for i in 0..file.source.len() {
+            self.stats.chunks += 1;
+            let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
+                salvage::inflate_prefix(&self.stored, 4, &mut self.tag)?;
+                file.decode(i, &self.stored, &mut self.chunk)
+            });
+            match decoded {
+                Ok(()) => self.game()?,
+                Err(_) => self.stats.bad_chunks += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn game(&mut self) -> Result<()> {
+        let frames = self.chunk.frames as u64;
+        let stored_version = self.tag.first_chunk::<4>().map_or(0, |tag| u32::from_le_bytes(*tag));
+        let record = Version::from_number(stored_version).map_or(0, |version| version.bytes() as u64);
+        *self.stats.versions.entry(stored_version).or_default() += frames;
+        self.stats.frames += frames;
+        self.stats.stored_bytes += self.stored.len() as u64;
+        self.stats.inflated_bytes += frames * record;
+        self.length.add(frames);
+        for i in 0..self.chunk.frames {
+            let frame = Frame::new(self.chunk.record(i))?;
+            *self.stats.input_formats.entry(frame.input_format_value()).or_default() += 1;
+            if frame.visits() > 0 {
+                self.visits.add(u64::from(frame.visits()));
+            }
+            self.legal.add(frame.probabilities().filter(|p| *p >= 0.0).count() as u64);
+        }
+        let last = Frame::new(self.chunk.record(self.chunk.frames - 1))?;
+        self.stats.ending(last);
+        Ok(())
+    }
+}
+
+impl Stats {
+    fn ending(&mut self, last: Frame<'_>) {
+        let canonical = last.input_format().is_ok_and(|format| format.is_canonical());
+        let black = match canonical {
+            true => last.invariance_info() & 1 << 7 != 0,
+            false => last.side_to_move_or_enpassant() == 1,
+        };
+        let white_q = if black { -last.result_q() } else { last.result_q() };
+        let results = &mut self.results;
+        // Rescored games have fractions; the nearest whole result counts.
+        match white_q {
+            q if q > 0.5 => results.white += 1,
+            q if q < -0.5 => results.black += 1,
+            _ => results.draw += 1,
+        }
+        self.maximum_length += u64::from(last.invariance_info() & 1 << 4 != 0);
+        self.adjudicated += u64::from(last.invariance_info() & 1 << 5 != 0);
+    }
+}
