@@ -3,8 +3,10 @@
 
 pub mod config;
 pub mod error;
+pub mod facts;
 pub mod job;
 pub mod key;
+pub mod open;
 pub mod runtime;
 pub mod stage;
 pub mod store;

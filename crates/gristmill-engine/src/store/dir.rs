@@ -96,12 +96,7 @@ impl Store for DirStore {
         if let Some(file) = self.kept(name) {
             return Ok(file);
         }
-        let file = File::open(self.root.join(name)).map_err(refuse)?;
-        let meta = file.metadata().map_err(refuse)?;
-        if !meta.is_file() {
-            return Err(refuse(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
-        }
-        let file = Arc::new(OpenFile { file, stat: stat_of(name, &meta) });
+        let file = Arc::new(OpenFile::new(&self.root.join(name), name).map_err(refuse)?);
         if file.stat.size >= KEEP_FROM {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.retain(|f| f.stat.name != file.stat.name);
@@ -116,11 +111,36 @@ impl Store for DirStore {
     }
 }
 
+/// Opens one file by its path, for positioned reads.
+///
+/// Errors: `Io` with the operating system's cause, naming the path.
+pub fn open_file(path: &Path) -> Result<Arc<dyn ReadAt>> {
+    match OpenFile::new(path, "") {
+        Ok(file) => Ok(Arc::new(file)),
+        Err(e) => Err(Error::from(e).in_source(path.display().to_string())),
+    }
+}
+
 /// An open file, as it was when it was opened.
 #[derive(Debug)]
 struct OpenFile {
     file: File,
     stat: FileStat,
+}
+
+impl OpenFile {
+    fn new(path: &Path, name: &str) -> io::Result<Self> {
+        // A named pipe would block the open itself.
+        let regular = |meta: &fs::Metadata| match meta.is_file() {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        };
+        regular(&fs::metadata(path)?)?;
+        let file = File::open(path)?;
+        let meta = file.metadata()?;
+        regular(&meta)?;
+        Ok(OpenFile { file, stat: stat_of(name, &meta) })
+    }
 }
 
 impl ReadAt for OpenFile {

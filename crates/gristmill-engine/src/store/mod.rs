@@ -16,7 +16,7 @@ use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
 
 pub use change::{Change, Discover};
-pub use dir::DirStore;
+pub use dir::{DirStore, open_file};
 pub use faults::Faults;
 pub use memory::MemoryStore;
 

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use gristmill_format::chess::source::GameTar;
 use gristmill_format::detect::{self, Format};
 use gristmill_format::source::{ChunkSource, ReadAt};
 use gristmill_format::{Error, Kind, Result};
 
 use super::source::{Moves, Source};
+use crate::facts::Facts;
 use crate::store::{Change, Discover, Faults, FileStat, Store};
 
 /// Starts a thread of the given name.
@@ -28,6 +30,8 @@ pub struct LogSpec {
     pub provider: u16,
     /// Record version to insist on.
     pub version: Option<u32>,
+    /// The side index of the store, if there is one.
+    pub facts: Option<Arc<Facts>>,
 }
 
 /// A file that was found by the first scan. It is not opened yet.
@@ -78,6 +82,7 @@ pub struct SourceLog {
     store: Arc<dyn Store>,
     provider: u16,
     version: Option<u32>,
+    facts: Option<Arc<Facts>>,
     initial: OnceLock<Arc<[Entry]>>,
     moves: Arc<Moves>,
     state: Mutex<State>,
@@ -112,11 +117,12 @@ impl SourceLog {
     /// Starts the search in a thread of its own. `on_change` is called from that thread whenever there is something
     /// new to see, and must not block.
     pub fn start(spec: LogSpec, spawn: &Spawn<'_>, on_change: Arc<dyn Fn() + Send + Sync>) -> Arc<SourceLog> {
-        let LogSpec { store, find, provider, version } = spec;
+        let LogSpec { store, find, provider, version, facts } = spec;
         let log = Arc::new(SourceLog {
             store,
             provider,
             version,
+            facts,
             initial: OnceLock::new(),
             moves: Arc::default(),
             state: Mutex::default(),
@@ -209,7 +215,19 @@ impl SourceLog {
     }
 
     fn index(&self, format: Format, key: &str, file: &FileStat) -> Result<Arc<dyn ChunkSource>> {
-        let chunks = detect::open(format, key, &*self.store.open(&file.name)?)?;
+        let facts = self.facts.as_deref().filter(|_| format == Format::ChessTar);
+        if let Some(index) = facts.and_then(|facts| facts.tar(file)) {
+            return Ok(Arc::new(GameTar::new(key, &index)));
+        }
+        let bytes = self.store.open(&file.name)?;
+        let chunks: Arc<dyn ChunkSource> = match facts {
+            Some(facts) => {
+                let tar = GameTar::open(key, &*bytes)?;
+                facts.record_tar(file, tar.index());
+                Arc::new(tar)
+            }
+            None => detect::open(format, key, &*bytes)?,
+        };
         let mut state = lock(&self.state);
         for fault in chunks.faults() {
             state.counters.faults.error(&fault.clone().in_source(file.name.to_string()));
@@ -220,7 +238,8 @@ impl SourceLog {
     fn source(&self, id: u64, key: String, file: FileStat, chunks: Arc<dyn ChunkSource>) -> Arc<Source> {
         lock(&self.state).counters.last_chunk_key.clone_from(&key);
         let (store, moves, version) = (self.store.clone(), self.moves.clone(), self.version);
-        Arc::new(Source { id, key, chunks, file, store, moves, version })
+        let facts = self.facts.clone();
+        Arc::new(Source { id, key, chunks, file, store, moves, version, facts })
     }
 
     fn take(&self, change: Change) {

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 use gristmill_format::{Error, Kind, Result};
 
+use crate::facts::Facts;
 use crate::store::{FileStat, Store};
 
 /// Where files are now that were moved after they were found.
@@ -45,6 +46,7 @@ pub struct Source {
     pub(super) store: Arc<dyn Store>,
     pub(super) moves: Arc<Moves>,
     pub(super) version: Option<u32>,
+    pub(super) facts: Option<Arc<Facts>>,
 }
 
 impl Source {
@@ -66,6 +68,18 @@ impl Source {
     /// Whether it holds none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many frames a chunk has, if the side index knows.
+    pub fn frames(&self, chunk: usize) -> Option<u32> {
+        self.facts.as_ref()?.frames(&self.file(), chunk)
+    }
+
+    /// Notes in the side index, if there is one, how many frames a chunk has.
+    pub fn record_frames(&self, chunk: usize, frames: usize) {
+        if let Some(facts) = &self.facts {
+            facts.record_frames(&self.file(), chunk, frames);
+        }
     }
 
     /// Reads the stored bytes of a chunk into `buf`, replacing what was there. Blocks; takes no lock while reading.

@@ -1,0 +1,262 @@
+//! The side index of one data directory: one append-only file, replayed when it is opened.
+//! Never fails its user: what cannot be read is not known, what cannot be written is forgotten, and both are said.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use gristmill_format::container::tar::TarIndex;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::record::{self, About, Fact, HEAD, MAGIC};
+use crate::store::FileStat;
+use crate::{Error, Result};
+
+/// Frame counts kept in memory before they are written.
+const BUFFERED: usize = 4096;
+
+/// A larger file is started anew rather than read.
+const MAX_FILE: u64 = 256 << 20;
+
+/// Says that a chunk's frames are not known.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Most chunks of one source whose frames are kept.
+const MAX_CHUNKS: usize = 1 << 24;
+
+/// What is known about the files of one directory. Shared by all threads; other processes may use the same file.
+#[derive(Debug)]
+pub struct Facts {
+    path: PathBuf,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: Option<File>,
+    known: HashMap<u128, Known>,
+    /// Frame counts not yet written.
+    fresh: Vec<(FileStat, u32, u32)>,
+    damaged: u64,
+    fault: Option<String>,
+}
+
+/// What is known about one file, and for which state of it.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    size: u64,
+    mtime_ns: i64,
+    inode: u64,
+    /// Where in the side index the tar's record lies: offset and length.
+    tar: Option<(u64, usize)>,
+    frames: Vec<u32>,
+}
+
+impl Known {
+    fn of(about: About<'_>) -> Self {
+        Known { size: about.size, mtime_ns: about.mtime_ns, inode: about.inode, ..Known::default() }
+    }
+
+    fn fits(&self, about: About<'_>) -> bool {
+        (self.size, self.mtime_ns, self.inode) == (about.size, about.mtime_ns, about.inode)
+    }
+
+    fn learn_frames(&mut self, chunk: u32, frames: u32) {
+        let chunk = chunk as usize;
+        if chunk < MAX_CHUNKS {
+            if self.frames.len() <= chunk {
+                self.frames.resize(chunk + 1, UNKNOWN);
+            }
+            self.frames[chunk] = frames;
+        }
+    }
+}
+
+impl Facts {
+    /// The folder for side indexes: `$XDG_CACHE_HOME/gristmill`, else `~/.cache/gristmill`.
+    pub fn default_folder() -> Option<PathBuf> {
+        let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let cache = set("XDG_CACHE_HOME").filter(|p| p.is_absolute()).or_else(|| Some(set("HOME")?.join(".cache")))?;
+        Some(cache.join("gristmill"))
+    }
+
+    /// The side index of the directory `root`, kept in `folder`, which is made if need be.
+    ///
+    /// Errors: `Path` where the folder cannot be made or the file not opened; going on without facts is always right.
+    pub fn open(folder: &Path, root: &Path) -> Result<Facts> {
+        let root = fs::canonicalize(root).map_err(|e| Error::path(root, &e))?;
+        let name = xxh3_128(root.as_os_str().as_encoded_bytes());
+        let path = folder.join(format!("{name:032x}.facts"));
+        let place = |e: io::Error| Error::path(&path, &e);
+        fs::create_dir_all(folder).map_err(place)?;
+        let file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(place)?;
+        if file.metadata().map_err(place)?.len() > MAX_FILE {
+            file.set_len(0).map_err(place)?;
+        }
+        let bytes = fs::read(&path).map_err(place)?;
+        let (known, damaged) = replay(&bytes);
+        let inner = Inner { file: Some(file), known, fresh: Vec::new(), damaged, fault: None };
+        Ok(Facts { path, inner: Mutex::new(inner) })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The members of a tar, if it is the same as when they were noted.
+    pub fn tar(&self, file: &FileStat) -> Option<TarIndex> {
+        let inner = self.lock();
+        let about = About::of(file);
+        let (offset, len) = inner.known.get(&id(about.name)).filter(|k| k.fits(about))?.tar?;
+        let mut bytes = vec![0; len];
+        inner.file.as_ref()?.read_exact_at(&mut bytes, offset).ok()?;
+        match record::read(record::payload(&bytes)?)? {
+            (found, Fact::Tar(index)) if found == about => Some(index),
+            _ => None,
+        }
+    }
+
+    /// Notes the members of a tar. One with faults is not noted: it is looked at again each time.
+    pub fn record_tar(&self, file: &FileStat, index: &TarIndex) {
+        let about = About::of(file);
+        let mut bytes = Vec::new();
+        if !index.faults().is_empty() || !record::write(about, &Fact::Tar(index.clone()), &mut bytes) {
+            return;
+        }
+        let mut inner = self.lock();
+        if let Some(end) = inner.append(&self.path, &bytes) {
+            let known = inner.about(about);
+            known.tar = Some((end - bytes.len() as u64, bytes.len()));
+        }
+    }
+
+    /// How many frames a chunk has, if the file is the same as when that was noted.
+    pub fn frames(&self, file: &FileStat, chunk: usize) -> Option<u32> {
+        let about = About::of(file);
+        let inner = self.lock();
+        let known = inner.known.get(&id(about.name)).filter(|k| k.fits(about))?;
+        known.frames.get(chunk).copied().filter(|&n| n != UNKNOWN)
+    }
+
+    /// Notes how many frames a chunk has; written in bundles, and when the index is dropped.
+    pub fn record_frames(&self, file: &FileStat, chunk: usize, frames: usize) {
+        let (Ok(chunk), Ok(frames)) = (u32::try_from(chunk), u32::try_from(frames)) else { return };
+        let mut inner = self.lock();
+        let known = inner.about(About::of(file));
+        if known.frames.get(chunk as usize) == Some(&frames) {
+            return;
+        }
+        known.learn_frames(chunk, frames);
+        if inner.file.is_some() {
+            inner.fresh.push((file.clone(), chunk, frames));
+        }
+        if inner.fresh.len() >= BUFFERED {
+            inner.flush(&self.path);
+        }
+    }
+
+    /// Writes what is not written yet.
+    pub fn flush(&self) {
+        self.lock().flush(&self.path);
+    }
+
+    /// Stretches of the file that were damaged and left out, when it was opened.
+    pub fn damaged(&self) -> u64 {
+        self.lock().damaged
+    }
+
+    /// Why nothing more is written, if so.
+    pub fn fault(&self) -> Option<String> {
+        self.lock().fault.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Facts {
+    fn drop(&mut self) {
+        self.flush();
+    }
+}
+
+impl Inner {
+    /// What is known about this very state of a file; facts about another state of it are dropped.
+    fn about(&mut self, about: About<'_>) -> &mut Known {
+        about_in(&mut self.known, about)
+    }
+
+    fn flush(&mut self, path: &Path) {
+        let mut fresh = std::mem::take(&mut self.fresh);
+        fresh.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+        let mut bytes = Vec::new();
+        for same in fresh.chunk_by(|a, b| a.0 == b.0) {
+            let frames = same.iter().map(|(_, chunk, frames)| (*chunk, *frames)).collect();
+            record::write(About::of(&same[0].0), &Fact::Frames(frames), &mut bytes);
+        }
+        if !bytes.is_empty() {
+            self.append(path, &bytes);
+        }
+    }
+
+    /// Appends whole records by one write, so that those of several processes do not mix; returns where they end.
+    /// After a failure nothing is written any more.
+    fn append(&mut self, path: &Path, bytes: &[u8]) -> Option<u64> {
+        let file = self.file.as_mut()?;
+        let written = file.write(bytes).and_then(|n| {
+            if n == bytes.len() { io::Seek::stream_position(file) } else { Err(io::ErrorKind::WriteZero.into()) }
+        });
+        match written {
+            Ok(end) => Some(end),
+            Err(e) => {
+                self.fault = Some(format!("{}: {e}; facts are no longer kept", path.display()));
+                self.file = None;
+                self.fresh = Vec::new();
+                None
+            }
+        }
+    }
+}
+
+fn about_in<'k>(known: &'k mut HashMap<u128, Known>, about: About<'_>) -> &'k mut Known {
+    let known = known.entry(id(about.name)).or_insert_with(|| Known::of(about));
+    if !known.fits(about) {
+        *known = Known::of(about);
+    }
+    known
+}
+
+fn id(name: &str) -> u128 {
+    xxh3_128(name.as_bytes())
+}
+
+/// Reads all records; counts the stretches between them that are none.
+fn replay(bytes: &[u8]) -> (HashMap<u128, Known>, u64) {
+    let mut known = HashMap::new();
+    let (mut at, mut damaged, mut lost) = (0, 0, false);
+    while at < bytes.len() {
+        let Some(payload) = record::payload(&bytes[at..]) else {
+            damaged += u64::from(!lost);
+            lost = true;
+            at += 1;
+            at += bytes[at..].windows(4).position(|w| w == MAGIC).unwrap_or(bytes.len() - at);
+            continue;
+        };
+        lost = false;
+        let len = HEAD + payload.len();
+        if let Some((about, fact)) = record::read(payload) {
+            let known = about_in(&mut known, about);
+            match fact {
+                Fact::Tar(_) => known.tar = Some((at as u64, len)),
+                Fact::Frames(frames) => frames.iter().for_each(|(chunk, frames)| known.learn_frames(*chunk, *frames)),
+            }
+        }
+        at += len;
+    }
+    (known, damaged)
+}

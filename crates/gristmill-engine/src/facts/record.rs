@@ -1,0 +1,236 @@
+//! Facts <-> the bytes of one record of the side index (`docs/format/side-index.md`).
+//! Each record stands alone and carries its checksum; every length is checked against the bytes there are.
+
+use gristmill_format::container::tar::{Slot, TarIndex};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::store::FileStat;
+
+/// The first four bytes of every record.
+pub const MAGIC: [u8; 4] = *b"GMF1";
+
+/// Version of what the payloads say; facts of another version are not used.
+pub const VERSION: u32 = 1;
+
+/// Largest payload in bytes; facts that need more are not kept.
+pub const MAX_PAYLOAD: usize = 64 << 20;
+
+/// Bytes before the payload: magic, length, checksum.
+pub(super) const HEAD: usize = 16;
+
+const TAR: u8 = 1;
+const FRAMES: u8 = 2;
+
+/// What one record says about a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fact {
+    /// The members of a tar.
+    Tar(TarIndex),
+    /// Chunks and how many frames each has.
+    Frames(Vec<(u32, u32)>),
+}
+
+/// The file a record is about: as it was when the fact was learnt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct About<'a> {
+    pub(super) name: &'a str,
+    pub(super) size: u64,
+    pub(super) mtime_ns: i64,
+    pub(super) inode: u64,
+}
+
+impl<'a> About<'a> {
+    pub(super) fn of(file: &'a FileStat) -> Self {
+        About { name: &file.name, size: file.size, mtime_ns: file.mtime_ns, inode: file.inode }
+    }
+}
+
+/// Appends a record to `out`; false, and nothing appended, when it is too large to keep.
+pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[0; HEAD - 4]);
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    let fits = text(about.name, out);
+    out.extend_from_slice(&about.size.to_le_bytes());
+    out.extend_from_slice(&about.mtime_ns.to_le_bytes());
+    out.extend_from_slice(&about.inode.to_le_bytes());
+    let fits = fits
+        && match fact {
+            Fact::Tar(index) => {
+                out.push(TAR);
+                let fits = count(index.len(), out);
+                for slot in index.slots() {
+                    out.extend_from_slice(&slot.offset.to_le_bytes());
+                    out.extend_from_slice(&slot.len.to_le_bytes());
+                    out.extend_from_slice(&slot.name_end.to_le_bytes());
+                }
+                fits && text(index.names(), out)
+            }
+            Fact::Frames(frames) => {
+                out.push(FRAMES);
+                let fits = count(frames.len(), out);
+                for (chunk, frames) in frames {
+                    out.extend_from_slice(&chunk.to_le_bytes());
+                    out.extend_from_slice(&frames.to_le_bytes());
+                }
+                fits
+            }
+        };
+    let payload = out.len() - start - HEAD;
+    let (true, true, Ok(len)) = (fits, payload <= MAX_PAYLOAD, u32::try_from(payload)) else {
+        out.truncate(start);
+        return false;
+    };
+    let sum = xxh3_64(&out[start + HEAD..]);
+    out[start + 4..start + 8].copy_from_slice(&len.to_le_bytes());
+    out[start + 8..start + 16].copy_from_slice(&sum.to_le_bytes());
+    true
+}
+
+fn count(n: usize, out: &mut Vec<u8>) -> bool {
+    let n = u32::try_from(n);
+    out.extend_from_slice(&n.unwrap_or(0).to_le_bytes());
+    n.is_ok()
+}
+
+fn text(text: &str, out: &mut Vec<u8>) -> bool {
+    let fits = count(text.len(), out);
+    out.extend_from_slice(text.as_bytes());
+    fits
+}
+
+/// The payload of the record that starts at the first byte of `bytes`, if a whole and undamaged one does.
+pub(super) fn payload(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = Rest(bytes);
+    if rest.take::<4>()? != MAGIC {
+        return None;
+    }
+    let len = u32::from_le_bytes(rest.take()?) as usize;
+    let sum = u64::from_le_bytes(rest.take()?);
+    let payload = rest.0.get(..len).filter(|_| len <= MAX_PAYLOAD)?;
+    (xxh3_64(payload) == sum).then_some(payload)
+}
+
+/// Takes a payload apart; `None` for another version or a payload that contradicts itself.
+pub(super) fn read(payload: &[u8]) -> Option<(About<'_>, Fact)> {
+    let mut rest = Rest(payload);
+    if u32::from_le_bytes(rest.take()?) != VERSION {
+        return None;
+    }
+    let name = rest.text()?;
+    let size = u64::from_le_bytes(rest.take()?);
+    let mtime_ns = i64::from_le_bytes(rest.take()?);
+    let inode = u64::from_le_bytes(rest.take()?);
+    let [kind] = rest.take()?;
+    let n = u32::from_le_bytes(rest.take()?) as usize;
+    let fact = match kind {
+        TAR => {
+            let slots = rest.each::<20>(n)?.map(|slot| {
+                let mut slot = Rest(slot);
+                Some(Slot {
+                    offset: u64::from_le_bytes(slot.take()?),
+                    len: u64::from_le_bytes(slot.take()?),
+                    name_end: u32::from_le_bytes(slot.take()?),
+                })
+            });
+            let slots = slots.collect::<Option<Vec<_>>>()?;
+            Fact::Tar(TarIndex::from_parts(rest.text()?.to_owned(), slots, Vec::new()).ok()?)
+        }
+        FRAMES => {
+            let pairs = rest.each::<8>(n)?.map(|pair| {
+                let mut pair = Rest(pair);
+                Some((u32::from_le_bytes(pair.take()?), u32::from_le_bytes(pair.take()?)))
+            });
+            Fact::Frames(pairs.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    };
+    rest.0.is_empty().then_some((About { name, size, mtime_ns, inode }, fact))
+}
+
+/// What of a payload is still to be read.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, rest) = self.0.split_first_chunk::<N>()?;
+        self.0 = rest;
+        Some(*head)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        let len = u32::from_le_bytes(self.take()?) as usize;
+        let (text, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        std::str::from_utf8(text).ok()
+    }
+
+    /// The next `n` pieces of `N` bytes, all of which must be there.
+    fn each<const N: usize>(&mut self, n: usize) -> Option<impl Iterator<Item = &'a [u8]> + use<'a, N>> {
+        let (pieces, rest) = self.0.split_at_checked(n.checked_mul(N)?)?;
+        self.0 = rest;
+        Some(pieces.chunks_exact(N))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ABOUT: About<'_> = About { name: "a/b.tar", size: 21_504, mtime_ns: -5, inode: 77 };
+
+    fn index() -> TarIndex {
+        let slots = vec![Slot { offset: 512, len: 30, name_end: 3 }, Slot { offset: 1536, len: 0, name_end: 5 }];
+        TarIndex::from_parts("one22".into(), slots, Vec::new()).unwrap()
+    }
+
+    #[test]
+    fn records_come_back_as_they_were() {
+        for fact in [Fact::Tar(index()), Fact::Frames(vec![(0, 26), (7, 133)]), Fact::Frames(Vec::new())] {
+            let mut bytes = Vec::new();
+            assert!(write(ABOUT, &fact, &mut bytes));
+            assert_eq!(read(payload(&bytes).unwrap()).unwrap(), (ABOUT, fact));
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_format_page() {
+        let mut bytes = Vec::new();
+        write(ABOUT, &Fact::Frames(vec![(1, 26)]), &mut bytes);
+        let sum = xxh3_64(&bytes[16..]).to_le_bytes();
+        let mut expected = b"GMF1\x34\0\0\0".to_vec();
+        expected.extend_from_slice(&sum);
+        expected.extend_from_slice(b"\x01\0\0\0\x07\0\0\0a/b.tar\0\x54\0\0\0\0\0\0");
+        expected.extend_from_slice(b"\xfb\xff\xff\xff\xff\xff\xff\xff\x4d\0\0\0\0\0\0\0");
+        expected.extend_from_slice(b"\x02\x01\0\0\0\x01\0\0\0\x1a\0\0\0");
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn another_version_is_not_read() {
+        let mut bytes = Vec::new();
+        write(ABOUT, &Fact::Frames(vec![(1, 26)]), &mut bytes);
+        bytes[16] = 2;
+        assert_eq!(payload(&bytes), None, "the checksum is over the version too");
+        assert_eq!(read(&bytes[16..]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic_and_no_length_is_believed(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert_eq!(payload(&bytes), None);
+            let _ = read(&bytes);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_noticed(at in 0usize..68, bit in 0u8..8) {
+            let mut bytes = Vec::new();
+            write(ABOUT, &Fact::Frames(vec![(1, 26)]), &mut bytes);
+            bytes[at] ^= 1 << bit;
+            prop_assert_eq!(payload(&bytes), None);
+        }
+    }
+}
