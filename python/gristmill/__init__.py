@@ -37,6 +37,7 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.layout import Layout
+from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
     "AliasError",
@@ -57,6 +58,7 @@ __all__ = [
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
     "SimpleChunkExtractorConfig",
+    "Source",
     "StageConfig",
     "StageError",
     "StateError",
@@ -65,5 +67,6 @@ __all__ = [
     "chess",
     "config",
     "errors",
+    "open",
     "presets",
 ]

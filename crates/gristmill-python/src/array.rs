@@ -18,8 +18,10 @@ use crate::error::Fault;
 struct Line([u8; 64]);
 
 /// What keeps the bytes alive.
+#[allow(dead_code, reason = "owned for their memory")]
 enum Owner {
-    Lines(#[allow(dead_code, reason = "owned for its memory")] Vec<Line>),
+    Lines(Vec<Line>),
+    Bytes(Vec<u8>),
 }
 
 /// A span of bytes with a fixed address and its owner.
@@ -48,6 +50,13 @@ impl Memory {
         lines.resize(count, Line([0; 64]));
         let start = lines.as_mut_ptr().cast();
         Ok(Memory(Arc::new(Block { start, len, _owner: Owner::Lines(lines) })))
+    }
+
+    /// The first `len` bytes of a vector, at whatever address it has.
+    pub(crate) fn of_vec(mut bytes: Vec<u8>, len: usize) -> Self {
+        bytes.truncate(len);
+        let start = bytes.as_mut_ptr();
+        Memory(Arc::new(Block { start, len: bytes.len(), _owner: Owner::Bytes(bytes) }))
     }
 
     /// The bytes, while nobody else has seen this memory.
