@@ -200,6 +200,11 @@ impl SourceLog {
         self.ended.load(Ordering::Acquire)
     }
 
+    /// The id of the first file; the others follow it without a gap.
+    pub fn first_id(&self) -> u64 {
+        self.id(0)
+    }
+
     fn id(&self, number: u64) -> u64 {
         u64::from(self.provider) << ORDINAL_BITS | number
     }

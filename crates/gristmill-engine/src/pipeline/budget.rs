@@ -1,0 +1,102 @@
+//! A plan -> the most memory it can take, term by term; a `memory` bound is checked against it before anything starts.
+//! The terms are the very sizes that `chain` allocates.
+
+use gristmill_format::chess::ChessEncoder;
+use gristmill_format::chess::record::Version;
+use gristmill_format::encode::{Encoder, TensorSpec};
+use gristmill_format::source::Limits;
+
+use super::chain::READ_AHEAD;
+use super::fold::PIECE_ROWS;
+use super::plan::{ChainPlan, DrawPlan, Plan, plan};
+use crate::config::{DataLoaderConfig, MemorySize};
+use crate::error::{Error, Result};
+use crate::runtime::sheet::sheet_bytes;
+
+/// Slots beyond the reservoir: rows that are being copied or encoded.
+const SLACK: usize = 16 * PIECE_ROWS;
+
+/// The program itself, its threads and an interpreter around it.
+const BASE: u64 = 64 << 20;
+
+/// Per chunk of a pool's window, copies for resuming included (entry 8, use count 2, bit; three copies).
+const WINDOW_BYTES: u64 = 32;
+
+/// Per file: name, stat, identity.
+const FILE_BYTES: u64 = 320;
+
+/// Stored bytes of a chunk that is read ahead, for the sum; a larger one takes the place of decoded ones.
+const STORED_CHUNK: u64 = 64 << 10;
+
+/// Slots of a chain's arena.
+pub(super) fn slots(plan: &ChainPlan) -> usize {
+    plan.reservoir.1 + SLACK
+}
+
+fn stride() -> u64 {
+    Version::V7.bytes().next_multiple_of(64) as u64
+}
+
+/// Most bytes that a plan takes: its loader's base, windows, reservoirs and batches (one in the consumer's hands).
+pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> Result<u64> {
+    let mut total = BASE;
+    for chain in &plan.chains {
+        let encoder = ChessEncoder::new(&chain.outputs)?;
+        let rows: Vec<usize> = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
+        let sheet = sheet_bytes(chain.batch_size, &rows, |_, _| ()).unwrap_or(usize::MAX) as u64;
+        total = total.saturating_add(slots(chain) as u64 * stride());
+        total = total.saturating_add(sheet.saturating_mul(chain.capacity.max(2) as u64 + 1));
+        for branch in &chain.branches {
+            let decoded = (workers as u64 + 2) * limits.max_chunk_bytes as u64;
+            total += decoded + (READ_AHEAD + workers + 2) as u64 * STORED_CHUNK;
+            if let DrawPlan::Pool { size } = branch.draw {
+                total = total.saturating_add(size.min(10_000) * (WINDOW_BYTES + FILE_BYTES));
+            }
+        }
+    }
+    Ok(total)
+}
+
+/// Refuses a config whose promise is above its bound.
+pub(crate) fn check(plan: &Plan, memory: Option<MemorySize>, workers: usize, limits: &Limits) -> Result<()> {
+    let Some(bound) = memory else { return Ok(()) };
+    let promise = promised(plan, workers, limits)?;
+    if promise <= bound.0 {
+        return Ok(());
+    }
+    let reservoirs: u64 = plan.chains.iter().map(|chain| chain.reservoir.1 as u64 * stride()).sum();
+    let text = format!(
+        "{} MiB are needed, {} MiB of them for reservoirs; the bound is {} MiB: lower the reservoir, the batch size, \
+         the queue capacity or max_chunk_bytes, or raise the bound",
+        promise.div_ceil(1 << 20),
+        reservoirs >> 20,
+        bound.0 >> 20
+    );
+    Err(Error::config("memory", text))
+}
+
+/// Frames that a reservoir of every output may hold within `config.memory`, given a config without any.
+///
+/// Errors: the bound leaves no room for a reservoir at all.
+pub(crate) fn reservoir_within(config: &DataLoaderConfig) -> Result<usize> {
+    let Some(bound) = config.memory else { return Ok(0) };
+    let workers = workers(config);
+    let plan = plan(config)?;
+    let limits = limits(config);
+    check(&plan, Some(bound), workers, &limits)?;
+    let left = bound.0 - promised(&plan, workers, &limits)?;
+    let frames = left / stride() / plan.chains.len().max(1) as u64;
+    Ok(usize::try_from(frames.min(u64::from(u32::MAX) - SLACK as u64)).unwrap_or(usize::MAX))
+}
+
+/// Worker threads of a config.
+pub(crate) fn workers(config: &DataLoaderConfig) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    config.threads.unwrap_or_else(cores).clamp(1, 1024)
+}
+
+/// Bounds for decoders of a config.
+pub(crate) fn limits(config: &DataLoaderConfig) -> Limits {
+    let bytes = config.max_chunk_bytes.map(|size| usize::try_from(size.0).unwrap_or(usize::MAX));
+    bytes.map_or_else(Limits::default, |max_chunk_bytes| Limits { max_chunk_bytes })
+}

@@ -1,0 +1,303 @@
+//! Blocks in ticket order -> which row goes to which slot and which batch row: the serial heart of a chain.
+//! Moves numbers only; the copies it decides on are tasks that run elsewhere, told apart by their sequence.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use gristmill_format::encode::Provenance;
+
+use super::branch::Block;
+use crate::error::Error;
+use crate::runtime::sheet::Sheet;
+use crate::stage::batch::Batcher;
+use crate::stage::join::Join;
+use crate::stage::sample::{Change, Reservoir};
+
+/// Rows of one encode task.
+pub(super) const PIECE_ROWS: usize = 64;
+
+/// A row on its way from a block to a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) slot: u32,
+    pub(super) branch: u32,
+    pub(super) from: Provenance,
+}
+
+/// Copies from a block into slots.
+#[derive(Debug)]
+pub(super) struct Fill {
+    pub(super) number: u64,
+    pub(super) block: Arc<Block>,
+    /// Row of the block, slot.
+    pub(super) rows: Vec<(u32, u32)>,
+}
+
+/// Rows of a batch to encode, once `after` fills are done.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) batch: u64,
+    pub(super) first: usize,
+    pub(super) rows: Vec<(u32, Provenance)>,
+    pub(super) sheet: Arc<Sheet>,
+    after: u64,
+}
+
+/// A batch being built.
+#[derive(Debug)]
+pub(super) struct Building {
+    pub(super) number: u64,
+    pub(super) sheet: Arc<Sheet>,
+    /// Real rows, once closed.
+    pub(super) closed: Option<usize>,
+    pub(super) encoded: usize,
+    open_rows: Vec<(u32, Provenance)>,
+    assigned: usize,
+}
+
+/// What leaves a chain, in order.
+#[derive(Debug)]
+pub(super) enum Outgoing {
+    Batch(Building),
+    Fault(Error),
+    End,
+}
+
+/// Where everything stood when a batch was complete: enough, with the changes since, to go on from there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Mark {
+    /// Number of the next batch.
+    pub(super) batch: u64,
+    /// Ordinal of the next joined row, and the weights left.
+    pub(super) join: (u64, Vec<f64>),
+    /// Draws that the reservoir made.
+    pub(super) draws: u64,
+    /// Per branch: the draw whose rows come next, and how many of them were taken.
+    pub(super) branches: Vec<(u64, usize)>,
+}
+
+/// The serial state of a chain.
+#[derive(Debug)]
+pub(super) struct Fold {
+    pub(super) join: Join,
+    pub(super) reservoir: Reservoir<Held>,
+    drain: bool,
+    batcher: Batcher,
+    pub(super) free: Vec<u32>,
+    pub(super) outgoing: VecDeque<Outgoing>,
+    pub(super) ended: bool,
+    /// The fill under construction, then those to run.
+    filling: Option<Fill>,
+    pub(super) fills: VecDeque<Fill>,
+    issued: u64,
+    /// All fills below this are done; those done beyond it.
+    filled: u64,
+    filled_beyond: BTreeSet<u64>,
+    pub(super) pieces: VecDeque<Piece>,
+    /// The mark of the last batch in the consumer's hands, then of each later one with the changes that led to it.
+    pub(super) delivered: Mark,
+    pub(super) marks: VecDeque<(Mark, Vec<Change<Held>>)>,
+    changes: Vec<Change<Held>>,
+}
+
+impl Fold {
+    pub(super) fn new(join: Join, reservoir: Reservoir<Held>, drain: bool, batch_size: usize, slots: u32) -> Self {
+        let mark = Mark { join: join.state(), ..Mark::default() };
+        Fold {
+            join,
+            reservoir,
+            drain,
+            batcher: Batcher::new(batch_size, 0),
+            free: (0..slots).rev().collect(),
+            outgoing: VecDeque::new(),
+            ended: false,
+            filling: None,
+            fills: VecDeque::new(),
+            issued: 0,
+            filled: 0,
+            filled_beyond: BTreeSet::new(),
+            pieces: VecDeque::new(),
+            delivered: mark,
+            marks: VecDeque::new(),
+            changes: Vec::new(),
+        }
+    }
+
+    /// Goes on from a mark with the rows that the reservoir held; their slots are taken from the free ones.
+    pub(super) fn restore(&mut self, mark: Mark, held: Vec<Held>, batch_size: usize) {
+        self.batcher = Batcher::new(batch_size, mark.batch);
+        self.reservoir.restore(held, mark.draws);
+        self.delivered = mark;
+    }
+
+    /// Batches that are not yet in the hand-off, the open one included.
+    pub(super) fn undelivered(&self) -> usize {
+        self.outgoing.iter().filter(|out| matches!(out, Outgoing::Batch(_))).count()
+    }
+
+    /// Whether rows can be placed: a batch is open.
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.outgoing.back(), Some(Outgoing::Batch(batch)) if batch.closed.is_none())
+    }
+
+    /// Opens the next batch on a sheet.
+    pub(super) fn open(&mut self, sheet: Sheet) {
+        self.outgoing.push_back(Outgoing::Batch(Building {
+            number: self.batcher.number(),
+            sheet: Arc::new(sheet),
+            closed: None,
+            encoded: 0,
+            open_rows: Vec::with_capacity(PIECE_ROWS),
+            assigned: 0,
+        }));
+    }
+
+    /// Takes one row of a block in: a slot for it, and whatever the reservoir gives out into the open batch.
+    /// The caller has made sure of a free slot and an open batch. `mark` is asked for when a batch is complete.
+    pub(super) fn row(&mut self, branch: u32, block: &Arc<Block>, at: usize, mark: impl FnOnce() -> Vec<(u64, usize)>) {
+        let Some(slot) = self.free.pop() else { return };
+        let frame = block.rows[at];
+        let fill = match &mut self.filling {
+            Some(fill) if Arc::ptr_eq(&fill.block, block) => fill,
+            _ => {
+                self.flush();
+                let number = self.issued;
+                self.filling.insert(Fill { number, block: Arc::clone(block), rows: Vec::new() })
+            }
+        };
+        fill.rows.push((frame, slot));
+        let from = Provenance { source: block.source, chunk: block.index, frame };
+        let row = Held { slot, branch, from };
+        if let Some(out) = self.reservoir.offer(row, &mut self.changes) {
+            self.place(out, mark);
+        }
+    }
+
+    /// Emits one of the rows left in the reservoir; `false` when there is none, or none is to be emitted.
+    pub(super) fn drain(&mut self, mark: impl FnOnce() -> Vec<(u64, usize)>) -> bool {
+        let left = if self.drain { self.reservoir.drain(&mut self.changes) } else { None };
+        left.map(|row| self.place(row, mark)).is_some()
+    }
+
+    fn place(&mut self, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
+        let after = self.issued + u64::from(self.filling.is_some());
+        let place = self.batcher.place();
+        let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut() else { return };
+        batch.open_rows.push((row.slot, row.from));
+        batch.assigned += 1;
+        if place.last {
+            batch.closed = Some(batch.assigned);
+        }
+        if place.last || batch.open_rows.len() == PIECE_ROWS {
+            self.pieces.extend(batch.piece(after));
+        }
+        if place.last {
+            self.mark(mark());
+        }
+    }
+
+    fn mark(&mut self, branches: Vec<(u64, usize)>) {
+        let batch = self.batcher.number() + u64::from(self.batcher.partial() > 0);
+        let mark = Mark { batch, join: self.join.state(), draws: self.reservoir.ordinal(), branches };
+        self.marks.push_back((mark, std::mem::take(&mut self.changes)));
+    }
+
+    /// Ends the stream: the open batch is closed with the rows it has, or left out (`keep` false).
+    pub(super) fn end(&mut self, keep: bool, branches: Vec<(u64, usize)>) {
+        self.flush();
+        self.ended = true;
+        let after = self.issued;
+        if let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut().filter(|_| self.batcher.partial() > 0) {
+            if keep {
+                batch.closed = Some(batch.assigned);
+                self.pieces.extend(batch.piece(after));
+                self.mark(branches);
+            }
+        }
+        if self.is_open() {
+            self.outgoing.pop_back();
+        }
+        self.outgoing.push_back(Outgoing::End);
+    }
+
+    /// An error takes its place in the stream: after all complete batches, before the open one.
+    pub(super) fn fault(&mut self, error: Error) {
+        let open = if self.is_open() { self.outgoing.pop_back() } else { None };
+        self.outgoing.push_back(Outgoing::Fault(error));
+        self.outgoing.extend(open);
+    }
+
+    /// Makes the fill under construction a task.
+    pub(super) fn flush(&mut self) {
+        if let Some(fill) = self.filling.take() {
+            self.issued += 1;
+            self.fills.push_back(fill);
+        }
+    }
+
+    /// A fill is done.
+    pub(super) fn filled(&mut self, number: u64) {
+        self.filled_beyond.insert(number);
+        while self.filled_beyond.remove(&self.filled) {
+            self.filled += 1;
+        }
+    }
+
+    /// The next piece whose slots are all filled.
+    pub(super) fn ready_piece(&mut self) -> Option<Piece> {
+        if self.pieces.front()?.after <= self.filled { self.pieces.pop_front() } else { None }
+    }
+
+    /// Rows of a batch are encoded; their slots are free again.
+    pub(super) fn encoded(&mut self, batch: u64, slots: impl Iterator<Item = u32>) {
+        let before = self.free.len();
+        self.free.extend(slots);
+        let rows = self.free.len() - before;
+        let found = self.outgoing.iter_mut().find_map(|out| match out {
+            Outgoing::Batch(building) if building.number == batch => Some(building),
+            _ => None,
+        });
+        if let Some(building) = found {
+            building.encoded += rows;
+        }
+    }
+
+    /// The front of what leaves, once it is complete.
+    pub(super) fn ready(&mut self) -> Option<Outgoing> {
+        let ready = match self.outgoing.front()? {
+            Outgoing::Batch(batch) => batch.closed == Some(batch.encoded),
+            Outgoing::Fault(_) | Outgoing::End => true,
+        };
+        if ready { self.outgoing.pop_front() } else { None }
+    }
+
+    /// Batch `number` is in the consumer's hands.
+    pub(super) fn took(&mut self, number: u64) {
+        while self.marks.front().is_some_and(|(mark, _)| mark.batch <= number + 1) {
+            if let Some((mark, _)) = self.marks.pop_front() {
+                self.delivered = mark;
+            }
+        }
+    }
+
+    /// The rows that the reservoir held at the delivered mark.
+    pub(super) fn held_at_mark(&self) -> Vec<Held> {
+        let mut held = self.reservoir.held().to_vec();
+        crate::stage::sample::undo(&mut held, &self.changes);
+        for (_, changes) in self.marks.iter().rev() {
+            crate::stage::sample::undo(&mut held, changes);
+        }
+        held
+    }
+}
+
+impl Building {
+    fn piece(&mut self, after: u64) -> Option<Piece> {
+        if self.open_rows.is_empty() {
+            return None;
+        }
+        let rows = std::mem::replace(&mut self.open_rows, Vec::with_capacity(PIECE_ROWS));
+        let first = self.assigned - rows.len();
+        Some(Piece { batch: self.number, first, rows, sheet: Arc::clone(&self.sheet), after })
+    }
+}

@@ -1,0 +1,33 @@
+//! The only rooms that name every stage: a config becomes a checked graph, the graph a plan, the plan running chains.
+//!
+//! | file | does |
+//! |---|---|
+//! | `graph` | resolves names, refuses wrong graphs |
+//! | `plan` | lowers a graph to one chain per output |
+//! | `budget` | adds up the memory a plan can take |
+//! | `roster` | gives sources ids that last, keeps the journal |
+//! | `drawer`, `branch` | admissions and draws; tickets in flight |
+//! | `fold` | rows to slots and batches, serially |
+//! | `chain` | the tasks that threads run |
+//! | `state` | where a chain stands, and back |
+//! | `verdict` | what is known of bad chunks |
+//! | `output` | batches and columns |
+
+mod branch;
+pub(crate) mod budget;
+mod chain;
+mod drawer;
+mod fold;
+mod graph;
+mod loader;
+mod metrics;
+mod output;
+mod plan;
+mod roster;
+mod state;
+mod verdict;
+
+pub use loader::{DataLoader, Next, Output};
+pub use metrics::{ChainMetrics, Metrics, StageMetrics};
+pub use output::{Batch, Column};
+pub use verdict::BadChunkCounts;

@@ -1,0 +1,181 @@
+//! The sources of one log under ids that last: a fresh run takes the log's own, a restored or replayed one
+//! keeps the recorded ones and finds their files by name. Also writes and reads the journal of arrivals.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::drawer::Admission;
+use crate::error::{Error, Result};
+use crate::runtime::journal::Journal;
+use crate::stage::load::{Arrival, Source, SourceLog};
+use crate::store::FileStat;
+
+/// A file as a journal or state remembers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Recorded {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) size: u64,
+}
+
+/// One line of the journal (docs/format/journal.md).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Event {
+    /// The run's root seed.
+    Seed(u64),
+    /// The first scan of a loader stage.
+    Initial { loader: String, files: Vec<Recorded> },
+    /// A source that a pool admitted before one of its draws.
+    Admit {
+        pool: String,
+        loader: String,
+        file: Recorded,
+        #[serde(flatten)]
+        admission: Admission,
+    },
+}
+
+/// A journal that several pools write to.
+pub(super) type SharedJournal = Arc<Mutex<Journal>>;
+
+#[derive(Debug, Default)]
+struct Names {
+    /// Recorded id -> id in the log, for restored and replayed runs.
+    to_log: HashMap<u64, u64>,
+    from_log: HashMap<u64, u64>,
+    /// Files by lasting id; a fresh run leaves those of its first scan to the log.
+    files: BTreeMap<u64, Recorded>,
+    next: u64,
+    ready: bool,
+    /// Arrivals of the log that were given ids already.
+    cursor: usize,
+    arrivals: Vec<(u64, Option<u64>)>,
+}
+
+/// The sources of one log under lasting ids.
+#[derive(Debug)]
+pub(super) struct Roster {
+    pub(super) loader: String,
+    log: Arc<SourceLog>,
+    recorded: Option<Vec<Recorded>>,
+    names: Mutex<Names>,
+}
+
+impl Roster {
+    /// `recorded`: what a journal or state lists; absent in a fresh run.
+    pub(super) fn new(loader: String, log: Arc<SourceLog>, recorded: Option<Vec<Recorded>>) -> Self {
+        Roster { loader, log, recorded, names: Mutex::default() }
+    }
+
+    pub(super) fn log(&self) -> &SourceLog {
+        &self.log
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the first scan in, once it is complete; `true` when ids can be used.
+    pub(super) fn ready(&self) -> bool {
+        let mut names = self.lock();
+        if names.ready {
+            return true;
+        }
+        let Some(entries) = self.log.initial() else { return false };
+        names.ready = true;
+        names.next = self.log.first_id() + entries.len() as u64;
+        let Some(recorded) = &self.recorded else { return true };
+        names.files = recorded.iter().map(|file| (file.id, file.clone())).collect();
+        names.next = recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id());
+        let by_name: HashMap<&str, u64> = recorded.iter().map(|file| (file.name.as_str(), file.id)).collect();
+        for entry in entries.iter() {
+            let id = by_name.get(&*entry.file.name).copied().unwrap_or_else(|| {
+                let id = names.next;
+                names.next += 1;
+                names.files.insert(id, record(id, &entry.file));
+                names.arrivals.push((id, None));
+                id
+            });
+            names.to_log.insert(id, entry.id);
+            names.from_log.insert(entry.id, id);
+        }
+        true
+    }
+
+    /// Every file so far under its lasting id, in order of id.
+    pub(super) fn files(&self) -> Vec<Recorded> {
+        let entries = if self.recorded.is_none() { self.log.initial() } else { None };
+        let first = entries.iter().flat_map(|entries| entries.iter()).map(|entry| record(entry.id, &entry.file));
+        first.chain(self.lock().files.values().cloned()).collect()
+    }
+
+    /// Opens a source by its lasting id.
+    ///
+    /// Errors: `State` for a recorded file that is not there or has another size, else what opening says.
+    pub(super) fn open(&self, id: u64) -> Result<Arc<Source>> {
+        let names = self.lock();
+        if self.recorded.is_none() {
+            drop(names);
+            return Ok(self.log.open(id)?);
+        }
+        let file = names.files.get(&id).cloned();
+        let log_id = names.to_log.get(&id).copied();
+        drop(names);
+        let (Some(file), Some(log_id)) = (file, log_id) else {
+            let name = self.recorded.iter().flatten().find(|file| file.id == id).map_or("?", |file| &file.name);
+            return Err(Error::State(format!("{}: file `{name}` (source {id}) is no longer there", self.loader)));
+        };
+        let source = self.log.open(log_id)?;
+        let size = source.file().size;
+        if size != file.size {
+            let text = format!("{}: file `{}` has {size} bytes, it had {}", self.loader, file.name, file.size);
+            return Err(Error::State(text));
+        }
+        Ok(source)
+    }
+
+    /// What arrived after the first scan, from place `cursor` on: id and the id it replaces.
+    pub(super) fn arrivals(&self, cursor: usize) -> Vec<(u64, Option<u64>)> {
+        let mut names = self.lock();
+        if !names.ready {
+            return Vec::new();
+        }
+        for arrival in self.log.arrivals(names.cursor) {
+            names.cursor += 1;
+            let (source, old) = match &arrival {
+                Arrival::New(source) => (source, None),
+                Arrival::Replaced { old, new } => (new, Some(*old)),
+            };
+            let stat = source.file();
+            let id = if self.recorded.is_none() { source.id } else { names.next };
+            names.next = names.next.max(id + 1);
+            let old = old.map(|old| names.from_log.get(&old).copied().unwrap_or(old));
+            names.to_log.insert(id, source.id);
+            names.from_log.insert(source.id, id);
+            names.files.insert(id, record(id, &stat));
+            names.arrivals.push((id, old));
+        }
+        names.arrivals.get(cursor..).map(<[_]>::to_vec).unwrap_or_default()
+    }
+
+    /// How a source that arrived is recorded.
+    pub(super) fn arrived(&self, id: u64) -> Option<Recorded> {
+        self.lock().files.get(&id).cloned()
+    }
+
+    /// Current name of a source's file.
+    pub(super) fn name(&self, id: u64) -> Option<String> {
+        let log_id = match self.recorded {
+            None => id,
+            Some(_) => *self.lock().to_log.get(&id)?,
+        };
+        self.log.name(log_id).map(|name| name.to_string())
+    }
+}
+
+fn record(id: u64, stat: &FileStat) -> Recorded {
+    Recorded { id, name: stat.name.to_string(), size: stat.size }
+}

@@ -1,0 +1,150 @@
+//! A running chain -> a small description of where it stands, and back: references and counters, never a frame's bytes.
+//! Taken at the last delivered batch without stopping the stream; what was made ahead of it is made again.
+
+use std::collections::BTreeMap;
+
+use gristmill_format::encode::Provenance;
+use serde::{Deserialize, Serialize};
+
+use super::chain::{Chain, Refill};
+use super::drawer::{Admission, Drawer, DrawerState};
+use super::fold::{Held, Mark};
+use super::roster::Recorded;
+use crate::error::{Error, Result};
+
+/// Version of the state; raised whenever its meaning changes.
+pub(super) const VERSION: u32 = 1;
+
+/// The state of a whole loader (docs/format/state.md).
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LoaderState {
+    pub(super) gristmill_state: u32,
+    /// Digest of the part of the config that changes batches.
+    pub(super) config: String,
+    pub(super) seed: u64,
+    /// Per loader stage: every file that is known, under its lasting id.
+    pub(super) files: BTreeMap<String, Vec<Recorded>>,
+    /// Per alias.
+    pub(super) outputs: BTreeMap<String, ChainState>,
+}
+
+/// The state of one output.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChainState {
+    /// Number of the next batch.
+    batch: u64,
+    /// Ordinal of the next joined row, and the weights left.
+    join: (u64, Vec<f64>),
+    /// Draws that the reservoir made.
+    reservoir_draws: u64,
+    /// What the reservoir holds: branch, source, chunk, frame of each slot, flattened.
+    reservoir: Vec<u64>,
+    branches: Vec<BranchState>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BranchState {
+    /// Draw whose rows come next, and how many of them were taken.
+    head: u64,
+    taken: usize,
+    /// The drawer as it was at some draw at or before `head`; absent before the first scan was in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drawer: Option<DrawerState>,
+    /// Admissions from there on.
+    admissions: Vec<Admission>,
+}
+
+impl Chain {
+    /// Where the chain stood after the last delivered batch.
+    pub(super) fn state(&self) -> ChainState {
+        let inner = self.lock();
+        let mark = inner.fold.delivered.clone();
+        let held = inner.fold.held_at_mark();
+        let branches = inner.branches.iter().enumerate().map(|(b, branch)| {
+            let (head, taken) = mark.branches.get(b).copied().unwrap_or_default();
+            let copy = branch.snapshots.iter().rev().find(|copy| copy.at() <= head).or(branch.drawer.as_ref()).cloned();
+            let admissions = branch.admissions.iter().chain(&branch.replay);
+            let from = copy.as_ref().map_or(0, Drawer::at);
+            (head, taken, copy, admissions.filter(|a| a.at >= from).cloned().collect())
+        });
+        let branches: Vec<(u64, usize, Option<Drawer>, Vec<Admission>)> = branches.collect();
+        drop(inner);
+        let row = |row: Held| [u64::from(row.branch), row.from.source, row.from.chunk.into(), row.from.frame.into()];
+        ChainState {
+            batch: mark.batch,
+            join: mark.join,
+            reservoir_draws: mark.draws,
+            reservoir: held.into_iter().flat_map(row).collect(),
+            branches: branches
+                .into_iter()
+                .map(|(head, taken, copy, admissions)| BranchState {
+                    head,
+                    taken,
+                    drawer: copy.map(|drawer| drawer.state()),
+                    admissions,
+                })
+                .collect(),
+        }
+    }
+
+    /// Takes a state over before anything ran. The rows of the reservoir are read again by the workers.
+    ///
+    /// Errors: `State` where the state and the plan or files do not fit.
+    pub(super) fn restore(&self, state: &ChainState) -> Result<()> {
+        let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
+        let mut inner = self.lock();
+        if state.branches.len() != inner.branches.len() {
+            return Err(unfit("it joins another number of inputs"));
+        }
+        if !state.reservoir.len().is_multiple_of(4) || state.reservoir.len() / 4 > self.plan.reservoir.1 {
+            return Err(unfit("its reservoir is larger than the configured one"));
+        }
+        for (branch, saved) in inner.branches.iter_mut().zip(&state.branches) {
+            let Some(drawer_state) = &saved.drawer else { continue };
+            let mut drawer = Drawer::restore(&branch.plan, self.shared.root, &branch.roster, drawer_state)?;
+            let mut admissions = saved.admissions.iter().cloned().collect::<std::collections::VecDeque<_>>();
+            branch.snapshots.push_back(drawer.clone());
+            while drawer.at() < saved.head {
+                while let Some(next) = admissions.pop_front_if(|next| next.at <= drawer.at()) {
+                    let source = branch.roster.open(next.id)?;
+                    drawer.admit(next.id, &source, next.old);
+                    branch.admissions.push_back(next);
+                }
+                if drawer.draw().is_none() {
+                    drawer.restart();
+                    if drawer.draw().is_none() {
+                        return Err(unfit("its draws cannot be made again: there is nothing to draw"));
+                    }
+                }
+            }
+            (branch.head, branch.taken) = (saved.head, saved.taken);
+            branch.replay = admissions;
+            branch.drawer = Some(drawer);
+        }
+        let mut refills: BTreeMap<(usize, u64, u32), Vec<(u32, u32)>> = BTreeMap::new();
+        let mut held = Vec::with_capacity(state.reservoir.len() / 4);
+        for row in state.reservoir.chunks_exact(4) {
+            let number = |n: u64| u32::try_from(n).map_err(|_| unfit("a reservoir row is out of range"));
+            let (branch, chunk, frame) = (number(row[0])?, number(row[2])?, number(row[3])?);
+            if branch as usize >= inner.branches.len() {
+                return Err(unfit("a reservoir row belongs to no input"));
+            }
+            let Some(slot) = inner.fold.free.pop() else { return Err(unfit("its reservoir does not fit")) };
+            let from = Provenance { source: row[1], chunk, frame };
+            held.push(Held { slot, branch, from });
+            refills.entry((branch as usize, row[1], chunk)).or_default().push((frame, slot));
+        }
+        inner.fold.join.restore(state.join.0, &state.join.1).ok_or_else(|| unfit("it has another number of weights"))?;
+        let branches = state.branches.iter().map(|saved| (saved.head, saved.taken)).collect();
+        let mark = Mark { batch: state.batch, join: state.join.clone(), draws: state.reservoir_draws, branches };
+        inner.fold.restore(mark, held, self.plan.batch_size);
+        inner.refills = refills
+            .into_iter()
+            .map(|((branch, source, chunk), rows)| Refill { branch, source, chunk, rows })
+            .collect();
+        Ok(())
+    }
+}

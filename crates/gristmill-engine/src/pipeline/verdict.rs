@@ -1,0 +1,132 @@
+//! What is known of bad chunks: counted by kind, remembered so that a bad chunk costs nothing twice, reported.
+//! Decides by policy whether the stream goes on; never by how often a chunk was seen.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+use crate::config::BadChunks;
+use crate::error::{Error, Result};
+
+/// Latest verdicts that are kept for people to read.
+const KEPT: usize = 100;
+
+/// Bad chunks so far.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct BadChunkCounts {
+    /// Different chunks found bad.
+    pub chunks: u64,
+    /// The same by kind, such as `truncated` or `vanished`.
+    pub by_kind: BTreeMap<String, u64>,
+    /// The latest messages, oldest first.
+    pub latest: Vec<String>,
+    /// Why the quarantine report could not be written, if so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub report_fault: Option<String>,
+}
+
+/// One line of the quarantine report.
+#[derive(Serialize)]
+struct Line<'a> {
+    source: Option<&'a str>,
+    member: Option<&'a str>,
+    chunk: Option<u64>,
+    frame: Option<u64>,
+    offset: Option<u64>,
+    kind: &'static str,
+    detail: &'a str,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    bad: HashMap<(u64, u32), gristmill_format::Error>,
+    by_kind: BTreeMap<&'static str, u64>,
+    latest: VecDeque<String>,
+    report_fault: Option<String>,
+}
+
+/// The verdicts of one loader.
+#[derive(Debug)]
+pub(super) struct Verdicts {
+    pub(super) policy: BadChunks,
+    report: Option<Mutex<File>>,
+    known: Mutex<Known>,
+}
+
+impl Verdicts {
+    /// Opens the report, if the policy writes one.
+    ///
+    /// Errors: `Config` when the policy needs a report that is not named, `Path` when it cannot be written.
+    pub(super) fn new(policy: BadChunks, report: Option<&Path>) -> Result<Self> {
+        let report = match (policy, report) {
+            (BadChunks::Quarantine, None) => {
+                return Err(Error::config("quarantine", "bad_chunks = \"quarantine\" needs the path of the report"));
+            }
+            (BadChunks::Quarantine, Some(path)) => {
+                let file = OpenOptions::new().create(true).append(true).open(path);
+                Some(Mutex::new(file.map_err(|e| Error::path(path, &e))?))
+            }
+            (_, Some(_)) => {
+                return Err(Error::config("quarantine", "a report is only written with bad_chunks = \"quarantine\""));
+            }
+            (_, None) => None,
+        };
+        Ok(Verdicts { policy, report, known: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the chunk is known to be bad, if it is.
+    pub(super) fn of(&self, source: u64, chunk: u32) -> Option<gristmill_format::Error> {
+        self.lock().bad.get(&(source, chunk)).cloned()
+    }
+
+    /// Remembers a verdict, counts it and writes it to the report: once per chunk.
+    pub(super) fn add(&self, source: u64, chunk: u32, error: &gristmill_format::Error) {
+        let mut known = self.lock();
+        if known.bad.insert((source, chunk), error.clone()).is_some() {
+            return;
+        }
+        *known.by_kind.entry(error.kind().name()).or_default() += 1;
+        known.latest.push_back(error.to_string());
+        if known.latest.len() > KEPT {
+            known.latest.pop_front();
+        }
+        if let Some(Err(e)) = self.report.as_ref().map(|report| write_line(report, error)) {
+            known.report_fault = Some(e.to_string());
+        }
+    }
+
+    /// The counts.
+    pub(super) fn counts(&self) -> BadChunkCounts {
+        let known = self.lock();
+        BadChunkCounts {
+            chunks: known.bad.len() as u64,
+            by_kind: known.by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect(),
+            latest: known.latest.iter().cloned().collect(),
+            report_fault: known.report_fault.clone(),
+        }
+    }
+}
+
+fn write_line(report: &Mutex<File>, error: &gristmill_format::Error) -> std::io::Result<()> {
+    let place = error.place();
+    let line = Line {
+        source: place.source.as_deref(),
+        member: place.member.as_deref(),
+        chunk: place.chunk,
+        frame: place.frame,
+        offset: place.offset,
+        kind: error.kind().name(),
+        detail: error.detail(),
+    };
+    let mut text = serde_json::to_vec(&line)?;
+    text.push(b'\n');
+    report.lock().unwrap_or_else(PoisonError::into_inner).write_all(&text)
+}
