@@ -3,6 +3,7 @@
 
 use gristmill_format::Kind;
 use gristmill_format::chess::game;
+use gristmill_format::chess::record::Version;
 use gristmill_format::chess::source::{GameFile, GameTar};
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::container::salvage::{inflate_prefix, salvage};
@@ -22,9 +23,13 @@ pub fn gzip_chunk(data: &[u8]) {
     match found {
         Ok(found) => {
             assert!(found.trailing <= data.len());
-            assert_eq!(fast, slow, "two decoders, two answers");
-            inflate_prefix(data, 100, &mut prefix).expect("a prefix of what is whole");
-            assert_eq!(prefix, fast[..fast.len().min(100)]);
+            if has_header_crc(data) {
+                assert!(fast.starts_with(&slow));
+            } else {
+                assert_eq!(fast, slow, "two decoders, two answers");
+                inflate_prefix(data, 100, &mut prefix).expect("a prefix of what is whole");
+                assert_eq!(prefix, fast[..fast.len().min(100)]);
+            }
         }
         Err(e) => {
             assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}");
@@ -36,6 +41,11 @@ pub fn gzip_chunk(data: &[u8]) {
         Ok(()) => assert!(chunk.frames > 0 && chunk.records().len() <= chunk.bytes.len()),
         Err(e) => assert!(e.place().chunk == Some(0) && chunk.frames == 0, "{e}"),
     }
+}
+
+/// Whether a header may carry a checksum of its own, which the streaming decoder verifies and libdeflate does not.
+fn has_header_crc(data: &[u8]) -> bool {
+    data.windows(4).any(|w| w.starts_with(&[0x1f, 0x8b, 8]) && w[3] & 2 != 0)
 }
 
 /// The walk ends, offsets grow, names stay bounded, the index survives being stored, and every game decodes or says where.
@@ -64,23 +74,16 @@ pub fn tar(data: &[u8]) {
 /// What parses has whole frames, and parses again to the same bytes.
 pub fn record(data: &[u8]) {
     parse(data.to_vec());
-    let size = match data.first() {
-        Some(3) => 8276,
-        Some(4) => 8292,
-        Some(5) => 8308,
-        Some(6) => 8356,
-        Some(7) => 8396,
-        _ => return,
-    };
+    let Some(version) = data.first().and_then(|&number| Version::from_number(number.into())) else { return };
     let mut padded = data.to_vec();
-    padded.resize(data.len().next_multiple_of(size), 0);
+    padded.resize(data.len().next_multiple_of(version.bytes()), 0);
     parse(padded);
 }
 
 fn parse(bytes: Vec<u8>) {
     let mut chunk = Chunk { bytes, ..Chunk::default() };
     if let Err(e) = game::parse(&mut chunk) {
-        assert!(e.place().offset.is_some() || e.place().frame.is_some(), "{e}");
+        assert!(e.place().offset.is_some() || e.kind() == Kind::Empty, "{e}");
         return;
     }
     assert!(chunk.frames > 0);

@@ -7,8 +7,10 @@ pub mod facts;
 pub mod job;
 pub mod key;
 pub mod open;
+pub mod pipeline;
 pub mod runtime;
 pub mod stage;
 pub mod store;
 
 pub use error::{Error, Result};
+pub use pipeline::{Batch, Column, DataLoader, Metrics, Next, Output};

@@ -2,7 +2,8 @@
 //! Every figure is the best of several rounds, in CPU time of this thread, writing buffers larger than the cache.
 #![allow(clippy::print_stdout, reason = "a benchmark reports")]
 
-use gristmill_format::chess::{ChessEncoder, FrameMut, InputFormat, Outputs, layout_v7};
+use gristmill_format::chess::encode::Element;
+use gristmill_format::chess::{ChessEncoder, FrameMut, InputFormat, Output, Outputs, layout_v7};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 
 /// Rows written per round: 8192 rows of f32 planes are 235 MB, with the policy 296 MB.
@@ -12,11 +13,18 @@ const RECORDS: usize = 8192;
 /// Rows of one call, as one encode task has.
 const TASK: usize = 256;
 const ROUNDS: usize = 7;
+/// Rows of the in-cache comparison: 229 kB.
+const HOT: usize = 4;
 
 fn main() {
     let arena = arena();
     let rows = rows(&arena);
     println!("{ROWS} rows from {RECORDS} scattered records, best of {ROUNDS}");
+    let planes = ChessEncoder::new(&[Output::Planes(Element::F32)]).expect("one output");
+    let (naive, ours) = in_cache(&planes, &rows[..HOT]);
+    report("in cache: bit loop, f32", 28_672, naive, None);
+    report("in cache: planes f32", 28_672, ours, None);
+    println!("{:28} {:6.1} x the bit loop", "", naive / ours);
     let naive = naive_planes(&rows);
     report("bit loop, planes f32", 28_672, naive, None);
     for (name, outputs) in [
@@ -111,26 +119,47 @@ fn rows(arena: &[u8]) -> Vec<Row<'_>> {
 fn naive_planes(rows: &[Row<'_>]) -> f64 {
     let mut buffer = Buffer::new(ROWS * 28_672);
     best(|| {
-        for (row, out) in rows.iter().zip(buffer.bytes().chunks_exact_mut(28_672)) {
-            let r = row.record;
-            for p in 0..112 {
-                for s in 0..64 {
-                    let value = match p {
-                        0..104 => {
-                            let word = u64::from_le_bytes(r[7440 + 8 * p..7448 + 8 * p].try_into().expect("8 bytes"));
-                            (word >> (s ^ 7) & 1) as f32
-                        }
-                        104..109 => f32::from(r[8272 + p - 104]),
-                        109 => f32::from(r[8277]) / 99.0,
-                        110 => 0.0,
-                        _ => 1.0,
-                    };
-                    out[(p * 64 + s) * 4..][..4].copy_from_slice(&value.to_le_bytes());
-                }
-            }
-        }
+        bit_loop(rows, buffer.bytes());
         std::hint::black_box(buffer.bytes().len());
     })
+}
+
+/// Seconds for `ROWS` rows of the bit loop and of the encoder, into one small buffer again and again.
+fn in_cache(encoder: &ChessEncoder, rows: &[Row<'_>]) -> (f64, f64) {
+    let mut buffer = Buffer::new(rows.len() * 28_672);
+    let times = ROWS / rows.len();
+    let naive = best(|| {
+        for _ in 0..times {
+            bit_loop(rows, std::hint::black_box(buffer.bytes()));
+        }
+    });
+    let ours = best(|| {
+        for _ in 0..times {
+            encoder.encode(rows, &mut [std::hint::black_box(buffer.bytes())]).expect("good records");
+        }
+    });
+    (naive, ours)
+}
+
+fn bit_loop(rows: &[Row<'_>], out: &mut [u8]) {
+    for (row, out) in rows.iter().zip(out.chunks_exact_mut(28_672)) {
+        let r = row.record;
+        for p in 0..112 {
+            for s in 0..64 {
+                let value = match p {
+                    0..104 => {
+                        let word = u64::from_le_bytes(r[7440 + 8 * p..7448 + 8 * p].try_into().expect("8 bytes"));
+                        (word >> (s ^ 7) & 1) as f32
+                    }
+                    104..109 => f32::from(r[8272 + p - 104]),
+                    109 => f32::from(r[8277]) / 99.0,
+                    110 => 0.0,
+                    _ => 1.0,
+                };
+                out[(p * 64 + s) * 4..][..4].copy_from_slice(&value.to_le_bytes());
+            }
+        }
+    }
 }
 
 /// Seconds of encoding all rows, and of filling the same buffers with one byte; the two alternate.

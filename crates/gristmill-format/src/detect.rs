@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::chess::source::{GameFile, GameTar};
+use crate::container::gzip;
 use crate::error::{Error, Kind, Result};
 use crate::source::{ChunkSource, ReadAt};
 
@@ -37,7 +38,7 @@ const ROWS: [Row; 2] = [
     Row {
         format: Format::ChessGame,
         extensions: &[".gz"],
-        magic: |head| head.starts_with(&[0x1f, 0x8b]) || matches!(head, [3..=7, 0, 0, 0, ..]),
+        magic: |head| head.starts_with(&gzip::MAGIC) || matches!(head, [3..=7, 0, 0, 0, ..]),
         open: |key, _| Ok(Arc::new(GameFile::new(key))),
     },
 ];

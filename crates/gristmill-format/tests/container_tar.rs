@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use gristmill_format::container::tar::{TarIndex, TarLimits, TarWriter, walk};
+use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind};
 use proptest::prelude::*;
 
@@ -194,6 +195,7 @@ fn a_size_that_lies_costs_one_member() {
     let word = ended(&[member(b"a", b'0', b"1"), header(b"w", b'0', b"no number!!\0"), member(b"c", b'0', b"3")]);
     assert_eq!(faults(&word), [(Kind::Corrupt, 1024)]);
     assert_eq!(members(&word).len(), 2);
+    assert_eq!(members(&word[1024..]), named(&[("c", b"3")]));
 }
 
 #[test]
@@ -223,6 +225,32 @@ fn without_an_end_mark_it_is_truncated_and_one_zero_block_is_enough() {
     assert_eq!(faults(b""), [(Kind::Empty, 0)]);
     assert_eq!(faults(&[7; 100]), [(Kind::Truncated, 0)]);
     assert_eq!(faults(&[7; 2000]), [(Kind::Corrupt, 0)]);
+}
+
+/// A file that shrinks, or breaks, after its length was asked for.
+struct Failing<'a>(&'a [u8], u64, Option<std::io::ErrorKind>);
+
+impl ReadAt for Failing<'_> {
+    fn len(&self) -> Result<u64, Error> {
+        Ok(self.1)
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Error> {
+        self.2.map_or_else(|| self.0.read_at(offset, buf), |kind| Err(std::io::Error::from(kind).into()))
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_is_truncated_and_one_that_breaks_is_an_error() {
+    let tar = ended(&[member(b"a", b'0', b"1"), member(b"h", b'x', b"9 size=1\n"), member(b"b", b'0', b"2")]);
+    for (left, entries) in [(500, 0), (1024, 1), (1540, 1), (1600, 1), (2560, 2)] {
+        let shrunk = walk(&Failing(&tar[..left], 4096, None), &TarLimits::default()).unwrap();
+        assert_eq!((shrunk.len(), shrunk.faults().len()), (entries, 1), "{left}");
+        assert_eq!(shrunk.faults()[0].kind(), Kind::Truncated);
+    }
+    for kind in [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::StaleNetworkFileHandle] {
+        let e = walk(&Failing(&tar, 4096, Some(kind)), &TarLimits::default()).unwrap_err();
+        assert_eq!(e.kind(), Kind::Io(kind));
+    }
 }
 
 #[test]

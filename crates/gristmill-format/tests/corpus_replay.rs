@@ -80,6 +80,7 @@ fn write_seeds() {
         "named-header.gz",
         b"\x1f\x8b\x08\x1c\0\0\0\0\0\x03\x02\0abname\0comment\0\x03\0\0\0\0\0\0\0\0\0",
     );
+    put("gzip_chunk", "header-crc-wrong.gz", b"\x1f\x8b\x08\x02\0\0\0\0\0\x03\xff\xff\x03\0\0\0\0\0\0\0\0\0");
     put("gzip_chunk", "plain", b"\x06\0\0\0\x01\0\0\0");
 
     let mut tar = TarWriter::new(Vec::new());

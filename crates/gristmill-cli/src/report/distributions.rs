@@ -11,8 +11,7 @@ const BAR: f64 = 40.0;
 /// The text of `found`.
 pub(crate) fn text(found: &Stats) -> String {
     let mut out = format!("{} games, {} positions in {} files", found.chunks, found.frames, found.files);
-    for (n, what) in
-        [(found.bad_chunks, "bad chunks"), (found.bad_files, "bad files"), (found.skipped, "other files")]
+    for (n, what) in [(found.bad_chunks, "bad chunks"), (found.bad_files, "bad files"), (found.skipped, "other files")]
     {
         if n > 0 {
             let _ = write!(out, ", {n} {what}");

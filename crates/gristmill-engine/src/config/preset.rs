@@ -110,6 +110,12 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
     if options.directories.is_empty() {
         return Err(Error::config("directories", "expected at least one directory of games"));
     }
+    let bound = options.reservoir.is_none() && options.epochs.is_none() && options.memory.is_some();
+    if bound {
+        let without = lc0(&Lc0Preset { reservoir: Some(0), ..options.clone() })?;
+        let frames = crate::pipeline::budget::reservoir_within(&without)?;
+        return lc0(&Lc0Preset { reservoir: Some(frames), ..options.clone() });
+    }
     let mut stages = Vec::new();
     let sides: Vec<&str> =
         if options.split.is_empty() { vec![""] } else { options.split.iter().map(|(name, _)| name.as_str()).collect() };
@@ -223,11 +229,7 @@ fn tensors(options: &Lc0Preset, side: &str, stages: &mut Vec<StageConfig>) -> Re
         output: QueueConfig { queue_capacity: options.queue_capacity, ..QueueConfig::default() },
         ..TensorGeneratorConfig::default()
     };
-    let reservoir = match (options.reservoir, options.epochs, options.memory) {
-        (Some(frames), _, _) => frames,
-        (None, Some(_), _) => 0,
-        (None, None, _) => DEFAULT_RESERVOIR,
-    };
+    let reservoir = options.reservoir.unwrap_or(if options.epochs.is_some() { 0 } else { DEFAULT_RESERVOIR });
     if reservoir > 0 {
         let sampler = ShufflingFrameSamplerConfig {
             reservoir_size_per_thread: reservoir,

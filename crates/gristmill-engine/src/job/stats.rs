@@ -10,8 +10,8 @@ use gristmill_format::source::Chunk;
 use serde::Serialize;
 
 use super::files::{self, Found, Opened};
-pub use super::tally::{Bar, Spread};
 use super::tally::Tally;
+pub use super::tally::{Bar, Spread};
 use crate::error::Result;
 
 /// What the games at some paths are like.

@@ -180,11 +180,6 @@ impl Drawer {
         (member.id, member.open.clone())
     }
 
-    /// The number that draws use for a source.
-    pub(super) fn member(&self, id: u64) -> Option<u32> {
-        self.by_id.get(&id).copied()
-    }
-
     /// Chunks that can be drawn in one pass.
     pub(super) fn live(&self) -> u64 {
         match &self.drawing {
@@ -240,7 +235,8 @@ impl Drawer {
         match (&mut drawer.drawing, &state.pool, state.extract, &plan.draw) {
             (Drawing::Pool(pool), Some(saved), None, _) => pool.restore(saved, sources).ok_or_else(unfit)?,
             (Drawing::Extract(extract), None, Some(saved), DrawPlan::Extract { order, epochs }) => {
-                let all = |(source, chunks): (u32, Vec<u32>)| chunks.into_iter().map(move |chunk| ChunkRef { source, chunk });
+                let all =
+                    |(source, chunks): (u32, Vec<u32>)| chunks.into_iter().map(move |chunk| ChunkRef { source, chunk });
                 let shuffle = (*order == ExtractOrder::Shuffled).then_some(drawer.key);
                 *extract = Extract::new(sources.into_iter().flat_map(all).collect(), shuffle, *epochs);
                 extract.restore(saved);

@@ -202,6 +202,14 @@ impl Fold {
         self.marks.push_back((mark, std::mem::take(&mut self.changes)));
     }
 
+    /// Writes zeros into the rows that the open batch lacks.
+    pub(super) fn pad(&mut self) {
+        if let Some(Outgoing::Batch(batch)) = self.outgoing.back().filter(|_| self.batcher.partial() > 0) {
+            let missing = self.batcher.size() - batch.assigned;
+            batch.sheet.write(batch.assigned, missing, |columns| columns.iter_mut().for_each(|rows| rows.fill(0)));
+        }
+    }
+
     /// Ends the stream: the open batch is closed with the rows it has, or left out (`keep` false).
     pub(super) fn end(&mut self, keep: bool, branches: Vec<(u64, usize)>) {
         self.flush();

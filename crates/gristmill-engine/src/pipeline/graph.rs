@@ -175,7 +175,9 @@ impl<'a> Graph<'a> {
     fn claim(&self, port: Port, reader: &'a str, readers: &mut HashMap<Port, &'a str>) -> Result<()> {
         if let Some(other) = readers.insert(port, reader) {
             let from = self.nodes[port.stage].name;
-            let text = format!("read by both `{other}` and `{reader}`; bytes have one reader: use a splitter before the pools");
+            let text = format!(
+                "read by both `{other}` and `{reader}`; bytes have one reader: use a splitter before the pools"
+            );
             return Err(Error::field(from, "output", text));
         }
         Ok(())

@@ -10,8 +10,11 @@
 //! | `fold` | rows to slots and batches, serially |
 //! | `chain` | the tasks that threads run |
 //! | `state` | where a chain stands, and back |
+//! | `recall` | what an earlier run left: a state, a journal |
+//! | `metrics` | what each stage did, as data |
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
+//! | `loader` | the shell that people hold |
 
 mod branch;
 pub(crate) mod budget;
@@ -23,11 +26,12 @@ mod loader;
 mod metrics;
 mod output;
 mod plan;
+mod recall;
 mod roster;
 mod state;
 mod verdict;
 
 pub use loader::{DataLoader, Next, Output};
-pub use metrics::{ChainMetrics, Metrics, StageMetrics};
+pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};
 pub use verdict::BadChunkCounts;

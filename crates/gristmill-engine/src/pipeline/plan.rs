@@ -211,7 +211,9 @@ fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {
         (Some(_), None) => Err(Error::field(stage, "position_sampling_rate", "expected 0 < rate <= 1")),
         (None, Some(count)) if count > 0 => Ok(Unpack::Count(count)),
         (None, Some(_)) => Err(Error::field(stage, "position_count", "expected at least 1")),
-        (None, None) => Err(Error::stage(stage, "set exactly one of position_sampling_rate and position_count; none is")),
+        (None, None) => {
+            Err(Error::stage(stage, "set exactly one of position_sampling_rate and position_count; none is"))
+        }
         (Some(_), Some(_)) => {
             Err(Error::stage(stage, "set exactly one of position_sampling_rate and position_count; both are"))
         }

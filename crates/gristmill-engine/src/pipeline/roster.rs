@@ -61,13 +61,15 @@ pub(super) struct Roster {
     pub(super) loader: String,
     log: Arc<SourceLog>,
     recorded: Option<Vec<Recorded>>,
+    /// Nothing beyond the recorded files is taken in.
+    fixed: bool,
     names: Mutex<Names>,
 }
 
 impl Roster {
-    /// `recorded`: what a journal or state lists; absent in a fresh run.
-    pub(super) fn new(loader: String, log: Arc<SourceLog>, recorded: Option<Vec<Recorded>>) -> Self {
-        Roster { loader, log, recorded, names: Mutex::default() }
+    /// `recorded`: what a journal or state lists; absent in a fresh run. `fixed`: nothing else is taken in.
+    pub(super) fn new(loader: String, log: Arc<SourceLog>, recorded: Option<Vec<Recorded>>, fixed: bool) -> Self {
+        Roster { loader, log, recorded, fixed, names: Mutex::default() }
     }
 
     pub(super) fn log(&self) -> &SourceLog {
@@ -92,13 +94,17 @@ impl Roster {
         names.next = recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id());
         let by_name: HashMap<&str, u64> = recorded.iter().map(|file| (file.name.as_str(), file.id)).collect();
         for entry in entries.iter() {
-            let id = by_name.get(&*entry.file.name).copied().unwrap_or_else(|| {
-                let id = names.next;
-                names.next += 1;
-                names.files.insert(id, record(id, &entry.file));
-                names.arrivals.push((id, None));
-                id
-            });
+            let id = match by_name.get(&*entry.file.name) {
+                Some(id) => *id,
+                None if self.fixed => continue,
+                None => {
+                    let id = names.next;
+                    names.next += 1;
+                    names.files.insert(id, record(id, &entry.file));
+                    names.arrivals.push((id, None));
+                    id
+                }
+            };
             names.to_log.insert(id, entry.id);
             names.from_log.insert(entry.id, id);
         }

@@ -10,7 +10,74 @@ use super::chain::{Chain, Refill};
 use super::drawer::{Admission, Drawer, DrawerState};
 use super::fold::{Held, Mark};
 use super::roster::Recorded;
+use crate::config::{DataLoaderConfig, FilePathProviderConfig};
 use crate::error::{Error, Result};
+
+/// The part of a config that changes batches: no paths, threads, windows, queues or bounds.
+pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
+    let mut config = DataLoaderConfig {
+        seed: None,
+        threads: None,
+        io_threads: None,
+        memory: None,
+        quarantine: None,
+        journal: None,
+        replay: false,
+        index: None,
+        ..config.clone()
+    };
+    for stage in &mut config.stage {
+        if let Some(files) = &mut stage.file_path_provider {
+            *files = FilePathProviderConfig::default();
+        }
+        if let Some(unpacker) = &mut stage.chunk_unpacker {
+            unpacker.threads = None;
+        }
+        if let Some(pool) = &mut stage.shuffling_chunk_pool {
+            (pool.chunk_loading_threads, pool.source_ingestion_threads) = (None, None);
+        }
+        if let Some(tensors) = &mut stage.tensor_generator {
+            (tensors.threads, tensors.output.queue_capacity) = (None, 0);
+        }
+    }
+    serde_json::to_value(config).unwrap_or_default()
+}
+
+/// Reads a state and compares it with a config.
+///
+/// Errors: `State` with what differs.
+pub(super) fn parse(text: &str, config: &DataLoaderConfig) -> Result<LoaderState> {
+    let state: LoaderState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
+    if state.gristmill_state != VERSION {
+        return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_state)));
+    }
+    let mut differences = Vec::new();
+    compare("", &state.config, &fingerprint(config), &mut differences);
+    if config.seed.is_some_and(|seed| seed != state.seed) {
+        differences.push(format!("seed: saved {}, configured {:?}", state.seed, config.seed));
+    }
+    if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
+}
+
+fn compare(at: &str, saved: &serde_json::Value, now: &serde_json::Value, differences: &mut Vec<String>) {
+    use serde_json::Value::{Array, Null, Object};
+    match (saved, now) {
+        _ if saved == now => {}
+        (Object(a), Object(b)) => {
+            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                let (a, b) = (a.get(key).unwrap_or(&Null), b.get(key).unwrap_or(&Null));
+                compare(&format!("{at}.{key}"), a, b, differences);
+            }
+        }
+        (Array(a), Array(b)) if a.len() == b.len() => {
+            for (i, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(&format!("{at}[{i}]"), a, b, differences);
+            }
+        }
+        _ => differences.push(format!("{}: saved {saved}, configured {now}", at.trim_start_matches('.'))),
+    }
+}
 
 /// Version of the state; raised whenever its meaning changes.
 pub(super) const VERSION: u32 = 1;
@@ -20,8 +87,8 @@ pub(super) const VERSION: u32 = 1;
 #[serde(deny_unknown_fields)]
 pub(super) struct LoaderState {
     pub(super) gristmill_state: u32,
-    /// Digest of the part of the config that changes batches.
-    pub(super) config: String,
+    /// The part of the config that changes batches.
+    pub(super) config: serde_json::Value,
     pub(super) seed: u64,
     /// Per loader stage: every file that is known, under its lasting id.
     pub(super) files: BTreeMap<String, Vec<Recorded>>,
@@ -137,14 +204,16 @@ impl Chain {
             held.push(Held { slot, branch, from });
             refills.entry((branch as usize, row[1], chunk)).or_default().push((frame, slot));
         }
-        inner.fold.join.restore(state.join.0, &state.join.1).ok_or_else(|| unfit("it has another number of weights"))?;
+        inner
+            .fold
+            .join
+            .restore(state.join.0, &state.join.1)
+            .ok_or_else(|| unfit("it has another number of weights"))?;
         let branches = state.branches.iter().map(|saved| (saved.head, saved.taken)).collect();
         let mark = Mark { batch: state.batch, join: state.join.clone(), draws: state.reservoir_draws, branches };
         inner.fold.restore(mark, held, self.plan.batch_size);
-        inner.refills = refills
-            .into_iter()
-            .map(|((branch, source, chunk), rows)| Refill { branch, source, chunk, rows })
-            .collect();
+        inner.refills =
+            refills.into_iter().map(|((branch, source, chunk), rows)| Refill { branch, source, chunk, rows }).collect();
         Ok(())
     }
 }

@@ -48,6 +48,11 @@ impl Batcher {
         place
     }
 
+    /// Rows per batch.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     /// Number of the batch that the next row goes to.
     pub fn number(&self) -> u64 {
         self.batch

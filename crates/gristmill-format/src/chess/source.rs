@@ -2,13 +2,11 @@
 //! Neither ever opens a file; a single game is not even looked at before it is decoded.
 
 use crate::chess::game;
+use crate::chess::record::Version;
 use crate::container::gzip::Inflater;
 use crate::container::tar::{Entry, TarIndex, TarLimits, walk};
 use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
-
-/// Bytes of a record of each version (3, 4, 5, 6, 7), by which an uncompressed member is recognised.
-const RECORD_SIZES: [u64; 5] = [8276, 8292, 8308, 8356, 8396];
 
 /// A file that is one game: gzip, or plain records.
 #[derive(Debug)]
@@ -114,14 +112,14 @@ fn is_game(member: Entry<'_>) -> bool {
         return false;
     }
     let gz = name.len() >= 3 && name.as_bytes()[name.len() - 3..].eq_ignore_ascii_case(b".gz");
-    gz || member.len > 0 && RECORD_SIZES.iter().any(|size| member.len.is_multiple_of(*size))
+    gz || member.len > 0 && Version::ALL.iter().any(|v| member.len.is_multiple_of(v.bytes() as u64))
 }
 
 fn decode_game(bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
     out.frames = 0;
     out.trailing = 0;
     let inflated = out.kept.tool::<Inflater>().inflate(bytes, limits.max_chunk_bytes, &mut out.bytes)?;
-    game::parse(out)?;
+    game::parse(out).map_err(|e| e.at_byte(0))?;
     out.trailing = inflated.trailing;
     Ok(())
 }

@@ -160,3 +160,12 @@ fn one_byte_too_many_is_a_wrong_size() {
     let e = decode(&GameFile::new("a.gz"), 0, &gz).unwrap_err();
     assert_eq!((e.kind(), e.place().offset), (Kind::WrongSize, Some(8356)));
 }
+
+#[test]
+fn padding_after_a_game_is_ignored_and_reported() {
+    let padded = [gzip(), vec![0; 512]].concat();
+    let chunk = decode(&GameFile::new("a.gz"), 0, &padded).unwrap();
+    assert_eq!((chunk.frames, chunk.trailing), (1, 512));
+    let plain = decode(&GameFile::new("a.gz"), 0, &r1()).unwrap();
+    assert_eq!((plain.frames, plain.trailing), (1, 0));
+}

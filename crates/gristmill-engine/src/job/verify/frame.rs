@@ -84,7 +84,9 @@ fn bytes(frame: Frame<'_>, format: InputFormat, tell: &mut dyn FnMut(Wrong)) {
         ("castling_them_oo", at::CASTLING_THEM_OO, frame.castling_them_oo()),
     ] {
         match format.has_castling_masks() {
-            true if value.count_ones() > 1 => tell((offset, format!("{name} is {value}; expected one rook file bit or 0"))),
+            true if value.count_ones() > 1 => {
+                tell((offset, format!("{name} is {value}; expected one rook file bit or 0")))
+            }
             false if value > 1 => tell((offset, format!("{name} is {value}; expected 0 or 1"))),
             _ => {}
         }

@@ -20,10 +20,15 @@ pub struct ChessEncoder {
     path: Path,
     /// The bytes of a record that the outputs read, nearly: what is worth fetching ahead.
     reads: Range<usize>,
+    /// Whether dense planes are made: while they are written there is time to fetch.
+    dense: bool,
 }
 
 /// From so many output bytes in one call on, rows are written past the cache: they would only push it out.
 const PAST_CACHE_FROM: usize = 1 << 20;
+
+/// Bytes of the next record asked for at a time: all at once would stall, so they go between blocks of planes.
+const AHEAD: usize = 1024;
 
 impl ChessEncoder {
     /// An encoder of `outputs`, in that order, by the fastest instructions this processor has.
@@ -41,7 +46,8 @@ impl ChessEncoder {
         }
         let policy = outputs.iter().any(|output| matches!(output, Output::Probs | Output::Legal));
         let reads = if policy { 0..Version::V7.bytes() } else { at::PLANES..Version::V7.bytes() };
-        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads })
+        let dense = outputs.iter().any(|output| matches!(output, Output::Planes(_) | Output::PlanesFlat));
+        Ok(ChessEncoder { outputs: outputs.to_vec(), specs, path: Path::best(), reads, dense })
     }
 
     /// The selected outputs.
@@ -60,7 +66,15 @@ impl ChessEncoder {
         Err(Error::new(Kind::WrongSize, format!("output slices of {found:?} bytes; expected {expected:?}")))
     }
 
-    fn row(&self, stores: Stores, frame: &Frame<'_>, from: Provenance, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
+    fn row(
+        &self,
+        stores: Stores,
+        frame: &Frame<'_>,
+        ahead: &[u8],
+        from: Provenance,
+        i: usize,
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
         let mut tensors = out.iter_mut().zip(&self.specs).map(|(slice, spec)| {
             let bytes = spec.row_bytes();
             &mut slice[i * bytes..(i + 1) * bytes]
@@ -68,8 +82,8 @@ impl ChessEncoder {
         for &output in &self.outputs {
             let Some(row) = tensors.next() else { break };
             match output {
-                Output::Planes(element) => planes(stores, frame, element, row)?,
-                Output::PlanesFlat => planes(stores, frame, Element::F32, row)?,
+                Output::Planes(element) => planes(stores, frame, element, ahead, row)?,
+                Output::PlanesFlat => planes(stores, frame, Element::F32, ahead, row)?,
                 Output::PlaneBits => {
                     frame.input_format()?;
                     simd::copy(stores, frame.plane_bytes(), row);
@@ -114,11 +128,13 @@ impl Encoder for ChessEncoder {
         let bytes: usize = out.iter().map(|slice| slice.len()).sum();
         let stores = Stores { path: self.path, past_cache: bytes >= PAST_CACHE_FROM };
         let result = rows.iter().enumerate().try_for_each(|(i, row)| {
-            if let Some(next) = rows.get(i + 1) {
-                simd::prefetch(next.record.get(self.reads.clone()).unwrap_or_default());
+            let next = rows.get(i + 1).map_or(&[][..], |next| next.record);
+            let ahead = next.get(self.reads.clone()).unwrap_or_default();
+            if !self.dense {
+                simd::prefetch(ahead);
             }
             known(row.record)
-                .and_then(|frame| self.row(stores, &frame, row.provenance, i, out))
+                .and_then(|frame| self.row(stores, &frame, ahead, row.provenance, i, out))
                 .map_err(|error| error.in_frame(row.provenance.frame as usize).in_chunk(row.provenance.chunk as usize))
         });
         simd::finish(stores);
@@ -142,16 +158,22 @@ fn known(record: &[u8]) -> Result<Frame<'_>> {
     }
 }
 
-fn planes(stores: Stores, frame: &Frame<'_>, element: Element, row: &mut [u8]) -> Result<()> {
-    let meta = meta_planes(frame)?;
-    let mut words = [0u64; PLANES];
+fn planes(stores: Stores, frame: &Frame<'_>, element: Element, ahead: &[u8], row: &mut [u8]) -> Result<()> {
+    let mut words = [0u64; 112];
+    let mut values = [bits(element, 1.0, 1); 112];
     for (word, bytes) in words.iter_mut().zip(frame.plane_bytes().as_chunks::<8>().0) {
         *word = u64::from_le_bytes(*bytes);
     }
-    let (stored, rest) = row.split_at_mut(element.row_bytes() / 112 * PLANES);
-    simd::expand(stores, element, &words, bits(element, 1.0, 1), stored);
-    for (plane, out) in meta.iter().zip(rest.chunks_exact_mut(element.row_bytes() / 112)) {
-        simd::expand(stores, element, &[plane.word], bits(element, plane.value, plane.raw), out);
+    for (i, plane) in meta_planes(frame)?.iter().enumerate() {
+        words[PLANES + i] = plane.word;
+        values[PLANES + i] = bits(element, plane.value, plane.raw);
+    }
+    let block = words.len() / ahead.len().div_ceil(AHEAD).max(1);
+    let mut ahead = ahead.chunks(AHEAD);
+    let blocks = words.chunks(block).zip(values.chunks(block));
+    for ((words, values), out) in blocks.zip(row.chunks_mut(block * element.row_bytes() / 112)) {
+        simd::prefetch(ahead.next().unwrap_or_default());
+        simd::expand(stores, element, words, values, out);
     }
     Ok(())
 }

@@ -83,7 +83,8 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
         }
         let sound = header::checksum_holds(&block) && (!self.lost || header::has_magic(&block));
         let Some(size) = header::size(&block).filter(|_| sound) else {
-            return Ok(self.lose(at, at, Kind::Corrupt, "not a tar header: its checksum or size field is wrong"));
+            let on = self.lose(at, at, Kind::Corrupt, "not a tar header: its checksum or size field is wrong");
+            return Ok((sound || at > 0).then_some(on));
         };
         self.lost = false;
         match header::kind(&block) {
@@ -96,13 +97,13 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
     }
 
     /// Notes a fault at byte `at` and goes on looking for headers after block `from`.
-    fn lose(&mut self, at: u64, from: u64, kind: Kind, detail: impl Into<String>) -> Option<u64> {
+    fn lose(&mut self, at: u64, from: u64, kind: Kind, detail: impl Into<String>) -> u64 {
         if !self.lost {
             self.index.fault(Error::new(kind, detail).at_byte(at));
         }
         self.lost = true;
         self.forget();
-        (at > 0).then_some(from + BLOCK)
+        from + BLOCK
     }
 
     fn forget(&mut self) {
@@ -152,7 +153,8 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
         match payload.checked_add(size) {
             Some(last) if last <= end => last.checked_next_multiple_of(BLOCK),
             _ => {
-                self.lose(payload, at, Kind::Truncated, format!("a member of {size} bytes, but the tar ends at {end}"))
+                let detail = format!("a member of {size} bytes, but the tar ends at {end}");
+                Some(self.lose(payload, at, Kind::Truncated, detail))
             }
         }
     }
@@ -170,7 +172,13 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
             return Ok(following);
         }
         let mut bytes = Vec::new();
-        read_span(self.blocks.from, Span { offset: payload, len: size }, size, &mut bytes)?;
+        match read_span(self.blocks.from, Span { offset: payload, len: size }, size, &mut bytes) {
+            Err(e) if e.kind() == Kind::Truncated => {
+                self.index.fault(e);
+                return Ok(None);
+            }
+            read => read?,
+        }
         let understood = match kind {
             b'L' => {
                 self.next.path = Some(String::from_utf8_lossy(header::text(&bytes)).into_owned());

@@ -1,0 +1,232 @@
+//! One loader output while it runs: draws become reads, reads become blocks, blocks become batches.
+//! Threads come in through [`Tasks::run`], take one task each and never wait; order comes from the tickets alone.
+
+mod copy;
+mod decode;
+mod read;
+mod settle;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gristmill_format::chess::{ChessEncoder, layout_v6, layout_v7};
+use gristmill_format::encode::{Encoder, TensorSpec};
+use gristmill_format::layout::Conform;
+use gristmill_format::source::{Chunk, Limits};
+
+use crate::error::{Error, Result};
+use crate::pipeline::branch::{Block, Branch};
+use crate::pipeline::fold::Fold;
+use crate::pipeline::output::Delivery;
+use crate::pipeline::plan::ChainPlan;
+use crate::pipeline::roster::{Roster, SharedJournal};
+use crate::pipeline::verdict::Verdicts;
+use crate::runtime::arena::Arena;
+use crate::runtime::handoff::{Handoff, Taken};
+use crate::runtime::metrics::{Counter, Load};
+use crate::runtime::scheduler::{Lane, Signal, Tasks};
+use crate::runtime::seed::Key;
+use crate::runtime::sheet::SheetPool;
+use crate::stage::join::Join;
+use crate::stage::sample::Reservoir;
+
+/// Tickets that are planned ahead of those being decoded, per branch.
+pub(in crate::pipeline) const READ_AHEAD: usize = 32;
+
+/// A buffer larger than this is not kept for the next chunk.
+const KEEP_BYTES: usize = 4 << 20;
+
+/// What a chain shares with the rest of its loader.
+#[derive(Debug, Clone)]
+pub(in crate::pipeline) struct Shared {
+    pub(in crate::pipeline) root: u64,
+    pub(in crate::pipeline) workers: usize,
+    pub(in crate::pipeline) limits: Limits,
+    pub(in crate::pipeline) signal: Arc<Signal>,
+    pub(in crate::pipeline) stop: Arc<AtomicBool>,
+    pub(in crate::pipeline) verdicts: Arc<Verdicts>,
+    pub(in crate::pipeline) journal: Option<SharedJournal>,
+}
+
+/// Totals of a chain since it started.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct Totals {
+    pub(in crate::pipeline) filling: Load,
+    pub(in crate::pipeline) encoding: Load,
+    pub(in crate::pipeline) rows: Counter,
+    pub(in crate::pipeline) batches: Counter,
+}
+
+/// Totals of one branch since the chain started.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct BranchTotals {
+    pub(in crate::pipeline) reading: Load,
+    pub(in crate::pipeline) decoding: Load,
+    pub(in crate::pipeline) chunks: Counter,
+    pub(in crate::pipeline) empty_chunks: Counter,
+    pub(in crate::pipeline) stored_bytes: Counter,
+    pub(in crate::pipeline) frames_decoded: Counter,
+}
+
+pub(in crate::pipeline) struct Inner {
+    pub(in crate::pipeline) branches: Vec<Branch>,
+    pub(in crate::pipeline) fold: Fold,
+    pub(in crate::pipeline) spare_chunks: Vec<Chunk>,
+    spare_bytes: Vec<Vec<u8>>,
+    encoding: usize,
+    /// Rows of a restored reservoir that are still to be read: the chain is still until there are none.
+    pub(in crate::pipeline) refills: Vec<Refill>,
+    pub(in crate::pipeline) refilling: usize,
+    outbox: Option<Delivery>,
+}
+
+/// Rows of one chunk that a restored reservoir holds.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Refill {
+    pub(in crate::pipeline) branch: usize,
+    pub(in crate::pipeline) source: u64,
+    pub(in crate::pipeline) chunk: u32,
+    /// Frame of the chunk, slot.
+    pub(in crate::pipeline) rows: Vec<(u32, u32)>,
+}
+
+/// One loader output.
+pub(in crate::pipeline) struct Chain {
+    pub(in crate::pipeline) plan: ChainPlan,
+    pub(in crate::pipeline) shared: Shared,
+    encoder: ChessEncoder,
+    widen: [Conform; 2],
+    arena: Arena,
+    sheets: Arc<SheetPool>,
+    pub(in crate::pipeline) handoff: Handoff<Delivery>,
+    pub(in crate::pipeline) totals: Totals,
+    pub(in crate::pipeline) branch_totals: Vec<BranchTotals>,
+    pub(in crate::pipeline) inner: Mutex<Inner>,
+}
+
+impl Chain {
+    /// A chain that has not started. Errors: no memory for the reservoir.
+    pub(in crate::pipeline) fn new(plan: ChainPlan, shared: Shared, rosters: &[Arc<Roster>]) -> Result<Self> {
+        let encoder = ChessEncoder::new(&plan.outputs)?;
+        let slots = super::budget::slots(&plan);
+        let memory = |e: std::io::Error| Error::field(&plan.stage, "batch_size", format!("no memory: {e}"));
+        let arena = Arena::new(slots, encoder.input().size()).map_err(memory)?;
+        let row_bytes = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
+        let sheets = SheetPool::new(plan.batch_size, row_bytes, plan.capacity + 1);
+        let branches = plan
+            .branches
+            .iter()
+            .map(|branch| Branch::new(Arc::new(branch.clone()), Arc::clone(&rosters[branch.log]), shared.root));
+        let (name, weights, exhausted) = plan.join.clone();
+        let join = Join::new(Key::new(shared.root, &name), weights, exhausted);
+        let (name, frames, drain) = &plan.reservoir;
+        let reservoir = Reservoir::new(Key::new(shared.root, name), *frames);
+        let fold = Fold::new(join, reservoir, *drain, plan.batch_size, u32::try_from(slots).unwrap_or(u32::MAX));
+        let inner = Inner {
+            branches: branches.collect(),
+            fold,
+            spare_chunks: Vec::new(),
+            spare_bytes: Vec::new(),
+            encoding: 0,
+            refills: Vec::new(),
+            refilling: 0,
+            outbox: None,
+        };
+        Ok(Chain {
+            widen: [Conform::new(layout_v6(), encoder.input())?, Conform::new(layout_v7(), encoder.input())?],
+            arena,
+            sheets,
+            handoff: Handoff::new(plan.capacity.max(2), plan.when_full),
+            totals: Totals::default(),
+            branch_totals: plan.branches.iter().map(|_| BranchTotals::default()).collect(),
+            inner: Mutex::new(inner),
+            plan,
+            shared,
+            encoder,
+        })
+    }
+
+    pub(in crate::pipeline) fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tensors of a batch.
+    pub(in crate::pipeline) fn tensors(&self) -> &[TensorSpec] {
+        self.encoder.outputs()
+    }
+
+    /// The next batch, error or end, waiting up to `wait`.
+    pub(in crate::pipeline) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
+        let taken = self.handoff.take(wait);
+        if let Taken::Item(Ok(batch)) = &taken {
+            let mut inner = self.lock();
+            inner.fold.took(batch.number);
+            let heads: Vec<u64> = inner.fold.delivered.branches.iter().map(|(head, _)| *head).collect();
+            for (branch, head) in inner.branches.iter_mut().zip(heads) {
+                branch.forget_before(head);
+            }
+            drop(inner);
+            self.shared.signal.notify();
+        }
+        taken
+    }
+
+    /// Chunks that may be decoded and not yet folded, per branch.
+    fn work_window(&self) -> usize {
+        self.shared.workers + 2
+    }
+
+    fn work_one(&self) -> bool {
+        let mut inner = self.lock();
+        if let Some(refill) = inner.refills.pop() {
+            inner.refilling += 1;
+            let roster = Arc::clone(&inner.branches[refill.branch].roster);
+            if !roster.ready() {
+                inner.refilling -= 1;
+                inner.refills.push(refill);
+                return false;
+            }
+            let chunk = inner.spare_chunks.pop().unwrap_or_default();
+            drop(inner);
+            self.refill_one(refill, &roster, chunk);
+            return true;
+        }
+        self.settle(&mut inner);
+        if let Some(fill) = inner.fold.fills.pop_front() {
+            drop(inner);
+            self.fill_one(fill);
+            return true;
+        }
+        if inner.encoding < self.plan.ceiling {
+            if let Some(piece) = inner.fold.ready_piece() {
+                inner.encoding += 1;
+                drop(inner);
+                self.encode_one(piece);
+                return true;
+            }
+        }
+        self.decode_one(inner)
+    }
+}
+
+impl Tasks for Chain {
+    fn run(&self, lane: Lane) -> bool {
+        if self.shared.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        match lane {
+            Lane::Read => self.read_one(),
+            Lane::Work => self.work_one(),
+        }
+    }
+}
+
+/// Keeps the buffer of a block that nobody else holds, unless it is a giant's.
+fn keep(spare: &mut Vec<Chunk>, block: Arc<Block>) {
+    if let Some(block) = Arc::into_inner(block) {
+        if block.chunk.bytes.capacity() + block.chunk.scratch.capacity() <= KEEP_BYTES {
+            spare.push(block.chunk);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The read lane: plans tickets and fetches the stored bytes of the oldest one that has none yet.
+//! Decodes nothing; a chunk known to be bad is answered without touching its file.
+
+use std::sync::Arc;
+
+use gristmill_format::source::Chunk;
+
+use super::{Chain, READ_AHEAD};
+use crate::error::Error;
+use crate::pipeline::branch::{Block, Phase};
+use crate::pipeline::drawer::Drawer;
+
+impl Chain {
+    pub(super) fn read_one(&self) -> bool {
+        let mut inner = self.lock();
+        for b in 0..inner.branches.len() {
+            let branch = &mut inner.branches[b];
+            if branch.drawer.is_none() {
+                if branch.starting || !branch.roster.ready() {
+                    continue;
+                }
+                branch.starting = true;
+                let (plan, roster) = (Arc::clone(&branch.plan), Arc::clone(&branch.roster));
+                drop(inner);
+                let drawer = Drawer::first(&plan, self.shared.root, &roster, &roster.files());
+                self.lock().branches[b].drawer = Some(drawer);
+                self.shared.signal.notify();
+                return true;
+            }
+        }
+        let ahead = self.work_window() + READ_AHEAD;
+        let mut fault = None;
+        for branch in &mut inner.branches {
+            let planned = branch.admit(self.shared.journal.as_ref());
+            fault = planned.and_then(|()| branch.plan(ahead, self.shared.journal.as_ref())).err().or(fault);
+        }
+        if let Some(error) = fault {
+            if !inner.fold.ended {
+                self.fail(&mut inner, error);
+            }
+            return false;
+        }
+        let oldest = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
+            let head = branch.head;
+            branch.first(usize::MAX, |phase| matches!(phase, Phase::Planned)).map(|(number, _)| (number - head, b))
+        });
+        let Some((_, b)) = oldest.min() else {
+            self.settle(&mut inner);
+            return false;
+        };
+        let mut bytes = inner.spare_bytes.pop().unwrap_or_default();
+        let branch = &mut inner.branches[b];
+        let roster = Arc::clone(&branch.roster);
+        let Some((number, ticket)) = branch.first(usize::MAX, |phase| matches!(phase, Phase::Planned)) else {
+            return false;
+        };
+        ticket.phase = Phase::Busy;
+        let (id, chunk, open) = (ticket.source, ticket.draw.at.chunk, ticket.open.take());
+        drop(inner);
+        let known = self.shared.verdicts.of(id, chunk);
+        let read = self.branch_totals[b].reading.during(|| match known {
+            Some(error) => Err(error),
+            None => {
+                let source = match open {
+                    Some(source) => source,
+                    None => roster.open(id).map_err(as_format)?,
+                };
+                source.fetch(chunk as usize, &self.shared.limits, &mut bytes)?;
+                Ok(source)
+            }
+        });
+        self.branch_totals[b].stored_bytes.add(bytes.len() as u64);
+        let phase = match read {
+            Ok(source) => Phase::Read(source, bytes),
+            Err(error) => Phase::Done(self.bad(b, id, chunk, error, Chunk::default())),
+        };
+        let mut inner = self.lock();
+        if let Some(ticket) = inner.branches[b].ticket(number) {
+            ticket.phase = phase;
+        }
+        drop(inner);
+        self.shared.signal.notify();
+        true
+    }
+
+    pub(super) fn bad(
+        &self,
+        branch: usize,
+        source: u64,
+        index: u32,
+        error: gristmill_format::Error,
+        chunk: Chunk,
+    ) -> Arc<Block> {
+        self.shared.verdicts.add(source, index, &error);
+        self.branch_totals[branch].empty_chunks.add(1);
+        Arc::new(Block { chunk, rows: Vec::new(), source, index, fault: Some(error) })
+    }
+}
+
+fn as_format(error: Error) -> gristmill_format::Error {
+    match error {
+        Error::Format(error) => error,
+        other => gristmill_format::Error::new(gristmill_format::Kind::Missing, other.to_string()),
+    }
+}

@@ -1,0 +1,167 @@
+//! Under the lock: blocks in ticket order become rows of batches, complete batches go to the consumer.
+//! Never waits and never copies a frame; when something is missing it stops and is called again.
+
+use std::sync::Arc;
+
+use super::{Chain, Inner, keep};
+use crate::config::BadChunks;
+use crate::error::Error;
+use crate::pipeline::branch::{Block, Branch, Phase};
+use crate::pipeline::drawer::Drawer;
+use crate::pipeline::fold::Outgoing;
+use crate::pipeline::output::Batch;
+use crate::runtime::handoff::WhenFull;
+use crate::stage::batch::WhenPartial;
+
+impl Chain {
+    /// Folds whatever is ready and hands over what is complete.
+    pub(super) fn settle(&self, inner: &mut Inner) {
+        if inner.refills.is_empty() && inner.refilling == 0 {
+            while !inner.fold.ended && self.fold_one(inner) {}
+            inner.fold.flush();
+        }
+        self.hand_over(inner);
+    }
+
+    /// One step of the fold; `false` when it must wait for something.
+    fn fold_one(&self, inner: &mut Inner) -> bool {
+        let Inner { branches, fold, spare_chunks, .. } = inner;
+        if fold.outgoing.len() > self.plan.capacity.max(2) {
+            return false;
+        }
+        if !fold.is_open() {
+            let waiting = if self.plan.when_full == WhenFull::Block { self.handoff.counts().waiting } else { 0 };
+            if fold.undelivered() + waiting >= self.plan.capacity.max(2) {
+                return false;
+            }
+            match self.sheets.take() {
+                Ok(sheet) => fold.open(sheet),
+                Err(e) => {
+                    let text = format!("no memory for a batch: {e}");
+                    self.fail(inner, Error::Stage { stage: self.plan.stage.clone(), message: text });
+                    return true;
+                }
+            }
+        }
+        let positions = |branches: &[Branch]| branches.iter().map(|b| (b.head, b.taken)).collect::<Vec<_>>();
+        let Some(chosen) = fold.join.choose() else {
+            if !fold.drain(|| positions(branches)) {
+                let partial = self.plan.partial;
+                if partial == WhenPartial::Pad {
+                    fold.pad();
+                }
+                fold.end(partial != WhenPartial::Drop, positions(branches));
+            }
+            return true;
+        };
+        let branch = &mut branches[chosen];
+        let Some(front) = branch.window.front() else {
+            return branch.dry && self.exhausted(inner, chosen);
+        };
+        let Phase::Done(block) = &front.phase else { return false };
+        let block = Arc::clone(block);
+        if branch.taken == block.rows.len() {
+            branch.window.pop_front();
+            branch.head += 1;
+            branch.taken = 0;
+            let verdict = judge(branch, &block, self.shared.verdicts.policy);
+            keep(spare_chunks, block);
+            match verdict {
+                Verdict::Fine => {}
+                Verdict::Raise(error) => fold.fault(error),
+                Verdict::AllBad(error) => self.fail(inner, error),
+            }
+            return true;
+        }
+        if fold.free.is_empty() {
+            return false;
+        }
+        let at = branch.taken;
+        branch.taken += 1;
+        fold.join.took();
+        fold.row(u32::try_from(chosen).unwrap_or(0), &block, at, || positions(branches));
+        true
+    }
+
+    /// An input has nothing left: what now? `false` while more may come.
+    fn exhausted(&self, inner: &mut Inner, chosen: usize) -> bool {
+        let branch = &mut inner.branches[chosen];
+        let Some(drawer) = &mut branch.drawer else { return false };
+        if !drawer.ends() || drawer.live() == 0 {
+            if branch.may_grow() {
+                return false;
+            }
+            let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());
+            let message = format!("there is no chunk to draw: the files of `{root}` hold none, and none will come");
+            self.fail(inner, Error::Stage { stage, message });
+            return true;
+        }
+        if inner.fold.join.exhausted(chosen) {
+            drawer.restart();
+            branch.dry = false;
+            self.shared.signal.notify();
+            return false;
+        }
+        true
+    }
+
+    /// Ends the chain with an error, after what is complete.
+    pub(in crate::pipeline) fn fail(&self, inner: &mut Inner, error: Error) {
+        inner.fold.fault(error);
+        inner.fold.end(false, Vec::new());
+        self.hand_over(inner);
+    }
+
+    fn hand_over(&self, inner: &mut Inner) {
+        loop {
+            let delivery = match inner.outbox.take() {
+                Some(held) => held,
+                None => match inner.fold.ready() {
+                    Some(Outgoing::Batch(batch)) => {
+                        let (number, rows) = (batch.number, batch.closed.unwrap_or(0));
+                        let Some(sheet) = Arc::into_inner(batch.sheet) else { continue };
+                        self.totals.batches.add(1);
+                        self.totals.rows.add(rows as u64);
+                        let padded = self.plan.partial == WhenPartial::Pad;
+                        let shown = if padded { self.plan.batch_size } else { rows };
+                        Ok(Batch::new(number, rows, shown, self.sheets.share(sheet), self.tensors()))
+                    }
+                    Some(Outgoing::Fault(error)) => Err(error),
+                    Some(Outgoing::End) => {
+                        self.handoff.close();
+                        return;
+                    }
+                    None => return,
+                },
+            };
+            if let Err(full) = self.handoff.offer(delivery) {
+                inner.outbox = Some(full);
+                return;
+            }
+        }
+    }
+}
+
+enum Verdict {
+    Fine,
+    Raise(Error),
+    AllBad(Error),
+}
+
+/// What a finished ticket means: a whole pass of bad chunks in a row ends the stream.
+fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
+    let Some(fault) = &block.fault else {
+        branch.bad_run = 0;
+        return Verdict::Fine;
+    };
+    branch.bad_run += 1;
+    let live = branch.drawer.as_ref().map_or(0, Drawer::live);
+    if policy == BadChunks::Raise {
+        return Verdict::Raise(fault.clone().into());
+    }
+    if branch.bad_run >= live.max(1) {
+        let message = format!("all {live} chunks are bad; the last one: {fault}");
+        return Verdict::AllBad(Error::Stage { stage: branch.plan.stage.clone(), message });
+    }
+    Verdict::Fine
+}

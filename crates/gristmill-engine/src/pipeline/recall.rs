@@ -1,0 +1,78 @@
+//! What an earlier run left behind -> files under their lasting ids, and where each output goes on.
+//! Either a saved state or the journal of a run that is replayed; or nothing, for a fresh run.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::chain::Chain;
+use super::drawer::Admission;
+use super::roster::{Event, Recorded};
+use super::state::LoaderState;
+use crate::config::DataLoaderConfig;
+use crate::error::{Error, Result};
+use crate::runtime::journal::Journal;
+
+/// The past of a run.
+#[derive(Debug, Default)]
+pub(super) struct Recall<'a> {
+    pub(super) seed: Option<u64>,
+    state: Option<&'a LoaderState>,
+    /// Per loader stage: its files, from a journal.
+    files: BTreeMap<String, Vec<Recorded>>,
+    /// Per pool: its admissions, from a journal.
+    admissions: BTreeMap<String, VecDeque<Admission>>,
+}
+
+impl<'a> Recall<'a> {
+    /// Reads what the config and the caller point to.
+    ///
+    /// Errors: `Path` for an unreadable journal, `State` when both a state and a replay are asked for.
+    pub(super) fn new(config: &DataLoaderConfig, state: Option<&'a LoaderState>) -> Result<Self> {
+        let (true, Some(path)) = (config.replay, &config.journal) else {
+            return Ok(Recall { seed: state.map(|state| state.seed), state, ..Recall::default() });
+        };
+        if state.is_some() {
+            return Err(Error::State(
+                "a replay begins at the beginning; restore into a loader that does not replay".into(),
+            ));
+        }
+        let mut recall = Recall::default();
+        for event in Journal::read::<Event>(path).map_err(|e| Error::path(path, &e))? {
+            match event {
+                Event::Seed(seed) => recall.seed = Some(seed),
+                Event::Initial { loader, files } => recall.files.entry(loader).or_default().extend(files),
+                Event::Admit { pool, loader, file, admission } => {
+                    let files = recall.files.entry(loader).or_default();
+                    if !files.iter().rev().any(|known| known.id == file.id) {
+                        files.push(file);
+                    }
+                    recall.admissions.entry(pool).or_default().push_back(admission);
+                }
+            }
+        }
+        Ok(recall)
+    }
+
+    /// The recorded files of a loader stage; `None` in a fresh run.
+    pub(super) fn files(&self, loader: &str) -> Option<Vec<Recorded>> {
+        match self.state {
+            Some(state) => state.files.get(loader).cloned(),
+            None => self.files.get(loader).cloned(),
+        }
+    }
+
+    /// Whether anything is to be put into the chains once the first scan is in.
+    pub(super) fn waits_for_scan(&self) -> bool {
+        self.state.is_some() || !self.files.is_empty()
+    }
+
+    /// Puts a chain where it is to begin.
+    pub(super) fn into_chain(&self, chain: &Chain) -> Result<()> {
+        if let Some(saved) = self.state.and_then(|state| state.outputs.get(&chain.plan.alias)) {
+            return chain.restore(saved);
+        }
+        for branch in &mut chain.lock().branches {
+            branch.replay = self.admissions.get(&branch.plan.stage).cloned().unwrap_or_default();
+        }
+        Ok(())
+    }
+}
