@@ -11,6 +11,7 @@ No machine-learning framework is imported here; arrays go to JAX and PyTorch thr
 
 from gristmill import chess, config, errors, presets
 from gristmill.arrays import Array
+from gristmill.batch import Batch
 from gristmill.config import (
     ChunkSourceLoaderConfig,
     ChunkSourceSplitterConfig,
@@ -37,15 +38,18 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.layout import Layout
+from gristmill.loader import DataLoader, Output, TensorSpec
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
     "AliasError",
     "Array",
+    "Batch",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",
     "ConfigError",
+    "DataLoader",
     "DataLoaderConfig",
     "EndOfStream",
     "FilePathProviderConfig",
@@ -54,6 +58,7 @@ __all__ = [
     "GristmillError",
     "JoinPositionsConfig",
     "Layout",
+    "Output",
     "QueueConfig",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
@@ -64,6 +69,7 @@ __all__ = [
     "StateError",
     "StoppedError",
     "TensorGeneratorConfig",
+    "TensorSpec",
     "chess",
     "config",
     "errors",

@@ -5,6 +5,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 
+use gristmill_engine::Column;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
@@ -22,6 +23,7 @@ struct Line([u8; 64]);
 enum Owner {
     Lines(Vec<Line>),
     Bytes(Vec<u8>),
+    Column(Column),
 }
 
 /// A span of bytes with a fixed address and its owner.
@@ -57,6 +59,12 @@ impl Memory {
         bytes.truncate(len);
         let start = bytes.as_mut_ptr();
         Memory(Arc::new(Block { start, len: bytes.len(), _owner: Owner::Bytes(bytes) }))
+    }
+
+    /// A column of a delivered batch, which now belongs to Python.
+    pub(crate) fn of_column(column: Column) -> Self {
+        let (start, len) = (column.as_ptr(), column.bytes().len());
+        Memory(Arc::new(Block { start, len, _owner: Owner::Column(column) }))
     }
 
     /// The bytes, while nobody else has seen this memory.

@@ -91,6 +91,13 @@ fn format(py: Python<'_>, e: &FormatError) -> PyResult<PyErr> {
     ours(py, "FormatError", &e.to_string(), &details)
 }
 
+/// What `next` raises when a finite stream has ended.
+pub(crate) fn end_of_stream(py: Python<'_>, alias: &str) -> PyErr {
+    let of = if alias.is_empty() { String::new() } else { format!(" `{alias}`") };
+    let message = format!("the stream{of} has ended");
+    ours(py, "EndOfStream", &message, &PyDict::new(py)).unwrap_or_else(|e| e)
+}
+
 fn ours(py: Python<'_>, class: &str, message: &str, details: &Bound<'_, PyDict>) -> PyResult<PyErr> {
     let class = py.import("gristmill.errors")?.getattr(class)?;
     Ok(PyErr::from_value(class.call((message,), Some(details))?))

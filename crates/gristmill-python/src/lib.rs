@@ -6,6 +6,7 @@ mod chess;
 mod config;
 mod error;
 mod layout;
+mod loader;
 mod source;
 
 /// The compiled part of the `gristmill` package.
@@ -19,6 +20,8 @@ mod _gristmill {
     use crate::config::{check_config, config_from_toml, config_to_toml, preset_lc0};
     #[pymodule_export]
     use crate::layout::Layout;
+    #[pymodule_export]
+    use crate::loader::Loader;
     #[pymodule_export]
     use crate::source::{Source, open_source};
 }
