@@ -242,7 +242,7 @@ impl DataLoader {
                 // A thread that cannot be started shows as a log that ends at once: no chunk will come.
                 let _ = scheduler.spawn(name, body);
             };
-            let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify()));
+            let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify_all()));
             Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage))))
         };
         self.plan.logs.iter().enumerate().map(one).collect()
