@@ -31,6 +31,7 @@ mod roster;
 mod state;
 mod verdict;
 
+pub use budget::promise;
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};

@@ -76,7 +76,7 @@ fn every_kind_of_damage_has_its_name() {
 #[test]
 fn a_file_that_vanishes_while_running_is_counted() {
     let folder = spoilt(|_| (), &[]);
-    let loader = loader(&Lc0Preset { queue_capacity: 1, ..endless(folder.path()) });
+    let loader = loader(&Lc0Preset { queue_capacity: Some(1), ..endless(folder.path()) });
     next(&loader, "");
     std::fs::remove_file(folder.path().join("training.5.gz")).unwrap();
     let start = Instant::now();
