@@ -10,7 +10,6 @@ import pytest
 import gristmill as gm
 from gristmill import _gristmill
 
-
 OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.1.0"
 needs_dlpack_1 = pytest.mark.skipif(OLD_NUMPY, reason="skipped: NumPy before 2.1 reads no DLPack 1.0")
 

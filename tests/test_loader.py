@@ -204,6 +204,29 @@ def test_games_that_arrive_are_delivered(games: Path) -> None:
         pytest.fail("new games never came")
 
 
+def test_a_journal_replays_the_arrivals(games: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "pool": 30,
+        "reservoir": 40,
+        "batch_size": 16,
+        "seed": 4,
+        "index": "off",
+        "tensors": ["ids", "planes:bits"],
+        "journal": tmp_path / "journal.jsonl",
+    }
+    with gm.DataLoader(gm.presets.lc0(games, **options)) as loader:
+        first = [loader.get_next() for _ in range(5)]
+        write_games(games, 3, first=500)
+        until = time.monotonic() + 20
+        while not any(f >= 500_000 for f in frames(loader, first[-1:])):
+            assert time.monotonic() < until
+            first.append(loader.get_next())
+    with gm.DataLoader(gm.presets.lc0(games, replay=True, **options)) as loader:
+        for batch in first:
+            again = loader.get_next(timeout=20)
+            assert again["planes"].tobytes() == batch["planes"].tobytes()
+
+
 def test_stopping_is_idempotent_and_final(games: Path) -> None:
     loader = gm.DataLoader(gm.presets.lc0(games, **STREAM))
     loader.get_next()
