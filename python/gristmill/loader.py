@@ -38,7 +38,7 @@ class DataLoader:
 
     Nothing runs until `start`, `with`, or the first batch is asked for. Any thread may ask; each batch is
     delivered once. While a call waits, other Python threads run and Ctrl-C interrupts it. A loader belongs to
-    the process that made it: in a forked child every call raises `ForkedError`.
+    the process that made it: a forked child gets `ForkedError`, and may drop its copy.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field.
