@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +216,17 @@ def test_metrics_are_plain_data(games: Path) -> None:
         metrics = loader.metrics()
     assert isinstance(metrics, dict)
     assert metrics
+
+
+def test_metrics_are_served_as_prometheus_text(games: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        loader.get_next()
+        address = loader.serve_metrics()
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        assert "# TYPE" in text
+        with pytest.raises(gm.ConfigError, match="cannot listen"):
+            loader.serve_metrics("nowhere:x")
 
 
 def test_the_seed_that_was_drawn_is_told(games: Path) -> None:

@@ -119,6 +119,13 @@ class DataLoader:
         values: dict[str, Any] = json.loads(self._engine.metrics())
         return values
 
+    def serve_metrics(self, address: str = "127.0.0.1:0") -> str:
+        """Serves the metrics as Prometheus text at `http://<address>/metrics` until the loader stops; starts it.
+
+        Returns the address with the port that was taken.
+        """
+        return self._engine.serve_metrics(address)
+
     def source_path(self, source: int) -> str | None:
         """The file that a source number in the tensor `ids` stands for."""
         return self._engine.source_path(source)
