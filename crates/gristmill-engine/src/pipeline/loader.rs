@@ -292,9 +292,14 @@ impl DataLoader {
         control.detached.clone()
     }
 
-    /// What the river did so far and in the last second; the last values stay after a stop.
+    /// What runs in this process. A forked child sees nothing, and takes no lock that a lost thread may hold.
+    fn runs_here(&self) -> Option<&Running> {
+        self.here().ok().and_then(|()| self.running.get())
+    }
+
+    /// What the river did so far and in the last second; the last values stay after a stop. Empty in a forked child.
     pub fn metrics(&self) -> Metrics {
-        self.running.get().map(|running| running.observer.metrics()).unwrap_or_default()
+        self.runs_here().map(|running| running.observer.metrics()).unwrap_or_default()
     }
 
     /// Serves the metrics as Prometheus text at `/metrics` of `address`, such as `127.0.0.1:9100`; starts the loader.
@@ -316,6 +321,7 @@ impl DataLoader {
     ///
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
+        self.here()?;
         let stopped = self.control().stopped;
         let running = match self.running.get() {
             Some(running) if stopped => running,
@@ -334,8 +340,9 @@ impl DataLoader {
 
     /// Takes a state over; the loader must not have started. What does not fit the files is found at the start.
     ///
-    /// Errors: `State` with the difference to this config, or when the loader has started.
+    /// Errors: `State` with the difference to this config, or when the loader has started; `Forked`.
     pub fn restore(&self, text: &str) -> Result<()> {
+        self.here()?;
         let mut control = self.control();
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
@@ -351,7 +358,7 @@ impl DataLoader {
 
     /// Name, relative to its directory, of the file with a provenance id.
     pub fn source_path(&self, id: u64) -> Option<String> {
-        self.running.get()?.observer.rosters.iter().find_map(|roster| roster.name(id))
+        self.runs_here()?.observer.rosters.iter().find_map(|roster| roster.name(id))
     }
 }
 
