@@ -14,6 +14,7 @@
 //! | `metrics` | what each stage did, as data |
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
+//! | `launch` | logs, chains and threads of a start |
 //! | `loader` | the shell that people hold |
 
 mod branch;
@@ -22,6 +23,7 @@ mod chain;
 mod drawer;
 mod fold;
 mod graph;
+mod launch;
 mod loader;
 mod metrics;
 mod output;

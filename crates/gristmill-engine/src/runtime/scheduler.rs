@@ -159,6 +159,14 @@ impl Scheduler {
     }
 }
 
+impl Drop for Scheduler {
+    /// Threads of a start that failed half-way end by themselves. Takes no lock: in a forked child one may be held
+    /// by a thread that does not exist there.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+    }
+}
+
 struct Leave {
     roll: Arc<Roll>,
     name: String,
