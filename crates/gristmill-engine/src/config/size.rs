@@ -28,13 +28,13 @@ impl std::str::FromStr for MemorySize {
         let digits = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
         let (number, unit) = (&lower[..digits], lower[digits..].trim());
         let scale = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, scale)| *scale);
-        let value: Option<f64> = number.parse().ok();
-        match (value, scale) {
-            (Some(value), Some(scale)) if value * (scale as f64) < 1e18 => {
-                Ok(MemorySize((value * scale as f64) as u64))
-            }
-            _ => Err(format!("`{text}` is no size; write bytes or a unit, such as 2GiB or 512MB")),
-        }
+        let bytes = scale.and_then(|scale| match number.parse::<u64>() {
+            Ok(whole) => whole.checked_mul(scale),
+            Err(_) => number.parse::<f64>().ok().map(|n| n * scale as f64).filter(|n| *n < 1e18).map(|n| n as u64),
+        });
+        bytes
+            .map(MemorySize)
+            .ok_or_else(|| format!("`{text}` is no size; write bytes or a unit, such as 2GiB or 512MB"))
     }
 }
 
@@ -80,6 +80,10 @@ mod tests {
         }
         for text in ["", "GiB", "-1", "2 potatoes", "1e3", "99999999999TiB"] {
             assert!(text.parse::<MemorySize>().is_err(), "{text}");
+        }
+        // What is written must be read again to the byte, the largest numbers too.
+        for bytes in [0, (1 << 53) + 1, u64::MAX, 3 << 40] {
+            assert_eq!(MemorySize(bytes).to_string().parse(), Ok(MemorySize(bytes)));
         }
         assert_eq!(MemorySize(2 << 30).to_string(), "2GiB");
         assert_eq!(MemorySize(1000).to_string(), "1000");
