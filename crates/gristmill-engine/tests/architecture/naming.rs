@@ -12,6 +12,9 @@ const GAMES: [&str; 3] = ["chess", "g2048", "demo"];
 /// The nouns that every format shares; they name only one another.
 const NOUNS: [&str; 4] = ["error", "layout", "source", "encode"];
 
+/// The preset that turns a bound on memory into a reservoir asks the planner what everything else takes.
+const ASKS_THE_PLANNER: &str = "crates/gristmill-engine/src/config/preset.rs";
+
 /// Running code of a crate: file, its module's first part (empty for the door), line, parts of a path it names.
 fn named(under: &'static str) -> impl Iterator<Item = (&'static SourceFile, String, usize, Vec<String>)> {
     rust(under).filter(|file| !file.is_test()).flat_map(|file| {
@@ -107,6 +110,9 @@ fn several_stages_are_named_only_where_they_are_put_together() {
         };
         for (line, path) in &paths {
             let to = part(path, 0);
+            if file.path == ASKS_THE_PLANNER && part(path, 1) == "budget" {
+                continue;
+            }
             if forbidden.contains(&to) {
                 breaches.push(format!("{}:{line}: `{}`: `{room}` must not know `{to}`", file.path, path.join("::")));
             }
