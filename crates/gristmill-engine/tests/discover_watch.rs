@@ -1,4 +1,5 @@
 //! Watching a real directory: each way a file can come, change or go, and what becomes of it. Nothing lost, nothing twice.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and says what it skips")]
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -61,7 +62,7 @@ impl Running {
         self.changes.recv_timeout(Duration::from_secs(20)).expect("a change")
     }
 
-    fn new(&self, number: u64) -> String {
+    fn comes(&self, number: u64) -> String {
         match self.next() {
             Change::New { number: n, file } if n == number => file.name.to_string(),
             other => panic!("expected a new file {number}, got {other:?}"),
@@ -85,7 +86,7 @@ impl Running {
     /// Nothing else was said: a last file is the next thing that is noticed.
     fn nothing_but(&self, number: u64) {
         self.write("zzz.last.gz", "the last");
-        assert_eq!(self.new(number), "zzz.last.gz");
+        assert_eq!(self.comes(number), "zzz.last.gz");
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(self.changes.try_iter().collect::<Vec<_>>(), []);
     }
@@ -102,10 +103,10 @@ impl Drop for Running {
 fn a_written_file_and_a_renamed_one_each_come_once() {
     let river = Running::on(&["training.1.gz"]);
     river.write("training.2.gz", "two");
-    assert_eq!(river.new(1), "training.2.gz");
+    assert_eq!(river.comes(1), "training.2.gz");
     river.write(".training.3.gz.Xq1", "three");
     fs::rename(river.path(".training.3.gz.Xq1"), river.path("training.3.gz")).unwrap();
-    assert_eq!(river.new(2), "training.3.gz");
+    assert_eq!(river.comes(2), "training.3.gz");
     river.write("notes.txt", "no game");
     river.nothing_but(3);
 }
@@ -118,7 +119,7 @@ fn an_open_file_does_not_count_before_it_is_closed() {
     std::thread::sleep(Duration::from_millis(400));
     assert_eq!(river.changes.try_iter().count(), 0);
     drop(file);
-    assert_eq!(river.new(0), "training.1.gz");
+    assert_eq!(river.comes(0), "training.1.gz");
     river.nothing_but(1);
 }
 
@@ -141,7 +142,7 @@ fn a_half_written_file_of_the_scan_is_replaced_when_it_is_closed() {
 fn closed_again_or_touched_is_not_new() {
     let river = Running::on(&["training.1.gz"]);
     river.write("training.2.gz", "two");
-    river.new(1);
+    river.comes(1);
     for name in ["training.1.gz", "training.2.gz"] {
         drop(File::options().append(true).open(river.path(name)).unwrap());
     }
@@ -177,7 +178,7 @@ fn a_rename_keeps_the_file_and_says_where_it_is() {
     assert_eq!(river.moved(0), "training.100.gz");
     // Its old name is free for another file.
     river.write("a/training.1.gz", "another game");
-    assert_eq!(river.new(2), "a/training.1.gz");
+    assert_eq!(river.comes(2), "a/training.1.gz");
     // A folder's new name is the new name of what is in it.
     fs::rename(river.path("a"), river.path("b")).unwrap();
     let mut moved = [river.next(), river.next()].map(|change| match change {
@@ -188,7 +189,7 @@ fn a_rename_keeps_the_file_and_says_where_it_is() {
     assert_eq!(moved, [(1, "b/training.2.gz".to_owned()), (2, "b/training.1.gz".to_owned())]);
     // And the folder is watched under it.
     river.write("b/training.3.gz", "three");
-    assert_eq!(river.new(3), "b/training.3.gz");
+    assert_eq!(river.comes(3), "b/training.3.gz");
     river.nothing_but(4);
 }
 
@@ -200,10 +201,10 @@ fn folders_that_are_moved_in_are_scanned_and_watched() {
     fs::write(outside.path().join("in/training.1.gz"), "1").unwrap();
     fs::write(outside.path().join("in/deep/training.2.gz"), "22").unwrap();
     fs::rename(outside.path().join("in"), river.path("in")).unwrap();
-    assert_eq!(river.new(0), "in/training.1.gz");
-    assert_eq!(river.new(1), "in/deep/training.2.gz");
+    assert_eq!(river.comes(0), "in/training.1.gz");
+    assert_eq!(river.comes(1), "in/deep/training.2.gz");
     river.write("in/deep/training.3.gz", "333");
-    assert_eq!(river.new(2), "in/deep/training.3.gz");
+    assert_eq!(river.comes(2), "in/deep/training.3.gz");
     // Moved out again: what happens there is no longer ours.
     fs::rename(river.path("in"), outside.path().join("out")).unwrap();
     fs::write(outside.path().join("out/training.4.gz"), "4444").unwrap();
@@ -223,7 +224,7 @@ fn files_put_into_new_folders_at_once_are_not_lost() {
             expected.push(name);
         }
     }
-    let mut found: Vec<String> = (0..expected.len() as u64).map(|n| river.new(n)).collect();
+    let mut found: Vec<String> = (0..expected.len() as u64).map(|n| river.comes(n)).collect();
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
@@ -236,13 +237,13 @@ fn links_into_place_count_when_they_appear() {
     let outside = tempfile::tempdir_in(river.dir.path().parent().unwrap()).unwrap();
     fs::write(outside.path().join("training.2.gz"), "two").unwrap();
     fs::hard_link(outside.path().join("training.2.gz"), river.path("training.2.gz")).unwrap();
-    assert_eq!(river.new(1), "training.2.gz");
+    assert_eq!(river.comes(1), "training.2.gz");
     fs::create_dir(outside.path().join("folder")).unwrap();
     fs::write(outside.path().join("folder/training.3.gz"), "three").unwrap();
     symlink(outside.path().join("folder"), river.path("linked")).unwrap();
-    assert_eq!(river.new(2), "linked/training.3.gz");
+    assert_eq!(river.comes(2), "linked/training.3.gz");
     fs::write(outside.path().join("folder/training.4.gz"), "four").unwrap();
-    assert_eq!(river.new(3), "linked/training.4.gz");
+    assert_eq!(river.comes(3), "linked/training.4.gz");
     symlink(river.path("training.1.gz"), river.path("training.9.gz")).unwrap();
     symlink(river.dir.path(), river.path("linked/loop")).unwrap();
     river.nothing_but(4);
@@ -255,7 +256,7 @@ fn deleted_files_and_folders_disturb_nothing() {
     fs::remove_file(river.path("training.2.gz")).unwrap();
     fs::create_dir_all(river.path("a/b")).unwrap();
     river.write("a/b/training.3.gz", "three");
-    assert_eq!(river.new(2), "a/b/training.3.gz");
+    assert_eq!(river.comes(2), "a/b/training.3.gz");
     river.nothing_but(3);
 }
 
@@ -332,6 +333,32 @@ fn without_any_hint_the_regular_listing_finds_files() {
         }
     }
     assert_eq!(new, ["training.1.gz", "training.2.gz"], "in key order");
+}
+
+#[test]
+fn a_copy_counts_once_and_stands_in_when_the_original_goes() {
+    let store = Arc::new(MemoryStore::new());
+    store.write("a/training.1.gz", "one");
+    store.write("b/training.1.gz", "one");
+    let dir = tempfile::tempdir().unwrap();
+    let (river, found) = Running::over(Arc::new(Mute(store.clone())), dir, Duration::from_millis(100));
+    assert_eq!(found, ["a/training.1.gz"]);
+    let reads = store.reads();
+    for _ in 0..5 {
+        match river.next() {
+            Change::Listed { duplicates: 1, .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(store.reads(), reads, "it is compared once, not at every listing");
+    store.remove("a/training.1.gz");
+    loop {
+        match river.next() {
+            Change::Moved { number: 0, file } => break assert_eq!(&*file.name, "b/training.1.gz"),
+            Change::Listed { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! What every store promises, shown on the directory store and the memory store by the same suite.
+#![allow(clippy::unwrap_used, reason = "a test may fail, and says what it skips")]
 
 use std::fs;
 use std::io;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -93,10 +93,15 @@ impl Facts {
         let place = |e: io::Error| Error::path(&path, &e);
         fs::create_dir_all(folder).map_err(place)?;
         let file = OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(place)?;
-        if file.metadata().map_err(place)?.len() > MAX_FILE {
+        let meta = file.metadata().map_err(place)?;
+        if !meta.is_file() {
+            return Err(place(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
+        }
+        if meta.len() > MAX_FILE {
             file.set_len(0).map_err(place)?;
         }
-        let bytes = fs::read(&path).map_err(place)?;
+        let mut bytes = Vec::new();
+        (&file).take(MAX_FILE).read_to_end(&mut bytes).map_err(place)?;
         let (known, damaged) = replay(&bytes);
         let inner = Inner { file: Some(file), known, fresh: Vec::new(), damaged, fault: None };
         Ok(Facts { path, inner: Mutex::new(inner) })
@@ -259,4 +264,28 @@ fn replay(bytes: &[u8]) -> (HashMap<u128, Known>, u64) {
         at += len;
     }
     (known, damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_ends_the_writing_and_nothing_else() {
+        let Ok(full) = OpenOptions::new().append(true).open("/dev/full") else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let facts = Facts::open(folder.path(), folder.path()).unwrap();
+        facts.lock().file = Some(full);
+        let file = FileStat { name: "a.gz".into(), size: 1, mtime_ns: 2, device: 3, inode: 4 };
+        facts.record_frames(&file, 0, 26);
+        facts.flush();
+        let fault = facts.fault().unwrap();
+        assert!(fault.contains(&*facts.path().display().to_string()), "{fault}");
+        facts.record_frames(&file, 1, 27);
+        facts.flush();
+        assert_eq!([0, 1].map(|i| facts.frames(&file, i)), [Some(26), Some(27)], "it is still known to this process");
+        assert_eq!(facts.lock().fresh.len(), 0, "and nothing piles up");
+    }
 }

@@ -3,15 +3,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_format::Result;
 use gristmill_format::source::{Span, read_span};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use crate::key::natural_cmp;
 use crate::store::{Change, FileStat, Store};
 
-/// Files above this size are not compared by content: a change of time or size is a change.
+/// Content digests of larger files are taken only to compare two of equal key and size: for them a change of time or
+/// size is a change.
 const MAX_DIGESTED: u64 = 64 << 20;
 
 /// Bytes hashed at a time.
@@ -30,7 +31,9 @@ pub(super) struct Registry {
     alike: BTreeSet<(u64, u64)>,
     /// Content digests, of those files for which they were needed.
     digests: HashMap<u64, u128>,
-    duplicates: u64,
+    /// Further names of bytes that are counted already, with the number of those.
+    spares: HashMap<Arc<str>, Known>,
+    stop: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +58,8 @@ impl Known {
 }
 
 impl Registry {
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+    /// Nothing seen so far; `stop` ends the reading of large files.
+    pub(super) fn new(store: Arc<dyn Store>, stop: Arc<AtomicBool>) -> Self {
         Registry {
             store,
             known: HashMap::new(),
@@ -63,13 +67,14 @@ impl Registry {
             names: Vec::new(),
             alike: BTreeSet::new(),
             digests: HashMap::new(),
-            duplicates: 0,
+            spares: HashMap::new(),
+            stop,
         }
     }
 
     /// How many files were left out because their bytes were counted already.
     pub(super) fn duplicates(&self) -> u64 {
-        self.duplicates
+        self.spares.len() as u64
     }
 
     /// Takes the first scan: orders the files by key (natural order), then name, leaves out all but the first of
@@ -77,13 +82,12 @@ impl Registry {
     pub(super) fn scan(&mut self, mut files: Vec<FileStat>) -> Vec<FileStat> {
         files.sort_unstable_by(by_key);
         files.retain(|file| {
-            let counted = self.same_place(file).is_some() || self.same_content(file, None).is_some();
-            if counted {
-                self.duplicates += 1;
-            } else {
-                self.insert(file);
+            let counted = self.same_place(file).or_else(|| self.same_content(file, None));
+            match counted {
+                Some(number) => _ = self.spares.insert(file.name.clone(), Known::of(number, file)),
+                None => _ = self.insert(file),
             }
-            !counted
+            counted.is_none()
         });
         files
     }
@@ -96,9 +100,12 @@ impl Registry {
         }
     }
 
-    /// Whether this very file is known under this name.
+    /// Whether there is nothing to learn about this file: it is known under this name, or a spare whose original is
+    /// still there.
     pub(super) fn knows(&self, file: &FileStat) -> bool {
-        self.known.get(&file.name).is_some_and(|known| known.stat(&file.name).same_file(file))
+        let same = |known: &&Known| known.stat(&file.name).same_file(file);
+        self.known.get(&file.name).filter(same).is_some()
+            || self.spares.get(&file.name).filter(same).is_some_and(|spare| self.is_still_there(spare.number))
     }
 
     fn again(&mut self, known: Known, file: &FileStat, closed: bool) -> Option<Change> {
@@ -123,29 +130,27 @@ impl Registry {
 
     fn first_time(&mut self, file: &FileStat) -> Option<Change> {
         if let Some(number) = self.same_place(file) {
-            let old = self.names[number as usize].clone();
-            if self.is_still_there(number, &old) {
-                self.duplicates += 1;
-                return None;
-            }
-            self.known.remove(&old);
-            self.note(number, file);
-            return Some(Change::Moved { number, file: file.clone() });
+            return self.elsewhere(number, file);
         }
         let digest = self.digest(file);
         if let Some(number) = self.same_content(file, digest) {
-            let old = self.names[number as usize].clone();
-            if self.is_still_there(number, &old) {
-                self.duplicates += 1;
-                return None;
-            }
-            self.known.remove(&old);
-            self.note(number, file);
-            return Some(Change::Moved { number, file: file.clone() });
+            return self.elsewhere(number, file);
         }
         let number = self.insert(file);
         self.digests.extend(digest.map(|d| (number, d)));
         Some(Change::New { number, file: file.clone() })
+    }
+
+    /// Bytes that are known under another name: a move where that name is gone, else one more name for them.
+    fn elsewhere(&mut self, number: u64, file: &FileStat) -> Option<Change> {
+        if self.is_still_there(number) {
+            self.spares.insert(file.name.clone(), Known::of(number, file));
+            return None;
+        }
+        let old = self.names[number as usize].clone();
+        self.known.remove(&old);
+        self.note(number, file);
+        Some(Change::Moved { number, file: file.clone() })
     }
 
     /// The known file at the same place of the same device, with the same size and time.
@@ -166,7 +171,7 @@ impl Registry {
         if candidates.is_empty() {
             return None;
         }
-        let digest = digest.or_else(|| self.digest(file))?;
+        let digest = digest.or_else(|| self.digest_any(file))?;
         candidates.into_iter().find(|&number| {
             let name = &self.names[number as usize];
             let Some(known) = self.known.get(name).filter(|k| k.number == number) else { return false };
@@ -176,14 +181,15 @@ impl Registry {
             }
             let recorded = self.digests.get(&number).copied().or_else(|| {
                 let unchanged = self.store.stat(&known.name).is_ok_and(|now| now.same_file(&known));
-                unchanged.then(|| self.digest(&known)).flatten()
+                unchanged.then(|| self.digest_any(&known)).flatten()
             });
             self.digests.extend(recorded.map(|d| (number, d)));
             recorded == Some(digest)
         })
     }
 
-    fn is_still_there(&self, number: u64, name: &Arc<str>) -> bool {
+    fn is_still_there(&self, number: u64) -> bool {
+        let Some(name) = self.names.get(number as usize) else { return false };
         let known = self.known.get(name).filter(|k| k.number == number);
         known.is_some_and(|k| self.store.stat(name).is_ok_and(|now| now.same_file(&k.stat(name))))
     }
@@ -201,12 +207,28 @@ impl Registry {
     fn note(&mut self, number: u64, file: &FileStat) {
         self.names[number as usize] = file.name.clone();
         self.places.insert((file.device, file.inode), number);
+        self.spares.remove(&file.name);
         self.known.insert(file.name.clone(), Known::of(number, file));
     }
 
-    /// Hash of the bytes; `None` where the file is too large or cannot be read (reading it will say why).
+    /// Hash of the bytes; `None` where the file is too large or cannot be read.
     fn digest(&self, file: &FileStat) -> Option<u128> {
-        (file.size <= MAX_DIGESTED).then(|| digest(&*self.store, file).ok()).flatten()
+        (file.size <= MAX_DIGESTED).then(|| self.digest_any(file)).flatten()
+    }
+
+    /// Hash of the bytes of a file of any size; `None` where it cannot be read (a later read will say why).
+    fn digest_any(&self, file: &FileStat) -> Option<u128> {
+        let bytes = self.store.open(&file.name).ok()?;
+        let mut hash = Xxh3Default::new();
+        let mut step = Vec::new();
+        let mut offset = 0;
+        while offset < file.size && !self.stop.load(Ordering::Relaxed) {
+            let len = STEP.min(file.size - offset);
+            read_span(&*bytes, Span { offset, len }, STEP, &mut step).ok()?;
+            hash.update(&step);
+            offset += len;
+        }
+        (offset == file.size).then(|| hash.digest128())
     }
 }
 
@@ -217,18 +239,4 @@ pub(super) fn by_key(a: &FileStat, b: &FileStat) -> std::cmp::Ordering {
 
 fn alike(file: &FileStat) -> u64 {
     xxh3_64(file.key().as_bytes()) ^ file.size.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-fn digest(store: &dyn Store, file: &FileStat) -> Result<u128> {
-    let bytes = store.open(&file.name)?;
-    let mut hash = Xxh3Default::new();
-    let mut step = Vec::new();
-    let mut offset = 0;
-    while offset < file.size {
-        let len = STEP.min(file.size - offset);
-        read_span(&*bytes, Span { offset, len }, STEP, &mut step)?;
-        hash.update(&step);
-        offset += len;
-    }
-    Ok(hash.digest128())
 }

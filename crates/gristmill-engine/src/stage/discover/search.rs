@@ -44,9 +44,9 @@ impl Search {
 
 /// Runs the search: the first scan, then changes until it is stopped, or only the scan when not watching.
 pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
-    let mut river = Discovery {
+    let mut found = Discovery {
         search,
-        registry: Registry::new(search.store.clone()),
+        registry: Registry::new(search.store.clone(), search.stop.clone()),
         unsettled: BTreeMap::new(),
         round: 0,
         skipped: HashSet::new(),
@@ -54,13 +54,16 @@ pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
         take,
     };
     // Watched first and listed second: what changes in between is seen twice rather than never.
-    river.watch_anew();
-    let Some((files, faults)) = river.list() else { return };
-    let files = river.registry.scan(files);
-    (river.take)(Change::Scanned(files));
-    river.listed(faults);
+    found.watch_anew();
+    let Some((files, faults)) = found.list() else { return };
+    let files = found.registry.scan(files);
+    if found.stopped() {
+        return;
+    }
+    (found.take)(Change::Scanned(files));
+    found.listed(faults);
     if search.watch {
-        river.follow();
+        found.follow();
     }
 }
 

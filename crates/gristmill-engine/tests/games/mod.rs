@@ -1,0 +1,21 @@
+//! Small games and tars of them for tests: plain V6 records, which the readers take without gzip.
+
+use gristmill_format::container::tar::TarWriter;
+
+/// A game of `frames` V6 records that all carry `mark`.
+pub(crate) fn game(frames: usize, mark: u8) -> Vec<u8> {
+    let mut bytes = vec![mark; frames * 8356];
+    for record in bytes.chunks_exact_mut(8356) {
+        record[..4].copy_from_slice(&6u32.to_le_bytes());
+    }
+    bytes
+}
+
+/// A tar of games, named `training.<i>.gz`, of so many frames each.
+pub(crate) fn tar(frames: &[usize]) -> Vec<u8> {
+    let mut tar = TarWriter::new(Vec::new());
+    for (i, frames) in frames.iter().enumerate() {
+        tar.append(&format!("d/training.{i}.gz"), &game(*frames, i as u8)).unwrap();
+    }
+    tar.finish().unwrap()
+}
