@@ -1,1 +1,27 @@
-//! Python face.
+//! Python in, engine calls, Python out: the private module under the `gristmill` package.
+//! Every function extracts, lets go of the GIL, calls and wraps; no rule about data lives here.
+
+mod array;
+mod chess;
+mod config;
+mod error;
+mod layout;
+mod loader;
+mod source;
+
+/// The compiled part of the `gristmill` package.
+#[pyo3::pymodule(gil_used = false)]
+mod _gristmill {
+    #[pymodule_export]
+    use crate::array::{Memory, allocate};
+    #[pymodule_export]
+    use crate::chess::{chess_encode, chess_layouts, chess_policy_moves};
+    #[pymodule_export]
+    use crate::config::{check_config, config_from_toml, config_to_toml, preset_lc0};
+    #[pymodule_export]
+    use crate::layout::Layout;
+    #[pymodule_export]
+    use crate::loader::Loader;
+    #[pymodule_export]
+    use crate::source::{Source, open_source};
+}

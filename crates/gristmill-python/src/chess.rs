@@ -1,0 +1,48 @@
+//! Chess records in, named tensors out; and the moves of the policy vector.
+
+use gristmill_format::chess::{ChessEncoder, Outputs, layout_v6, layout_v7, policy};
+use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::layout::Order;
+use pyo3::prelude::*;
+
+use crate::array::{Contiguous, Memory};
+use crate::error::Fault;
+use crate::layout::Layout;
+
+/// Name, NumPy type string, shape and memory of a tensor.
+pub(crate) type Tensor = (String, String, Vec<usize>, Memory);
+
+/// Layouts of stored V6 and V7 records.
+#[pyfunction]
+pub(crate) fn chess_layouts() -> (Layout, Layout) {
+    (Layout(layout_v6().as_ref().clone()), Layout(layout_v7().as_ref().clone()))
+}
+
+/// Every move of the policy vector in UCI letters, as the side to move sees it, in order of index.
+#[pyfunction]
+pub(crate) fn chess_policy_moves() -> Vec<String> {
+    (0..).map_while(policy::entry).map(|entry| entry.to_string()).collect()
+}
+
+/// Encodes whole V7 records into the tensors that are named, with a leading batch axis.
+#[pyfunction]
+pub(crate) fn chess_encode(py: Python<'_>, records: Contiguous, tensors: Vec<String>) -> Result<Vec<Tensor>, Fault> {
+    py.detach(|| {
+        let encoder = ChessEncoder::new(&Outputs::parse(&tensors)?)?;
+        let size = encoder.input().size();
+        let rows: Vec<_> = (0u32..)
+            .zip(records.bytes().chunks_exact(size))
+            .map(|(frame, record)| Row { record, provenance: Provenance { frame, ..Provenance::default() } })
+            .collect();
+        let specs = encoder.outputs();
+        let mut out =
+            specs.iter().map(|spec| Memory::zeroed(rows.len() * spec.row_bytes())).collect::<Result<Vec<_>, _>>()?;
+        let mut slices = out.iter_mut().map(Memory::bytes_mut).collect::<Result<Vec<_>, _>>()?;
+        encoder.encode(&rows, &mut slices)?;
+        let tensor = |(spec, memory): (&gristmill_format::encode::TensorSpec, Memory)| {
+            let shape = [&[rows.len()], &spec.row_shape[..]].concat();
+            (spec.name.clone(), spec.dtype.type_str(Order::Little), shape, memory)
+        };
+        Ok(specs.iter().zip(out).map(tensor).collect())
+    })
+}

@@ -1,0 +1,78 @@
+"""Game records in, shuffled training batches out: fast, reproducible, resumable.
+
+    import gristmill as gm
+
+    loader = gm.DataLoader(gm.presets.lc0("games/", pool=50_000, batch_size=1024, seed=1))
+    for batch in loader:
+        step(batch["planes"], batch["probs"], batch["values"])
+
+No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
+"""
+
+from gristmill import chess, config, errors, presets
+from gristmill.arrays import Array
+from gristmill.batch import Batch
+from gristmill.config import (
+    ChunkSourceLoaderConfig,
+    ChunkSourceSplitterConfig,
+    ChunkUnpackerConfig,
+    DataLoaderConfig,
+    FilePathProviderConfig,
+    JoinPositionsConfig,
+    QueueConfig,
+    ShufflingChunkPoolConfig,
+    ShufflingFrameSamplerConfig,
+    SimpleChunkExtractorConfig,
+    StageConfig,
+    TensorGeneratorConfig,
+)
+from gristmill.errors import (
+    AliasError,
+    ConfigError,
+    EndOfStream,
+    ForkedError,
+    FormatError,
+    GristmillError,
+    StageError,
+    StateError,
+    StoppedError,
+)
+from gristmill.layout import Layout
+from gristmill.loader import DataLoader, Output, TensorSpec
+from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
+
+__all__ = [
+    "AliasError",
+    "Array",
+    "Batch",
+    "ChunkSourceLoaderConfig",
+    "ChunkSourceSplitterConfig",
+    "ChunkUnpackerConfig",
+    "ConfigError",
+    "DataLoader",
+    "DataLoaderConfig",
+    "EndOfStream",
+    "FilePathProviderConfig",
+    "ForkedError",
+    "FormatError",
+    "GristmillError",
+    "JoinPositionsConfig",
+    "Layout",
+    "Output",
+    "QueueConfig",
+    "ShufflingChunkPoolConfig",
+    "ShufflingFrameSamplerConfig",
+    "SimpleChunkExtractorConfig",
+    "Source",
+    "StageConfig",
+    "StageError",
+    "StateError",
+    "StoppedError",
+    "TensorGeneratorConfig",
+    "TensorSpec",
+    "chess",
+    "config",
+    "errors",
+    "open",
+    "presets",
+]

@@ -1,0 +1,84 @@
+"""NumPy arrays over the engine's memory, which JAX and PyTorch take without a copy."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill import _gristmill
+
+#: The CPU, as DLPack numbers devices.
+_CPU = (1, 0)
+_READ_ONLY, _COPIED = 1, 2
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+
+
+class Array(np.ndarray[Any, Any]):
+    """A NumPy array that exports DLPack capsules of its own wherever it lies in the engine's memory.
+
+    Their deleter needs no GIL and never calls Python, so that another framework may drop the array at any time
+    and from any thread. Batches start at multiples of 64 bytes, which lets JAX alias them. The memory goes back
+    to the loader when the last array, view or capsule over it is gone.
+    """
+
+    @classmethod
+    def over(cls, memory: _gristmill.Memory, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Self:
+        """The array of `shape` and `dtype` that starts where `memory` does."""
+        return np.ndarray.__new__(cls, shape, dtype, buffer=memory)  # type: ignore[arg-type]
+
+    def memory(self) -> _gristmill.Memory | None:
+        """The engine's memory under this array; `None` for arrays that were computed."""
+        base: object = self
+        while not isinstance(base, _gristmill.Memory):
+            if isinstance(base, memoryview):
+                base = base.obj
+            elif isinstance(base, np.ndarray):
+                base = base.base
+            else:
+                return None
+        return base
+
+    def aligned_copy(self) -> Self:
+        """A row-major copy in new memory that starts at a multiple of 64 bytes."""
+        made = type(self).over(_gristmill.allocate(self.nbytes), self.shape, self.dtype)
+        made[...] = self
+        return made
+
+    def __dlpack_device__(self) -> tuple[Any, Any]:
+        """The CPU."""
+        return _CPU
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, Any] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule of this array's memory, with DLPack 1.0 where `max_version` allows it.
+
+        Raises:
+            BufferError: the element type has no DLPack name, the byte order is foreign, the array is read-only
+                and `max_version` is too old to say so, or another device was asked for.
+        """
+        if dl_device is not None and tuple(dl_device) != _CPU:
+            raise BufferError(f"this array is on the CPU {_CPU}; it cannot be exported to device {tuple(dl_device)}")
+        if stream is not None:
+            raise BufferError("an array on the CPU has no stream")
+        array, flags = (self.aligned_copy(), _COPIED) if copy else (self, 0)
+        memory, code = array.memory(), _CODES.get(array.dtype.kind)
+        steps = [divmod(stride, array.itemsize or 1) for stride in array.strides]
+        plain = code is not None and array.dtype.isnative and array.itemsize <= 16
+        if memory is None or code is None or not plain or array.size == 0 or any(rest for _, rest in steps):
+            return np.asarray(array).__dlpack__(max_version=max_version, copy=copy)
+        versioned = max_version is not None and max_version[0] >= 1
+        if not array.flags.writeable:
+            if not versioned:
+                raise BufferError("a read-only array needs DLPack 1.0; take a copy, or make it writable")
+            flags |= _READ_ONLY
+        address = array.__array_interface__["data"][0]
+        strides = [step for step, _ in steps]
+        return memory.dlpack(address, list(array.shape), strides, code, 8 * array.itemsize, versioned, flags)

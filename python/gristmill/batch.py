@@ -1,0 +1,56 @@
+"""One batch: named arrays in the order of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gristmill.arrays import Array
+
+
+class Batch:
+    """Named, dense arrays with a leading batch axis. Unpacks like a tuple, is indexed by name or place.
+
+    The memory is the consumer's until the last array over it is dropped; then the loader uses it again.
+    """
+
+    __slots__ = ("_arrays", "number", "rows")
+
+    def __init__(self, number: int, rows: int, arrays: dict[str, Array]) -> None:
+        self._arrays = arrays
+        #: Ordinal of the batch within its output, from 0.
+        self.number = number
+        #: Rows that hold data; fewer than the arrays' length only in a padded last batch.
+        self.rows = rows
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the arrays, in order."""
+        return tuple(self._arrays)
+
+    def asdict(self) -> dict[str, Array]:
+        """The arrays by name, in order."""
+        return dict(self._arrays)
+
+    def __getitem__(self, key: str | int) -> Array:
+        """The array called `key`, or the array at place `key`."""
+        if isinstance(key, str):
+            try:
+                return self._arrays[key]
+            except KeyError:
+                raise KeyError(f"no array is called {key!r}; this batch has: {', '.join(self._arrays)}") from None
+        return tuple(self._arrays.values())[key]
+
+    def __iter__(self) -> Iterator[Array]:
+        """The arrays, in order."""
+        return iter(self._arrays.values())
+
+    def __len__(self) -> int:
+        """How many arrays there are."""
+        return len(self._arrays)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._arrays
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name}: {a.dtype}{list(a.shape)}" for name, a in self._arrays.items())
+        return f"Batch(number={self.number}, rows={self.rows}, {arrays})"

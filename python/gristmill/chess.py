@@ -1,0 +1,54 @@
+"""Leela Chess Zero records: the layouts, the policy vector and the tensors made of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill import _gristmill
+from gristmill.arrays import Array
+from gristmill.layout import Layout
+
+#: The 8356-byte V6 record and the 8396-byte V7 record.
+V6, V7 = map(Layout, _gristmill.chess_layouts())
+
+
+@functools.cache
+def policy_moves() -> tuple[str, ...]:
+    """The 1858 moves of the policy vector in order of index, such as `d2d4` or `a7b8q`.
+
+    Moves are as the side to move sees them; castling is the king capturing its own rook, and a promotion to a
+    knight is the plain move.
+    """
+    return tuple(_gristmill.chess_policy_moves())
+
+
+def encode(
+    records: npt.NDArray[np.void] | np.void,
+    planes: Literal["f32", "f16", "u8", "bits", "flat"] = "f32",
+    tensors: Iterable[str] | None = None,
+) -> dict[str, Array]:
+    """Encodes V6 or V7 records into tensors, by name.
+
+    Args:
+        records: a structured array of any shape with the field names of V6 or V7; its dtype may be padded, of
+            foreign byte order, or lack the fields of V7.
+        planes: form of the tensor `planes`: (112, 8, 8) as `f32`, `f16` or `u8`; (112, 64) f32 as `flat`;
+            104 u64 words, and a tensor `meta` of 12 bytes, as `bits`.
+        tensors: what to make, as in a loader's config; by default `planes`, `probs` (1858) and `values` (6, 3).
+
+    Returns:
+        One array per tensor: the shape of `records`, then that of the tensor.
+
+    Raises:
+        FormatError: a tensor that does not exist, a record of unknown version or input format.
+    """
+    array = np.asanyarray(records)
+    wanted = ("planes", "probs", "values") if tensors is None else (tensors,) if isinstance(tensors, str) else tensors
+    names = [f"planes:{planes}" if name == "planes" else name for name in wanted]
+    made = _gristmill.chess_encode(np.ascontiguousarray(V7.records(array)).reshape(-1).view(np.uint8), names)
+    return {name: Array.over(memory, (*array.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}

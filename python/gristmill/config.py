@@ -1,0 +1,229 @@
+"""What a loader is to do, as dataclasses: the names, defaults and rules of the engine's own configuration.
+
+Every class mirrors one table of the TOML form. `None` means "not set: the engine decides". Values are checked
+by the engine when a config is read, written or run, never here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeAlias
+
+from gristmill import _gristmill
+from gristmill.errors import ConfigError
+
+#: A path, as text or as a path object.
+Path: TypeAlias = str | os.PathLike[str]
+
+
+@dataclass
+class QueueConfig:
+    """A stage's output: its name and how many items may wait in it."""
+
+    name: str = ""
+    queue_capacity: int = 4
+    overflow_behavior: Literal["BLOCK", "DROP_NEW", "KEEP_NEWEST"] = "BLOCK"
+
+
+@dataclass
+class FilePathProviderConfig:
+    """Finds the files of a directory and goes on watching it."""
+
+    directory: Path = ""
+    watch: bool = True
+    rescan_seconds: float = 60.0
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class ChunkSourceLoaderConfig:
+    """Turns files into chunk sources."""
+
+    threads: int | None = None
+    frame_format: Literal["AUTO", "V6TrainingData", "V7TrainingData"] = "AUTO"
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class ChunkSourceSplitterConfig:
+    """Deals chunks to named outputs by a fixed hash of source key and chunk index."""
+
+    output: list[QueueConfig] = field(default_factory=list)
+    weight: list[int] = field(default_factory=list)
+
+
+@dataclass
+class ShufflingChunkPoolConfig:
+    """Keeps the newest chunks and hands them out shuffled, each once per pass."""
+
+    chunk_pool_size: int = 100_000
+    source_ingestion_threads: int | None = None
+    chunk_loading_threads: int | None = None
+    key_order: Literal["natural", "bytes"] = "natural"
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class SimpleChunkExtractorConfig:
+    """Whole passes over what the first scan found, then the end: for validation."""
+
+    order: Literal["sequential", "shuffled"] = "sequential"
+    epochs: int = 1
+    key_order: Literal["natural", "bytes"] = "natural"
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class ChunkUnpackerConfig:
+    """Selects positions of each chunk, other ones at each use. Exactly one of rate and count."""
+
+    threads: int | None = None
+    position_sampling_rate: float | None = None
+    position_count: int | None = None
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class JoinPositionsConfig:
+    """Joins streams of frames: each frame comes from a seeded, weighted choice of input."""
+
+    weight: list[float] = field(default_factory=list)
+    exhausted: Literal["drop", "restart", "stop"] = "drop"
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class ShufflingFrameSamplerConfig:
+    """A reservoir: emits a random frame of those it holds and keeps the new one in its place."""
+
+    threads: int = 1
+    reservoir_size_per_thread: int = 1_000_000
+    drain: bool = True
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class TensorGeneratorConfig:
+    """Encodes frames into batches of tensors."""
+
+    threads: int | None = None
+    batch_size: int = 1024
+    tensors: list[str] = field(default_factory=lambda: ["planes", "probs", "values"])
+    last_batch: Literal["keep", "drop", "pad"] = "keep"
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class StageConfig:
+    """One stage: a name, the outputs it reads (`stage` or `stage.output`), and exactly one kind."""
+
+    name: str = ""
+    input: list[str] = field(default_factory=list)
+    file_path_provider: FilePathProviderConfig | None = None
+    chunk_source_loader: ChunkSourceLoaderConfig | None = None
+    chunk_source_splitter: ChunkSourceSplitterConfig | None = None
+    shuffling_chunk_pool: ShufflingChunkPoolConfig | None = None
+    simple_chunk_extractor: SimpleChunkExtractorConfig | None = None
+    chunk_unpacker: ChunkUnpackerConfig | None = None
+    join_positions: JoinPositionsConfig | None = None
+    shuffling_frame_sampler: ShufflingFrameSamplerConfig | None = None
+    tensor_generator: TensorGeneratorConfig | None = None
+
+
+@dataclass
+class DataLoaderConfig:
+    """A whole loader: named stages, the outputs they feed (`alias:stage.output`), and what holds for all of them."""
+
+    stage: list[StageConfig] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
+    seed: int | None = None
+    threads: int | None = None
+    io_threads: int | None = None
+    memory: str | int | None = None
+    max_chunk_bytes: str | int | None = None
+    bad_chunks: Literal["skip", "quarantine", "raise"] = "skip"
+    quarantine: Path | None = None
+    journal: Path | None = None
+    replay: bool = False
+    index: Path | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dictionaries and lists, without what is not set."""
+        return dataclasses.asdict(self, dict_factory=_set_items)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Reads what `to_dict` or a TOML or JSON parser gives; unknown keys raise `ConfigError`."""
+        return cls.from_json(to_json(values))
+
+    def to_json(self) -> str:
+        """JSON text."""
+        return to_json(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads JSON text; unknown keys raise `ConfigError` with the nearest known one."""
+        values = json.loads(_gristmill.check_config(text))
+        stages = [_stage(stage) for stage in values.pop("stage")]
+        return cls(stage=stages, **values)
+
+    def to_toml(self) -> str:
+        """TOML text, as `gristmill feed` reads it."""
+        return _gristmill.config_to_toml(self.to_json())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        """Reads TOML text; unknown keys raise `ConfigError` with line, column and the nearest known one."""
+        return cls.from_json(_gristmill.config_from_toml(text))
+
+
+#: The config class of each stage kind, in flow order.
+STAGE_KINDS: Mapping[str, type[Any]] = {
+    "file_path_provider": FilePathProviderConfig,
+    "chunk_source_loader": ChunkSourceLoaderConfig,
+    "chunk_source_splitter": ChunkSourceSplitterConfig,
+    "shuffling_chunk_pool": ShufflingChunkPoolConfig,
+    "simple_chunk_extractor": SimpleChunkExtractorConfig,
+    "chunk_unpacker": ChunkUnpackerConfig,
+    "join_positions": JoinPositionsConfig,
+    "shuffling_frame_sampler": ShufflingFrameSamplerConfig,
+    "tensor_generator": TensorGeneratorConfig,
+}
+
+
+def to_json(values: Mapping[str, Any]) -> str:
+    """JSON text of plain values, NumPy scalars and paths."""
+    try:
+        return json.dumps(values, default=_plain, allow_nan=False)
+    except ValueError as error:
+        raise ConfigError(f"a number is infinite or not a number: {error}") from None
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    item = getattr(value, "item", None)
+    if callable(item):
+        return item()
+    raise ConfigError(f"{value!r} ({type(value).__name__}) cannot stand in a configuration")
+
+
+def _set_items(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in items if value is not None}
+
+
+def _stage(values: dict[str, Any]) -> StageConfig:
+    kinds = {name: _kind(kind, values[name]) for name, kind in STAGE_KINDS.items() if name in values}
+    return StageConfig(**{**values, **kinds})
+
+
+def _kind(kind: type[Any], values: dict[str, Any]) -> Any:
+    output = values["output"]
+    queues = [QueueConfig(**q) for q in output] if isinstance(output, list) else QueueConfig(**output)
+    return kind(**{**values, "output": queues})

@@ -1,0 +1,76 @@
+"""The exceptions that gristmill raises. Faults of the operating system are plain `OSError` subclasses."""
+
+from __future__ import annotations
+
+
+class GristmillError(Exception):
+    """Base of every exception of this package, but for those of the operating system."""
+
+
+class ConfigError(GristmillError, ValueError):
+    """A configuration that cannot run; nothing was started."""
+
+    def __init__(self, message: str, *, stage: str | None = None, field: str | None = None) -> None:
+        super().__init__(message)
+        #: Name of the stage at fault, if it is one stage.
+        self.stage = stage
+        #: Name of the field at fault, if it is one field.
+        self.field = field
+
+
+class FormatError(GristmillError, ValueError):
+    """Bytes that were refused, and where they are."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "corrupt",
+        source: str | None = None,
+        member: str | None = None,
+        chunk: int | None = None,
+        frame: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        #: The cause in a word: `truncated`, `corrupt`, `wrong_size`, `unknown_version`, `too_large`, ...
+        self.kind = kind
+        #: Path or key of the file.
+        self.source = source
+        #: Name of the member inside a container.
+        self.member = member
+        #: Index of the chunk within the source.
+        self.chunk = chunk
+        #: Index of the frame within the chunk.
+        self.frame = frame
+        #: Byte offset within the member, else within the file.
+        self.offset = offset
+
+
+class StageError(GristmillError, RuntimeError):
+    """A stage cannot go on, for example because every chunk of its pool is bad."""
+
+    def __init__(self, message: str, *, stage: str | None = None) -> None:
+        super().__init__(message)
+        #: Name of the stage.
+        self.stage = stage
+
+
+class AliasError(GristmillError, LookupError):
+    """No output of the loader has the alias that was asked for."""
+
+
+class StateError(GristmillError, ValueError):
+    """A saved state does not fit this configuration or these files."""
+
+
+class StoppedError(GristmillError, RuntimeError):
+    """The loader was stopped."""
+
+
+class ForkedError(GristmillError, RuntimeError):
+    """The loader was made in another process, of which this one is a fork: its threads do not exist here."""
+
+
+class EndOfStream(GristmillError, EOFError):  # noqa: N818  (an event more than an error)
+    """The stream has ended. Iteration ends by itself; only `get_next` raises this."""

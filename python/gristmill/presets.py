@@ -1,0 +1,96 @@
+"""Ready graphs for the usual jobs. Each returns a `DataLoaderConfig` that can be looked at, changed and saved."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Never
+
+from gristmill import _gristmill
+from gristmill.config import DataLoaderConfig, Path, to_json
+
+
+def lc0(
+    directory: Path | Iterable[Path] | Mapping[Any, float],
+    *,
+    pool: int | None = None,
+    reservoir: int | None = None,
+    batch_size: int | None = None,
+    sampling_rate: float | None = None,
+    position_count: int | None = None,
+    epochs: int | None = None,
+    watch: bool | None = None,
+    split: Mapping[str, int] | None = None,
+    tensors: Iterable[str] | None = None,
+    last_batch: Literal["keep", "drop", "pad"] | None = None,
+    queue_capacity: int | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    memory: str | int | None = None,
+    bad_chunks: Literal["skip", "quarantine", "raise"] | None = None,
+    quarantine: Path | None = None,
+    journal: Path | None = None,
+    replay: bool | None = None,
+    index: Path | None = None,
+    **unknown: Never,
+) -> DataLoaderConfig:
+    """Games of Leela Chess Zero, from directories that may still be growing, as shuffled batches.
+
+    `None` stands for the engine's default everywhere.
+
+    Args:
+        directory: one directory, several, or a mapping from directory to its weight.
+        pool: chunks (games) in each directory's window: the newest so many are trained on.
+        reservoir: frames in the shuffling reservoir; 0 for none.
+        batch_size: rows per batch.
+        sampling_rate: share of a game's positions taken at each use, 0 < rate <= 1.
+        position_count: number of positions taken at each use, instead of a rate.
+        epochs: so many whole passes over the files there are, in order, then the end: for validation.
+        watch: whether files that appear later are taken too; by default unless `epochs` is set.
+        split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.
+        tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
+        last_batch: what becomes of the last partial batch.
+        queue_capacity: batches that may wait for the consumer.
+        seed: root of every random draw; drawn once and kept in the state when absent.
+        threads: worker threads; never changes a batch.
+        memory: most memory for reservoirs, windows and batches, such as `"2GiB"`.
+        bad_chunks: what happens when a chunk is bad.
+        quarantine: JSON-lines report of quarantined chunks.
+        journal: log of arrivals, as JSON lines.
+        replay: take the arrivals from the journal instead of from the directories.
+        index: folder of the side index, `"off"` for none.
+        unknown: nothing; a misspelt option raises `TypeError` with the nearest known one.
+
+    Raises:
+        TypeError: an option that does not exist.
+        ConfigError: a value that does not fit.
+    """
+    given = dict(locals())
+    if unknown:
+        raise TypeError(_unknown_option(lc0.__name__, next(iter(unknown))))
+    options = {name: value for name, value in given.items() if value is not None}
+    del options["directory"], options["unknown"]
+    options["directories"] = [{"directory": os.fspath(d), "weight": w} for d, w in _weighted(directory).items()]
+    if split is not None:
+        options["split"] = list(split.items())
+    if tensors is not None:
+        options["tensors"] = [tensors] if isinstance(tensors, str) else list(tensors)
+    return DataLoaderConfig.from_json(_gristmill.preset_lc0(to_json(options)))
+
+
+def _weighted(directory: Path | Iterable[Path] | Mapping[Any, float]) -> Mapping[Any, float]:
+    if isinstance(directory, str | os.PathLike):
+        return {directory: 1.0}
+    if isinstance(directory, Mapping):
+        return directory
+    return dict.fromkeys(directory, 1.0)
+
+
+def _unknown_option(function: str, name: str) -> str:
+    parameters = inspect.signature(globals()[function]).parameters.values()
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{nearest[0]}'?" if nearest else f"it has: {', '.join(known)}"
+    return f"{function}() has no option '{name}'; {hint}"

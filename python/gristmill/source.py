@@ -1,0 +1,93 @@
+"""Opening one file of chunks, whatever its format."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterator
+from typing import overload
+
+from gristmill import _gristmill
+from gristmill.arrays import Array
+from gristmill.layout import Layout
+
+
+class Source:
+    """A sequence of chunks; each is a structured array with one record per frame."""
+
+    def __init__(self, path: str, compiled: _gristmill.Source) -> None:
+        self._path = path
+        self._compiled = compiled
+
+    @property
+    def key(self) -> str:
+        """File name without directory: what sorting and splitting go by."""
+        return self._compiled.key
+
+    @property
+    def format(self) -> str:
+        """Short name of the container and format, such as `lc0.tar`."""
+        return self._compiled.format
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the records."""
+        return Layout(self._compiled.layout())
+
+    @property
+    def num_frames(self) -> int:
+        """Frames in all chunks."""
+        return self._compiled.num_frames()
+
+    def frames(self, index: int) -> int:
+        """Frames in one chunk."""
+        return self._compiled.frames(self._place(index))
+
+    def member(self, index: int) -> str | None:
+        """Name of the member that holds a chunk; `None` where the file is the chunk."""
+        return self._compiled.member(self._place(index))
+
+    def __len__(self) -> int:
+        """How many chunks there are."""
+        return len(self._compiled)
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Array]: ...
+    def __getitem__(self, index: int | slice) -> Array | list[Array]:
+        """One chunk as a structured array, or several as a list.
+
+        Raises:
+            IndexError: there is no such chunk.
+            FormatError: the chunk is bad; it says where.
+        """
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        layout, frames, memory = self._compiled.chunk(self._place(index))
+        return Array.over(memory, (frames,), Layout(layout).dtype)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"Source({self._path!r}, format={self.format!r}, chunks={len(self)})"
+
+    def _place(self, index: int) -> int:
+        place = operator.index(index)
+        if place < 0:
+            place += len(self)
+        if not 0 <= place < len(self):
+            raise IndexError(f"chunk {index} of {self._path}, which has {len(self)}")
+        return place
+
+
+def open(path: str | os.PathLike[str]) -> Source:  # noqa: A001  (gristmill.open is the public name)
+    """Opens any file that is known, by its name and first bytes; nothing is decoded yet.
+
+    Raises:
+        OSError: the file cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
+        FormatError: nothing in it is recognised, or its headers are bad.
+    """
+    path = os.fspath(path)
+    return Source(path, _gristmill.open_source(path))

@@ -1,0 +1,23 @@
+"""Fixtures: directories of generated games, and the folder of real files where there is one."""
+
+import os
+from pathlib import Path
+
+import pytest
+from generated_games import write_games
+
+
+@pytest.fixture
+def games(tmp_path: Path) -> Path:
+    """A directory of 12 games with 20, 21 or 22 frames each, 252 in all."""
+    return write_games(tmp_path / "games", 12)
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real files: GRISTMILL_SHARED, else `shared` beside the repository."""
+    beside = Path(__file__).resolve().parents[1].parent / "shared"
+    folder = Path(os.environ.get("GRISTMILL_SHARED", beside))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"skipped: no real files in {folder}; set GRISTMILL_SHARED")
+    return folder

@@ -1,0 +1,426 @@
+"""The loader through its public face: order, ends, threads, waits, states, refusals."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from generated_games import frames_of, write_games
+
+import gristmill as gm
+
+PASS: dict[str, Any] = {"epochs": 1, "batch_size": 16, "seed": 1, "threads": 2, "index": "off"}
+STREAM: dict[str, Any] = {
+    "pool": 10,
+    "reservoir": 40,
+    "batch_size": 16,
+    "seed": 1,
+    "threads": 2,
+    "index": "off",
+}
+
+
+def frames(loader: gm.DataLoader, batches: Any) -> list[int]:
+    """Which frames came, as the `visits` that the generated games number them by."""
+    found = []
+    for batch in batches:
+        for source, _, frame in batch["ids"][: batch.rows].tolist():
+            path = loader.source_path(source)
+            assert path is not None
+            found.append(1000 * int(path.split(".")[1]) + frame)
+    return found
+
+
+def test_one_pass_gives_every_frame_once_in_order(games: Path) -> None:
+    loader = gm.DataLoader(gm.presets.lc0(games, tensors=["ids", "values"], **PASS))
+    batches = list(loader)
+    assert [b.number for b in batches] == list(range(16))
+    assert [b.rows for b in batches] == [16] * 15 + [12]
+    assert batches[-1]["values"].shape == (12, 6, 3)
+    assert frames(loader, batches) == frames_of(12)
+    with pytest.raises(gm.EndOfStream):
+        loader.get_next()
+    with pytest.raises(gm.EndOfStream):
+        loader.maybe_get_next()
+    assert list(loader) == []
+
+
+@pytest.mark.parametrize(("last", "rows", "length"), [("keep", 12, 12), ("pad", 12, 16), ("drop", 16, 16)])
+def test_the_last_batch_is_kept_padded_or_dropped(games: Path, last: Any, rows: int, length: int) -> None:
+    batch = list(gm.DataLoader(gm.presets.lc0(games, last_batch=last, **PASS)))[-1]
+    assert (batch.rows, len(batch["planes"])) == (rows, length)
+    assert not batch["planes"][batch.rows :].any()
+
+
+def test_a_batch_unpacks_and_is_indexed(games: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        batch = loader.get_next()
+        planes, probs, values = batch
+        assert batch.names == ("planes", "probs", "values")
+        assert (batch.number, batch.rows, len(batch)) == (0, 16, 3)
+        assert batch["planes"] is planes is batch[0]
+        assert batch[-1] is values
+        assert "probs" in batch
+        assert "prob" not in batch
+        assert [a.shape for a in batch] == [(16, 112, 8, 8), (16, 1858), (16, 6, 3)]
+        assert all(a.dtype == np.float32 and a.ctypes.data % 64 == 0 and a.flags.writeable for a in batch)
+        assert probs.memory() is not None
+        with pytest.raises(KeyError, match="this batch has: planes, probs, values"):
+            batch["prob"]
+        assert "planes: float32[16, 112, 8, 8]" in repr(batch)
+
+
+def test_tensors_come_as_asked_and_as_encode_gives(games: Path) -> None:
+    names = ["probs", "planes:u8", "values", "legal", "ids"]
+    loader = gm.DataLoader(gm.presets.lc0(games, tensors=names, **PASS))
+    assert [t.name for t in loader.outputs[""].tensors] == ["probs", "planes", "values", "legal", "ids"]
+    assert loader.outputs[""].tensors[1] == gm.TensorSpec("planes", "|u1", (112, 8, 8))
+    assert loader.outputs[""].batch_size == 16
+    first = loader.get_next()
+    records = gm.open(games / "training.0.gz")[0]
+    for name, expected in gm.chess.encode(records, planes="u8", tensors=["probs", "planes", "values", "legal"]).items():
+        np.testing.assert_array_equal(first[name], expected[:16])
+
+
+def test_delivered_batches_are_never_overwritten(games: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, queue_capacity=1, **STREAM)) as loader:
+        kept = [loader.get_next() for _ in range(3)]
+        before = [b["planes"].copy() for b in kept]
+        views = [b["planes"][1:] for b in kept]
+        for _ in range(30):
+            loader.get_next()
+        for batch, copy, view in zip(kept, before, views, strict=True):
+            np.testing.assert_array_equal(batch["planes"], copy)
+            np.testing.assert_array_equal(view, copy[1:])
+
+
+def test_batches_outlive_their_loader(games: Path) -> None:
+    loader = gm.DataLoader(gm.presets.lc0(games, **STREAM))
+    batch = loader.get_next()
+    expected = batch["planes"].sum()
+    loader.stop()
+    del loader
+    gc.collect()
+    assert batch["planes"].sum() == expected
+
+
+def test_batches_do_not_depend_on_threads(games: Path) -> None:
+    def some(threads: int) -> list[bytes]:
+        options = STREAM | {"threads": threads, "sampling_rate": 0.5, "split": {"a": 2, "b": 1}}
+        with gm.DataLoader(gm.presets.lc0(games, watch=False, **options)) as loader:
+            return [loader.get_next(alias)["planes"].tobytes() for alias in ("a", "b") for _ in range(5)]
+
+    assert some(1) == some(2) == some(8)
+
+
+def test_a_split_has_an_output_for_each_side(games: Path) -> None:
+    config = gm.presets.lc0(games, split={"train": 3, "test": 1}, tensors=["ids"], **PASS)
+    loader = gm.DataLoader(config)
+    assert list(loader.outputs) == ["train", "test"]
+    train = frames(loader, loader.batches("train"))
+    test = frames(loader, loader.batches("test"))
+    assert sorted(train + test) == frames_of(12)
+    assert {f // 1000 for f in train} & {f // 1000 for f in test} == set()
+    with pytest.raises(gm.AliasError, match="train") as refused:
+        loader.get_next("tarin")
+    assert isinstance(refused.value, LookupError)
+
+
+def test_several_directories_are_mixed(tmp_path: Path) -> None:
+    a = write_games(tmp_path / "a", 4)
+    b = write_games(tmp_path / "b", 4, first=100)
+    loader = gm.DataLoader(gm.presets.lc0({a: 0.5, b: 0.5}, tensors=["ids"], **PASS))
+    assert sorted(frames(loader, loader)) == sorted(frames_of(4) + frames_of(4, first=100))
+
+
+def test_threads_share_a_loader_and_each_batch_comes_once(games: Path) -> None:
+    loader = gm.DataLoader(gm.presets.lc0(games, tensors=["ids"], **(PASS | {"epochs": 5, "batch_size": 4})))
+    found: list[gm.Batch] = []
+
+    def consume() -> None:
+        found.extend(loader.batches())
+
+    workers = [threading.Thread(target=consume) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    assert sorted(b.number for b in found) == list(range(5 * 252 // 4))
+    assert sorted(frames(loader, found)) == sorted(frames_of(12) * 5)
+
+
+def test_other_python_threads_run_while_one_waits(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    loader = gm.DataLoader(gm.presets.lc0(tmp_path / "empty", **STREAM))
+    outcome: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            loader.get_next()
+        except gm.GristmillError as error:
+            outcome.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    counted = 0
+    until = time.monotonic() + 0.3
+    while time.monotonic() < until:
+        counted += 1
+    assert counted > 1000
+    assert loader.maybe_get_next() is None
+    begun = time.monotonic()
+    loader.stop()
+    waiting.join(5)
+    assert time.monotonic() - begun < 2
+    assert isinstance(outcome[0], gm.StoppedError)
+
+
+def test_waiting_has_an_end_when_asked(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with gm.DataLoader(gm.presets.lc0(tmp_path / "empty", **STREAM)) as loader:
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError):
+            loader.get_next(timeout=0.2)
+        assert 0.15 < time.monotonic() - begun < 1
+        with pytest.raises(TimeoutError):
+            loader.get_next(timeout=-1)
+
+
+def test_games_that_arrive_are_delivered(games: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, tensors=["ids"], **STREAM)) as loader:
+        loader.get_next()
+        write_games(games, 3, first=500)
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            if any(f >= 500_000 for f in frames(loader, [loader.get_next()])):
+                return
+        pytest.fail("new games never came")
+
+
+def test_stopping_is_idempotent_and_final(games: Path) -> None:
+    loader = gm.DataLoader(gm.presets.lc0(games, **STREAM))
+    loader.get_next()
+    assert loader.stop() == []
+    assert loader.stop() == []
+    with pytest.raises(gm.StoppedError):
+        loader.get_next()
+    with pytest.raises(gm.StoppedError):
+        next(loader)
+
+
+def test_nothing_runs_before_it_is_asked_for(games: Path) -> None:
+    before = len(os.listdir("/proc/self/task"))
+    loader = gm.DataLoader(gm.presets.lc0(games, **STREAM))
+    assert len(os.listdir("/proc/self/task")) == before
+    loader.start()
+    loader.start()
+    assert len(os.listdir("/proc/self/task")) > before
+    del loader
+    gc.collect()
+    until = time.monotonic() + 5
+    while len(os.listdir("/proc/self/task")) > before:
+        assert time.monotonic() < until, "threads outlive their loader"
+        time.sleep(0.01)
+
+
+def test_a_state_continues_to_the_bit(games: Path) -> None:
+    config = gm.presets.lc0(games, watch=False, sampling_rate=0.5, **STREAM)
+    first = gm.DataLoader(config)
+    for _ in range(7):
+        first.get_next()
+    state = first.state_dict()
+    expected = [first.get_next() for _ in range(10)]
+    first.stop()
+    second = gm.DataLoader(config)
+    second.load_state_dict(state)
+    for batch in expected:
+        again = second.get_next()
+        assert again.number == batch.number
+        for name in batch.names:
+            assert again[name].tobytes() == batch[name].tobytes()
+
+
+def test_a_state_that_does_not_fit_is_refused(games: Path) -> None:
+    loader = gm.DataLoader(gm.presets.lc0(games, watch=False, **STREAM))
+    loader.get_next()
+    state = loader.state_dict()
+    other = gm.DataLoader(gm.presets.lc0(games, watch=False, **(STREAM | {"batch_size": 8})))
+    with pytest.raises(gm.StateError):
+        other.load_state_dict(state)
+    with pytest.raises(gm.StateError):
+        other.load_state_dict({"nonsense": 1})
+
+
+def test_metrics_are_plain_data(games: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        loader.get_next()
+        metrics = loader.metrics()
+    assert isinstance(metrics, dict)
+    assert metrics
+
+
+def test_the_seed_that_was_drawn_is_told(games: Path) -> None:
+    loader = gm.DataLoader(gm.presets.lc0(games, **(STREAM | {"seed": None})))
+    assert loader.config.seed is None
+    first = loader.get_next()
+    seed = loader.config.seed
+    assert seed is not None
+    again = gm.DataLoader(gm.presets.lc0(games, **(STREAM | {"seed": seed})))
+    assert again.get_next()["planes"].tobytes() == first["planes"].tobytes()
+
+
+def test_wrong_graphs_are_refused_by_stage_and_field(games: Path) -> None:
+    def refuse(**changes: Any) -> gm.ConfigError:
+        config = gm.presets.lc0(games, **STREAM)
+        stages = {s.name: s for s in config.stage}
+        for name, change in changes.items():
+            change(config if name == "config" else stages[name])
+        with pytest.raises(gm.ConfigError) as refused:
+            gm.DataLoader(config)
+        return refused.value
+
+    def rate(stage: Any) -> None:
+        stage.chunk_unpacker.position_sampling_rate = 1.5
+
+    def size(stage: Any) -> None:
+        stage.tensor_generator.batch_size = 0
+
+    def source(stage: Any) -> None:
+        stage.input = ["nowhere"]
+
+    def second(stage: Any) -> None:
+        stage.join_positions = gm.JoinPositionsConfig()
+
+    assert refuse(unpack=rate).stage == "unpack"
+    assert refuse(unpack=rate).field == "position_sampling_rate"
+    assert (refuse(tensors=size).stage, refuse(tensors=size).field) == ("tensors", "batch_size")
+    assert refuse(unpack=source).stage == "unpack"
+    assert refuse(unpack=second).stage == "unpack"
+    assert "nowhere" in str(refuse(config=lambda c: c.output.append("x:nowhere")))
+
+
+def test_a_directory_that_is_not_there_is_reported(tmp_path: Path) -> None:
+    with (
+        pytest.raises((FileNotFoundError, gm.ConfigError)),
+        gm.DataLoader(gm.presets.lc0(tmp_path / "no", **PASS)) as loader,
+    ):
+        loader.get_next(timeout=10)
+
+
+@pytest.mark.parametrize("policy", ["skip", "quarantine", "raise"])
+def test_bad_chunks_follow_the_policy(games: Path, tmp_path: Path, policy: Any) -> None:
+    (games / "training.5.gz").write_bytes(b"\x1f\x8bnonsense")
+    report = tmp_path / "bad.jsonl"
+    quarantine = report if policy == "quarantine" else None
+    loader = gm.DataLoader(gm.presets.lc0(games, tensors=["ids"], bad_chunks=policy, quarantine=quarantine, **PASS))
+    if policy == "raise":
+        with pytest.raises(gm.FormatError) as refused:
+            list(loader)
+        assert "training.5.gz" in str(refused.value.source)
+    else:
+        assert frames(loader, loader) == [f for f in frames_of(12) if f // 1000 != 5]
+        assert report.exists() == (policy == "quarantine")
+        if policy == "quarantine":
+            assert "training.5.gz" in report.read_text()
+
+
+def test_all_chunks_bad_is_an_error_not_a_hang(tmp_path: Path) -> None:
+    directory = write_games(tmp_path / "bad", 3)
+    for path in directory.iterdir():
+        path.write_bytes(b"nonsense")
+    with gm.DataLoader(gm.presets.lc0(directory, **STREAM)) as loader, pytest.raises(gm.StageError):
+        loader.get_next(timeout=20)
+
+
+def test_ctrl_c_interrupts_a_blocked_get_next(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    program = (
+        "import sys, gristmill as gm\n"
+        f"loader = gm.DataLoader(gm.presets.lc0({str(tmp_path / 'empty')!r}, batch_size=4, reservoir=8, index='off'))\n"
+        "loader.start(); print('waiting', flush=True)\n"
+        "try:\n    loader.get_next()\n"
+        "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    with child, child.stdout as said:
+        assert said.readline() == "waiting\n"
+        time.sleep(0.3)
+        begun = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        assert said.readline() == "interrupted\n"
+        assert child.wait(5) == 0
+        assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_forked_child_is_told_so(games: Path, started: bool) -> None:
+    """The child uses the loader in every way, then drops it; each must raise or return at once."""
+    program = f"""
+import gc, os, signal, gristmill as gm
+loader = gm.DataLoader(gm.presets.lc0({str(games)!r}, pool=10, batch_size=4, reservoir=8, index="off"))
+batch = loader.get_next() if {started} else None
+child = os.fork()
+if child == 0:
+    signal.alarm(10)
+    code = 0
+    for use in (loader.get_next, loader.maybe_get_next, loader.start, loader.state_dict):
+        try:
+            use()
+            code = 3
+        except gm.ForkedError as error:
+            code = code if str(os.getpid()) in str(error) else 4
+    assert loader.stop() == []
+    del loader, batch
+    gc.collect()
+    os._exit(code)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert loader.get_next().rows == 4
+loader.stop()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_jax_takes_batches_without_a_copy(games: Path) -> None:
+    jax = pytest.importorskip("jax")
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        batch = loader.get_next()
+        for array in batch:
+            where = array.ctypes.data
+            assert jax.dlpack.from_dlpack(array).unsafe_buffer_pointer() == where
+            assert jax.device_put(array, may_alias=True).unsafe_buffer_pointer() == where
+        aliased = jax.dlpack.from_dlpack(batch["planes"])
+        expected = np.asarray(batch["planes"]).copy()
+        del batch, array
+        for _ in range(20):
+            loader.get_next()
+        np.testing.assert_array_equal(np.asarray(aliased), expected)
+
+
+def test_torch_takes_batches_without_a_copy(games: Path) -> None:
+    torch = pytest.importorskip("torch")
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        for array in loader.get_next():
+            assert torch.from_dlpack(array).data_ptr() == array.ctypes.data
+
+
+def test_programs_that_feed_jax_exit_cleanly(games: Path) -> None:
+    """Twenty interpreters that end in mid-stream while XLA still holds batches."""
+    pytest.importorskip("jax")
+    program = (
+        "import jax, gristmill as gm\n"
+        f"loader = gm.DataLoader(gm.presets.lc0({str(games)!r}, pool=10, batch_size=16, reservoir=40, index='off'))\n"
+        "step = jax.jit(lambda x: x.sum())\n"
+        "for _ in range(5):\n"
+        "    batch = loader.get_next(); last = jax.dlpack.from_dlpack(batch['planes']); step(last)\n"
+    )
+    for _ in range(20):
+        subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
