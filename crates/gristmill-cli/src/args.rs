@@ -1,8 +1,12 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
+pub(crate) mod river;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use river::River;
 
 /// Chess games in, shuffled training batches out.
 #[derive(Debug, Parser)]
@@ -25,6 +29,10 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Show distributions: results, lengths, versions, sizes, visits.
     Stats(Stats),
+    /// Run the river: take batches as fast as they come, and show what flows.
+    Feed(Feed),
+    /// Measure throughput and its ceilings, and name the bottleneck.
+    Bench(Bench),
 }
 
 #[derive(Debug, Subcommand)]
@@ -105,6 +113,48 @@ pub(crate) struct Stats {
     /// Files and directories.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Feed {
+    #[command(flatten)]
+    pub(crate) river: River,
+    /// Worker threads; never changes a batch [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Stop after N batches.
+    #[arg(long, value_name = "N")]
+    pub(crate) batches: Option<u64>,
+    /// Take this output only [default: all in turn].
+    #[arg(long, value_name = "ALIAS")]
+    pub(crate) output: Option<String>,
+    /// Write every batch into this folder, one .npy file per tensor.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9100.
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) metrics: Option<std::net::SocketAddr>,
+    /// Check the configuration, print it as TOML, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout at the end.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    pub(crate) river: River,
+    /// Numbers of threads to try, with commas.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2")]
+    pub(crate) threads: Vec<usize>,
+    /// Batches in each run; the first is not counted.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) batches: u64,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

@@ -4,6 +4,7 @@ mod args;
 mod cmd;
 mod failure;
 mod report;
+mod stopping;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,8 @@ fn main() -> ExitCode {
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
+        Command::Feed(args) => cmd::feed::run(&args),
+        Command::Bench(args) => cmd::bench::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,11 +2,12 @@
 //! A reader that went away (a closed pipe) ends the command quietly; it is never a panic.
 
 pub(crate) mod distributions;
+pub(crate) mod flow;
 pub(crate) mod inspection;
 pub(crate) mod verification;
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -80,4 +81,46 @@ impl Progress {
 /// A number of bytes for people, such as `3.2 MiB`.
 pub(crate) fn bytes(n: u64) -> String {
     indicatif::HumanBytes(n).to_string()
+}
+
+/// What flows through a running loader: a line that is renewed on a terminal, a plain one now and then elsewhere.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    bar: ProgressBar,
+    plain: bool,
+    every: Duration,
+    last: Instant,
+}
+
+impl Ticker {
+    /// A ticker; silent unless `wanted`.
+    pub(crate) fn new(wanted: bool) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let target = if wanted && terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        let style = ProgressStyle::with_template("{spinner} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        let every = Duration::from_millis(if terminal { 200 } else { 2000 });
+        Ticker { bar, plain: wanted && !terminal, every: if wanted { every } else { Duration::MAX }, last: Instant::now() }
+    }
+
+    /// Whether it is time to say something again.
+    pub(crate) fn is_due(&self) -> bool {
+        self.last.elapsed() >= self.every
+    }
+
+    /// Says it.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.last = Instant::now();
+        self.bar.set_message(text.to_owned());
+        self.bar.tick();
+        if self.plain {
+            note(text);
+        }
+    }
+
+    /// Takes the line away.
+    pub(crate) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use gristmill_engine::Error;
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::runtime::seed;
 use gristmill_format::chess::Version;
 use serde::Serialize;
 
 use crate::args::{GenerateChess, RecordVersion};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report;
 
 /// What was (or, in a dry run, would be) written.
@@ -81,7 +82,7 @@ fn write(generator: &mut ChessGenerator, args: &GenerateChess) -> Result<(u64, u
     let pause = args.interval.map(Duration::from_secs_f64);
     let mut progress = report::Progress::new(args.games, "games", !args.json);
     let (mut games, mut frames, mut bytes) = (0, 0, 0);
-    while let Some(file) = generator.write_next()? {
+    while let Some(file) = generator.write_next().map_err(|e| advise(e, args))? {
         games += file.games;
         frames += file.frames;
         bytes += file.bytes;
@@ -94,4 +95,15 @@ fn write(generator: &mut ChessGenerator, args: &GenerateChess) -> Result<(u64, u
     }
     progress.end();
     Ok((frames, bytes))
+}
+
+/// Says how to go on where an earlier run ended.
+fn advise(e: Error, args: &GenerateChess) -> Failure {
+    match e {
+        Error::Path { kind: std::io::ErrorKind::AlreadyExists, .. } => {
+            let next = args.first + args.games;
+            Failure::Failed(format!("{e}; choose another folder, or go on with --first {next}"))
+        }
+        e => e.into(),
+    }
 }

@@ -1,6 +1,10 @@
 //! One file per command: typed options -> a job of the engine -> its data to the report.
 
+pub(crate) mod bench;
+pub(crate) mod feed;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod stats;
 pub(crate) mod verify;
+
+mod river;

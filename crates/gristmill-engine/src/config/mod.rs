@@ -6,7 +6,7 @@ mod preset;
 mod size;
 mod stages;
 
-pub use preset::{Lc0Preset, lc0};
+pub use preset::{Lc0Preset, Weighted, lc0};
 pub use size::MemorySize;
 pub use stages::{
     ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, Exhausted, ExtractOrder,

@@ -96,7 +96,8 @@ pub(super) fn walk(path: &Path, each: &mut dyn FnMut(Found) -> crate::Result<()>
         each(open(&store, &stat.name, path.join(&*stat.name).display().to_string(), true))?;
     }
     for (kind, count) in faults.counts() {
-        let latest = faults.messages().filter(|m| m.contains(kind)).last().unwrap_or("no more is known").to_owned();
+        let named = faults.messages().filter(|m| m.contains(kind)).last();
+        let latest = named.or(faults.messages().last()).unwrap_or_default().to_owned();
         each(Found::Unlisted { kind, count, latest })?;
     }
     Ok(())

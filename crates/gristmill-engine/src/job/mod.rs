@@ -1,9 +1,14 @@
 //! The verbs that end: each takes options and gives back data. Faces render it; nothing here prints.
 
+pub mod bench;
+pub mod feed;
 pub mod generate;
 pub mod inspect;
 pub mod stats;
 pub mod verify;
 
+mod ceiling;
 mod files;
+mod meter;
+mod npy;
 mod tally;

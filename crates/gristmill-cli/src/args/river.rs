@@ -1,0 +1,103 @@
+//! The options that make a loader: a configuration file, or directories with the options of the usual graph.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use gristmill_engine::config::MemorySize;
+
+/// What to read and how to mix it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct River {
+    /// One CONFIG.toml, or directories of games; DIR:W gives a directory a weight (a:0.7 b:0.3).
+    #[arg(required = true, value_name = "CONFIG|DIR")]
+    pub(crate) inputs: Vec<String>,
+    /// Keep the newest N games of each directory.
+    #[arg(long, value_name = "N", help_heading = "Of directories")]
+    pub(crate) pool: Option<u64>,
+    /// Shuffle in a reservoir of N positions; 0 for none.
+    #[arg(long, value_name = "N", help_heading = "Of directories")]
+    pub(crate) reservoir: Option<usize>,
+    /// Positions in a batch.
+    #[arg(long, value_name = "N", help_heading = "Of directories")]
+    pub(crate) batch_size: Option<usize>,
+    /// Share of a game's positions taken at each use.
+    #[arg(long, value_name = "RATE", help_heading = "Of directories")]
+    pub(crate) sampling_rate: Option<f32>,
+    /// Number of positions taken at each use of a game, instead of a share.
+    #[arg(long, value_name = "N", conflicts_with = "sampling_rate", help_heading = "Of directories")]
+    pub(crate) position_count: Option<u32>,
+    /// Whole passes over the files there are, in order, then the end; without it the stream never ends.
+    #[arg(long, value_name = "N", help_heading = "Of directories")]
+    pub(crate) epochs: Option<u32>,
+    /// Take files that appear later, too [default: yes unless --epochs].
+    #[arg(long, value_name = "BOOL", help_heading = "Of directories")]
+    pub(crate) watch: Option<bool>,
+    /// Tensors of a batch, with commas: planes, planes:u8, planes:bits, probs, values, legal, ids, ...
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Of directories")]
+    pub(crate) tensors: Option<Vec<String>>,
+    /// What becomes of the last partial batch.
+    #[arg(long, value_enum, help_heading = "Of directories")]
+    pub(crate) last_batch: Option<LastBatch>,
+    /// Split the games into named outputs by weight, with commas: train:9,test:1.
+    #[arg(long, value_name = "NAME:W", value_delimiter = ',', value_parser = share, help_heading = "Of directories")]
+    pub(crate) split: Option<Vec<(String, u64)>>,
+    /// Root of every random draw; drawn and told when absent.
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Bound of memory, such as 2GiB.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<MemorySize>,
+    /// What happens when a game is bad.
+    #[arg(long, value_enum)]
+    pub(crate) bad_chunks: Option<BadChunks>,
+    /// Report of bad games, as JSON lines (with --bad-chunks quarantine).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) quarantine: Option<PathBuf>,
+    /// Log of arrivals, as JSON lines.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Take the arrivals from the journal of an earlier run.
+    #[arg(long, requires = "journal")]
+    pub(crate) replay: bool,
+    /// Folder of the side index; `off` for none.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index: Option<PathBuf>,
+}
+
+/// What becomes of the last partial batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LastBatch {
+    /// A smaller batch.
+    Keep,
+    /// Nothing.
+    Drop,
+    /// A full batch with rows of zeros.
+    Pad,
+}
+
+/// What happens when a game is bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BadChunks {
+    /// Count it and go on.
+    Skip,
+    /// Count it, report it, and go on.
+    Quarantine,
+    /// End with the error.
+    Raise,
+}
+
+fn share(text: &str) -> Result<(String, u64), String> {
+    let parts = text.rsplit_once(':').and_then(|(name, weight)| Some((name.to_owned(), weight.parse().ok()?)));
+    parts.filter(|(name, _)| !name.is_empty()).ok_or_else(|| "expected NAME:WEIGHT, such as train:9".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_a_name_and_a_weight() {
+        assert_eq!(share("train:9"), Ok(("train".into(), 9)));
+        assert!(["train", ":9", "train:", "train:x", "train:-1"].into_iter().all(|text| share(text).is_err()));
+    }
+}

@@ -1,0 +1,24 @@
+//! `bench`: throughput, ceilings and the bottleneck's name.
+
+use gristmill_engine::job::bench::{self, BenchOptions};
+
+use super::river;
+use crate::args::Bench;
+use crate::failure::Result;
+use crate::report::{self, flow};
+use crate::stopping;
+
+/// Passes over the sample for a ceiling; the best counts.
+const PASSES: usize = 5;
+
+pub(crate) fn run(args: &Bench) -> Result<()> {
+    let config = river::config(&args.river)?;
+    let stop = stopping::flag()?;
+    let options = BenchOptions { batches: args.batches, threads: args.threads.clone(), passes: PASSES };
+    let found = bench::bench(&config, &options, &stop, &mut |doing| {
+        if !args.json {
+            report::note(doing);
+        }
+    })?;
+    if args.json { Ok(report::json(&found)?) } else { Ok(report::text_out(&flow::bench(&found))?) }
+}

@@ -1,0 +1,114 @@
+//! The options of a loader -> its configuration: a file with a few things overruled, or the usual graph.
+
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset};
+
+use crate::args::river::{BadChunks, LastBatch, River};
+use crate::failure::{Failure, Result};
+
+/// The configuration that `river` describes.
+pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
+    let mut config = match river.inputs.as_slice() {
+        [one] if one.ends_with(".toml") && !Path::new(one).is_dir() => from_file(river, one)?,
+        _ => config::lc0(&preset(river)?)?,
+    };
+    config.seed = river.seed.or(config.seed);
+    config.memory = river.memory.or(config.memory);
+    if let Some(policy) = river.bad_chunks {
+        config.bad_chunks = match policy {
+            BadChunks::Skip => config::BadChunks::Skip,
+            BadChunks::Quarantine => config::BadChunks::Quarantine,
+            BadChunks::Raise => config::BadChunks::Raise,
+        };
+    }
+    config.quarantine = river.quarantine.clone().or(config.quarantine);
+    config.journal = river.journal.clone().or(config.journal);
+    config.index = river.index.clone().or(config.index);
+    config.replay |= river.replay;
+    Ok(config)
+}
+
+fn from_file(river: &River, path: &str) -> Result<DataLoaderConfig> {
+    let given = [
+        ("--pool", river.pool.is_some()),
+        ("--reservoir", river.reservoir.is_some()),
+        ("--batch-size", river.batch_size.is_some()),
+        ("--sampling-rate", river.sampling_rate.is_some()),
+        ("--position-count", river.position_count.is_some()),
+        ("--epochs", river.epochs.is_some()),
+        ("--watch", river.watch.is_some()),
+        ("--tensors", river.tensors.is_some()),
+        ("--last-batch", river.last_batch.is_some()),
+        ("--split", river.split.is_some()),
+    ];
+    if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+        return Err(Failure::Usage(format!("{flag} goes with directories; write it into {path} instead")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("{path}: {e}")))?;
+    DataLoaderConfig::from_toml(&text).map_err(|e| Failure::Usage(format!("{path}: {e}")))
+}
+
+fn preset(river: &River) -> Result<Lc0Preset> {
+    let usual = Lc0Preset::default();
+    Ok(Lc0Preset {
+        directories: river.inputs.iter().map(|text| directory(text)).collect::<Result<_>>()?,
+        pool: river.pool.unwrap_or(usual.pool),
+        reservoir: river.reservoir,
+        batch_size: river.batch_size.unwrap_or(usual.batch_size),
+        sampling_rate: river.sampling_rate,
+        position_count: river.position_count,
+        epochs: river.epochs,
+        watch: river.watch,
+        split: river.split.clone().unwrap_or_default(),
+        tensors: river.tensors.clone().unwrap_or(usual.tensors),
+        last_batch: match river.last_batch {
+            Some(LastBatch::Keep) => config::LastBatch::Keep,
+            Some(LastBatch::Drop) => config::LastBatch::Drop,
+            Some(LastBatch::Pad) => config::LastBatch::Pad,
+            None => usual.last_batch,
+        },
+        memory: river.memory,
+        ..Lc0Preset::default()
+    })
+}
+
+/// A directory with its weight: `DIR`, or `DIR:W` where W is a positive number and no directory is called so.
+fn directory(text: &str) -> Result<config::Weighted> {
+    let (directory, weight) = split(text);
+    if directory.ends_with(".toml") && !Path::new(directory).is_dir() {
+        return Err(Failure::Usage(format!("{text} is a configuration; give one of those, or directories")));
+    }
+    Ok(config::Weighted { directory: PathBuf::from(directory), weight })
+}
+
+fn split(text: &str) -> (&str, f64) {
+    let parts = text.rsplit_once(':').and_then(|(directory, weight)| Some((directory, weight.parse::<f64>().ok()?)));
+    match parts {
+        Some((directory, weight))
+            if weight.is_finite() && weight > 0.0 && !directory.is_empty() && !Path::new(text).is_dir() =>
+        {
+            (directory, weight)
+        }
+        _ => (text, 1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_is_what_parses_as_one() {
+        assert_eq!(split("games:0.7"), ("games", 0.7));
+        assert_eq!(split("a:b:3"), ("a:b", 3.0));
+        for plain in ["games", "a:b", "a:", ":3", "a:-1", "a:0", "a:inf", "a:nan"] {
+            assert_eq!(split(plain), (plain, 1.0));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let named = folder.path().join("run:2");
+        std::fs::create_dir(&named).unwrap();
+        let named = named.to_str().unwrap();
+        assert_eq!(split(named), (named, 1.0));
+    }
+}

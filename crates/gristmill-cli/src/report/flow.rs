@@ -1,0 +1,96 @@
+//! What flows through a loader, as text: the line of the moment, the summary, the benchmark. Prints nothing.
+
+use std::fmt::Write;
+
+use gristmill_engine::job::bench::{Bench, Bottleneck};
+use gristmill_engine::job::feed::{Ended, Fed};
+use gristmill_engine::pipeline::Metrics;
+
+/// The line of the moment: batches, rate, and how full the pools and reservoirs are.
+pub(crate) fn now(fed: &Fed, metrics: &Metrics) -> String {
+    let mut out = format!("{} batches, {}", fed.batches, rate(fed.frames_per_second));
+    for stage in &metrics.stages {
+        for gauge in &stage.gauges {
+            if let Some(capacity) = gauge.capacity {
+                let _ = write!(out, ", {} {} {}/{capacity}", stage.name, gauge.name, gauge.value);
+            }
+        }
+    }
+    if metrics.bad_chunks.chunks > 0 {
+        let _ = write!(out, ", {} bad chunks", metrics.bad_chunks.chunks);
+    }
+    out
+}
+
+fn rate(frames_per_second: Option<f64>) -> String {
+    frames_per_second.map_or("- positions/s".to_owned(), |rate| format!("{rate:.0} positions/s"))
+}
+
+/// The summary of a run.
+pub(crate) fn summary(fed: &Fed) -> String {
+    let ended = match fed.ended {
+        Ended::Batches => "as many as asked for",
+        Ended::End => "the end of the stream",
+        Ended::Stopped => "stopped",
+    };
+    let mut out = format!("{} batches, {} positions in {:.1} s ({ended})\n", fed.batches, fed.frames, fed.seconds);
+    let _ = write!(out, "{}", rate(fed.frames_per_second));
+    if let Some(us) = fed.cpu_us_per_frame {
+        let _ = write!(out, ", {us:.2} us of processor time each");
+    }
+    if let Some(bytes) = fed.bytes_per_frame {
+        let _ = write!(out, ", {bytes:.0} bytes each");
+    }
+    if let Some(seconds) = fed.first_batch_seconds {
+        let _ = write!(out, ", first batch after {seconds:.2} s");
+    }
+    out.push('\n');
+    if let Some(peak) = fed.peak_rss {
+        let _ = write!(out, "peak memory {}, ", super::bytes(peak));
+    }
+    let _ = write!(out, "{} bad chunks, {} dropped", fed.bad_chunks, fed.dropped);
+    if let Some(seed) = fed.seed {
+        let _ = write!(out, ", seed {seed}");
+    }
+    out
+}
+
+/// The benchmark.
+pub(crate) fn bench(found: &Bench) -> String {
+    let mut out = "threads  positions/s  us/position  cores busy  first batch\n".to_owned();
+    let number = |x: Option<f64>, decimals: usize| x.map_or("-".to_owned(), |x| format!("{x:.decimals$}"));
+    for run in &found.runs {
+        let fed = &run.fed;
+        let _ = writeln!(
+            out,
+            "{:>7}  {:>11}  {:>11}  {:>10}  {:>9} s",
+            run.threads,
+            number(fed.frames_per_second, 0),
+            number(fed.cpu_us_per_frame, 2),
+            number(run.cores_busy, 2),
+            number(fed.first_batch_seconds, 2),
+        );
+    }
+    let _ = writeln!(
+        out,
+        "inflating alone {:.2} us, encoding alone {:.2} us: at most {:.0} positions/s on one thread",
+        found.inflate_us, found.encode_us, found.ceiling
+    );
+    if let Some(share) = found.of_ceiling {
+        let _ = writeln!(out, "one thread reaches {:.0} % of that", share * 100.0);
+    }
+    if let Some(speedup) = found.speedup {
+        let _ = writeln!(out, "the last run is {speedup:.2} times as fast as the first");
+    }
+    if let Some(bytes) = found.bytes_per_frame {
+        let _ = writeln!(out, "{bytes:.0} bytes a position");
+    }
+    let name = match found.bottleneck {
+        Bottleneck::Inflate => "inflating the games",
+        Bottleneck::Encode => "writing the tensors",
+        Bottleneck::River => "the river itself: copying, shuffling, handing over",
+        Bottleneck::Waiting => "waiting: for storage, or for enough games",
+    };
+    let _ = write!(out, "bottleneck: {name}");
+    out
+}

@@ -1,0 +1,22 @@
+//! Ctrl-C and SIGTERM -> a flag that running commands look at; a second one ends the process at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::{Failure, Result};
+
+/// The exit code of a process that was interrupted.
+const INTERRUPTED: i32 = 130;
+
+/// The flag. To be called once in a process.
+pub(crate) fn flag() -> Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&flag);
+    let handler = move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    Ok(flag)
+}
