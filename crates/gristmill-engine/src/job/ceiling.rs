@@ -51,9 +51,11 @@ impl Sample {
     }
 
     fn add(&mut self, folder: &Path) -> Result<()> {
-        files::walk(folder, &mut |found| match found {
-            Found::File(file) if self.frames() < SAMPLE => self.file(&file),
-            _ => Ok(()),
+        files::walk(folder, &mut |found| {
+            match found {
+                Found::File(file) if self.frames() < SAMPLE => self.file(&file),
+                _ => Ok(()),
+            }
         })
     }
 
@@ -89,7 +91,8 @@ impl Sample {
     /// Microseconds a frame to encode the sample into `tensors`, on one thread: the best of some passes.
     pub(super) fn encode_us(&self, tensors: &[String], passes: usize) -> Result<f64> {
         let encoder = ChessEncoder::new(&Outputs::parse(tensors)?)?;
-        let mut columns: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; ROWS * spec.row_bytes()]).collect();
+        let mut columns: Vec<Vec<u8>> =
+            encoder.outputs().iter().map(|spec| vec![0; ROWS * spec.row_bytes()]).collect();
         self.best(passes, || {
             for records in self.records.chunks(ROWS * Version::V7.bytes()) {
                 let rows: Vec<Row<'_>> = records
