@@ -9,10 +9,6 @@ use std::cmp::Ordering;
 /// then the plain bytes decide, so two different names never compare as equal.
 pub fn natural_cmp(a: &str, b: &str) -> Ordering {
     let (mut x, mut y) = (a.as_bytes(), b.as_bytes());
-    // What the names share up to the run of digits in which they part decides nothing; most of a name is that.
-    let shared = x.iter().zip(y).take_while(|(m, n)| m == n).count();
-    let run = x[..shared].iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    (x, y) = (&x[shared - run..], &y[shared - run..]);
     loop {
         match (x.first(), y.first()) {
             (Some(m), Some(n)) if m.is_ascii_digit() && n.is_ascii_digit() => {

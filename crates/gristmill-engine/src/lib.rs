@@ -1,6 +1,8 @@
 //! The river: stored bytes in, deterministic batches out. Threads live here and nowhere else.
 //! Never prints, never exits the process, and knows neither Python nor the command line.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod config;
 pub mod error;
 pub mod facts;

@@ -2,6 +2,8 @@
 //! Pure: no files, threads, sockets, clock or printing; input is `&[u8]` or a [`source::ReadAt`].
 //! `container` knows no game, and games never name each other.
 
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
 pub mod chess;
 pub mod container;
 pub mod detect;

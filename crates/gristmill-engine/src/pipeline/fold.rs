@@ -215,12 +215,13 @@ impl Fold {
         self.flush();
         self.ended = true;
         let after = self.issued;
-        if let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut().filter(|_| self.batcher.partial() > 0) {
-            if keep {
-                batch.closed = Some(batch.assigned);
-                self.pieces.extend(batch.piece(after));
-                self.mark(branches);
-            }
+        if keep
+            && self.batcher.partial() > 0
+            && let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut()
+        {
+            batch.closed = Some(batch.assigned);
+            self.pieces.extend(batch.piece(after));
+            self.mark(branches);
         }
         if self.is_open() {
             self.outgoing.pop_back();

@@ -197,7 +197,7 @@ impl DataLoader {
         if recall.waits_for_scan() {
             await_scans(&rosters)?;
             for chain in &chains {
-                recall.into_chain(chain)?;
+                recall.put_into(chain)?;
             }
         }
         let tasks: Arc<[Arc<dyn Tasks>]> = chains.iter().map(|chain| Arc::clone(chain) as Arc<dyn Tasks>).collect();
@@ -236,7 +236,7 @@ impl DataLoader {
                 let _ = scheduler.spawn(name, body);
             };
             let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify()));
-            Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage), self.config.replay)))
+            Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage))))
         };
         self.plan.logs.iter().enumerate().map(one).collect()
     }

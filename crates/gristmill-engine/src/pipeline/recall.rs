@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::chain::Chain;
 use super::drawer::Admission;
-use super::roster::{Event, Recorded};
+use super::roster::{Event, PastFiles};
 use super::state::LoaderState;
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ pub(super) struct Recall<'a> {
     pub(super) seed: Option<u64>,
     state: Option<&'a LoaderState>,
     /// Per loader stage: its files, from a journal.
-    files: BTreeMap<String, Vec<Recorded>>,
+    files: BTreeMap<String, PastFiles>,
     /// Per pool: its admissions, from a journal.
     admissions: BTreeMap<String, VecDeque<Admission>>,
 }
@@ -39,11 +39,13 @@ impl<'a> Recall<'a> {
         for event in Journal::read::<Event>(path).map_err(|e| Error::path(path, &e))? {
             match event {
                 Event::Seed(seed) => recall.seed = Some(seed),
-                Event::Initial { loader, files } => recall.files.entry(loader).or_default().extend(files),
+                Event::Initial { loader, files } => {
+                    recall.files.insert(loader, PastFiles { files, fixed: true, ..PastFiles::default() });
+                }
                 Event::Admit { pool, loader, file, admission } => {
-                    let files = recall.files.entry(loader).or_default();
-                    if !files.iter().rev().any(|known| known.id == file.id) {
-                        files.push(file);
+                    let past = recall.files.entry(loader).or_default();
+                    if past.later.insert(file.id) {
+                        past.files.push(file);
                     }
                     recall.admissions.entry(pool).or_default().push_back(admission);
                 }
@@ -52,10 +54,12 @@ impl<'a> Recall<'a> {
         Ok(recall)
     }
 
-    /// The recorded files of a loader stage; `None` in a fresh run.
-    pub(super) fn files(&self, loader: &str) -> Option<Vec<Recorded>> {
+    /// The files of a loader stage; `None` in a fresh run.
+    pub(super) fn files(&self, loader: &str) -> Option<PastFiles> {
         match self.state {
-            Some(state) => state.files.get(loader).cloned(),
+            Some(state) => {
+                state.files.get(loader).map(|files| PastFiles { files: files.clone(), ..PastFiles::default() })
+            }
             None => self.files.get(loader).cloned(),
         }
     }
@@ -66,7 +70,7 @@ impl<'a> Recall<'a> {
     }
 
     /// Puts a chain where it is to begin.
-    pub(super) fn into_chain(&self, chain: &Chain) -> Result<()> {
+    pub(super) fn put_into(&self, chain: &Chain) -> Result<()> {
         if let Some(saved) = self.state.and_then(|state| state.outputs.get(&chain.plan.alias)) {
             return chain.restore(saved);
         }

@@ -1,7 +1,7 @@
 //! The sources of one log under ids that last: a fresh run takes the log's own, a restored or replayed one
 //! keeps the recorded ones and finds their files by name. Also writes and reads the journal of arrivals.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,16 @@ pub(super) struct Recorded {
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) size: u64,
+}
+
+/// The files of an earlier run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct PastFiles {
+    pub(super) files: Vec<Recorded>,
+    /// Those that came after the first scan.
+    pub(super) later: BTreeSet<u64>,
+    /// Nothing beyond them is to be taken in.
+    pub(super) fixed: bool,
 }
 
 /// One line of the journal (docs/format/journal.md).
@@ -61,15 +71,21 @@ pub(super) struct Roster {
     pub(super) loader: String,
     log: Arc<SourceLog>,
     recorded: Option<Vec<Recorded>>,
+    /// Recorded files that came after the first scan.
+    later: BTreeSet<u64>,
     /// Nothing beyond the recorded files is taken in.
     fixed: bool,
     names: Mutex<Names>,
 }
 
 impl Roster {
-    /// `recorded`: what a journal or state lists; absent in a fresh run. `fixed`: nothing else is taken in.
-    pub(super) fn new(loader: String, log: Arc<SourceLog>, recorded: Option<Vec<Recorded>>, fixed: bool) -> Self {
-        Roster { loader, log, recorded, fixed, names: Mutex::default() }
+    /// `past`: what an earlier run left behind; absent in a fresh run.
+    pub(super) fn new(loader: String, log: Arc<SourceLog>, past: Option<PastFiles>) -> Self {
+        let (recorded, later, fixed) = match past {
+            Some(past) => (Some(past.files), past.later, past.fixed),
+            None => (None, BTreeSet::new(), false),
+        };
+        Roster { loader, log, recorded, later, fixed, names: Mutex::default() }
     }
 
     pub(super) fn log(&self) -> &SourceLog {
@@ -116,6 +132,14 @@ impl Roster {
         let entries = if self.recorded.is_none() { self.log.initial() } else { None };
         let first = entries.iter().flat_map(|entries| entries.iter()).map(|entry| record(entry.id, &entry.file));
         first.chain(self.lock().files.values().cloned()).collect()
+    }
+
+    /// The files that a first admission chooses from: those of the first scan, of this run or of the recorded one.
+    pub(super) fn first_files(&self) -> Vec<Recorded> {
+        match &self.recorded {
+            Some(recorded) => recorded.iter().filter(|file| !self.later.contains(&file.id)).cloned().collect(),
+            None => self.files(),
+        }
     }
 
     /// Opens a source by its lasting id.

@@ -32,11 +32,6 @@ impl Region {
         Ok(Region { _map: map, base, len })
     }
 
-    /// Its length in bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// The first byte, for hand-over to foreign code.
     pub fn as_ptr(&self) -> *mut u8 {
         self.base

@@ -198,13 +198,13 @@ impl Chain {
             self.fill_one(fill);
             return true;
         }
-        if inner.encoding < self.plan.ceiling {
-            if let Some(piece) = inner.fold.ready_piece() {
-                inner.encoding += 1;
-                drop(inner);
-                self.encode_one(piece);
-                return true;
-            }
+        if inner.encoding < self.plan.ceiling
+            && let Some(piece) = inner.fold.ready_piece()
+        {
+            inner.encoding += 1;
+            drop(inner);
+            self.encode_one(piece);
+            return true;
         }
         self.decode_one(inner)
     }
@@ -224,9 +224,9 @@ impl Tasks for Chain {
 
 /// Keeps the buffer of a block that nobody else holds, unless it is a giant's.
 fn keep(spare: &mut Vec<Chunk>, block: Arc<Block>) {
-    if let Some(block) = Arc::into_inner(block) {
-        if block.chunk.bytes.capacity() + block.chunk.scratch.capacity() <= KEEP_BYTES {
-            spare.push(block.chunk);
-        }
+    if let Some(block) = Arc::into_inner(block)
+        && block.chunk.bytes.capacity() + block.chunk.scratch.capacity() <= KEEP_BYTES
+    {
+        spare.push(block.chunk);
     }
 }

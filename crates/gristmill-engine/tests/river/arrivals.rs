@@ -1,0 +1,106 @@
+//! Games that come while the river runs: taken in, written to the journal, and replayed from it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gristmill_engine::DataLoader;
+use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::job::generate::ChessOptions;
+
+use super::games::{generate, hash, hashes, ids, loader, next, options, preset};
+
+fn live(folder: &Path) -> Lc0Preset {
+    Lc0Preset { watch: Some(true), pool: 20, ..preset(folder) }
+}
+
+fn pool_total(loader: &DataLoader) -> u64 {
+    let metrics = loader.metrics();
+    metrics.of_kind("shuffling_chunk_pool").next().and_then(|pool| pool.gauge("chunks_total")).map_or(0, |g| g.value)
+}
+
+fn wait_for(what: &str, loader: &DataLoader, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}: {:#?}", loader.metrics());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_new_game_is_drawn_and_the_oldest_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 20));
+    let loader = loader(&Lc0Preset { reservoir: Some(0), ..live(folder.path()) });
+    next(&loader, "");
+    generate(ChessOptions { first: 500, ..options(folder.path(), 5) });
+    wait_for("five more chunks", &loader, || pool_total(&loader) == 25);
+    let mut drawn = BTreeSet::new();
+    // What was drawn before they came is still on its way.
+    (0..60).for_each(|_| drop(next(&loader, "")));
+    (0..120).for_each(|_| drawn.extend(ids(&next(&loader, "").unwrap()).into_iter().map(|id| id.0)));
+    assert_eq!(drawn, (5..25).collect::<BTreeSet<u64>>());
+}
+
+#[test]
+fn an_empty_directory_waits_for_its_first_game() {
+    let folder = tempfile::tempdir().unwrap();
+    let loader = loader(&live(folder.path()));
+    let waited = loader.next("", Some(Duration::from_millis(100))).unwrap();
+    assert!(matches!(waited, gristmill_engine::Next::Pending), "{waited:?}");
+    generate(options(folder.path(), 6));
+    assert!(next(&loader, "").is_some());
+}
+
+#[test]
+fn a_run_with_arrivals_replays_from_its_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = tempfile::tempdir().unwrap();
+    let journal = Some(notes.path().join("run.journal"));
+    generate(options(folder.path(), 12));
+    let run = Lc0Preset { journal: journal.clone(), seed: None, ..live(folder.path()) };
+    let original = loader(&run);
+    let mut seen = hashes(&original, "", 10);
+    for round in 0..4u64 {
+        generate(ChessOptions { first: 100 + round * 10, ..options(folder.path(), 3) });
+        wait_for("arrivals", &original, || pool_total(&original) == 12 + 3 * (round + 1));
+        seen.extend(hashes(&original, "", 15));
+    }
+    original.stop();
+    for threads in [1, 8] {
+        let replay = Lc0Preset { replay: true, threads: Some(threads), ..run.clone() };
+        assert_eq!(hashes(&loader(&replay), "", seen.len()), seen, "{threads} threads");
+    }
+    assert!(DataLoader::new(super::games::config(&run)).unwrap().start().is_err(), "a journal is not written over");
+}
+
+#[test]
+fn a_rewritten_game_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 6));
+    let loader = loader(&Lc0Preset { reservoir: Some(0), ..live(folder.path()) });
+    next(&loader, "");
+    let path = folder.path().join("training.3.gz");
+    let longer = tempfile::tempdir().unwrap();
+    generate(ChessOptions { first: 3, plies_max: 60, seed: 99, ..options(longer.path(), 1) });
+    std::fs::copy(longer.path().join("training.3.gz"), &path).unwrap();
+    wait_for("the new version", &loader, || pool_total(&loader) == 7);
+    (0..60).for_each(|_| drop(next(&loader, "")));
+    let drawn: BTreeSet<u64> = (0..60).flat_map(|_| ids(&next(&loader, "").unwrap())).map(|id| id.0).collect();
+    assert_eq!(drawn, BTreeSet::from([0, 1, 3, 4, 5, 6]), "source 2 was superseded by source 6");
+}
+
+#[test]
+fn a_state_taken_amid_arrivals_goes_on_to_the_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 12));
+    let original = loader(&live(folder.path()));
+    hashes(&original, "", 8);
+    generate(ChessOptions { first: 100, ..options(folder.path(), 4) });
+    wait_for("arrivals", &original, || pool_total(&original) == 16);
+    let state = original.state().unwrap();
+    let expected: Vec<u64> = (0..30).map(|_| hash(&next(&original, "").unwrap())).collect();
+    let restored = loader(&live(folder.path()));
+    restored.restore(&state).unwrap();
+    assert_eq!(hashes(&restored, "", 30), expected);
+}

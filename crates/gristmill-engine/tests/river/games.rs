@@ -1,0 +1,99 @@
+//! Folders of generated games, and what a loader makes of them as hashes and provenance ids.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
+use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
+use gristmill_engine::{Batch, DataLoader, Next};
+use gristmill_format::chess::Version;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Long enough for any batch of these tests on a busy machine; reaching it fails the test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn options(folder: &Path, games: u64) -> ChessOptions {
+    ChessOptions {
+        folder: folder.to_owned(),
+        games,
+        first: 1,
+        seed: 7,
+        plies_max: 40,
+        version: Version::V6,
+        games_per_tar: None,
+    }
+}
+
+pub(crate) fn generate(options: ChessOptions) {
+    let mut generator = ChessGenerator::new(options).unwrap();
+    while generator.write_next().unwrap().is_some() {}
+}
+
+/// A folder with 24 games as `.gz`, 12 of version 7 in a subfolder, and 20 in two tars; made once.
+pub(crate) fn mixed() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap().keep();
+        generate(options(&folder, 24));
+        generate(ChessOptions { first: 101, version: Version::V7, ..options(&folder.join("v7"), 12) });
+        generate(ChessOptions { first: 201, games_per_tar: Some(10), ..options(&folder.join("tars"), 20) });
+        folder
+    })
+}
+
+/// The usual options on a folder, small enough for tests, without watching and side index.
+pub(crate) fn preset(folder: &Path) -> Lc0Preset {
+    Lc0Preset {
+        directories: vec![Weighted { directory: folder.to_owned(), weight: 1.0 }],
+        pool: 40,
+        reservoir: Some(150),
+        batch_size: 16,
+        sampling_rate: Some(0.25),
+        watch: Some(false),
+        seed: Some(11),
+        threads: Some(2),
+        tensors: ["planes:u8", "probs", "values", "ids"].map(String::from).to_vec(),
+        index: Some("off".into()),
+        ..Lc0Preset::default()
+    }
+}
+
+pub(crate) fn loader(options: &Lc0Preset) -> DataLoader {
+    DataLoader::new(lc0(options).unwrap()).unwrap()
+}
+
+pub(crate) fn next(loader: &DataLoader, alias: &str) -> Option<Batch> {
+    match loader.next(alias, Some(PATIENCE)).unwrap() {
+        Next::Batch(batch) => Some(batch),
+        Next::End => None,
+        Next::Pending => panic!("no batch within {PATIENCE:?}: {:#?}", loader.metrics()),
+    }
+}
+
+/// One number for all bytes of a batch.
+pub(crate) fn hash(batch: &Batch) -> u64 {
+    let columns = batch.columns.iter().map(|column| xxh3_64(column.bytes()));
+    columns.fold(batch.number ^ (batch.rows as u64) << 32, |sum, column| sum.rotate_left(9) ^ column)
+}
+
+pub(crate) fn hashes(loader: &DataLoader, alias: &str, batches: usize) -> Vec<u64> {
+    (0..batches).map_while(|_| next(loader, alias)).map(|batch| hash(&batch)).collect()
+}
+
+/// (source, chunk, frame) of every real row of a batch.
+pub(crate) fn ids(batch: &Batch) -> Vec<(u64, u64, u64)> {
+    let column = batch.column("ids").unwrap().bytes();
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let row = |row: &[u8]| (number(&row[..8]), number(&row[8..16]), number(&row[16..]));
+    column.chunks_exact(24).take(batch.rows).map(row).collect()
+}
+
+/// All rows of a stream that ends.
+pub(crate) fn all_ids(loader: &DataLoader, alias: &str) -> Vec<(u64, u64, u64)> {
+    std::iter::from_fn(|| next(loader, alias)).flat_map(|batch| ids(&batch)).collect()
+}
+
+pub(crate) fn config(options: &Lc0Preset) -> DataLoaderConfig {
+    lc0(options).unwrap()
+}

@@ -1,0 +1,115 @@
+//! A state taken after any batch gives, in a new loader, exactly the batches that would have followed.
+
+use gristmill_engine::config::{LastBatch, Lc0Preset, Weighted};
+use gristmill_engine::{DataLoader, Error};
+
+use super::games::{config, generate, hash, hashes, loader, mixed, next, options, preset};
+
+/// Takes the state after every batch, restores each into a loader with other threads, and compares the tail.
+fn check_every_batch(options: &Lc0Preset, alias: &str, batches: usize, tail: usize) {
+    let original = loader(options);
+    let mut states = vec![original.state().unwrap()];
+    let mut expected = Vec::new();
+    while expected.len() < batches + tail {
+        let Some(batch) = next(&original, alias) else { break };
+        expected.push(hash(&batch));
+        states.push(original.state().unwrap());
+    }
+    for (after, state) in states.iter().enumerate().take(batches + 1) {
+        let threads = [1, 2, 8][after % 3];
+        let restored = loader(&Lc0Preset { threads: Some(threads), ..options.clone() });
+        restored.restore(state).unwrap();
+        let rest = &expected[after..(after + tail).min(expected.len())];
+        assert_eq!(hashes(&restored, alias, rest.len()), rest, "after batch {after}, {threads} threads");
+        if after + tail > expected.len() {
+            assert!(next(&restored, alias).is_none(), "the restored stream ends where the original did");
+        }
+    }
+}
+
+#[test]
+fn pool_and_reservoir() {
+    check_every_batch(&preset(mixed()), "", 25, 12);
+}
+
+#[test]
+fn a_pool_without_a_reservoir_and_counts() {
+    let options = Lc0Preset { reservoir: Some(0), sampling_rate: None, position_count: Some(5), ..preset(mixed()) };
+    check_every_batch(&options, "", 20, 10);
+}
+
+#[test]
+fn a_whole_pass_to_its_end() {
+    let options = Lc0Preset { epochs: Some(2), reservoir: Some(64), last_batch: LastBatch::Pad, ..preset(mixed()) };
+    check_every_batch(&options, "", 1000, 8);
+}
+
+#[test]
+fn split_outputs_each_where_they_were() {
+    let options = Lc0Preset { split: vec![("train".into(), 2), ("test".into(), 1)], ..preset(mixed()) };
+    check_every_batch(&options, "test", 6, 8);
+}
+
+#[test]
+fn joined_directories() {
+    let other = tempfile::tempdir().unwrap();
+    generate(options(other.path(), 5));
+    let second = Weighted { directory: other.path().to_owned(), weight: 0.5 };
+    let mut options = preset(mixed());
+    options.directories.push(second);
+    check_every_batch(&options, "", 15, 8);
+}
+
+#[test]
+fn a_state_of_a_state_is_as_good() {
+    let whole = hashes(&loader(&preset(mixed())), "", 30);
+    let mut state = loader(&preset(mixed())).state().unwrap();
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        let hop = loader(&preset(mixed()));
+        hop.restore(&state).unwrap();
+        seen.extend(hashes(&hop, "", 3));
+        state = hop.state().unwrap();
+    }
+    assert_eq!(seen, whole);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_difference() {
+    let original = loader(&preset(mixed()));
+    next(&original, "");
+    let state = original.state().unwrap();
+    let refuse = |options: &Lc0Preset| match DataLoader::new(config(options)).unwrap().restore(&state) {
+        Err(Error::State(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let text = refuse(&Lc0Preset { batch_size: 32, ..preset(mixed()) });
+    assert!(text.contains("batch_size: saved 16, configured 32"), "{text}");
+    assert!(refuse(&Lc0Preset { seed: Some(5), ..preset(mixed()) }).contains("seed"));
+    assert!(original.restore(&state).is_err(), "a running loader takes no state");
+    assert!(loader(&preset(mixed())).restore("{}").is_err());
+    assert!(loader(&preset(mixed())).restore("not json").is_err());
+}
+
+#[test]
+fn vanished_or_changed_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 8));
+    let original = loader(&preset(folder.path()));
+    next(&original, "");
+    let state = original.state().unwrap();
+    let gone = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&gone).unwrap();
+    let restored = loader(&preset(folder.path()));
+    restored.restore(&state).unwrap();
+    let error = restored.start().unwrap_err().to_string();
+    assert!(error.contains(gone.file_name().unwrap().to_str().unwrap()), "{error}");
+}
+
+#[test]
+fn a_state_is_small() {
+    let original = loader(&preset(mixed()));
+    hashes(&original, "", 20);
+    let bytes = original.state().unwrap().len();
+    assert!(bytes < 20_000, "{bytes} bytes for 38 files and a reservoir of 150 frames");
+}
