@@ -101,7 +101,12 @@ impl Ticker {
         let style = ProgressStyle::with_template("{spinner} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let every = Duration::from_millis(if terminal { 200 } else { 2000 });
-        Ticker { bar, plain: wanted && !terminal, every: if wanted { every } else { Duration::MAX }, last: Instant::now() }
+        Ticker {
+            bar,
+            plain: wanted && !terminal,
+            every: if wanted { every } else { Duration::MAX },
+            last: Instant::now(),
+        }
     }
 
     /// Whether it is time to say something again.

@@ -1,5 +1,7 @@
 //! The real sample file, where it is at hand: `GRISTMILL_SHARED`, else `shared` beside the repository.
 
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
 mod command;
 
 use std::path::{Path, PathBuf};

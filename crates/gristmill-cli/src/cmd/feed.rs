@@ -17,7 +17,8 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
     let config = DataLoaderConfig { threads: args.threads.or(config.threads), ..config };
     let loader = Arc::new(DataLoader::new(config.clone())?);
     if args.dry_run {
-        return Ok(if args.json { report::json(&config)? } else { report::text_out(&config.to_toml()?)? });
+        let text = config.to_toml()?;
+        return if args.json { Ok(report::json(&config)?) } else { Ok(report::text_out(&text)?) };
     }
     let stop = stopping::flag()?;
     let options = FeedOptions { batches: args.batches, output: args.output.clone(), folder: args.out.clone() };

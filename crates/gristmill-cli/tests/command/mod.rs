@@ -17,7 +17,7 @@ pub struct Ran {
 /// The command with these words, not yet started.
 pub fn gristmill(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gristmill"));
-    command.args(words).stdin(Stdio::null());
+    command.args(words).stdin(Stdio::null()).env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

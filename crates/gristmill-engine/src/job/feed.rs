@@ -86,12 +86,7 @@ pub fn feed(
     result
 }
 
-fn take(
-    loader: &DataLoader,
-    options: &FeedOptions,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(&Fed),
-) -> Result<Fed> {
+fn take(loader: &DataLoader, options: &FeedOptions, stop: &AtomicBool, progress: &mut dyn FnMut(&Fed)) -> Result<Fed> {
     let mut aliases: Vec<String> = match &options.output {
         Some(alias) => vec![alias.clone()],
         None => loader.outputs().iter().map(|output| output.alias.clone()).collect(),

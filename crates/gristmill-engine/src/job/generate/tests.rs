@@ -87,7 +87,7 @@ fn the_move_played_leads_to_the_next_position() {
             board = Board::from_frame(&pair[1]).unwrap();
             let now = board.to_cozy().unwrap();
             assert!(repetition::same(&game, &now), "game {n}: {} after {}: {game}", board.fen(), pair[0].played_idx());
-            assert_eq!(u8::from(game.halfmove_clock()), pair[1].rule50_count());
+            assert_eq!(game.halfmove_clock(), pair[1].rule50_count());
         }
     }
 }
