@@ -11,6 +11,7 @@ pub mod key;
 pub mod open;
 pub mod pipeline;
 pub mod runtime;
+pub mod sink;
 pub mod stage;
 pub mod store;
 

@@ -87,25 +87,21 @@ impl Sample {
     }
 
     /// Microseconds a frame to encode the sample into `tensors`, on one thread: the best of some passes.
-    /// Every frame has a row of its own, so that what is written goes to memory, as a loader's batches do.
     pub(super) fn encode_us(&self, tensors: &[String], passes: usize) -> Result<f64> {
         let encoder = ChessEncoder::new(&Outputs::parse(tensors)?)?;
-        let rows: Vec<Row<'_>> = self
-            .records
-            .chunks_exact(Version::V7.bytes())
-            .map(|record| Row { record, provenance: Provenance::default() })
-            .collect();
-        let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
-        let mut columns: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; rows.len() * size]).collect();
+        let mut columns: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; ROWS * spec.row_bytes()]).collect();
         self.best(passes, || {
-            for (i, rows) in rows.chunks(ROWS).enumerate() {
-                let first = i * ROWS;
+            for records in self.records.chunks(ROWS * Version::V7.bytes()) {
+                let rows: Vec<Row<'_>> = records
+                    .chunks_exact(Version::V7.bytes())
+                    .map(|record| Row { record, provenance: Provenance::default() })
+                    .collect();
                 let mut out: Vec<&mut [u8]> = columns
                     .iter_mut()
-                    .zip(&sizes)
-                    .map(|(column, size)| &mut column[first * size..(first + rows.len()) * size])
+                    .zip(encoder.outputs())
+                    .map(|(column, spec)| &mut column[..rows.len() * spec.row_bytes()])
                     .collect();
-                encoder.encode(rows, &mut out)?;
+                encoder.encode(&rows, &mut out)?;
             }
             Ok(())
         })

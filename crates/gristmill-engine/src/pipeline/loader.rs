@@ -2,14 +2,16 @@
 //! A thin shell: what flows is decided by the plan, in what order by the chains.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gristmill_format::encode::TensorSpec;
 
 use super::chain::{Chain, Shared};
-use super::metrics::{Metrics, Sampled, collect};
+use super::metrics::{Metrics, Observer};
 use super::output::Batch;
 use super::plan::{LogPlan, Plan, plan};
 use super::recall::Recall;
@@ -24,6 +26,7 @@ use crate::runtime::handoff::Taken;
 use crate::runtime::journal::Journal;
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::runtime::seed::fresh_root;
+use crate::sink::prometheus::Endpoint;
 use crate::stage::discover::Search;
 use crate::stage::load::{LogSpec, SourceLog};
 use crate::store::{DirStore, Store};
@@ -59,10 +62,7 @@ pub struct Output {
 /// What exists only while the loader runs.
 struct Running {
     scheduler: Scheduler,
-    chains: Vec<Arc<Chain>>,
-    rosters: Vec<Arc<Roster>>,
-    verdicts: Arc<Verdicts>,
-    sampled: Sampled,
+    observer: Observer,
 }
 
 /// Chess games in, batches out. Shared freely between threads.
@@ -205,9 +205,16 @@ impl DataLoader {
         scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;
         let readers = self.config.io_threads.unwrap_or(READERS).clamp(1, 256);
         scheduler.staff(Lane::Read, readers, &tasks).map_err(failed)?;
-        let sampled = Sampled::default();
-        self.sample(&scheduler, &sampled, &chains, &rosters).map_err(failed)?;
-        Ok(Running { scheduler, chains, rosters, verdicts, sampled })
+        let observer = Observer { root, chains, rosters, verdicts, rates: Arc::default() };
+        let (stop, sampler) = (scheduler.stop_flag(), observer.clone());
+        let sample = move || {
+            while !stop.load(Ordering::Relaxed) {
+                sampler.sample();
+                std::thread::sleep(SAMPLE);
+            }
+        };
+        scheduler.spawn("metrics", sample).map_err(failed)?;
+        Ok(Running { scheduler, observer })
     }
 
     fn rosters(&self, scheduler: &Scheduler, recall: &Recall<'_>) -> Result<Vec<Arc<Roster>>> {
@@ -251,29 +258,12 @@ impl DataLoader {
         Facts::open(&folder, directory).ok().map(Arc::new)
     }
 
-    fn sample(
-        &self,
-        scheduler: &Scheduler,
-        sampled: &Sampled,
-        chains: &[Arc<Chain>],
-        rosters: &[Arc<Roster>],
-    ) -> std::io::Result<()> {
-        let (stop, sampled) = (scheduler.stop_flag(), sampled.clone());
-        let (chains, rosters) = (chains.to_vec(), rosters.to_vec());
-        scheduler.spawn("metrics", move || {
-            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                sampled.take(&collect(&chains, &rosters));
-                std::thread::sleep(SAMPLE);
-            }
-        })
-    }
-
     /// The next batch of an output, waiting up to `wait` (for ever when `None`); starts the loader if needed.
     ///
     /// Errors: `UnknownAlias`, `Stopped`, `Forked`, and whatever the stream itself reports at this place.
     pub fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
         let running = self.running()?;
-        let Some(chain) = running.chains.iter().find(|chain| chain.plan.alias == alias) else {
+        let Some(chain) = running.observer.chains.iter().find(|chain| chain.plan.alias == alias) else {
             let known: Vec<String> = self.outputs.iter().map(|output| format!("`{}`", output.alias)).collect();
             return Err(Error::UnknownAlias { alias: alias.to_owned(), known: known.join(", ") });
         };
@@ -295,18 +285,31 @@ impl DataLoader {
         let mut control = self.control();
         control.stopped = true;
         if let Some(running) = self.running.get() {
-            running.chains.iter().for_each(|chain| chain.handoff.close());
+            running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
-            running.sampled.take(&collect(&running.chains, &running.rosters));
+            running.observer.sample();
         }
         control.detached.clone()
     }
 
     /// What the river did so far and in the last second; the last values stay after a stop.
     pub fn metrics(&self) -> Metrics {
-        let Some(running) = self.running.get() else { return Metrics::default() };
-        let stages = collect(&running.chains, &running.rosters);
-        running.sampled.metrics(stages, self.root.get().copied(), running.verdicts.counts())
+        self.running.get().map(|running| running.observer.metrics()).unwrap_or_default()
+    }
+
+    /// Serves the metrics as Prometheus text at `/metrics` of `address`, such as `127.0.0.1:9100`; starts the loader.
+    /// Returns where it listens.
+    ///
+    /// Errors: `Config` for an address that cannot be bound, and as [`DataLoader::start`].
+    pub fn serve_metrics(&self, address: &str) -> Result<SocketAddr> {
+        let running = self.running()?;
+        let failed = |e: std::io::Error| Error::config("metrics", format!("cannot listen on {address}: {e}"));
+        let endpoint = Endpoint::bind(address).map_err(failed)?;
+        let bound = endpoint.address().ok_or_else(|| failed(std::io::ErrorKind::AddrNotAvailable.into()))?;
+        let (stop, observer) = (running.scheduler.stop_flag(), running.observer.clone());
+        let serve = move || endpoint.serve(&stop, || observer.metrics().prometheus());
+        running.scheduler.spawn("metrics-http", serve).map_err(failed)?;
+        Ok(bound)
     }
 
     /// Where the loader stands after the batches delivered so far, as JSON text.
@@ -318,13 +321,13 @@ impl DataLoader {
             Some(running) if stopped => running,
             _ => self.running()?,
         };
-        let ready = running.rosters.iter().filter(|roster| roster.ready());
+        let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let state = LoaderState {
             gristmill_state: VERSION,
             config: fingerprint(&self.config),
             seed: self.root.get().copied().unwrap_or_default(),
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
-            outputs: running.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
+            outputs: running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
         };
         serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))
     }
@@ -348,7 +351,7 @@ impl DataLoader {
 
     /// Name, relative to its directory, of the file with a provenance id.
     pub fn source_path(&self, id: u64) -> Option<String> {
-        self.running.get()?.rosters.iter().find_map(|roster| roster.name(id))
+        self.running.get()?.observer.rosters.iter().find_map(|roster| roster.name(id))
     }
 }
 

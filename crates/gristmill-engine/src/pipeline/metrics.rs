@@ -1,14 +1,15 @@
 //! Chains and logs -> one row per stage: load, queue, gauges and counts, since the start and in the last second.
 //! Reads numbers that the river keeps anyway; never slows it and never changes it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
 use super::chain::Chain;
 use super::roster::Roster;
-use super::verdict::BadChunkCounts;
+use super::verdict::{BadChunkCounts, Verdicts};
 use crate::runtime::metrics::{Load, Rates};
+use crate::sink::prometheus::{self, Sample};
 
 /// A value that goes up and down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -102,27 +103,81 @@ impl StageMetrics {
     }
 }
 
-/// Totals of the recent past, for rates.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Sampled(Arc<Mutex<Rates>>);
+/// Sees a running loader: clones share the samples that rates come from.
+#[derive(Clone)]
+pub(super) struct Observer {
+    pub(super) root: u64,
+    pub(super) chains: Vec<Arc<Chain>>,
+    pub(super) rosters: Vec<Arc<Roster>>,
+    pub(super) verdicts: Arc<Verdicts>,
+    pub(super) rates: Arc<Mutex<Rates>>,
+}
 
-impl Sampled {
-    pub(super) fn take(&self, stages: &[StageMetrics]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).sample(totals(stages));
+impl Observer {
+    fn rates(&self) -> MutexGuard<'_, Rates> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn metrics(
-        &self,
-        mut stages: Vec<StageMetrics>,
-        seed: Option<u64>,
-        bad_chunks: BadChunkCounts,
-    ) -> Metrics {
-        let rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Remembers the totals of this moment.
+    pub(super) fn sample(&self) {
+        let totals = totals(&self.collect());
+        self.rates().sample(totals);
+    }
+
+    /// One row per stage, without rates.
+    fn collect(&self) -> Vec<StageMetrics> {
+        let mut stages: Vec<StageMetrics> = self.rosters.iter().map(|roster| sources(roster)).collect();
+        self.chains.iter().for_each(|chain| of_chain(chain, &mut stages));
+        stages
+    }
+
+    /// Everything, rates included.
+    pub(super) fn metrics(&self) -> Metrics {
+        let mut stages = self.collect();
+        let rates = self.rates();
         let mut per_second = rates.per_second(&totals(&stages)).into_iter();
         for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
             count.per_second = per_second.next().unwrap_or_default();
         }
-        Metrics { uptime_seconds: rates.uptime(), seed, stages, bad_chunks }
+        let (uptime_seconds, seed) = (rates.uptime(), Some(self.root));
+        Metrics { uptime_seconds, seed, stages, bad_chunks: self.verdicts.counts() }
+    }
+}
+
+impl Metrics {
+    /// The same numbers as Prometheus text.
+    pub fn prometheus(&self) -> String {
+        let mut samples = Vec::new();
+        for stage in &self.stages {
+            let mut add = |name, value, grows| {
+                samples.push(Sample { stage: stage.name.clone(), kind: stage.kind, name, value, grows });
+            };
+            stage.counts.iter().for_each(|count| add(count.name, count.total, true));
+            stage.gauges.iter().for_each(|gauge| add(gauge.name, gauge.value, false));
+            stage
+                .gauges
+                .iter()
+                .filter_map(|g| Some((capacity_of(g.name)?, g.capacity?)))
+                .for_each(|(n, v)| add(n, v, false));
+            if let Some(queue) = &stage.queue {
+                add("queue_put", queue.put, true);
+                add("queue_got", queue.got, true);
+                add("queue_dropped", queue.dropped, true);
+                add("queue_waiting", queue.waiting, false);
+                add("queue_capacity", queue.capacity, false);
+            }
+        }
+        let bad: Vec<(String, u64)> = self.bad_chunks.by_kind.iter().map(|(kind, n)| (kind.clone(), *n)).collect();
+        prometheus::text(&samples, &bad)
+    }
+}
+
+/// The name under which a gauge's capacity is exported, for those that have one.
+fn capacity_of(name: &str) -> Option<&'static str> {
+    match name {
+        "chunks_current" => Some("chunks_capacity"),
+        "reservoir" => Some("reservoir_capacity"),
+        _ => None,
     }
 }
 
@@ -144,13 +199,6 @@ fn busy(load: &Load) -> Tally {
 
 fn row(name: &str, kind: &'static str, gauges: Vec<Gauge>, counts: Vec<Tally>) -> StageMetrics {
     StageMetrics { name: name.to_owned(), kind, gauges, counts, queue: None, latest: None, faults: Vec::new() }
-}
-
-/// One row per stage, without rates.
-pub(super) fn collect(chains: &[Arc<Chain>], rosters: &[Arc<Roster>]) -> Vec<StageMetrics> {
-    let mut stages: Vec<StageMetrics> = rosters.iter().map(|roster| sources(roster)).collect();
-    chains.iter().for_each(|chain| of_chain(chain, &mut stages));
-    stages
 }
 
 fn sources(roster: &Roster) -> StageMetrics {

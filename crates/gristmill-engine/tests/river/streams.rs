@@ -165,3 +165,26 @@ fn stop_wakes_those_who_wait_and_is_final() {
     assert!(loader.stop().is_empty());
     assert!(matches!(loader.next("", None), Err(Error::Stopped)));
 }
+
+#[test]
+fn metrics_are_served_as_prometheus_text() {
+    use std::io::{Read, Write};
+    let loader = loader(&preset(mixed()));
+    (0..5).for_each(|_| drop(next(&loader, "")));
+    let address = loader.serve_metrics("127.0.0.1:0").unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    for name in [
+        "stage=\"pool\",kind=\"shuffling_chunk_pool\",name=\"chunks_current\"} 40",
+        "name=\"reservoir\"} 150",
+        "name=\"queue_got\"} 5",
+        "name=\"busy_ns\"}",
+    ] {
+        assert!(answer.contains(name), "{name} in\n{answer}");
+    }
+    assert!(loader.serve_metrics(&address.to_string()).is_err(), "the address is taken");
+    assert!(loader.stop().is_empty());
+    assert!(loader.metrics().of_kind("tensor_generator").next().unwrap().count("rows").unwrap().total >= 80);
+}

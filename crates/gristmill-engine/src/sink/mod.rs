@@ -1,0 +1,3 @@
+//! Where what the river does leaves it besides the batches themselves. Reads snapshots, touches nothing that flows.
+
+pub mod prometheus;
