@@ -134,9 +134,9 @@ pub(crate) struct Feed {
     /// Write every batch into this folder, one .npy file per tensor.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9100.
+    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9100 (port 0: any free one, told on stderr).
     #[arg(long, value_name = "ADDR")]
-    pub(crate) metrics: Option<std::net::SocketAddr>,
+    pub(crate) metrics: Option<String>,
     /// Check the configuration, print it as TOML, and run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -60,8 +60,7 @@ fn a_flipped_bit_is_corrupt() {
 #[test]
 fn plain_records_are_read_and_their_damage_is_placed() {
     let (_folder, file, bytes) = one_game();
-    let mut records = Vec::new();
-    std::io::Read::read_to_end(&mut flate2_reader(&bytes), &mut records).unwrap();
+    let records = gunzip(&bytes);
     let plain = file.with_extension("");
     fs::remove_file(&file).unwrap();
     let with = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -101,14 +100,17 @@ fn plain_records_are_read_and_their_damage_is_placed() {
 }
 
 /// Inflates with the system's gzip, so that the test does not trust the code under test.
-fn flate2_reader(bytes: &[u8]) -> std::process::ChildStdout {
+fn gunzip(bytes: &[u8]) -> Vec<u8> {
     use std::io::Write;
     use std::process::{Command, Stdio};
     let mut child = Command::new("gzip").arg("-dc").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let bytes = bytes.to_vec();
-    std::thread::spawn(move || stdin.write_all(&bytes));
-    child.stdout.take().unwrap()
+    let writer = std::thread::spawn(move || stdin.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    output.stdout
 }
 
 #[test]
@@ -181,7 +183,7 @@ fn loops_and_unreadable_folders_are_faults_and_end_nothing() {
     fs::remove_file(&again).unwrap();
     let closed = folder.path().join("closed");
     fs::create_dir(&closed).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o0)).unwrap();
     if fs::read_dir(&closed).is_ok() {
         println!("skipped: this user may read every folder");
     } else {

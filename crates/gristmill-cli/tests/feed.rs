@@ -3,6 +3,8 @@
 mod command;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -131,6 +133,30 @@ fn an_interrupt_ends_with_a_summary() {
 }
 
 #[test]
+fn metrics_are_served_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(folder.path(), "3", &[]);
+    let mut child =
+        gristmill(&["feed", text(folder.path()), "--reservoir", "20", "--metrics", "127.0.0.1:0", "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("metrics at http://").and_then(|rest| rest.strip_suffix("/metrics"));
+    let mut stream = TcpStream::connect(address.unwrap()).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("200") && answer.contains("gristmill_stage_total"), "{answer}");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.iter().filter(|b| **b == b'\n').count()), (Some(0), 1));
+}
+
+#[test]
 fn what_cannot_run_is_refused_with_the_field() {
     let folder = tempfile::tempdir().unwrap();
     let here = text(folder.path());
@@ -140,7 +166,7 @@ fn what_cannot_run_is_refused_with_the_field() {
         (&["feed", here, "--memory", "much"], 2, "much"),
         (&["feed", here, "--batch-size", "0"], 2, "batch_size"),
         (&["feed", here, "--sampling-rate", "2"], 2, "position_sampling_rate"),
-        (&["feed", here, "--metrics", "here"], 2, "--metrics"),
+        (&["feed", here, "--metrics", "here"], 2, "metrics"),
         (&["feed", here, "--replay"], 2, "--journal"),
         (&["feed", here, "--epochs", "1"], 1, "chunk"),
         (&["feed", "no/such/folder", "--batches", "1"], 1, "no/such/folder"),

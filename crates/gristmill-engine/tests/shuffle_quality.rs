@@ -73,9 +73,9 @@ fn four_weak_rounds(seed: u64) -> Vec<u64> {
     let mut draws = Key::new(seed, "weak").at(0);
     let keys: Vec<u64> = (0..4).map(|_| draws.bits() & mask).collect();
     let once = |x: u64| {
-        let (left, right) = keys.iter().fold((x >> half, x & mask), |(l, r), key| {
-            (r, l ^ (rotate(r, 1) & rotate(r, 8)) ^ rotate(r, 2) ^ key)
-        });
+        let (left, right) = keys
+            .iter()
+            .fold((x >> half, x & mask), |(l, r), key| (r, l ^ (rotate(r, 1) & rotate(r, 8)) ^ rotate(r, 2) ^ key));
         left << half | right
     };
     let walk = |i: u64| std::iter::successors(Some(once(i)), |x| Some(once(*x))).find(|x| *x < N).unwrap();
@@ -96,7 +96,8 @@ fn no_two_epochs_of_two_seeds_coincide() {
         let permutation = Permutation::new(Key::new(seed, "extract").of(b"epoch", epoch), 1000);
         (0..1000).map(|i| permutation.apply(i)).collect::<Vec<u64>>()
     };
-    let orders: Vec<Vec<u64>> = (0..8).flat_map(|seed| (0..8).map(move |epoch| (seed, epoch))).map(|(s, e)| order(s, e)).collect();
+    let orders: Vec<Vec<u64>> =
+        (0..8).flat_map(|seed| (0..8).map(move |epoch| (seed, epoch))).map(|(s, e)| order(s, e)).collect();
     for (i, one) in orders.iter().enumerate() {
         for other in &orders[..i] {
             let same = one.iter().zip(other).filter(|(a, b)| a == b).count();

@@ -1,7 +1,5 @@
 //! `feed`: runs a loader with nobody behind it, and shows what flows.
 
-use std::sync::Arc;
-
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::job::feed::{self, FeedOptions};
 use gristmill_engine::pipeline::DataLoader;
@@ -15,12 +13,16 @@ use crate::stopping;
 pub(crate) fn run(args: &Feed) -> Result<()> {
     let config = river::config(&args.river)?;
     let config = DataLoaderConfig { threads: args.threads.or(config.threads), ..config };
-    let loader = Arc::new(DataLoader::new(config.clone())?);
+    let loader = DataLoader::new(config.clone())?;
     if args.dry_run {
         let text = config.to_toml()?;
         return if args.json { Ok(report::json(&config)?) } else { Ok(report::text_out(&text)?) };
     }
     let stop = stopping::flag()?;
+    if let Some(address) = &args.metrics {
+        let bound = loader.serve_metrics(address)?;
+        report::note(&format!("metrics at http://{bound}/metrics"));
+    }
     let options = FeedOptions { batches: args.batches, output: args.output.clone(), folder: args.out.clone() };
     let mut ticker = report::Ticker::new(!args.json);
     let fed = feed::feed(&loader, &options, &stop, &mut |so_far| {

@@ -79,6 +79,9 @@ pub(crate) fn bench(found: &Bench) -> String {
     if let Some(share) = found.of_ceiling {
         let _ = writeln!(out, "one thread reaches {:.0} % of that", share * 100.0);
     }
+    if let Some(share) = found.of_ceiling_cpu {
+        let _ = writeln!(out, "inflating and encoding are {:.0} % of its processor time", share * 100.0);
+    }
     if let Some(speedup) = found.speedup {
         let _ = writeln!(out, "the last run is {speedup:.2} times as fast as the first");
     }

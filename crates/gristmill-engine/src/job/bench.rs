@@ -61,6 +61,9 @@ pub struct Bench {
     pub ceiling: f64,
     /// Frames a second of the first run over the ceiling, when that run has one thread.
     pub of_ceiling: Option<f64>,
+    /// Processor time a frame of inflating and encoding alone over that of the first run: what `of_ceiling` would be
+    /// if nothing else ran on the machine.
+    pub of_ceiling_cpu: Option<f64>,
     /// Frames a second of the last run over those of the first.
     pub speedup: Option<f64>,
     /// Bytes of tensors a frame.
@@ -100,6 +103,7 @@ pub fn bench(
         encode_us,
         ceiling,
         of_ceiling: rate(first.filter(|run| run.threads == 1)).map(|rate| rate / ceiling),
+        of_ceiling_cpu: first.and_then(|run| run.fed.cpu_us_per_frame).map(|us| (inflate_us + encode_us) / us),
         speedup: rate(runs.last()).zip(rate(first)).map(|(last, first)| last / first),
         bytes_per_frame: first.and_then(|run| run.fed.bytes_per_frame),
         bottleneck: bottleneck(first, inflate_us, encode_us),

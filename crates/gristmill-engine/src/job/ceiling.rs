@@ -87,21 +87,25 @@ impl Sample {
     }
 
     /// Microseconds a frame to encode the sample into `tensors`, on one thread: the best of some passes.
+    /// Every frame has a row of its own, so that what is written goes to memory, as a loader's batches do.
     pub(super) fn encode_us(&self, tensors: &[String], passes: usize) -> Result<f64> {
         let encoder = ChessEncoder::new(&Outputs::parse(tensors)?)?;
-        let mut columns: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; ROWS * spec.row_bytes()]).collect();
+        let rows: Vec<Row<'_>> = self
+            .records
+            .chunks_exact(Version::V7.bytes())
+            .map(|record| Row { record, provenance: Provenance::default() })
+            .collect();
+        let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
+        let mut columns: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; rows.len() * size]).collect();
         self.best(passes, || {
-            for records in self.records.chunks(ROWS * Version::V7.bytes()) {
-                let rows: Vec<Row<'_>> = records
-                    .chunks_exact(Version::V7.bytes())
-                    .map(|record| Row { record, provenance: Provenance::default() })
-                    .collect();
+            for (i, rows) in rows.chunks(ROWS).enumerate() {
+                let first = i * ROWS;
                 let mut out: Vec<&mut [u8]> = columns
                     .iter_mut()
-                    .zip(encoder.outputs())
-                    .map(|(column, spec)| &mut column[..rows.len() * spec.row_bytes()])
+                    .zip(&sizes)
+                    .map(|(column, size)| &mut column[first * size..(first + rows.len()) * size])
                     .collect();
-                encoder.encode(&rows, &mut out)?;
+                encoder.encode(rows, &mut out)?;
             }
             Ok(())
         })

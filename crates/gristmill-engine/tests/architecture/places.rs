@@ -34,6 +34,9 @@ const PLACES: [Place; 6] = [
         allowed: &[
             ("gristmill-engine/src/runtime/metrics.rs", "rates and loads"),
             ("gristmill-engine/src/store/", "modification times of files"),
+            ("gristmill-engine/src/job/meter.rs", "what feed and bench report"),
+            ("gristmill-cli/src/report.rs", "how often progress is shown"),
+            ("gristmill-python/src/loader.rs", "timeouts of Python calls, between looks for Ctrl-C"),
         ],
         advice: "take the time as an argument, or measure with `runtime::metrics`",
     },
