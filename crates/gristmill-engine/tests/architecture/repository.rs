@@ -23,21 +23,28 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn files() -> &'static [SourceFile] {
     static FILES: OnceLock<Vec<SourceFile>> = OnceLock::new();
     FILES.get_or_init(|| {
-        let root = root();
-        let ours = |entry: &walkdir::DirEntry| {
-            let name = entry.file_name().to_string_lossy();
-            let hidden = name.starts_with('.') && name != ".ci";
-            entry.depth() == 0 || !(hidden || entry.file_type().is_dir() && SKIPPED.contains(&&*name))
-        };
-        let walk = walkdir::WalkDir::new(&root).sort_by_file_name().into_iter().filter_entry(ours);
-        let found = walk.filter_map(|entry| {
-            let path = entry.expect("the checkout can be read").into_path();
-            let text = std::fs::read_to_string(&path).ok().filter(|_| path.is_file())?;
-            let below = path.strip_prefix(&root).expect("below the root").to_string_lossy().replace('\\', "/");
-            Some(SourceFile { path: below, text })
-        });
-        found.collect()
+        let mut found = Vec::new();
+        gather(&root(), "", &mut found);
+        found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        found
     })
+}
+
+fn gather(folder: &Path, below: &str, found: &mut Vec<SourceFile>) {
+    for entry in std::fs::read_dir(folder).expect("the checkout can be read") {
+        let entry = entry.expect("the checkout can be read");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_folder = entry.file_type().expect("an entry has a type").is_dir();
+        if name.starts_with('.') && name != ".ci" || is_folder && SKIPPED.contains(&&*name) {
+            continue;
+        }
+        let path = format!("{below}{name}");
+        if is_folder {
+            gather(&entry.path(), &format!("{path}/"), found);
+        } else if let Ok(text) = std::fs::read_to_string(entry.path()) {
+            found.push(SourceFile { path, text });
+        }
+    }
 }
 
 /// The Rust files below a folder.
