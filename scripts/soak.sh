@@ -19,7 +19,7 @@ finish() {
 trap finish EXIT
 
 "$gristmill" generate chess "$folder/games" --games 500 --seed 1
-head -c 300 "$(find "$folder/games" -name '*.gz' | head -n 1)" >"$folder/games/training.0.gz"
+truncate --size=300 "$folder/games/training.450.gz"
 "$gristmill" generate chess "$folder/games" --games 1000000 --first 501 --seed 1 --interval 0.05 2>/dev/null &
 started+=($!)
 timeout --signal=INT --kill-after=10 "$seconds" "$gristmill" feed "$folder/games" --pool 400 --reservoir 8192 \
