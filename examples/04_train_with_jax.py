@@ -26,7 +26,7 @@ def main(directory: str, steps: int = 100) -> None:
             batch = loader.get_next()
             planes, values = jax.dlpack.from_dlpack(batch["planes"]), jax.dlpack.from_dlpack(batch["values"])
             error, gradient = step(weights, planes, values[:, 0, 0])
-            weights = weights - 0.01 * gradient
+            weights = weights - 0.001 * gradient
             if number % 10 == 0:
                 print(number, float(error))
 

@@ -6,6 +6,7 @@ The records are not legal chess. Field `visits` numbers every frame: 1000 * game
 import gzip
 import io
 import tarfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,14 @@ def write_games(directory: Path, count: int, *, plies: int = 20, first: int = 0)
 def frames_of(count: int, *, plies: int = 20, first: int = 0) -> list[int]:
     """`visits` of every frame that `write_games` writes, in order of game and ply."""
     return [1000 * n + i for n in range(first, first + count) for i in range(plies + n % 3)]
+
+
+def frames_in(loader: gm.DataLoader, batches: Iterable[gm.Batch]) -> list[int]:
+    """`visits` of every frame of `batches`, which must hold the tensor `ids`."""
+    found = []
+    for batch in batches:
+        for source, _, frame in batch["ids"][: batch.rows].tolist():
+            path = loader.source_path(source)
+            assert path is not None
+            found.append(1000 * int(path.split(".")[1]) + frame)
+    return found

@@ -2,40 +2,20 @@
 
 import gc
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from generated_games import frames_of, write_games
+from generated_games import frames_in, frames_of, write_games
 
 import gristmill as gm
 
 PASS: dict[str, Any] = {"epochs": 1, "batch_size": 16, "seed": 1, "threads": 2, "index": "off"}
-STREAM: dict[str, Any] = {
-    "pool": 10,
-    "reservoir": 40,
-    "batch_size": 16,
-    "seed": 1,
-    "threads": 2,
-    "index": "off",
-}
-
-
-def frames(loader: gm.DataLoader, batches: Any) -> list[int]:
-    """Which frames came, as the `visits` that the generated games number them by."""
-    found = []
-    for batch in batches:
-        for source, _, frame in batch["ids"][: batch.rows].tolist():
-            path = loader.source_path(source)
-            assert path is not None
-            found.append(1000 * int(path.split(".")[1]) + frame)
-    return found
+STREAM: dict[str, Any] = {"pool": 10, "reservoir": 40, "batch_size": 16, "seed": 1, "threads": 2, "index": "off"}
 
 
 def test_one_pass_gives_every_frame_once_in_order(games: Path) -> None:
@@ -44,7 +24,7 @@ def test_one_pass_gives_every_frame_once_in_order(games: Path) -> None:
     assert [b.number for b in batches] == list(range(16))
     assert [b.rows for b in batches] == [16] * 15 + [12]
     assert batches[-1]["values"].shape == (12, 6, 3)
-    assert frames(loader, batches) == frames_of(12)
+    assert frames_in(loader, batches) == frames_of(12)
     with pytest.raises(gm.EndOfStream):
         loader.get_next()
     with pytest.raises(gm.EndOfStream):
@@ -124,8 +104,8 @@ def test_a_split_has_an_output_for_each_side(games: Path) -> None:
     config = gm.presets.lc0(games, split={"train": 3, "test": 1}, tensors=["ids"], **PASS)
     loader = gm.DataLoader(config)
     assert list(loader.outputs) == ["train", "test"]
-    train = frames(loader, loader.batches("train"))
-    test = frames(loader, loader.batches("test"))
+    train = frames_in(loader, loader.batches("train"))
+    test = frames_in(loader, loader.batches("test"))
     assert sorted(train + test) == frames_of(12)
     assert {f // 1000 for f in train} & {f // 1000 for f in test} == set()
     with pytest.raises(gm.AliasError, match="train") as refused:
@@ -137,7 +117,7 @@ def test_several_directories_are_mixed(tmp_path: Path) -> None:
     a = write_games(tmp_path / "a", 4)
     b = write_games(tmp_path / "b", 4, first=100)
     loader = gm.DataLoader(gm.presets.lc0({a: 0.5, b: 0.5}, tensors=["ids"], **PASS))
-    assert sorted(frames(loader, loader)) == sorted(frames_of(4) + frames_of(4, first=100))
+    assert sorted(frames_in(loader, loader)) == sorted(frames_of(4) + frames_of(4, first=100))
 
 
 def test_threads_share_a_loader_and_each_batch_comes_once(games: Path) -> None:
@@ -153,7 +133,7 @@ def test_threads_share_a_loader_and_each_batch_comes_once(games: Path) -> None:
     for worker in workers:
         worker.join(30)
     assert sorted(b.number for b in found) == list(range(5 * 252 // 4))
-    assert sorted(frames(loader, found)) == sorted(frames_of(12) * 5)
+    assert sorted(frames_in(loader, found)) == sorted(frames_of(12) * 5)
 
 
 def test_other_python_threads_run_while_one_waits(tmp_path: Path) -> None:
@@ -199,7 +179,7 @@ def test_games_that_arrive_are_delivered(games: Path) -> None:
         write_games(games, 3, first=500)
         until = time.monotonic() + 20
         while time.monotonic() < until:
-            if any(f >= 500_000 for f in frames(loader, [loader.get_next()])):
+            if any(f >= 500_000 for f in frames_in(loader, [loader.get_next()])):
                 return
         pytest.fail("new games never came")
 
@@ -230,40 +210,23 @@ def test_nothing_runs_before_it_is_asked_for(games: Path) -> None:
         time.sleep(0.01)
 
 
-def test_a_state_continues_to_the_bit(games: Path) -> None:
-    config = gm.presets.lc0(games, watch=False, sampling_rate=0.5, **STREAM)
-    first = gm.DataLoader(config)
-    for _ in range(7):
-        first.get_next()
-    state = first.state_dict()
-    expected = [first.get_next() for _ in range(10)]
-    first.stop()
-    second = gm.DataLoader(config)
-    second.load_state_dict(state)
-    for batch in expected:
-        again = second.get_next()
-        assert again.number == batch.number
-        for name in batch.names:
-            assert again[name].tobytes() == batch[name].tobytes()
-
-
-def test_a_state_that_does_not_fit_is_refused(games: Path) -> None:
-    loader = gm.DataLoader(gm.presets.lc0(games, watch=False, **STREAM))
-    loader.get_next()
-    state = loader.state_dict()
-    other = gm.DataLoader(gm.presets.lc0(games, watch=False, **(STREAM | {"batch_size": 8})))
-    with pytest.raises(gm.StateError):
-        other.load_state_dict(state)
-    with pytest.raises(gm.StateError):
-        other.load_state_dict({"nonsense": 1})
-
-
 def test_metrics_are_plain_data(games: Path) -> None:
     with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
         loader.get_next()
         metrics = loader.metrics()
     assert isinstance(metrics, dict)
     assert metrics
+
+
+def test_metrics_are_served_as_prometheus_text(games: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        loader.get_next()
+        address = loader.serve_metrics()
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        assert "# TYPE" in text
+        with pytest.raises(gm.ConfigError, match="cannot listen"):
+            loader.serve_metrics("nowhere:x")
 
 
 def test_the_seed_that_was_drawn_is_told(games: Path) -> None:
@@ -325,7 +288,7 @@ def test_bad_chunks_follow_the_policy(games: Path, tmp_path: Path, policy: Any) 
             list(loader)
         assert "training.5.gz" in str(refused.value.source)
     else:
-        assert frames(loader, loader) == [f for f in frames_of(12) if f // 1000 != 5]
+        assert frames_in(loader, loader) == [f for f in frames_of(12) if f // 1000 != 5]
         assert report.exists() == (policy == "quarantine")
         if policy == "quarantine":
             assert "training.5.gz" in report.read_text()
@@ -337,92 +300,3 @@ def test_all_chunks_bad_is_an_error_not_a_hang(tmp_path: Path) -> None:
         path.write_bytes(b"nonsense")
     with gm.DataLoader(gm.presets.lc0(directory, **STREAM)) as loader, pytest.raises(gm.StageError):
         loader.get_next(timeout=20)
-
-
-def test_ctrl_c_interrupts_a_blocked_get_next(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    program = (
-        "import sys, gristmill as gm\n"
-        f"loader = gm.DataLoader(gm.presets.lc0({str(tmp_path / 'empty')!r}, batch_size=4, reservoir=8, index='off'))\n"
-        "loader.start(); print('waiting', flush=True)\n"
-        "try:\n    loader.get_next()\n"
-        "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
-    )
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    with child, child.stdout as said:
-        assert said.readline() == "waiting\n"
-        time.sleep(0.3)
-        begun = time.monotonic()
-        child.send_signal(signal.SIGINT)
-        assert said.readline() == "interrupted\n"
-        assert child.wait(5) == 0
-        assert time.monotonic() - begun < 2
-
-
-@pytest.mark.parametrize("started", [False, True])
-def test_a_forked_child_is_told_so(games: Path, started: bool) -> None:
-    """The child uses the loader in every way, then drops it; each must raise or return at once."""
-    program = f"""
-import gc, os, signal, gristmill as gm
-loader = gm.DataLoader(gm.presets.lc0({str(games)!r}, pool=10, batch_size=4, reservoir=8, index="off"))
-batch = loader.get_next() if {started} else None
-child = os.fork()
-if child == 0:
-    signal.alarm(10)
-    code = 0
-    for use in (loader.get_next, loader.maybe_get_next, loader.start, loader.state_dict):
-        try:
-            use()
-            code = 3
-        except gm.ForkedError as error:
-            code = code if str(os.getpid()) in str(error) else 4
-    assert loader.stop() == []
-    del loader, batch
-    gc.collect()
-    os._exit(code)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert loader.get_next().rows == 4
-loader.stop()
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_jax_takes_batches_without_a_copy(games: Path) -> None:
-    jax = pytest.importorskip("jax")
-    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
-        batch = loader.get_next()
-        for array in batch:
-            where = array.ctypes.data
-            assert jax.dlpack.from_dlpack(array).unsafe_buffer_pointer() == where
-            assert jax.device_put(array, may_alias=True).unsafe_buffer_pointer() == where
-        aliased = jax.dlpack.from_dlpack(batch["planes"])
-        expected = np.asarray(batch["planes"]).copy()
-        del batch, array
-        for _ in range(20):
-            loader.get_next()
-        np.testing.assert_array_equal(np.asarray(aliased), expected)
-
-
-def test_torch_takes_batches_without_a_copy(games: Path) -> None:
-    torch = pytest.importorskip("torch")
-    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
-        for array in loader.get_next():
-            assert torch.from_dlpack(array).data_ptr() == array.ctypes.data
-
-
-def test_programs_that_feed_jax_exit_cleanly(games: Path) -> None:
-    """Twenty interpreters that end in mid-stream while XLA still holds batches, some of them misaligned."""
-    pytest.importorskip("jax")
-    program = (
-        "import jax, gristmill as gm\n"
-        f"loader = gm.DataLoader(gm.presets.lc0({str(games)!r}, pool=10, batch_size=16, reservoir=40, index='off'))\n"
-        "step = jax.jit(lambda x: x.sum())\n"
-        "for _ in range(5):\n"
-        "    batch = loader.get_next(); last = jax.dlpack.from_dlpack(batch['planes']); step(last)\n"
-        "    flat = batch['planes'].reshape(-1)[1:]; odd = jax.dlpack.from_dlpack(flat); step(odd)\n"
-    )
-    for _ in range(10):
-        pair = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
-        assert [child.wait(60) for child in pair] == [0, 0]

@@ -15,6 +15,11 @@ _READ_ONLY, _COPIED = 1, 2
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
+def _numpys_own(max_version: tuple[int, int] | None) -> dict[str, Any]:
+    """What NumPy's export may be asked for: releases before 2.1 know no version."""
+    return {"max_version": max_version} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
+
+
 class Array(np.ndarray[Any, Any]):
     """A NumPy array that exports DLPack capsules of its own wherever it lies in the engine's memory.
 
@@ -73,7 +78,7 @@ class Array(np.ndarray[Any, Any]):
         steps = [divmod(stride, array.itemsize or 1) for stride in array.strides]
         plain = code is not None and array.dtype.isnative and array.itemsize <= 16
         if memory is None or code is None or not plain or array.size == 0 or any(rest for _, rest in steps):
-            return np.asarray(array).__dlpack__(max_version=max_version, copy=copy)
+            return np.asarray(array).__dlpack__(**_numpys_own(max_version))
         versioned = max_version is not None and max_version[0] >= 1
         if not array.flags.writeable:
             if not versioned:

@@ -38,7 +38,7 @@ class DataLoader:
 
     Nothing runs until `start`, `with`, or the first batch is asked for. Any thread may ask; each batch is
     delivered once. While a call waits, other Python threads run and Ctrl-C interrupts it. A loader belongs to
-    the process that made it: in a forked child every call raises `ForkedError`.
+    the process that made it: a forked child gets `ForkedError`, and may drop its copy.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field.
@@ -118,6 +118,13 @@ class DataLoader:
         """Load per stage, queues, pool and reservoir, bad chunks and drops: now and since start."""
         values: dict[str, Any] = json.loads(self._engine.metrics())
         return values
+
+    def serve_metrics(self, address: str = "127.0.0.1:0") -> str:
+        """Serves the metrics as Prometheus text at `http://<address>/metrics` until the loader stops; starts it.
+
+        Returns the address with the port that was taken.
+        """
+        return self._engine.serve_metrics(address)
 
     def source_path(self, source: int) -> str | None:
         """The file that a source number in the tensor `ids` stands for."""

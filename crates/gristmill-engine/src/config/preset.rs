@@ -45,8 +45,8 @@ pub struct Lc0Preset {
     pub tensors: Vec<String>,
     /// What becomes of the last partial batch.
     pub last_batch: LastBatch,
-    /// Batches that may wait for the consumer.
-    pub queue_capacity: usize,
+    /// Batches that may wait for the consumer; absent: 4, or 2 where `memory` is scarce. Never changes a batch.
+    pub queue_capacity: Option<usize>,
     /// Root seed.
     pub seed: Option<u64>,
     /// Worker threads.
@@ -80,7 +80,7 @@ impl Default for Lc0Preset {
             split: Vec::new(),
             tensors: tensors.tensors,
             last_batch: tensors.last_batch,
-            queue_capacity: tensors.output.queue_capacity,
+            queue_capacity: None,
             seed: None,
             threads: None,
             memory: None,
@@ -110,11 +110,8 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
     if options.directories.is_empty() {
         return Err(Error::config("directories", "expected at least one directory of games"));
     }
-    let bound = options.reservoir.is_none() && options.epochs.is_none() && options.memory.is_some();
-    if bound {
-        let without = lc0(&Lc0Preset { reservoir: Some(0), ..options.clone() })?;
-        let frames = crate::pipeline::budget::reservoir_within(&without)?;
-        return lc0(&Lc0Preset { reservoir: Some(frames), ..options.clone() });
+    if options.memory.is_some() && (options.reservoir.is_none() || options.queue_capacity.is_none()) {
+        return within(options);
     }
     let mut stages = Vec::new();
     let sides: Vec<&str> =
@@ -143,6 +140,25 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
         index: options.index.clone(),
         ..DataLoaderConfig::default()
     })
+}
+
+/// Fills in what `memory` leaves open: the queue, then the reservoir of an endless stream.
+fn within(options: &Lc0Preset) -> Result<DataLoaderConfig> {
+    let with = |queue: usize| {
+        let queue_capacity = options.queue_capacity.or(Some(queue));
+        if options.reservoir.is_some() || options.epochs.is_some() {
+            let reservoir = options.reservoir.or(Some(0));
+            let config = lc0(&Lc0Preset { queue_capacity, reservoir, ..options.clone() })?;
+            return crate::pipeline::budget::reservoir_within(&config).map(|_| (config, usize::MAX));
+        }
+        let bare = lc0(&Lc0Preset { queue_capacity, reservoir: Some(0), ..options.clone() })?;
+        let frames = crate::pipeline::budget::reservoir_within(&bare)?;
+        Ok((lc0(&Lc0Preset { queue_capacity, reservoir: Some(frames), ..options.clone() })?, frames))
+    };
+    match with(QueueConfig::default().queue_capacity) {
+        Ok((config, frames)) if frames >= DEFAULT_RESERVOIR => Ok(config),
+        _ => with(2).map(|(config, _)| config),
+    }
 }
 
 /// The name of a stage: the part, the directory's number beyond the first, the side of a split.
@@ -226,7 +242,10 @@ fn tensors(options: &Lc0Preset, side: &str, stages: &mut Vec<StageConfig>) -> Re
         batch_size: options.batch_size,
         tensors: options.tensors.clone(),
         last_batch: options.last_batch,
-        output: QueueConfig { queue_capacity: options.queue_capacity, ..QueueConfig::default() },
+        output: QueueConfig {
+            queue_capacity: options.queue_capacity.unwrap_or(QueueConfig::default().queue_capacity),
+            ..QueueConfig::default()
+        },
         ..TensorGeneratorConfig::default()
     };
     let reservoir = options.reservoir.unwrap_or(if options.epochs.is_some() { 0 } else { DEFAULT_RESERVOIR });

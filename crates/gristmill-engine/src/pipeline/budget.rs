@@ -50,7 +50,7 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> Result<u
             let decoded = (workers as u64 + 2) * limits.max_chunk_bytes as u64;
             total += decoded + (READ_AHEAD + workers + 2) as u64 * STORED_CHUNK;
             if let DrawPlan::Pool { size } = branch.draw {
-                total = total.saturating_add(size.min(10_000) * (WINDOW_BYTES + FILE_BYTES));
+                total = total.saturating_add(size.saturating_mul(WINDOW_BYTES + FILE_BYTES));
             }
         }
     }
@@ -73,6 +73,12 @@ pub(crate) fn check(plan: &Plan, memory: Option<MemorySize>, workers: usize, lim
         bound.0 >> 20
     );
     Err(Error::config("memory", text))
+}
+
+/// Bytes that a config promises not to exceed: reservoirs, windows, batches and the program itself. The names of files
+/// beyond the pools' windows come on top, some 300 bytes each.
+pub fn promise(config: &DataLoaderConfig) -> Result<u64> {
+    promised(&plan(config)?, workers(config), &limits(config))
 }
 
 /// Frames that a reservoir of every output may hold within `config.memory`, given a config without any.

@@ -3,39 +3,26 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill_format::encode::TensorSpec;
 
-use super::chain::{Chain, Shared};
-use super::metrics::{Metrics, Observer};
+use super::launch::{Launch, Running};
+use super::metrics::Metrics;
 use super::output::Batch;
-use super::plan::{LogPlan, Plan, plan};
+use super::plan::{Plan, plan};
 use super::recall::Recall;
-use super::roster::{Event, Roster, SharedJournal};
 use super::state::{LoaderState, VERSION, fingerprint};
-use super::verdict::Verdicts;
 use super::{budget, state};
-use crate::config::{DataLoaderConfig, FrameFormat};
+use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
-use crate::facts::Facts;
 use crate::runtime::handoff::Taken;
-use crate::runtime::journal::Journal;
-use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::runtime::seed::fresh_root;
 use crate::sink::prometheus::Endpoint;
-use crate::stage::discover::Search;
-use crate::stage::load::{LogSpec, SourceLog};
-use crate::store::{DirStore, Store};
 
-/// Threads that only read, unless the config says otherwise.
-const READERS: usize = 2;
-
-/// How often totals are sampled for rates.
-const SAMPLE: Duration = Duration::from_millis(250);
+/// How often a start looks whether the first scan is in.
+const SCAN_POLL: Duration = Duration::from_millis(2);
 
 /// What [`DataLoader::next`] found.
 #[derive(Debug)]
@@ -59,12 +46,6 @@ pub struct Output {
     pub tensors: Vec<TensorSpec>,
 }
 
-/// What exists only while the loader runs.
-struct Running {
-    scheduler: Scheduler,
-    observer: Observer,
-}
-
 /// Chess games in, batches out. Shared freely between threads.
 pub struct DataLoader {
     config: DataLoaderConfig,
@@ -79,7 +60,9 @@ pub struct DataLoader {
 
 #[derive(Default)]
 struct Control {
-    restore: Option<LoaderState>,
+    restore: Option<Arc<LoaderState>>,
+    /// A start that waits for the first scan.
+    launch: Option<Launch>,
     stopped: bool,
     detached: Vec<String>,
 }
@@ -146,123 +129,48 @@ impl DataLoader {
     ///
     /// Errors: `Stopped` after a stop, `Path` for a directory or journal, `State` for a state that does not fit.
     pub fn start(&self) -> Result<()> {
-        self.running().map(|_| ())
+        self.running(None).map(|_| ())
     }
 
-    fn running(&self) -> Result<&Running> {
+    /// The running river; starts it if need be. `None` when that takes longer than until `deadline`.
+    fn running(&self, deadline: Option<Instant>) -> Result<Option<&Running>> {
         self.here()?;
-        let mut control = self.control();
-        if control.stopped {
-            return Err(Error::Stopped);
-        }
-        if let Some(running) = self.running.get() {
-            return Ok(running);
-        }
-        let running = self.build(control.restore.as_ref())?;
-        control.restore = None;
-        Ok(self.running.get_or_init(|| running))
-    }
-
-    fn build(&self, restore: Option<&LoaderState>) -> Result<Running> {
-        let recall = Recall::new(&self.config, restore)?;
-        let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
-        if recall.seed.is_some_and(|seed| seed != root) {
-            return Err(Error::State(format!("it was made with another seed than {root}")));
-        }
-        let verdicts = Arc::new(Verdicts::new(self.config.bad_chunks, self.config.quarantine.as_deref())?);
-        let journal = match &self.config.journal {
-            Some(path) if !self.config.replay => {
-                Some(Arc::new(Mutex::new(Journal::create(path).map_err(|e| Error::path(path, &e))?)))
+        loop {
+            let mut control = self.control();
+            if control.stopped {
+                return Err(Error::Stopped);
             }
-            _ => None,
-        };
-        let scheduler = Scheduler::new();
-        let rosters = self.rosters(&scheduler, &recall)?;
-        let workers = budget::workers(&self.config);
-        let shared = Shared {
-            root,
-            workers,
-            limits: budget::limits(&self.config),
-            signal: scheduler.signal(),
-            stop: scheduler.stop_flag(),
-            verdicts: Arc::clone(&verdicts),
-            journal: journal.clone(),
-        };
-        let chain = |chain: &super::plan::ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
-        let chains = self.plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;
-        if let Some(journal) = &journal {
-            await_scans(&rosters)?;
-            write_first(journal, root, &rosters)?;
-        }
-        if recall.waits_for_scan() {
-            await_scans(&rosters)?;
-            for chain in &chains {
-                recall.put_into(chain)?;
+            if let Some(running) = self.running.get() {
+                return Ok(Some(running));
             }
-        }
-        let tasks: Arc<[Arc<dyn Tasks>]> = chains.iter().map(|chain| Arc::clone(chain) as Arc<dyn Tasks>).collect();
-        let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
-        scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;
-        let readers = self.config.io_threads.unwrap_or(READERS).clamp(1, 256);
-        scheduler.staff(Lane::Read, readers, &tasks).map_err(failed)?;
-        let observer = Observer { root, chains, rosters, verdicts, rates: Arc::default() };
-        let (stop, sampler) = (scheduler.stop_flag(), observer.clone());
-        let sample = move || {
-            while !stop.load(Ordering::Relaxed) {
-                sampler.sample();
-                std::thread::sleep(SAMPLE);
+            let launch = match control.launch.take() {
+                Some(launch) => launch,
+                None => {
+                    let recall = Recall::new(&self.config, control.restore.clone())?;
+                    let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
+                    Launch::new(&self.config, &self.plan, root, recall)?
+                }
+            };
+            if launch.scanned()? {
+                let running = launch.finish(&self.config)?;
+                control.restore = None;
+                return Ok(Some(self.running.get_or_init(|| running)));
             }
-        };
-        scheduler.spawn("metrics", sample).map_err(failed)?;
-        Ok(Running { scheduler, observer })
-    }
-
-    fn rosters(&self, scheduler: &Scheduler, recall: &Recall<'_>) -> Result<Vec<Arc<Roster>>> {
-        let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
-            let store: Arc<dyn Store> = Arc::new(DirStore::new(&log.directory)?);
-            let find = Search {
-                store: Arc::clone(&store),
-                watch: log.watch && !self.config.replay,
-                rescan: log.rescan,
-                stop: scheduler.stop_flag(),
-            };
-            let spec = LogSpec {
-                store,
-                find: find.ready(),
-                provider: u16::try_from(provider).map_err(|_| Error::config("stage", "too many directories"))?,
-                version: match log.frame_format {
-                    FrameFormat::Auto => None,
-                    FrameFormat::V6TrainingData => Some(6),
-                    FrameFormat::V7TrainingData => Some(7),
-                },
-                facts: self.facts(&log.directory),
-            };
-            let signal = scheduler.signal();
-            let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
-                // A thread that cannot be started shows as a log that ends at once: no chunk will come.
-                let _ = scheduler.spawn(name, body);
-            };
-            let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify()));
-            Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage))))
-        };
-        self.plan.logs.iter().enumerate().map(one).collect()
-    }
-
-    /// The side index of a directory; a lost or unwritable one costs time only.
-    fn facts(&self, directory: &Path) -> Option<Arc<Facts>> {
-        let folder = match &self.config.index {
-            Some(path) if path.as_os_str() == "off" => return None,
-            Some(path) => path.clone(),
-            None => Facts::default_folder()?,
-        };
-        Facts::open(&folder, directory).ok().map(Arc::new)
+            control.launch = Some(launch);
+            drop(control);
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(None);
+            }
+            std::thread::sleep(SCAN_POLL);
+        }
     }
 
     /// The next batch of an output, waiting up to `wait` (for ever when `None`); starts the loader if needed.
     ///
     /// Errors: `UnknownAlias`, `Stopped`, `Forked`, and whatever the stream itself reports at this place.
     pub fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
-        let running = self.running()?;
+        let deadline = wait.and_then(|wait| Instant::now().checked_add(wait));
+        let Some(running) = self.running(deadline)? else { return Ok(Next::Pending) };
         let Some(chain) = running.observer.chains.iter().find(|chain| chain.plan.alias == alias) else {
             let known: Vec<String> = self.outputs.iter().map(|output| format!("`{}`", output.alias)).collect();
             return Err(Error::UnknownAlias { alias: alias.to_owned(), known: known.join(", ") });
@@ -284,6 +192,7 @@ impl DataLoader {
         }
         let mut control = self.control();
         control.stopped = true;
+        control.launch = None;
         if let Some(running) = self.running.get() {
             running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
@@ -292,9 +201,14 @@ impl DataLoader {
         control.detached.clone()
     }
 
-    /// What the river did so far and in the last second; the last values stay after a stop.
+    /// What runs in this process. A forked child sees nothing, and takes no lock that a lost thread may hold.
+    fn runs_here(&self) -> Option<&Running> {
+        self.here().ok().and_then(|()| self.running.get())
+    }
+
+    /// What the river did so far and in the last second; the last values stay after a stop. Empty in a forked child.
     pub fn metrics(&self) -> Metrics {
-        self.running.get().map(|running| running.observer.metrics()).unwrap_or_default()
+        self.runs_here().map(|running| running.observer.metrics()).unwrap_or_default()
     }
 
     /// Serves the metrics as Prometheus text at `/metrics` of `address`, such as `127.0.0.1:9100`; starts the loader.
@@ -302,7 +216,7 @@ impl DataLoader {
     ///
     /// Errors: `Config` for an address that cannot be bound, and as [`DataLoader::start`].
     pub fn serve_metrics(&self, address: &str) -> Result<SocketAddr> {
-        let running = self.running()?;
+        let running = self.running(None)?.ok_or(Error::Stopped)?;
         let failed = |e: std::io::Error| Error::config("metrics", format!("cannot listen on {address}: {e}"));
         let endpoint = Endpoint::bind(address).map_err(failed)?;
         let bound = endpoint.address().ok_or_else(|| failed(std::io::ErrorKind::AddrNotAvailable.into()))?;
@@ -316,10 +230,11 @@ impl DataLoader {
     ///
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
+        self.here()?;
         let stopped = self.control().stopped;
         let running = match self.running.get() {
             Some(running) if stopped => running,
-            _ => self.running()?,
+            _ => self.running(None)?.ok_or(Error::Stopped)?,
         };
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let state = LoaderState {
@@ -334,8 +249,9 @@ impl DataLoader {
 
     /// Takes a state over; the loader must not have started. What does not fit the files is found at the start.
     ///
-    /// Errors: `State` with the difference to this config, or when the loader has started.
+    /// Errors: `State` with the difference to this config, or when the loader has started; `Forked`.
     pub fn restore(&self, text: &str) -> Result<()> {
+        self.here()?;
         let mut control = self.control();
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
@@ -345,13 +261,13 @@ impl DataLoader {
         if !saved.outputs.keys().map(String::as_str).eq(known.into_keys()) {
             return Err(Error::State("it has other outputs than this config".into()));
         }
-        control.restore = Some(saved);
+        control.restore = Some(Arc::new(saved));
         Ok(())
     }
 
     /// Name, relative to its directory, of the file with a provenance id.
     pub fn source_path(&self, id: u64) -> Option<String> {
-        self.running.get()?.observer.rosters.iter().find_map(|roster| roster.name(id))
+        self.runs_here()?.observer.rosters.iter().find_map(|roster| roster.name(id))
     }
 }
 
@@ -359,25 +275,4 @@ impl Drop for DataLoader {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn await_scans(rosters: &[Arc<Roster>]) -> Result<()> {
-    for roster in rosters {
-        while !roster.ready() {
-            if roster.log().ended() && !roster.ready() {
-                let message = "the first scan did not complete".into();
-                return Err(Error::Stage { stage: roster.loader.clone(), message });
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-    Ok(())
-}
-
-fn write_first(journal: &SharedJournal, root: u64, rosters: &[Arc<Roster>]) -> Result<()> {
-    let mut events = vec![Event::Seed(root)];
-    events.extend(rosters.iter().map(|r| Event::Initial { loader: r.loader.clone(), files: r.files() }));
-    let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = journal.path().to_owned();
-    journal.append(&events).map_err(|e| Error::path(path, &e))
 }

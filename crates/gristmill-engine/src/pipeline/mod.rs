@@ -14,6 +14,7 @@
 //! | `metrics` | what each stage did, as data |
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
+//! | `launch` | logs, chains and threads of a start |
 //! | `loader` | the shell that people hold |
 
 mod branch;
@@ -22,6 +23,7 @@ mod chain;
 mod drawer;
 mod fold;
 mod graph;
+mod launch;
 mod loader;
 mod metrics;
 mod output;
@@ -31,6 +33,7 @@ mod roster;
 mod state;
 mod verdict;
 
+pub use budget::promise;
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};

@@ -2,6 +2,7 @@
 //! Either a saved state or the journal of a run that is replayed; or nothing, for a fresh run.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use super::chain::Chain;
 use super::drawer::Admission;
@@ -13,22 +14,22 @@ use crate::runtime::journal::Journal;
 
 /// The past of a run.
 #[derive(Debug, Default)]
-pub(super) struct Recall<'a> {
+pub(super) struct Recall {
     pub(super) seed: Option<u64>,
-    state: Option<&'a LoaderState>,
+    state: Option<Arc<LoaderState>>,
     /// Per loader stage: its files, from a journal.
     files: BTreeMap<String, PastFiles>,
     /// Per pool: its admissions, from a journal.
     admissions: BTreeMap<String, VecDeque<Admission>>,
 }
 
-impl<'a> Recall<'a> {
+impl Recall {
     /// Reads what the config and the caller point to.
     ///
     /// Errors: `Path` for an unreadable journal, `State` when both a state and a replay are asked for.
-    pub(super) fn new(config: &DataLoaderConfig, state: Option<&'a LoaderState>) -> Result<Self> {
+    pub(super) fn new(config: &DataLoaderConfig, state: Option<Arc<LoaderState>>) -> Result<Self> {
         let (true, Some(path)) = (config.replay, &config.journal) else {
-            return Ok(Recall { seed: state.map(|state| state.seed), state, ..Recall::default() });
+            return Ok(Recall { seed: state.as_ref().map(|state| state.seed), state, ..Recall::default() });
         };
         if state.is_some() {
             return Err(Error::State(
@@ -56,7 +57,7 @@ impl<'a> Recall<'a> {
 
     /// The files of a loader stage; `None` in a fresh run.
     pub(super) fn files(&self, loader: &str) -> Option<PastFiles> {
-        match self.state {
+        match &self.state {
             Some(state) => {
                 state.files.get(loader).map(|files| PastFiles { files: files.clone(), ..PastFiles::default() })
             }
@@ -71,7 +72,7 @@ impl<'a> Recall<'a> {
 
     /// Puts a chain where it is to begin.
     pub(super) fn put_into(&self, chain: &Chain) -> Result<()> {
-        if let Some(saved) = self.state.and_then(|state| state.outputs.get(&chain.plan.alias)) {
+        if let Some(saved) = self.state.as_ref().and_then(|state| state.outputs.get(&chain.plan.alias)) {
             return chain.restore(saved);
         }
         for branch in &mut chain.lock().branches {

@@ -20,29 +20,47 @@ pub trait Tasks: Send + Sync {
     fn run(&self, lane: Lane) -> bool;
 }
 
-/// A counter that sleeping threads watch: it moves whenever a new task may be runnable.
+/// A counter per lane that its sleeping threads watch: it moves whenever a task of the lane may be runnable.
 #[derive(Debug, Default)]
 pub struct Signal {
-    state: Mutex<u64>,
+    read: Watched,
+    work: Watched,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    count: Mutex<u64>,
     moved: Condvar,
     sleepers: AtomicUsize,
 }
 
 impl Signal {
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Wakes every sleeping thread to look again.
-    pub fn notify(&self) {
-        *self.lock() += 1;
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            self.moved.notify_all();
+    fn lane(&self, lane: Lane) -> &Watched {
+        match lane {
+            Lane::Read => &self.read,
+            Lane::Work => &self.work,
         }
     }
 
-    fn seen(&self) -> u64 {
-        *self.lock()
+    /// Wakes the sleeping threads of a lane to look again.
+    pub fn notify(&self, lane: Lane) {
+        let watched = self.lane(lane);
+        *watched.lock() += 1;
+        if watched.sleepers.load(Ordering::SeqCst) > 0 {
+            watched.moved.notify_all();
+        }
+    }
+
+    /// Wakes everybody.
+    pub fn notify_all(&self) {
+        self.notify(Lane::Read);
+        self.notify(Lane::Work);
+    }
+}
+
+impl Watched {
+    fn lock(&self) -> MutexGuard<'_, u64> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sleeps until the counter is no longer `seen`, at most for `most`.
@@ -118,10 +136,11 @@ impl Scheduler {
             let name = format!("{}-{i}", if lane == Lane::Read { "read" } else { "work" });
             self.spawn(&name, move || {
                 while !stop.load(Ordering::Relaxed) {
-                    let seen = signal.seen();
+                    let watched = signal.lane(lane);
+                    let seen = *watched.lock();
                     let turn = (0..tasks.len()).map(|k| &tasks[(i + k) % tasks.len()]);
                     if !turn.fold(false, |ran, group| ran | group.run(lane)) {
-                        signal.sleep(seen, NAP);
+                        watched.sleep(seen, NAP);
                     }
                 }
             })?;
@@ -133,10 +152,18 @@ impl Scheduler {
     /// Returns the names of those still running (a hung read): they are detached.
     pub fn stop(&self) -> Vec<String> {
         self.stop.store(true, Ordering::SeqCst);
-        self.signal.notify();
+        self.signal.notify_all();
         let running = self.roll.running.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.roll.left.wait_timeout_while(running, STOP_WAIT, |names| !names.is_empty());
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+}
+
+impl Drop for Scheduler {
+    /// Threads of a start that failed half-way end by themselves. Takes no lock: in a forked child one may be held
+    /// by a thread that does not exist there.
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
     }
 }
 
@@ -184,7 +211,7 @@ mod tests {
         scheduler.staff(Lane::Read, 1, &tasks).unwrap();
         for _ in 0..50 {
             count.left.store(20, Ordering::SeqCst);
-            scheduler.signal().notify();
+            scheduler.signal().notify(Lane::Work);
             while count.left.load(Ordering::SeqCst) > 0 {
                 std::thread::yield_now();
             }

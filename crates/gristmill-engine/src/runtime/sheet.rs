@@ -86,9 +86,12 @@ impl SheetPool {
         Ok(sheet)
     }
 
+    /// Keeps a sheet for the next batch. Never waits: a pool that is busy (or was, when this process was forked
+    /// off) goes without it.
     fn give_back(&self, sheet: Sheet) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() < self.keep {
+        if let Ok(mut free) = self.free.try_lock()
+            && free.len() < self.keep
+        {
             free.push(sheet);
         }
     }

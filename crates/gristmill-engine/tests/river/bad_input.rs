@@ -41,9 +41,11 @@ fn bad_chunks_are_skipped_and_counted_once_each() {
     assert!(bad.latest[0].contains("training.") && bad.latest[0].contains("byte"), "{:?}", bad.latest);
 }
 
+type Damage = (&'static str, fn(&Path));
+
 #[test]
 fn every_kind_of_damage_has_its_name() {
-    let kinds: [(&str, fn(&Path)); 5] = [
+    let kinds: [Damage; 5] = [
         ("corrupt", |path| {
             let mut bytes = std::fs::read(path).unwrap();
             let middle = bytes.len() - 6;
@@ -76,11 +78,11 @@ fn every_kind_of_damage_has_its_name() {
 #[test]
 fn a_file_that_vanishes_while_running_is_counted() {
     let folder = spoilt(|_| (), &[]);
-    let loader = loader(&Lc0Preset { queue_capacity: 1, ..endless(folder.path()) });
+    let loader = loader(&Lc0Preset { queue_capacity: Some(1), ..endless(folder.path()) });
     next(&loader, "");
     std::fs::remove_file(folder.path().join("training.5.gz")).unwrap();
     let start = Instant::now();
-    while loader.metrics().bad_chunks.by_kind.get("vanished").is_none() {
+    while !loader.metrics().bad_chunks.by_kind.contains_key("vanished") {
         assert!(start.elapsed() < Duration::from_secs(20));
         next(&loader, "");
     }

@@ -31,8 +31,8 @@ fn threads_never_change_a_batch() {
 fn queues_readers_and_consumers_never_change_a_batch() {
     let base = preset(mixed());
     let first = all_hashes(&base, 30);
-    assert_eq!(all_hashes(&Lc0Preset { queue_capacity: 1, ..base.clone() }, 30), first);
-    let mut config = config(&Lc0Preset { queue_capacity: 9, ..base });
+    assert_eq!(all_hashes(&Lc0Preset { queue_capacity: Some(1), ..base.clone() }, 30), first);
+    let mut config = config(&Lc0Preset { queue_capacity: Some(9), ..base });
     config.io_threads = Some(5);
     let loader = DataLoader::new(config).unwrap();
     let slow: Vec<u64> = (0..30)

@@ -8,6 +8,7 @@ use super::{Chain, Refill, keep};
 use crate::error::Error;
 use crate::pipeline::fold::{Fill, Piece};
 use crate::pipeline::roster::Roster;
+use crate::runtime::scheduler::Lane;
 
 impl Chain {
     pub(super) fn fill_one(&self, fill: Fill) {
@@ -16,7 +17,7 @@ impl Chain {
         inner.fold.filled(fill.number);
         keep(&mut inner.spare_chunks, fill.block);
         drop(inner);
-        self.shared.signal.notify();
+        self.shared.signal.notify(Lane::Work);
     }
 
     fn copy(&self, chunk: &Chunk, rows: &[(u32, u32)]) {
@@ -49,7 +50,7 @@ impl Chain {
         }
         self.settle(&mut inner);
         drop(inner);
-        self.shared.signal.notify();
+        self.shared.signal.notify(Lane::Work);
     }
 
     /// Reads the rows of one chunk that a restored reservoir held.
@@ -74,6 +75,6 @@ impl Chain {
         }
         self.settle(&mut inner);
         drop(inner);
-        self.shared.signal.notify();
+        self.shared.signal.notify(Lane::Work);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, MutexGuard};
 
 use super::{Chain, Inner};
 use crate::pipeline::branch::{Block, Phase};
+use crate::runtime::scheduler::Lane;
 
 impl Chain {
     pub(super) fn decode_one(&self, mut inner: MutexGuard<'_, Inner>) -> bool {
@@ -46,7 +47,7 @@ impl Chain {
         }
         self.settle(&mut inner);
         drop(inner);
-        self.shared.signal.notify();
+        self.shared.signal.notify(Lane::Work);
         true
     }
 }

@@ -34,6 +34,9 @@ use crate::stage::sample::Reservoir;
 /// Tickets that are planned ahead of those being decoded, per branch.
 pub(in crate::pipeline) const READ_AHEAD: usize = 32;
 
+/// Tickets that readers are woken for at once: waking them for each would cost more than the read.
+const READ_SPAN: usize = 8;
+
 /// A buffer larger than this is not kept for the next chunk.
 const KEEP_BYTES: usize = 4 << 20;
 
@@ -167,9 +170,14 @@ impl Chain {
                 branch.forget_before(head);
             }
             drop(inner);
-            self.shared.signal.notify();
+            self.shared.signal.notify(Lane::Work);
         }
         taken
+    }
+
+    /// Tickets that may be on their way, per branch.
+    fn ahead(&self) -> usize {
+        self.work_window() + READ_AHEAD
     }
 
     /// Chunks that may be decoded and not yet folded, per branch.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use gristmill_format::source::Chunk;
 
-use super::{Chain, READ_AHEAD};
+use super::Chain;
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
+use crate::runtime::scheduler::Lane;
 
 impl Chain {
     pub(super) fn read_one(&self) -> bool {
@@ -24,11 +25,11 @@ impl Chain {
                 drop(inner);
                 let drawer = Drawer::first(&plan, self.shared.root, &roster, &roster.first_files());
                 self.lock().branches[b].drawer = Some(drawer);
-                self.shared.signal.notify();
+                self.shared.signal.notify(Lane::Read);
                 return true;
             }
         }
-        let ahead = self.work_window() + READ_AHEAD;
+        let ahead = self.ahead();
         let mut fault = None;
         for branch in &mut inner.branches {
             let planned = branch.admit(self.shared.journal.as_ref());
@@ -79,7 +80,7 @@ impl Chain {
             ticket.phase = phase;
         }
         drop(inner);
-        self.shared.signal.notify();
+        self.shared.signal.notify(Lane::Work);
         true
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Chain, Inner, keep};
+use super::{Chain, Inner, READ_SPAN, keep};
 use crate::config::BadChunks;
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Branch, Phase};
@@ -11,6 +11,7 @@ use crate::pipeline::drawer::Drawer;
 use crate::pipeline::fold::Outgoing;
 use crate::pipeline::output::Batch;
 use crate::runtime::handoff::WhenFull;
+use crate::runtime::scheduler::Lane;
 use crate::stage::batch::WhenPartial;
 
 impl Chain {
@@ -64,6 +65,9 @@ impl Chain {
             branch.window.pop_front();
             branch.head += 1;
             branch.taken = 0;
+            if branch.window.len() + READ_SPAN == self.ahead() {
+                self.shared.signal.notify(Lane::Read);
+            }
             let verdict = judge(branch, &block, self.shared.verdicts.policy);
             keep(spare_chunks, block);
             match verdict {
@@ -99,7 +103,7 @@ impl Chain {
         if inner.fold.join.exhausted(chosen) {
             drawer.restart();
             branch.dry = false;
-            self.shared.signal.notify();
+            self.shared.signal.notify(Lane::Read);
             return false;
         }
         true

@@ -1,0 +1,171 @@
+//! A plan -> a running loader: logs, chains, threads, and whatever an earlier run left put back in its place.
+//! Done in two steps, so that nobody has to wait for a scan while holding a lock.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::budget;
+use super::chain::{Chain, Shared};
+use super::metrics::Observer;
+use super::plan::{ChainPlan, LogPlan, Plan};
+use super::recall::Recall;
+use super::roster::{Event, Roster, SharedJournal};
+use super::verdict::Verdicts;
+use crate::config::{DataLoaderConfig, FrameFormat};
+use crate::error::{Error, Result};
+use crate::facts::Facts;
+use crate::runtime::journal::Journal;
+use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
+use crate::stage::discover::Search;
+use crate::stage::load::{LogSpec, SourceLog};
+use crate::store::{DirStore, Store};
+
+/// Threads that only read, unless the config says otherwise.
+const READERS: usize = 2;
+
+/// How often totals are sampled for rates.
+const SAMPLE: Duration = Duration::from_millis(250);
+
+/// What exists only while the loader runs.
+pub(super) struct Running {
+    pub(super) scheduler: Scheduler,
+    pub(super) observer: Observer,
+}
+
+/// A start under way: the directories are being scanned.
+pub(super) struct Launch {
+    scheduler: Scheduler,
+    observer: Observer,
+    recall: Recall,
+    journal: Option<SharedJournal>,
+}
+
+impl Launch {
+    /// Starts the scans and lays out the chains; nothing is drawn yet.
+    ///
+    /// Errors: `Path` for a directory, journal or report, `State` for a seed that does not fit.
+    pub(super) fn new(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: Recall) -> Result<Self> {
+        if recall.seed.is_some_and(|seed| seed != root) {
+            return Err(Error::State(format!("it was made with another seed than {root}")));
+        }
+        let verdicts = Arc::new(Verdicts::new(config.bad_chunks, config.quarantine.as_deref())?);
+        let scheduler = Scheduler::new();
+        let rosters = rosters(config, plan, &scheduler, &recall)?;
+        let journal = match &config.journal {
+            Some(path) if !config.replay => {
+                Some(Arc::new(Mutex::new(Journal::create(path).map_err(|e| Error::path(path, &e))?)))
+            }
+            _ => None,
+        };
+        let shared = Shared {
+            root,
+            workers: budget::workers(config),
+            limits: budget::limits(config),
+            signal: scheduler.signal(),
+            stop: scheduler.stop_flag(),
+            verdicts: Arc::clone(&verdicts),
+            journal: journal.clone(),
+        };
+        let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
+        let chains = plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;
+        let observer = Observer { root, chains, rosters, verdicts, rates: Arc::default() };
+        Ok(Launch { scheduler, observer, recall, journal })
+    }
+
+    /// Whether [`Launch::finish`] can go ahead: at once, unless files of an earlier run are to be found again or
+    /// written down.
+    ///
+    /// Errors: `Stage` when a scan ended without a result.
+    pub(super) fn scanned(&self) -> Result<bool> {
+        if self.journal.is_none() && !self.recall.waits_for_scan() {
+            return Ok(true);
+        }
+        for roster in &self.observer.rosters {
+            let ended = roster.log().ended();
+            if !roster.ready() {
+                let message = "the first scan did not complete".into();
+                return if ended { Err(Error::Stage { stage: roster.loader.clone(), message }) } else { Ok(false) };
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts an earlier run's state in place and sets the threads to work.
+    ///
+    /// Errors: `State` for files that are gone or changed, `Path` for the journal, `Config` when there are no threads.
+    pub(super) fn finish(self, config: &DataLoaderConfig) -> Result<Running> {
+        let Launch { scheduler, observer, recall, journal } = self;
+        if let Some(journal) = &journal {
+            write_first(journal, observer.root, &observer.rosters)?;
+        }
+        if recall.waits_for_scan() {
+            observer.chains.iter().try_for_each(|chain| recall.put_into(chain))?;
+        }
+        let chains = observer.chains.iter();
+        let tasks: Arc<[Arc<dyn Tasks>]> = chains.map(|chain| Arc::clone(chain) as Arc<dyn Tasks>).collect();
+        let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
+        scheduler.staff(Lane::Work, budget::workers(config), &tasks).map_err(failed)?;
+        let readers = config.io_threads.unwrap_or(READERS).clamp(1, 256);
+        scheduler.staff(Lane::Read, readers, &tasks).map_err(failed)?;
+        let (stop, sampler) = (scheduler.stop_flag(), observer.clone());
+        let sample = move || {
+            while !stop.load(Ordering::Relaxed) {
+                sampler.sample();
+                std::thread::sleep(SAMPLE);
+            }
+        };
+        scheduler.spawn("metrics", sample).map_err(failed)?;
+        Ok(Running { scheduler, observer })
+    }
+}
+
+fn rosters(config: &DataLoaderConfig, plan: &Plan, scheduler: &Scheduler, recall: &Recall) -> Result<Vec<Arc<Roster>>> {
+    let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
+        let store: Arc<dyn Store> = Arc::new(DirStore::new(&log.directory)?);
+        let find = Search {
+            store: Arc::clone(&store),
+            watch: log.watch && !config.replay,
+            rescan: log.rescan,
+            stop: scheduler.stop_flag(),
+        };
+        let spec = LogSpec {
+            store,
+            find: find.ready(),
+            provider: u16::try_from(provider).map_err(|_| Error::config("stage", "too many directories"))?,
+            version: match log.frame_format {
+                FrameFormat::Auto => None,
+                FrameFormat::V6TrainingData => Some(6),
+                FrameFormat::V7TrainingData => Some(7),
+            },
+            facts: facts(config, &log.directory),
+        };
+        let signal = scheduler.signal();
+        let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
+            // A thread that cannot be started shows as a log that ends at once: no chunk will come.
+            let _ = scheduler.spawn(name, body);
+        };
+        let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify_all()));
+        Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage))))
+    };
+    plan.logs.iter().enumerate().map(one).collect()
+}
+
+/// The side index of a directory; a lost or unwritable one costs time only.
+fn facts(config: &DataLoaderConfig, directory: &Path) -> Option<Arc<Facts>> {
+    let folder = match &config.index {
+        Some(path) if path.as_os_str() == "off" => return None,
+        Some(path) => path.clone(),
+        None => Facts::default_folder()?,
+    };
+    Facts::open(&folder, directory).ok().map(Arc::new)
+}
+
+fn write_first(journal: &SharedJournal, root: u64, rosters: &[Arc<Roster>]) -> Result<()> {
+    let mut events = vec![Event::Seed(root)];
+    events.extend(rosters.iter().map(|r| Event::Initial { loader: r.loader.clone(), files: r.files() }));
+    let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+    let path = journal.path().to_owned();
+    journal.append(&events).map_err(|e| Error::path(path, &e))
+}
