@@ -47,8 +47,9 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> Result<u
         total = total.saturating_add(slots(chain) as u64 * stride());
         total = total.saturating_add(sheet.saturating_mul(chain.capacity.max(2) as u64 + 1));
         for branch in &chain.branches {
-            let decoded = (workers as u64 + 2) * limits.max_chunk_bytes as u64;
-            total += decoded + (READ_AHEAD + workers + 2) as u64 * STORED_CHUNK;
+            let decoded = (workers as u64 + 2).saturating_mul(limits.max_chunk_bytes as u64);
+            let stored = (READ_AHEAD + workers + 2) as u64 * STORED_CHUNK;
+            total = total.saturating_add(decoded).saturating_add(stored);
             if let DrawPlan::Pool { size } = branch.draw {
                 total = total.saturating_add(size.saturating_mul(WINDOW_BYTES + FILE_BYTES));
             }
