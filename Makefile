@@ -10,10 +10,10 @@ PYTHON ?= python3
 CARGO ?= cargo
 BIN := .venv/bin
 GAMES ?=
+TORCH_INDEX ?=
 SOAK_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
-BENCHES := gristmill-format
 
 .PHONY: help demo test test-rust test-python test-torch lint lint-rust lint-python package bench soak fuzz docs clean tools
 
@@ -21,7 +21,7 @@ help:
 	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
 	@echo "make test               formatting, lints, Rust tests, the Python package and its tests"
 	@echo "make lint               only formatting, lints and types"
-	@echo "make test-torch         the tests that need PyTorch (downloads about 200 MB, or 3 GB with CUDA)"
+	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make soak               a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
@@ -50,10 +50,10 @@ lint-python: package
 test-python: package
 	$(BIN)/pytest
 
-# CPU wheels where the index has them; a second copy of pip's answer does no harm.
+# Apart from `test`, because of its size. TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the small wheels.
 test-torch: package
-	$(BIN)/pip install --quiet torch
-	$(BIN)/pytest -m "" -k torch
+	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(BIN)/pytest -k torch
 
 # The Python package, built like the tests so that nothing is compiled twice.
 package: .venv/ready
@@ -65,7 +65,7 @@ package: .venv/ready
 	touch $@
 
 bench:
-	$(CARGO) bench --locked $(addprefix -p ,$(BENCHES))
+	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine --benches
 	bash scripts/bench.sh
 
 soak:
