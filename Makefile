@@ -40,7 +40,7 @@ lint-rust:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 test-rust:
-	$(CARGO) test --locked
+	$(CARGO) test --locked --no-fail-fast
 
 lint-python: package
 	$(BIN)/ruff check
