@@ -19,8 +19,9 @@ const SLACK: usize = 16 * PIECE_ROWS;
 /// The program itself, its threads and an interpreter around it.
 const BASE: u64 = 64 << 20;
 
-/// Per chunk of a pool's window, copies for resuming included (entry 8, use count 2, bit; three copies).
-const WINDOW_BYTES: u64 = 32;
+/// Per chunk of a pool's window, copies for resuming included: three times entry, use count and bit (33), twice its
+/// source's number and place (66).
+const WINDOW_BYTES: u64 = 100;
 
 /// Per file: name, stat, identity.
 const FILE_BYTES: u64 = 320;

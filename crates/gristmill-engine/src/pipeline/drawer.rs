@@ -27,6 +27,13 @@ struct Member {
     open: Option<Arc<Source>>,
 }
 
+/// The sources of a branch. Shared between copies of a drawer until one of them admits another.
+#[derive(Debug, Clone, Default)]
+struct Members {
+    list: Vec<Member>,
+    by_id: HashMap<u64, u32>,
+}
+
 #[derive(Debug, Clone)]
 enum Drawing {
     Pool(Pool),
@@ -59,8 +66,7 @@ pub(super) struct DrawerState {
 pub(super) struct Drawer {
     plan: Arc<BranchPlan>,
     key: Key,
-    members: Vec<Member>,
-    by_id: HashMap<u64, u32>,
+    members: Arc<Members>,
     drawing: Drawing,
     /// Number of the next draw.
     at: u64,
@@ -98,8 +104,7 @@ impl Drawer {
             DrawPlan::Pool { size } => Drawing::Pool(Pool::new(key, size)),
             DrawPlan::Extract { .. } => Drawing::Extract(Extract::new(Vec::new(), None, 0)),
         };
-        let mut drawer =
-            Drawer { plan: Arc::clone(plan), key, members: Vec::new(), by_id: HashMap::new(), drawing, at: 0 };
+        let mut drawer = Drawer { plan: Arc::clone(plan), key, members: Arc::default(), drawing, at: 0 };
         let mut list = Vec::new();
         for (id, source, chunks) in kept {
             let member = drawer.join(id, source, chunks.len());
@@ -117,9 +122,10 @@ impl Drawer {
 
     fn join(&mut self, id: u64, source: Arc<Source>, chunks: usize) -> u32 {
         let untouched = source.chunks.locate(0).is_some_and(|(span, _)| span == Span::WHOLE);
-        let member = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
-        self.by_id.insert(id, member);
-        self.members.push(Member {
+        let members = Arc::make_mut(&mut self.members);
+        let member = u32::try_from(members.list.len()).unwrap_or(u32::MAX);
+        members.by_id.insert(id, member);
+        members.list.push(Member {
             id,
             chunks: u32::try_from(chunks).unwrap_or(u32::MAX),
             open: (!untouched).then_some(source),
@@ -130,10 +136,10 @@ impl Drawer {
     /// Takes a source in as the newest, in place of `old` if that is set. An extractor takes nothing in:
     /// its passes are over what the first scan found.
     pub(super) fn admit(&mut self, id: u64, source: &Arc<Source>, old: Option<u64>) -> bool {
-        if self.by_id.contains_key(&id) || matches!(self.drawing, Drawing::Extract(_)) {
+        if self.members.by_id.contains_key(&id) || matches!(self.drawing, Drawing::Extract(_)) {
             return false;
         }
-        let superseded = old.and_then(|id| self.by_id.get(&id).copied());
+        let superseded = old.and_then(|id| self.members.by_id.get(&id).copied());
         let chunks = side(&self.plan, source);
         if chunks.is_empty() && superseded.is_none() {
             return false;
@@ -176,7 +182,7 @@ impl Drawer {
 
     /// Id and, where it is kept open, the source of a draw.
     pub(super) fn source(&self, at: ChunkRef) -> (u64, Option<Arc<Source>>) {
-        let member = &self.members[at.source as usize];
+        let member = &self.members.list[at.source as usize];
         (member.id, member.open.clone())
     }
 
@@ -196,24 +202,24 @@ impl Drawer {
             }
             Drawing::Extract(extract) => {
                 let chunks = extract.chunks();
-                [self.members.len() as u64, chunks, chunks, chunks, u64::from(extract.state().epoch)]
+                [self.members.list.len() as u64, chunks, chunks, chunks, u64::from(extract.state().epoch)]
             }
         }
     }
 
     /// What it needs to go on.
     pub(super) fn state(&self) -> DrawerState {
-        let id = |member: u32| self.members[member as usize].id;
+        let id = |member: u32| self.members.list[member as usize].id;
         match &self.drawing {
             Drawing::Pool(pool) => DrawerState {
                 at: self.at,
                 sources: pool.sources().map(id).collect(),
-                pool: Some(pool.state(|member| u64::from(self.members[member as usize].chunks))),
+                pool: Some(pool.state(|member| u64::from(self.members.list[member as usize].chunks))),
                 extract: None,
             },
             Drawing::Extract(extract) => DrawerState {
                 at: self.at,
-                sources: self.members.iter().map(|m| m.id).collect(),
+                sources: self.members.list.iter().map(|m| m.id).collect(),
                 pool: None,
                 extract: Some(extract.state()),
             },

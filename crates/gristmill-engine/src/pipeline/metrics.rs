@@ -204,7 +204,7 @@ fn row(name: &str, kind: &'static str, gauges: Vec<Gauge>, counts: Vec<Tally>) -
 fn sources(roster: &Roster) -> StageMetrics {
     let log = roster.log();
     let found = log.faults();
-    let files = log.initial().map_or(0, |files| files.len() as u64) + roster.arrivals(0).len() as u64;
+    let files = log.initial().map_or(0, |files| files.len() as u64) + roster.arrived_so_far();
     StageMetrics {
         latest: (!found.last_chunk_key.is_empty()).then_some(found.last_chunk_key),
         faults: found.faults.messages().map(str::to_owned).collect(),

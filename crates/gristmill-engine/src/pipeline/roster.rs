@@ -191,6 +191,11 @@ impl Roster {
         names.arrivals.get(cursor..).map(<[_]>::to_vec).unwrap_or_default()
     }
 
+    /// How many sources arrived after the first scan.
+    pub(super) fn arrived_so_far(&self) -> u64 {
+        self.lock().arrivals.len() as u64
+    }
+
     /// How a source that arrived is recorded.
     pub(super) fn arrived(&self, id: u64) -> Option<Recorded> {
         self.lock().files.get(&id).cloned()

@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use gristmill_format::Kind;
 use serde::Serialize;
 
 use crate::config::BadChunks;
@@ -41,9 +42,16 @@ struct Line<'a> {
     detail: &'a str,
 }
 
+#[derive(Debug)]
+enum Remembered {
+    Kind(Kind),
+    Error(gristmill_format::Error),
+}
+
 #[derive(Debug, Default)]
 struct Known {
-    bad: HashMap<(u64, u32), gristmill_format::Error>,
+    /// Kind of each bad chunk; with the `raise` policy the whole error, since it is given again at each draw.
+    bad: HashMap<(u64, u32), Remembered>,
     by_kind: BTreeMap<&'static str, u64>,
     latest: VecDeque<String>,
     report_fault: Option<String>,
@@ -84,13 +92,20 @@ impl Verdicts {
 
     /// Why the chunk is known to be bad, if it is.
     pub(super) fn of(&self, source: u64, chunk: u32) -> Option<gristmill_format::Error> {
-        self.lock().bad.get(&(source, chunk)).cloned()
+        Some(match self.lock().bad.get(&(source, chunk))? {
+            Remembered::Kind(kind) => gristmill_format::Error::new(*kind, "found bad before").in_chunk(chunk as usize),
+            Remembered::Error(error) => error.clone(),
+        })
     }
 
     /// Remembers a verdict, counts it and writes it to the report: once per chunk.
     pub(super) fn add(&self, source: u64, chunk: u32, error: &gristmill_format::Error) {
         let mut known = self.lock();
-        if known.bad.insert((source, chunk), error.clone()).is_some() {
+        let remembered = match self.policy {
+            BadChunks::Raise => Remembered::Error(error.clone()),
+            BadChunks::Skip | BadChunks::Quarantine => Remembered::Kind(error.kind()),
+        };
+        if known.bad.insert((source, chunk), remembered).is_some() {
             return;
         }
         *known.by_kind.entry(error.kind().name()).or_default() += 1;

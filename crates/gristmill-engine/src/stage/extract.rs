@@ -1,6 +1,8 @@
 //! Sources -> draws, in whole passes: every chunk once per epoch, in order or permuted, then the end.
 //! For validation: nothing is left out, nothing comes twice, and the order is known.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::runtime::permute::Permutation;
@@ -10,7 +12,7 @@ use crate::stage::{ChunkRef, Draw};
 /// Whole passes over a fixed list of chunks (spec lc0 §1.5).
 #[derive(Debug, Clone)]
 pub struct Extract {
-    chunks: Vec<ChunkRef>,
+    chunks: Arc<[ChunkRef]>,
     shuffle: Option<Key>,
     epochs: u32,
     at: ExtractState,
@@ -29,7 +31,7 @@ pub struct ExtractState {
 impl Extract {
     /// `epochs` passes over `chunks`, permuted by a key of each epoch's own when `shuffle` is given.
     pub fn new(chunks: Vec<ChunkRef>, shuffle: Option<Key>, epochs: u32) -> Self {
-        let mut extract = Extract { chunks, shuffle, epochs, at: ExtractState::default(), order: None };
+        let mut extract = Extract { chunks: chunks.into(), shuffle, epochs, at: ExtractState::default(), order: None };
         extract.reorder();
         extract
     }

@@ -183,3 +183,17 @@ fn a_slow_consumer_does_not_make_it_grow() {
     }
     assert!(last.0 <= 16 * 6, "at most the queue, the open batch and the one taken: {last:?}");
 }
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_and_the_stream_goes_on() {
+    let folder = spoilt(truncate, &[3]);
+    let full = Lc0Preset {
+        bad_chunks: BadChunks::Quarantine,
+        quarantine: Some("/dev/full".into()),
+        ..endless(folder.path())
+    };
+    let loader = loader(&full);
+    assert_eq!(hashes(&loader, "", 60).len(), 60);
+    let fault = loader.metrics().bad_chunks.report_fault.expect("the disk is full");
+    assert!(fault.contains("space"), "{fault}");
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gristmill_format::source::Chunk;
 
-use super::Chain;
+use super::{Chain, READ_SPAN};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
@@ -41,18 +41,24 @@ impl Chain {
             }
             return false;
         }
+        let planned = |phase: &Phase| matches!(phase, Phase::Planned);
         let oldest = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
             let head = branch.head;
-            branch.first(usize::MAX, |phase| matches!(phase, Phase::Planned)).map(|(number, _)| (number - head, b))
+            branch.first(usize::MAX, planned).map(|(number, _)| (number - head, b))
         });
         let Some((_, b)) = oldest.min() else {
             self.settle(&mut inner);
             return false;
         };
+        let unread = inner.branches[b].window.iter().rev().take_while(|ticket| planned(&ticket.phase)).count();
+        if unread > READ_SPAN {
+            // More than one thread can read before the decoders have to wait.
+            self.shared.signal.notify(Lane::Read);
+        }
         let mut bytes = inner.spare_bytes.pop().unwrap_or_default();
         let branch = &mut inner.branches[b];
         let roster = Arc::clone(&branch.roster);
-        let Some((number, ticket)) = branch.first(usize::MAX, |phase| matches!(phase, Phase::Planned)) else {
+        let Some((number, ticket)) = branch.first(usize::MAX, planned) else {
             return false;
         };
         ticket.phase = Phase::Busy;
