@@ -1,5 +1,10 @@
 //! How fast records become tensors: ratios against a bit loop and against plain fill, all measured in one run.
 //! Every figure is the best of several rounds, in CPU time of this thread, writing buffers larger than the cache.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
 #![allow(clippy::print_stdout, reason = "a benchmark reports")]
 
 use gristmill_format::chess::encode::Element;

@@ -1,5 +1,10 @@
 //! Synthetic V6 games, gzip level 6: our whole-file inflate against bare libdeflate on the same bytes, one thread.
 //! Prints the best CPU time per record and MB/s, and the median of the ratios of interleaved rounds (goal: 0.90 or more).
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
 #![allow(unsafe_code, missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::hint::black_box;

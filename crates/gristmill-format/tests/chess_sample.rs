@@ -1,5 +1,10 @@
 //! The real sample of the spec (A.7): hashes, results, start positions, and legal moves against a chess library.
 //! Found through `GRISTMILL_SHARED`, else in `shared` beside the repository; without it the test says that it skipped.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Read;

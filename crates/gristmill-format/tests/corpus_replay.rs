@@ -1,5 +1,10 @@
 //! Replays every file of the fuzz corpora on stable Rust through the bodies of the fuzz targets.
 //! `cargo test -p gristmill-format --test corpus_replay -- --ignored` writes the seeds anew.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
 #![allow(missing_docs, clippy::unwrap_used, unreachable_pub)]
 
 #[path = "../../../fuzz/src/lib.rs"]

@@ -1,4 +1,9 @@
 //! The container vector of the lc0 specification (A.6) with its mutations, and the real sample (A.7).
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 mod real_sample;

@@ -1,0 +1,90 @@
+# make test   everything that is checked before a change goes in
+# make demo   generated games, more of them while it feeds, and one drawn position; GAMES=DIR feeds real ones instead
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+CARGO ?= cargo
+BIN := .venv/bin
+GAMES ?=
+TORCH_INDEX ?=
+SOAK_SECONDS ?= 600
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
+
+.PHONY: help demo test test-rust test-python test-torch lint lint-rust lint-python package bench soak fuzz docs clean tools
+
+help:
+	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
+	@echo "make test               formatting, lints, Rust tests, the Python package and its tests"
+	@echo "make lint               only formatting, lints and types"
+	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
+	@echo "make bench              speed, each figure beside its ceiling"
+	@echo "make soak               a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
+	@echo "make docs               the Rust documentation, into target/doc"
+	@echo "make clean              remove what was built, .venv and demo-data included"
+
+demo:
+	@GAMES="$(GAMES)" CARGO="$(CARGO)" bash scripts/demo.sh
+
+test: tools lint-rust test-rust package lint-python test-python
+
+lint: tools lint-rust package lint-python
+
+lint-rust:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+test-rust:
+	$(CARGO) test --locked --no-fail-fast
+
+lint-python: package
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+test-python: package
+	$(BIN)/pytest
+
+# Apart from `test`, because of its size. TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the small wheels.
+test-torch: package
+	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(BIN)/pytest -k torch
+
+# The Python package, built like the tests so that nothing is compiled twice.
+package: .venv/ready
+	$(BIN)/maturin develop --locked --quiet
+
+.venv/ready: pyproject.toml scripts/requirements.py
+	$(PYTHON) -m venv .venv
+	$(BIN)/python scripts/requirements.py build test jax | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
+	touch $@
+
+bench:
+	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine --benches
+	bash scripts/bench.sh
+
+soak:
+	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
+
+fuzz:
+	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || { \
+	  echo "fuzz: needs a nightly compiler and cargo-fuzz:"; \
+	  echo "  rustup toolchain install nightly && cargo install cargo-fuzz"; \
+	  echo "(the corpora are replayed on stable Rust by make test)"; exit 1; }
+	for target in $(FUZZ_TARGETS); do \
+	  ASAN_OPTIONS=detect_odr_violation=0 $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS); done
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+clean:
+	$(CARGO) clean
+	rm -rf .venv demo-data
+
+tools:
+	@bash scripts/check-tools.sh "$(PYTHON)" "$(CARGO)"

@@ -1,0 +1,133 @@
+//! Which crate may know which, and what none of them may pull in: read from the manifests and the lock file.
+//! A crate's own test dependencies are free, except other rooms.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::{Table, Value};
+
+use crate::repository::{files, report, root};
+
+/// Each room and the rooms it may know, in tests too.
+const ROOMS: [(&str, &[&str]); 5] = [
+    ("crates/gristmill-format", &[]),
+    ("crates/gristmill-engine", &["gristmill-format"]),
+    ("crates/gristmill-cli", &["gristmill-format", "gristmill-engine"]),
+    ("crates/gristmill-python", &["gristmill-format", "gristmill-engine"]),
+    ("fuzz", &["gristmill-format", "gristmill-engine"]),
+];
+
+/// What a room must not pull in, however indirectly.
+const ABSENT: [(&str, &[&str]); 4] = [
+    (
+        "gristmill-format",
+        &[
+            "tokio",
+            "crossbeam",
+            "crossbeam-channel",
+            "rayon",
+            "rayon-core",
+            "notify",
+            "inotify",
+            "memmap2",
+            "walkdir",
+            "object_store",
+            "clap",
+            "indicatif",
+            "ratatui",
+            "pyo3",
+            "numpy",
+            "rand",
+            "rand_core",
+            "tiny_http",
+        ],
+    ),
+    ("gristmill-engine", &["tokio", "rayon", "clap", "indicatif", "ratatui", "pyo3", "numpy", "rand", "shakmaty"]),
+    ("gristmill-cli", &["pyo3", "numpy", "rand", "shakmaty"]),
+    ("gristmill-python", &["clap", "indicatif", "ratatui", "rand", "shakmaty"]),
+];
+
+fn manifest(folder: &str) -> Table {
+    let path = root().join(folder).join("Cargo.toml");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    text.parse().unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Names of the dependencies in tables of the given kinds, for every target.
+fn dependencies(manifest: &Table, kinds: &[&str]) -> BTreeSet<String> {
+    let targets = manifest.get("target").and_then(Value::as_table).into_iter().flat_map(Table::values);
+    let tables = targets.filter_map(Value::as_table).chain([manifest]);
+    let listed = tables.flat_map(|table| kinds.iter().filter_map(|kind| table.get(*kind)?.as_table()));
+    listed.flat_map(Table::keys).cloned().collect()
+}
+
+#[test]
+fn rooms_know_only_the_rooms_below_them() {
+    let members = manifest("")["workspace"]["members"].as_array().expect("a list").clone();
+    let listed = |member: &Value| ROOMS.iter().any(|(folder, _)| member.as_str() == Some(folder));
+    let unknown = members
+        .iter()
+        .filter(|member| !listed(member))
+        .map(|member| format!("{member}: say in ROOMS whom it may know"));
+    let mut breaches: Vec<String> = unknown.collect();
+    for (folder, below) in ROOMS {
+        let named = dependencies(&manifest(folder), &["dependencies", "dev-dependencies", "build-dependencies"]);
+        let known = named.iter().filter(|name| name.starts_with("gristmill") && !below.contains(&name.as_str()));
+        breaches.extend(
+            known.map(|name| format!("{folder}/Cargo.toml: remove `{name}`; this room may know only {below:?}")),
+        );
+    }
+    report("The rooms stand in one order: format <- engine <- {cli, python}.", breaches);
+}
+
+#[test]
+fn what_a_room_must_not_pull_in_is_absent() {
+    let lock: Table = std::fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock").parse().expect("TOML");
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in lock["package"].as_array().expect("packages") {
+        let named = package.get("dependencies").and_then(Value::as_array).into_iter().flatten();
+        let names = named.filter_map(|name| Some(name.as_str()?.split(' ').next()?.to_owned()));
+        graph.entry(package["name"].as_str().expect("a name").to_owned()).or_default().extend(names);
+    }
+    // The lock mixes in the test dependencies of our own crates; their manifests say which are not.
+    for (folder, _) in &ROOMS[..4] {
+        let name = folder.trim_start_matches("crates/").to_owned();
+        graph.insert(name, dependencies(&manifest(folder), &["dependencies", "build-dependencies"]));
+    }
+    let mut breaches = Vec::new();
+    for (room, absent) in ABSENT {
+        let mut reached = BTreeMap::from([(room.to_owned(), String::new())]);
+        let mut open = vec![room.to_owned()];
+        while let Some(name) = open.pop() {
+            for next in graph.get(&name).into_iter().flatten() {
+                if !reached.contains_key(next) {
+                    reached.insert(next.clone(), name.clone());
+                    open.push(next.clone());
+                }
+            }
+        }
+        for name in absent.iter().filter(|name| reached.contains_key(**name)) {
+            let through = &reached[*name];
+            breaches.push(format!(
+                "{room}: `{name}` comes in through `{through}`: drop it or move the need to another room"
+            ));
+        }
+    }
+    report("Absence is architecture: some libraries stay out of some rooms.", breaches);
+}
+
+#[test]
+fn every_crate_stands_behind_the_one_lint_wall_and_unwinds() {
+    let mut breaches = Vec::new();
+    for (folder, _) in &ROOMS[..4] {
+        let wall = manifest(folder).get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
+        if wall != Some(true) {
+            breaches.push(format!("{folder}/Cargo.toml: add `[lints] workspace = true`"));
+        }
+    }
+    for file in files().iter().filter(|file| file.path.ends_with("Cargo.toml")) {
+        if file.text.lines().any(|line| line.replace(' ', "").starts_with("panic=\"abort\"")) {
+            breaches.push(format!("{}: remove `panic`: a Rust panic must reach Python as an exception", file.path));
+        }
+    }
+    report("One lint wall, and panics unwind.", breaches);
+}

@@ -1,0 +1,27 @@
+#!/bin/bash
+# Says what is missing to build and test, and how to get it on Debian; installs nothing.
+set -euo pipefail
+
+python=${1:-python3}
+cargo=${2:-cargo}
+missing=0
+lacks() {
+  echo "missing: $1" >&2
+  echo "  $2" >&2
+  missing=1
+}
+
+command -v cc >/dev/null || lacks "a C compiler" "apt-get install gcc libc6-dev"
+if command -v "$cargo" >/dev/null; then
+  "$cargo" fmt --version >/dev/null 2>&1 || lacks "rustfmt" "rustup component add rustfmt"
+  "$cargo" clippy --version >/dev/null 2>&1 || lacks "clippy" "rustup component add clippy"
+else
+  lacks "Rust" "see https://rustup.rs"
+fi
+if command -v "$python" >/dev/null; then
+  "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || lacks "Python 3.11 or newer" "apt-get install python3"
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || lacks "the venv module" "apt-get install python3-venv"
+else
+  lacks "Python 3.11 or newer" "apt-get install python3 python3-venv"
+fi
+exit "$missing"
