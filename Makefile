@@ -50,7 +50,7 @@ lint-python: package
 test-python: package
 	$(BIN)/pytest
 
-# Apart from `test`, because of its size. TORCH_INDEX=https://download.pytorch.org/whl/cpu takes the small wheels.
+# Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
 test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/pytest -k torch

@@ -132,9 +132,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 16 MiB a chunk: 2 008 chess records, four times the longest game that lc0 plays.
+    /// 8 MiB a chunk: 1 003 chess records, twice the longest game that lc0 plays.
     fn default() -> Self {
-        Limits { max_chunk_bytes: 16 << 20 }
+        Limits { max_chunk_bytes: 8 << 20 }
     }
 }
 

@@ -52,7 +52,7 @@ pub struct DataLoaderConfig {
     /// Most memory for reservoirs, windows and batches, such as `"2GiB"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySize>,
-    /// Most bytes one decoded chunk may take; a larger one is a bad chunk. 16 MiB when absent.
+    /// Most bytes one decoded chunk may take; a larger one is a bad chunk. 8 MiB when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_chunk_bytes: Option<MemorySize>,
     /// What happens when a chunk is bad.

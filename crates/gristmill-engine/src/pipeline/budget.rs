@@ -29,6 +29,10 @@ const FILE_BYTES: u64 = 320;
 /// Stored bytes of a chunk that is read ahead, for the sum; a larger one takes the place of decoded ones.
 const STORED_CHUNK: u64 = 64 << 10;
 
+/// Workers that a reservoir is sized for, however many there are: the number of threads must not change a batch.
+/// More of them are refused where they would break the bound.
+const SIZING_WORKERS: usize = 8;
+
 /// Slots of a chain's arena.
 pub(super) fn slots(plan: &ChainPlan) -> usize {
     plan.reservoir.1 + SLACK
@@ -88,11 +92,10 @@ pub fn promise(config: &DataLoaderConfig) -> Result<u64> {
 /// Errors: the bound leaves no room for a reservoir at all.
 pub(crate) fn reservoir_within(config: &DataLoaderConfig) -> Result<usize> {
     let Some(bound) = config.memory else { return Ok(0) };
-    let workers = workers(config);
     let plan = plan(config)?;
     let limits = limits(config);
-    check(&plan, Some(bound), workers, &limits)?;
-    let left = bound.0 - promised(&plan, workers, &limits)?;
+    check(&plan, Some(bound), workers(config).max(SIZING_WORKERS), &limits)?;
+    let left = bound.0 - promised(&plan, SIZING_WORKERS, &limits)?;
     let frames = left / stride() / plan.chains.len().max(1) as u64;
     Ok(usize::try_from(frames.min(u64::from(u32::MAX) - SLACK as u64)).unwrap_or(usize::MAX))
 }

@@ -1,12 +1,14 @@
 //! Small games and tars of them for tests: plain V6 records, which the readers take without gzip.
 
+use gristmill_format::chess::{FrameMut, InputFormat, Version};
 use gristmill_format::container::tar::TarWriter;
 
 /// A game of `frames` V6 records that all carry `mark`.
 pub(crate) fn game(frames: usize, mark: u8) -> Vec<u8> {
-    let mut bytes = vec![mark; frames * 8356];
-    for record in bytes.chunks_exact_mut(8356) {
-        record[..4].copy_from_slice(&6u32.to_le_bytes());
+    let mut bytes = vec![0; frames * Version::V6.bytes()];
+    for record in bytes.chunks_exact_mut(Version::V6.bytes()) {
+        FrameMut::blank(record, InputFormat::Classical).unwrap();
+        record[7440..8272].fill(mark);
     }
     bytes
 }
