@@ -77,14 +77,19 @@ impl Chain {
             }
             return true;
         }
-        if fold.free.is_empty() {
-            return false;
+        // With one input, the rows of a block follow each other until something is missing.
+        let several = branches.len() > 1;
+        let number = u32::try_from(chosen).unwrap_or(0);
+        while !fold.free.is_empty() && fold.is_open() && branches[chosen].taken < block.rows.len() {
+            let at = branches[chosen].taken;
+            branches[chosen].taken += 1;
+            fold.join.took();
+            fold.row(number, &block, at, || positions(branches));
+            if several {
+                return true;
+            }
         }
-        let at = branch.taken;
-        branch.taken += 1;
-        fold.join.took();
-        fold.row(u32::try_from(chosen).unwrap_or(0), &block, at, || positions(branches));
-        true
+        !fold.free.is_empty()
     }
 
     /// An input has nothing left: what now? `false` while more may come.
