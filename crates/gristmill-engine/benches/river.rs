@@ -195,6 +195,20 @@ fn river(folder: &Path, planes: &str, threads: usize, limit: usize) -> (f64, f64
     ((cpu() - start) / frames as f64, wall.elapsed().as_secs_f64() / frames as f64)
 }
 
+/// How much two threads that share nothing gain over one here: the ceiling of any scaling.
+fn scaling(games: &[Vec<u8>], limit: usize) -> f64 {
+    let wall = |threads: usize| {
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| inflate_only(games, limit));
+            }
+        });
+        start.elapsed().as_secs_f64() / threads as f64
+    };
+    best(|| wall(1)) / best(|| wall(2))
+}
+
 fn best(mut measure: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| measure()).fold(f64::INFINITY, f64::min)
 }
@@ -221,6 +235,7 @@ fn main() {
     let inflate = best(|| inflate_only(&games, limit));
     println!("{} games; CPU microseconds per frame, best of {ROUNDS}", games.len());
     println!("inflate alone          {:6.2}", inflate * 1e6);
+    println!("two threads of inflation alone gain {:.2} x: the machine's ceiling", scaling(&games, limit));
     for planes in ["planes", "planes:u8", "planes:bits"] {
         let encode = best(|| encode_only(&games, planes, limit));
         let bare = best(|| Bare::new(planes).run(&games, limit));
