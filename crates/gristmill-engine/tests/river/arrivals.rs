@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::DataLoader;
 use gristmill_engine::config::Lc0Preset;
 use gristmill_engine::job::generate::ChessOptions;
+use gristmill_engine::{DataLoader, Next};
 
 use super::games::{generate, hash, hashes, ids, loader, next, options, preset};
 
@@ -47,7 +47,7 @@ fn an_empty_directory_waits_for_its_first_game() {
     let folder = tempfile::tempdir().unwrap();
     let loader = loader(&live(folder.path()));
     let waited = loader.next("", Some(Duration::from_millis(100))).unwrap();
-    assert!(matches!(waited, gristmill_engine::Next::Pending), "{waited:?}");
+    assert!(matches!(waited, Next::Pending), "{waited:?}");
     generate(options(folder.path(), 6));
     assert!(next(&loader, "").is_some());
 }
@@ -103,4 +103,21 @@ fn a_state_taken_amid_arrivals_goes_on_to_the_bit() {
     let restored = loader(&live(folder.path()));
     restored.restore(&state).unwrap();
     assert_eq!(hashes(&restored, "", 30), expected);
+}
+
+#[test]
+fn a_pool_of_bad_games_says_so_and_goes_on_once_they_are_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 1));
+    let path = folder.path().join("training.1.gz");
+    let whole = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let loader = loader(&Lc0Preset { reservoir: Some(0), ..live(folder.path()) });
+    let error = loader.next("", None).unwrap_err().to_string();
+    assert!(error.contains("all 1 chunks are bad"), "{error}");
+    std::fs::write(&path, &whole).unwrap();
+    let start = Instant::now();
+    while !matches!(loader.next("", None), Ok(Next::Batch(_))) {
+        assert!(start.elapsed() < Duration::from_secs(20), "{:#?}", loader.metrics());
+    }
 }

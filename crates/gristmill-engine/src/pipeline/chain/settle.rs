@@ -157,7 +157,7 @@ enum Verdict {
     AllBad(Error),
 }
 
-/// What a finished ticket means: a whole pass of bad chunks in a row ends the stream.
+/// What a finished ticket means: a whole pass of bad chunks in a row is an error, and the end where nothing will come.
 fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
     let Some(fault) = &block.fault else {
         branch.bad_run = 0;
@@ -170,7 +170,10 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
     }
     if branch.bad_run >= live.max(1) {
         let message = format!("all {live} chunks are bad; the last one: {fault}");
-        return Verdict::AllBad(Error::Stage { stage: branch.plan.stage.clone(), message });
+        let error = Error::Stage { stage: branch.plan.stage.clone(), message };
+        // While files may still come or be mended, the consumer is told and the stream goes on.
+        branch.bad_run = 0;
+        return if branch.may_grow() { Verdict::Raise(error) } else { Verdict::AllBad(error) };
     }
     Verdict::Fine
 }
