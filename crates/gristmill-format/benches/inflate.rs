@@ -8,7 +8,7 @@
 #![allow(unsafe_code, missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill_format::container::gzip::{Inflater, compress};
 use libdeflate_sys as sys;
@@ -141,11 +141,8 @@ impl Random {
     }
 }
 
-/// CPU time of this thread where Linux tells it, else the time of day.
+/// CPU time of this thread.
 fn cpu_time() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|text| text.split(' ').next()?.parse().ok());
-    nanos.map_or_else(|| Instant::now() - *EPOCH, Duration::from_nanos)
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())
 }
-
-static EPOCH: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);

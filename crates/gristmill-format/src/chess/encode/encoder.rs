@@ -25,7 +25,7 @@ pub struct ChessEncoder {
 }
 
 /// From so many output bytes in one call on, rows are written past the cache: they would only push it out.
-const PAST_CACHE_FROM: usize = 1 << 20;
+const PAST_CACHE_FROM: usize = 1 << 18;
 
 /// Bytes of the next record asked for at a time: all at once would stall, so they go between blocks of planes.
 const AHEAD: usize = 1024;
