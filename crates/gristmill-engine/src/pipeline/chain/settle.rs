@@ -128,6 +128,7 @@ impl Chain {
                 None => match inner.fold.ready() {
                     Some(Outgoing::Batch(batch)) => {
                         let (number, rows) = (batch.number, batch.closed.unwrap_or(0));
+                        // Every piece let go of the sheet before it was counted as encoded: this is the last hold.
                         let Some(sheet) = Arc::into_inner(batch.sheet) else { continue };
                         self.totals.batches.add(1);
                         self.totals.rows.add(rows as u64);
