@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_format::source::Span;
 use serde::{Deserialize, Serialize};
@@ -76,7 +77,13 @@ impl Drawer {
     /// The first admission: the newest sources of the first scan, as many as the window holds (spec lc0 §1.4.2).
     ///
     /// Errors: none; a container that cannot be indexed is left out, the log counts it.
-    pub(super) fn first(plan: &Arc<BranchPlan>, root: u64, log: &Roster, files: &[Recorded]) -> Self {
+    pub(super) fn first(
+        plan: &Arc<BranchPlan>,
+        root: u64,
+        log: &Roster,
+        files: &[Recorded],
+        stop: &AtomicBool,
+    ) -> Self {
         let key = Key::new(root, &plan.stage);
         let mut order: Vec<&Recorded> = files.iter().collect();
         if plan.key_order == KeyOrder::Bytes {
@@ -89,7 +96,8 @@ impl Drawer {
         };
         let mut total = 0;
         for file in order.iter().rev() {
-            if total >= most {
+            // Indexing many containers takes long: a stop need not wait for it.
+            if total >= most || stop.load(Ordering::Relaxed) {
                 break;
             }
             let Ok(source) = log.open(file.id) else { continue };
@@ -230,7 +238,7 @@ impl Drawer {
     ///
     /// Errors: `Format` for a source that cannot be opened, `State` when the chunks no longer fit.
     pub(super) fn restore(plan: &Arc<BranchPlan>, root: u64, log: &Roster, state: &DrawerState) -> Result<Self> {
-        let mut drawer = Drawer::first(plan, root, log, &[]);
+        let mut drawer = Drawer::first(plan, root, log, &[], &AtomicBool::new(false));
         let mut sources = Vec::new();
         for &id in &state.sources {
             let source = log.open(id)?;

@@ -1,6 +1,7 @@
 //! The threads: workers that decode and encode, readers that only wait for storage, and the odd watcher.
 //! Takes anything that can `run` one task at a time; knows nothing of what the tasks do. The one file that spawns.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,6 +19,18 @@ pub enum Lane {
 pub trait Tasks: Send + Sync {
     /// Runs the most urgent runnable task of `lane` to its end; `false` when there is none.
     fn run(&self, lane: Lane) -> bool;
+
+    /// A task panicked, saying `what`: whoever waits for its result is to be told.
+    fn panicked(&self, what: &str);
+}
+
+/// Runs one task; a panic ends the task, not the thread.
+fn guarded(tasks: &dyn Tasks, lane: Lane) -> bool {
+    catch_unwind(AssertUnwindSafe(|| tasks.run(lane))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        tasks.panicked(text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message"));
+        true
+    })
 }
 
 /// A counter per lane that its sleeping threads watch: it moves whenever a task of the lane may be runnable.
@@ -139,7 +152,7 @@ impl Scheduler {
                     let watched = signal.lane(lane);
                     let seen = *watched.lock();
                     let turn = (0..tasks.len()).map(|k| &tasks[(i + k) % tasks.len()]);
-                    if !turn.fold(false, |ran, group| ran | group.run(lane)) {
+                    if !turn.fold(false, |ran, group| ran | guarded(&**group, lane)) {
                         watched.sleep(seen, NAP);
                     }
                 }
@@ -200,6 +213,10 @@ mod tests {
             self.done.fetch_add(usize::from(took), Ordering::SeqCst);
             took
         }
+
+        fn panicked(&self, what: &str) {
+            unreachable!("{what}");
+        }
     }
 
     #[test]
@@ -219,6 +236,37 @@ mod tests {
         assert!(scheduler.stop().is_empty());
         assert_eq!(count.done.load(Ordering::SeqCst), 1000);
         assert!(scheduler.stop().is_empty(), "stopping twice is harmless");
+    }
+
+    #[derive(Default)]
+    struct Fragile {
+        tries: AtomicUsize,
+        told: Mutex<Vec<String>>,
+    }
+
+    impl Tasks for Fragile {
+        fn run(&self, _: Lane) -> bool {
+            let n = self.tries.fetch_add(1, Ordering::SeqCst);
+            assert!(n != 1, "task {n} broke");
+            n < 3
+        }
+
+        fn panicked(&self, what: &str) {
+            self.told.lock().unwrap().push(what.to_owned());
+        }
+    }
+
+    #[test]
+    fn a_panicking_task_is_told_and_its_thread_goes_on() {
+        let fragile = Arc::new(Fragile::default());
+        let scheduler = Scheduler::new();
+        let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([fragile.clone() as Arc<dyn Tasks>]);
+        scheduler.staff(Lane::Work, 1, &tasks).unwrap();
+        while fragile.tries.load(Ordering::SeqCst) < 4 {
+            std::thread::yield_now();
+        }
+        assert!(scheduler.stop().is_empty());
+        assert_eq!(*fragile.told.lock().unwrap(), ["task 1 broke"]);
     }
 
     #[test]

@@ -65,16 +65,16 @@ fn the_last_batch_is_kept_dropped_or_padded() {
 #[test]
 fn a_split_deals_every_game_to_one_side_and_always_the_same() {
     let split = vec![("train".to_string(), 9), ("none".to_string(), 0), ("test".to_string(), 3)];
-    let sides = |watch| {
-        let loader = loader(&Lc0Preset { split: split.clone(), watch: Some(watch), ..pass(&preset(mixed())) });
+    let sides = |threads| {
+        let loader = loader(&Lc0Preset { split: split.clone(), threads: Some(threads), ..pass(&preset(mixed())) });
         let side = |alias| all_ids(&loader, alias).iter().map(|id| (id.0, id.1)).collect::<BTreeSet<_>>();
         (side("train"), side("test"))
     };
-    let (train, test) = sides(false);
+    let (train, test) = sides(1);
     assert!(train.is_disjoint(&test));
     assert_eq!(train.len() + test.len(), 56);
     assert!(train.len() > test.len() && !test.is_empty());
-    assert_eq!(sides(false), (train, test));
+    assert_eq!(sides(8), (train, test));
 }
 
 #[test]

@@ -228,6 +228,11 @@ impl Tasks for Chain {
             Lane::Work => self.work_one(),
         }
     }
+
+    fn panicked(&self, what: &str) {
+        let message = format!("a task broke off, which is a fault of gristmill: {what}");
+        self.fail(&mut self.lock(), Error::Stage { stage: self.plan.stage.clone(), message });
+    }
 }
 
 /// Keeps the buffer of a block that nobody else holds, unless it is a giant's.

@@ -23,7 +23,7 @@ impl Chain {
                 branch.starting = true;
                 let (plan, roster) = (Arc::clone(&branch.plan), Arc::clone(&branch.roster));
                 drop(inner);
-                let drawer = Drawer::first(&plan, self.shared.root, &roster, &roster.first_files());
+                let drawer = Drawer::first(&plan, self.shared.root, &roster, &roster.first_files(), &self.shared.stop);
                 self.lock().branches[b].drawer = Some(drawer);
                 self.shared.signal.notify(Lane::Read);
                 return true;
