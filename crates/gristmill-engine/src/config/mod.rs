@@ -3,6 +3,7 @@
 
 mod parse;
 mod preset;
+pub mod proto;
 mod size;
 mod stages;
 
