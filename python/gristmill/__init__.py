@@ -13,6 +13,7 @@ from gristmill import chess, config, errors, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
+    ChunkRescorerConfig,
     ChunkSourceLoaderConfig,
     ChunkSourceSplitterConfig,
     ChunkUnpackerConfig,
@@ -46,6 +47,7 @@ __all__ = [
     "AliasError",
     "Array",
     "Batch",
+    "ChunkRescorerConfig",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",

@@ -3,10 +3,12 @@
 
 mod parse;
 mod preset;
+mod rescorer;
 mod size;
 mod stages;
 
 pub use preset::{Lc0Preset, Weighted, lc0};
+pub use rescorer::ChunkRescorerConfig;
 pub use size::MemorySize;
 pub use stages::{
     ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, ChunkValidatorConfig, EncoderConfig,
