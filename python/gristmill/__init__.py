@@ -13,9 +13,11 @@ from gristmill import chess, config, errors, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
+    ChunkRescorerConfig,
     ChunkSourceLoaderConfig,
     ChunkSourceSplitterConfig,
     ChunkUnpackerConfig,
+    ChunkValidatorConfig,
     DataLoaderConfig,
     FilePathProviderConfig,
     JoinPositionsConfig,
@@ -45,9 +47,11 @@ __all__ = [
     "AliasError",
     "Array",
     "Batch",
+    "ChunkRescorerConfig",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",
+    "ChunkValidatorConfig",
     "ConfigError",
     "DataLoader",
     "DataLoaderConfig",

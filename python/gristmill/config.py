@@ -78,6 +78,35 @@ class SimpleChunkExtractorConfig:
 
 
 @dataclass
+class ChunkValidatorConfig:
+    """Passes on the chess games that break none of its rules; the others give no rows and are counted by rule."""
+
+    threads: int | None = None
+    rules: list[str] = field(default_factory=lambda: ["default"])
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
+class ChunkRescorerConfig:
+    """Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7."""
+
+    threads: int | None = None
+    syzygy_paths: str = ""
+    dist_temp: float = 1.0
+    dist_offset: float = 0.0
+    dtz_boost: float = 0.0
+    new_input_format: int = -1
+    deblunder_threshold: float | None = None
+    deblunder_width: float | None = None
+    gaviota_paths: str | None = None
+    st_q_theta: float = 0.8333333
+    allow_missing_tables: bool = False
+    policy_directory: Path | None = None
+    compat: list[str] = field(default_factory=list)
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
 class ChunkUnpackerConfig:
     """Selects positions of each chunk, other ones at each use. Exactly one of rate and count."""
 
@@ -129,6 +158,8 @@ class StageConfig:
     chunk_source_splitter: ChunkSourceSplitterConfig | None = None
     shuffling_chunk_pool: ShufflingChunkPoolConfig | None = None
     simple_chunk_extractor: SimpleChunkExtractorConfig | None = None
+    chunk_validator: ChunkValidatorConfig | None = None
+    chunk_rescorer: ChunkRescorerConfig | None = None
     chunk_unpacker: ChunkUnpackerConfig | None = None
     join_positions: JoinPositionsConfig | None = None
     shuffling_frame_sampler: ShufflingFrameSamplerConfig | None = None
@@ -189,6 +220,8 @@ STAGE_KINDS: Mapping[str, type[Any]] = {
     "chunk_source_splitter": ChunkSourceSplitterConfig,
     "shuffling_chunk_pool": ShufflingChunkPoolConfig,
     "simple_chunk_extractor": SimpleChunkExtractorConfig,
+    "chunk_validator": ChunkValidatorConfig,
+    "chunk_rescorer": ChunkRescorerConfig,
     "chunk_unpacker": ChunkUnpackerConfig,
     "join_positions": JoinPositionsConfig,
     "shuffling_frame_sampler": ShufflingFrameSamplerConfig,

@@ -4,16 +4,18 @@
 mod parse;
 mod preset;
 pub mod proto;
+mod rescorer;
 mod size;
 mod stages;
 
 pub use preset::{Lc0Preset, Weighted, lc0};
+pub use rescorer::ChunkRescorerConfig;
 pub use size::MemorySize;
 pub use stages::{
-    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, EncoderConfig, Exhausted, ExtractOrder,
-    FilePathProviderConfig, FrameFormat, JoinPositionsConfig, KeyOrder, LastBatch, Overflow, QueueConfig,
-    ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, StageConfig, StageKind,
-    TensorGeneratorConfig,
+    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, ChunkValidatorConfig, EncoderConfig,
+    Exhausted, ExtractOrder, FilePathProviderConfig, FrameFormat, JoinPositionsConfig, KeyOrder, LastBatch, Overflow,
+    QueueConfig, ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, StageConfig,
+    StageKind, TensorGeneratorConfig,
 };
 
 use std::path::PathBuf;

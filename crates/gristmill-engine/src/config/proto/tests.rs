@@ -117,7 +117,7 @@ fn faults_have_line_column_stage_and_field() {
         ),
         ("threads: 2", "threads: -2", "line 11, column 36: expected value to be", "load", "threads"),
         ("threads: 2", "threads: 2 threads: 3", "line 11, column 47: 'threads' is already set", "load", "threads"),
-        ("5000", "five", "line 25, column 68: expected", "sample", "reservoir_size_per_thread"),
+        (": 5000", ": five", "line 25, column 68: expected", "sample", "reservoir_size_per_thread"),
         (
             "shuffling_frame_sampler",
             "frame_sampler",
