@@ -14,9 +14,9 @@ pub use chunks::{
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use size::MemorySize;
 pub use stages::{
-    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, EncoderConfig, Exhausted, FilePathProviderConfig, FrameFormat,
-    JoinPositionsConfig, LastBatch, Overflow, QueueConfig, ShufflingFrameSamplerConfig, StageConfig, StageKind,
-    TensorGeneratorConfig,
+    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkValidatorConfig, EncoderConfig, Exhausted,
+    FilePathProviderConfig, FrameFormat, JoinPositionsConfig, LastBatch, Overflow, QueueConfig,
+    ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
 };
 
 use std::path::PathBuf;
