@@ -11,5 +11,6 @@ pub mod encode;
 pub mod error;
 pub mod layout;
 pub mod source;
+pub mod weigh;
 
 pub use error::{Error, Kind, Place, Result};

@@ -166,6 +166,12 @@ impl<'a> Lower<'a> {
                 if pool.chunk_pool_size == 0 {
                     return Err(Error::field(drawer.name, "chunk_pool_size", "expected at least 1 chunk"));
                 }
+                if pool.hanse_sampling_threshold.is_some_and(|threshold| threshold > 0) {
+                    return Err(Error::field(drawer.name, "hanse_sampling_threshold", "not built yet"));
+                }
+                if pool.cachehit_output.is_some() {
+                    return Err(Error::field(drawer.name, "cachehit_output", "not built yet"));
+                }
                 (DrawPlan::Pool { size: pool.chunk_pool_size }, pool.key_order, pool.chunk_loading_threads)
             }
             StageKind::SimpleChunkExtractor(extract) => {
@@ -250,6 +256,12 @@ fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
 }
 
 fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {
+    if config.prefetch_count.is_some() || config.prefetch_output.is_some() {
+        return Err(Error::field(stage, "prefetch_output", "not built yet"));
+    }
+    if config.position_sampling.is_some() {
+        return Err(Error::field(stage, "position_sampling", "not built yet"));
+    }
     match (config.position_sampling_rate, config.position_count) {
         (Some(rate), None) if rate > 0.0 && rate <= 1.0 => Ok(Unpack::Rate(rate)),
         (Some(_), None) => Err(Error::field(stage, "position_sampling_rate", "expected 0 < rate <= 1")),

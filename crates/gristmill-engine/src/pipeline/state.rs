@@ -34,7 +34,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
             unpacker.threads = None;
         }
         if let Some(pool) = &mut stage.shuffling_chunk_pool {
-            (pool.chunk_loading_threads, pool.source_ingestion_threads) = (None, None);
+            (pool.chunk_loading_threads, pool.source_ingestion_threads, pool.caching_threads) = (None, None, None);
         }
         if let Some(tensors) = &mut stage.tensor_generator {
             (tensors.threads, tensors.output.queue_capacity) = (None, 0);
