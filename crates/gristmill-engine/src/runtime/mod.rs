@@ -1,10 +1,12 @@
 //! Machinery under the river: randomness, memory, threads, hand-off, metrics, the journal of arrivals.
 //! Knows no stage, no store and no format.
 
+pub mod aggregate;
 pub mod arena;
 pub mod handoff;
 pub mod journal;
 pub mod metrics;
+pub mod period;
 pub mod permute;
 pub mod scheduler;
 pub mod seed;

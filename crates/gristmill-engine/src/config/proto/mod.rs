@@ -151,7 +151,7 @@ fn loader<'t, 'a>(tree: &'t [Field<'a>]) -> &'t [Field<'a>] {
 }
 
 fn stage_name<'a>(stage: &Field<'a>) -> Option<&'a str> {
-    stage.fields.iter().find(|field| field.name == "name").map(|name| name.value.trim().trim_matches(['"', '\'']))
+    stage.fields.iter().find(|field| field.name == "name").map(Field::string)
 }
 
 /// The deepest field that a path of names and indices leads to.

@@ -18,9 +18,9 @@ pub(super) struct Field<'a> {
     pub(super) fields: Vec<Field<'a>>,
 }
 
-impl Field<'_> {
-    /// The plain text of a string value; good enough to compare names with.
-    pub(super) fn string(&self) -> &str {
+impl<'a> Field<'a> {
+    /// A string value without its quotes, escapes as they stand: enough to compare names with.
+    pub(super) fn string(&self) -> &'a str {
         self.value.trim().trim_matches(['"', '\''])
     }
 }
