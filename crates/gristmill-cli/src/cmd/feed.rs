@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
     }
     let stop = stopping::flag()?;
     if let Some(address) = &args.metrics {
-        let bound = loader.serve_metrics(address)?;
+        let bound = loader.serve_metrics(address, None)?;
         report::note(&format!("metrics at http://{bound}/metrics"));
     }
     let options = FeedOptions { batches: args.batches, output: args.output.clone(), folder: args.out.clone() };

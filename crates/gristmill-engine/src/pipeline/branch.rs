@@ -68,6 +68,8 @@ pub(super) struct Branch {
     pub(super) head: u64,
     pub(super) taken: usize,
     pub(super) window: VecDeque<Ticket>,
+    /// Tickets planned since the start.
+    pub(super) drawn: u64,
     /// Nothing more to draw.
     pub(super) dry: bool,
     /// Bad chunks in a row.
@@ -90,6 +92,7 @@ impl Branch {
             head: 0,
             taken: 0,
             window: VecDeque::new(),
+            drawn: 0,
             dry: false,
             bad_run: 0,
             decoding: 0,
@@ -153,6 +156,7 @@ impl Branch {
                 break;
             };
             let (source, open) = drawer.source(draw.at);
+            self.drawn += 1;
             self.window.push_back(Ticket { draw, source, open, phase: Phase::Planned });
             planned = true;
         }

@@ -90,6 +90,9 @@ pub(super) struct Fold {
     filling: Option<Fill>,
     pub(super) fills: VecDeque<Fill>,
     issued: u64,
+    /// Rows taken in, and rows given to batches, since the start.
+    pub(super) joined: u64,
+    pub(super) placed: u64,
     /// All fills below this are done; those done beyond it.
     filled: u64,
     filled_beyond: BTreeSet<u64>,
@@ -114,6 +117,8 @@ impl Fold {
             filling: None,
             fills: VecDeque::new(),
             issued: 0,
+            joined: 0,
+            placed: 0,
             filled: 0,
             filled_beyond: BTreeSet::new(),
             pieces: VecDeque::new(),
@@ -166,6 +171,7 @@ impl Fold {
             }
         };
         fill.rows.push((frame, slot));
+        self.joined += 1;
         let from = Provenance { source: block.source, chunk: block.index, frame };
         let row = Held { slot, branch, from };
         if let Some(out) = self.reservoir.offer(row, &mut self.changes) {
@@ -182,6 +188,7 @@ impl Fold {
     fn place(&mut self, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
         let after = self.issued + u64::from(self.filling.is_some());
         let place = self.batcher.place();
+        self.placed += 1;
         let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut() else { return };
         batch.open_rows.push((row.slot, row.from));
         batch.assigned += 1;

@@ -46,6 +46,14 @@ fn items(kind: StageKind<'_>) -> (Option<Item>, Item) {
     }
 }
 
+/// What a kind gives, in one word and the plural.
+pub(super) fn gives(kind: StageKind<'_>) -> &'static str {
+    match items(kind).1 {
+        Item::Source => "sources",
+        other => other.name(),
+    }
+}
+
 /// The output queues of a kind.
 pub(super) fn queues(kind: StageKind<'_>) -> &[QueueConfig] {
     use std::slice::from_ref;

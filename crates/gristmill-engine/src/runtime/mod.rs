@@ -3,6 +3,7 @@
 
 pub mod aggregate;
 pub mod arena;
+pub mod events;
 pub mod handoff;
 pub mod journal;
 pub mod metrics;

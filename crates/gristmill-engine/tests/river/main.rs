@@ -6,4 +6,5 @@ mod determinism;
 mod games;
 mod graphs;
 mod resume;
+mod status;
 mod streams;

@@ -31,6 +31,7 @@ impl Chain {
                 let own = key.of(source.key.as_bytes(), u64::from(index));
                 plan.unpack.select(own, chunk.frames, draw.use_count, &mut rows);
                 self.branch_totals[b].chunks.add(1);
+                self.branch_totals[b].frames.add(rows.len() as u64);
                 self.branch_totals[b].frames_decoded.add(chunk.frames as u64);
                 Arc::new(Block { chunk, rows, source: id, index, conform: Some(conform), fault: None })
             }
