@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::budget;
 use super::chain::{Chain, Shared};
 use super::flow::flow;
+use super::history::History;
 use super::metrics::Observer;
 use super::notices::{self, Notices};
 use super::plan::{ChainPlan, LogPlan, Plan};
@@ -29,7 +30,7 @@ use crate::store::{DirStore, Store};
 const READERS: usize = 2;
 
 /// How often totals are sampled for rates.
-const SAMPLE: Duration = Duration::from_millis(250);
+const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What exists only while the loader runs.
 pub(super) struct Running {
@@ -82,6 +83,7 @@ impl Launch {
             rosters,
             verdicts,
             rates: Arc::default(),
+            history: Arc::new(Mutex::new(History::new(config)?)),
             events,
             flow: flow(config)?.into(),
             stop: scheduler.stop_flag(),

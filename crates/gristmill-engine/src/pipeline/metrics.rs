@@ -3,11 +3,13 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::chain::Chain;
 use super::flow::FlowStage;
+use super::history::History;
 use super::roster::Roster;
 use super::verdict::{BadChunkCounts, Verdicts};
 use crate::runtime::events::Events;
@@ -117,6 +119,7 @@ pub(super) struct Observer {
     pub(super) rosters: Vec<Arc<Roster>>,
     pub(super) verdicts: Arc<Verdicts>,
     pub(super) rates: Arc<Mutex<Rates>>,
+    pub(super) history: Arc<Mutex<History>>,
     pub(super) events: Arc<Events>,
     pub(super) flow: Arc<[FlowStage]>,
     pub(super) stop: Arc<AtomicBool>,
@@ -131,8 +134,29 @@ impl Observer {
 
     /// Remembers the totals of this moment.
     pub(super) fn sample(&self) {
-        let totals = totals(&self.collect());
-        self.rates().sample(totals);
+        let stages = self.collect();
+        let mut rates = self.rates();
+        rates.sample(totals(&stages));
+        let now = rates.uptime();
+        drop(rates);
+        self.history().record(now, &stages);
+    }
+
+    /// Remembers the totals of the end.
+    pub(super) fn close(&self) {
+        self.sample();
+        let now = self.rates().uptime();
+        self.history().close(now);
+    }
+
+    /// What happened in each period.
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time since the start.
+    pub(super) fn uptime(&self) -> Duration {
+        self.rates().uptime()
     }
 
     /// One row per stage, without rates.
@@ -150,7 +174,7 @@ impl Observer {
         for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
             count.per_second = per_second.next().unwrap_or_default();
         }
-        let (uptime_seconds, seed) = (rates.uptime(), Some(self.root));
+        let (uptime_seconds, seed) = (rates.uptime().as_secs_f64(), Some(self.root));
         Metrics { uptime_seconds, seed, stages, bad_chunks: self.verdicts.counts() }
     }
 }

@@ -14,6 +14,7 @@
 //! | `recall` | what an earlier run left: a state, a journal |
 //! | `flow` | stages in flow order with their edges, for views |
 //! | `metrics` | what each stage did, as data |
+//! | `history` | the same by period, as lc0 names it |
 //! | `status` | all of it as one document for other processes |
 //! | `notices` | what the logs found and what was started, as events |
 //! | `verdict` | what is known of bad chunks |
@@ -30,6 +31,7 @@ mod encoder;
 mod flow;
 mod fold;
 mod graph;
+mod history;
 mod launch;
 mod loader;
 mod metrics;
@@ -43,6 +45,7 @@ mod status;
 mod verdict;
 
 pub use budget::promise;
+pub use history::metrics_message;
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};
