@@ -51,6 +51,31 @@ fn descr() {
     replay("descr", fuzz_bodies::descr);
 }
 
+#[test]
+fn check() {
+    replay("check", fuzz_bodies::check);
+}
+
+/// Any few edits of a sound game: far more of them than the corpus holds.
+#[test]
+fn games_with_random_edits_are_judged() {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32
+    };
+    for kind in 0..400 {
+        let mut data = vec![kind as u8];
+        for _ in 0..next() % 6 {
+            // Half of them in the planes and the bytes after them.
+            let at = if next() % 2 == 0 { next() } else { 7440 + next() % 900 };
+            data.extend_from_slice(&at.to_le_bytes());
+            data.push(next() as u8);
+        }
+        fuzz_bodies::check(&data);
+    }
+}
+
 /// Records of a version that are zero but for the version and the format.
 fn game(version: u8, size: usize, frames: usize) -> Vec<u8> {
     let mut record = vec![0; size];
@@ -87,6 +112,12 @@ fn write_seeds() {
     );
     put("gzip_chunk", "header-crc-wrong.gz", b"\x1f\x8b\x08\x02\0\0\0\0\0\x03\xff\xff\x03\0\0\0\0\0\0\0\0\0");
     put("gzip_chunk", "plain", b"\x06\0\0\0\x01\0\0\0");
+
+    for kind in 0..16 {
+        put("check", &format!("sound-{kind:02}"), &[kind]);
+    }
+    put("check", "two-kings", &[&[0][..], &(7440u32 + 40).to_le_bytes(), &[9]].concat());
+    put("check", "black-twice", &[&[0][..], &(2 * 8356u32 + 8276).to_le_bytes(), &[1]].concat());
 
     let mut tar = TarWriter::new(Vec::new());
     tar.directory("d").unwrap();
