@@ -1,0 +1,6 @@
+//! 2048: raw logs and step rows, the board, its rules and its heuristic value.
+//! Every field, rule and defined result is written out in `docs/format/g2048.md`.
+
+pub mod board;
+
+pub use board::{Board, Packed};
