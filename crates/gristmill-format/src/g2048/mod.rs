@@ -2,5 +2,6 @@
 //! Every field, rule and defined result is written out in `docs/format/g2048.md`.
 
 pub mod board;
+pub mod heuristic;
 
 pub use board::{Board, Packed};
