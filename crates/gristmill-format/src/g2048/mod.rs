@@ -3,5 +3,7 @@
 
 pub mod board;
 pub mod heuristic;
+pub mod row;
 
 pub use board::{Board, Packed};
+pub use row::{RowForm, StepRow};
