@@ -3,7 +3,9 @@
 
 pub mod board;
 pub mod heuristic;
+pub mod moves;
 pub mod row;
 
 pub use board::{Board, Packed};
+pub use moves::Move;
 pub use row::{RowForm, StepRow};
