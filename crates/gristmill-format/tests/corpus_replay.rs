@@ -76,6 +76,16 @@ fn games_with_random_edits_are_judged() {
     }
 }
 
+#[test]
+fn log_line() {
+    replay("log_line", fuzz_bodies::log_line);
+}
+
+#[test]
+fn sidecar() {
+    replay("sidecar", fuzz_bodies::sidecar);
+}
+
 /// Records of a version that are zero but for the version and the format.
 fn game(version: u8, size: usize, frames: usize) -> Vec<u8> {
     let mut record = vec![0; size];
@@ -154,4 +164,31 @@ fn write_seeds() {
     ] {
         put("descr", name, text.as_bytes());
     }
+
+    let line = concat!(
+        r#"{"seed":272350805,"step_index":7,"max_rank":15,"move":"down","valuation_type":"search","valuation":-1.000000,"#,
+        r#""board":[15,13,11,1,14,12,1,0,0,0,0,0,0,0,0,16],"#,
+        r#""branch_evs":{"up":null,"left":0.034000,"right":-0.000000,"down":-1587.186000}}"#
+    );
+    let old = line.replace("\"valuation_type\":\"search\",", "").replace("\"step_index\":7,", "");
+    let mixed = [line, &old, "", &line.replace("search", "line_plan"), &line.replace("}}", "},\"x\":[1]}")].join("\n");
+    for (name, text) in [
+        ("producer", line.to_owned()),
+        ("two-old", format!("{old}\n{old}\n")),
+        ("mixed", mixed.clone()),
+        ("crlf", mixed.replace('\n', "\r\n")),
+        ("exponents", line.replace("0.034000", "1e40").replace("-0.000000", "1E-50").replace("null", "-0")),
+        ("python", line.replace('"', "'").replace("null", "None")),
+        ("rank-40", line.replace("16]", "40]")),
+        ("cut", line[..200].to_owned()),
+        ("least", r#"{"move":"up","board":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#.to_owned()),
+    ] {
+        put("log_line", name, text.as_bytes());
+    }
+    put("log_line", "stored.gz", &compress(6, mixed.as_bytes()).unwrap());
+    let facts = r#"{"seed": 9, "depth": 6, "num_moves": 1, "score": 795564, "max_tile": 32768, "max_rank": 15}"#;
+    put("sidecar", "facts", facts.as_bytes());
+    put("sidecar", "extras", facts.replace("6,", "{\"a\": [1.5e300, null]}, \"depth\": \"\\u0041\",").as_bytes());
+    put("sidecar", "negative", facts.replace("9", "-9").as_bytes());
+    put("sidecar", "cut", &facts.as_bytes()[..40]);
 }
