@@ -117,7 +117,9 @@ fn arena() -> Vec<u8> {
 fn rows(arena: &[u8]) -> Vec<Row<'_>> {
     let size = layout_v7().size();
     let scattered = (0..ROWS).map(|i| i * 2_654_435_761 % RECORDS);
-    scattered.map(|i| Row { record: &arena[i * size..(i + 1) * size], provenance: Provenance::default() }).collect()
+    scattered
+        .map(|i| Row { record: &arena[i * size..(i + 1) * size], provenance: Provenance::default(), bits: 0 })
+        .collect()
 }
 
 /// The straightforward loop: one element per bit.

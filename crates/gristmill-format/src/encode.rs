@@ -1,6 +1,8 @@
 //! Records in, rows of named tensors out: the seam that every task's encoder fills.
 //! An encoder is pure and stateless; it writes each output row wholly and never allocates per row.
 
+use std::fmt::Debug;
+
 use crate::error::Result;
 use crate::layout::{Layout, Scalar};
 
@@ -22,6 +24,8 @@ pub struct Row<'a> {
     pub record: &'a [u8],
     /// Where it came from.
     pub provenance: Provenance,
+    /// Random bits of this row, for encoders that [draw](Encoder::draws): a function of seed and row, never of threads.
+    pub bits: u64,
 }
 
 /// The name, dtype and row shape of one output tensor; the batch axis is not included.
@@ -48,9 +52,14 @@ impl TensorSpec {
 }
 
 /// Turns records of one layout into rows of a fixed list of tensors.
-pub trait Encoder: Send + Sync {
+pub trait Encoder: Send + Sync + Debug {
     /// The layout that `Row::record` must have.
     fn input(&self) -> &Layout;
+
+    /// Whether `Row::bits` matter: where not, they may be left 0.
+    fn draws(&self) -> bool {
+        false
+    }
 
     /// The output tensors, in order.
     fn outputs(&self) -> &[TensorSpec];

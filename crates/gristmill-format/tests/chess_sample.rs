@@ -84,7 +84,9 @@ fn every_game_starts_at_the_start_position() {
         let mut record = vec![0; layout_v7().size()];
         widen.record(chunk.record(0), &mut record);
         let mut planes = vec![0; 112 * 64 * 4];
-        encoder.encode(&[Row { record: &record, provenance: Provenance::default() }], &mut [&mut planes]).unwrap();
+        encoder
+            .encode(&[Row { record: &record, provenance: Provenance::default(), bits: 0 }], &mut [&mut planes])
+            .unwrap();
         assert_eq!(hash(&planes), "c33ae28cfa8081c3ff247f2ee36881e28520e4be8d585df726b8728b7dac22b6", "{name}");
         let start = Board::from_frame(&Frame::new(&record).unwrap()).unwrap();
         assert_eq!(start.fen(), "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", "{name}");

@@ -9,7 +9,7 @@ mod stages;
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use size::MemorySize;
 pub use stages::{
-    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, Exhausted, ExtractOrder,
+    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, EncoderConfig, Exhausted, ExtractOrder,
     FilePathProviderConfig, FrameFormat, JoinPositionsConfig, KeyOrder, LastBatch, Overflow, QueueConfig,
     ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, StageConfig, StageKind,
     TensorGeneratorConfig,

@@ -254,6 +254,15 @@ pub enum LastBatch {
     Pad,
 }
 
+/// What makes rows of tensors of frames; each task has one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EncoderConfig {
+    /// Chess records to planes, policy and values (the default).
+    #[default]
+    Chess,
+}
+
 /// Encodes frames into batches of tensors (§1.10, §3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -263,6 +272,8 @@ pub struct TensorGeneratorConfig {
     pub threads: Option<usize>,
     /// Rows per batch.
     pub batch_size: usize,
+    /// What makes rows of tensors of frames.
+    pub encoder: EncoderConfig,
     /// The tensors, in order: `planes`, `planes:f16`, `planes:u8`, `planes:bits`, `probs`, `values`, `legal`, `ids`, ...
     pub tensors: Vec<String>,
     /// What becomes of the last partial batch.
@@ -276,6 +287,7 @@ impl Default for TensorGeneratorConfig {
         TensorGeneratorConfig {
             threads: None,
             batch_size: 1024,
+            encoder: EncoderConfig::default(),
             tensors: ["planes", "probs", "values"].map(String::from).to_vec(),
             last_batch: LastBatch::Keep,
             output: QueueConfig::default(),

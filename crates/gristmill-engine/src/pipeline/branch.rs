@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 
 use super::drawer::{Admission, Drawer};
@@ -22,6 +23,8 @@ pub(super) struct Block {
     /// Lasting id of the source, and the chunk's index in it.
     pub(super) source: u64,
     pub(super) index: u32,
+    /// How its records become the chain's.
+    pub(super) conform: Option<Arc<Conform>>,
     pub(super) fault: Option<gristmill_format::Error>,
 }
 

@@ -1,9 +1,7 @@
 //! A plan -> the most memory it can take, term by term; a `memory` bound is checked against it before anything starts.
 //! The terms are the very sizes that `chain` allocates.
 
-use gristmill_format::chess::ChessEncoder;
-use gristmill_format::chess::record::Version;
-use gristmill_format::encode::{Encoder, TensorSpec};
+use gristmill_format::encode::TensorSpec;
 use gristmill_format::source::Limits;
 
 use super::chain::READ_AHEAD;
@@ -38,18 +36,18 @@ pub(super) fn slots(plan: &ChainPlan) -> usize {
     plan.reservoir.1 + SLACK
 }
 
-fn stride() -> u64 {
-    Version::V7.bytes().next_multiple_of(64) as u64
+/// Bytes of one slot.
+fn stride(plan: &ChainPlan) -> u64 {
+    plan.encoder.input().size().next_multiple_of(64) as u64
 }
 
 /// Most bytes that a plan takes: its loader's base, windows, reservoirs and batches (one in the consumer's hands).
-pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> Result<u64> {
+pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
     let mut total = BASE;
     for chain in &plan.chains {
-        let encoder = ChessEncoder::new(&chain.outputs)?;
-        let rows: Vec<usize> = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
+        let rows: Vec<usize> = chain.encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let sheet = sheet_bytes(chain.batch_size, &rows, |_, _| ()).unwrap_or(usize::MAX) as u64;
-        total = total.saturating_add(slots(chain) as u64 * stride());
+        total = total.saturating_add(slots(chain) as u64 * stride(chain));
         total = total.saturating_add(sheet.saturating_mul(chain.capacity.max(2) as u64 + 1));
         for branch in &chain.branches {
             let decoded = (workers as u64 + 2).saturating_mul(limits.max_chunk_bytes as u64);
@@ -60,17 +58,17 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> Result<u
             }
         }
     }
-    Ok(total)
+    total
 }
 
 /// Refuses a config whose promise is above its bound.
 pub(crate) fn check(plan: &Plan, memory: Option<MemorySize>, workers: usize, limits: &Limits) -> Result<()> {
     let Some(bound) = memory else { return Ok(()) };
-    let promise = promised(plan, workers, limits)?;
+    let promise = promised(plan, workers, limits);
     if promise <= bound.0 {
         return Ok(());
     }
-    let reservoirs: u64 = plan.chains.iter().map(|chain| chain.reservoir.1 as u64 * stride()).sum();
+    let reservoirs: u64 = plan.chains.iter().map(|chain| chain.reservoir.1 as u64 * stride(chain)).sum();
     let text = format!(
         "{} MiB are needed, {} MiB of them for reservoirs; the bound is {} MiB: lower the reservoir, the batch size, \
          the queue capacity or max_chunk_bytes, or raise the bound",
@@ -84,7 +82,7 @@ pub(crate) fn check(plan: &Plan, memory: Option<MemorySize>, workers: usize, lim
 /// Bytes that a config promises not to exceed: reservoirs, windows, batches and the program itself. The names of files
 /// beyond the pools' windows come on top, some 300 bytes each.
 pub fn promise(config: &DataLoaderConfig) -> Result<u64> {
-    promised(&plan(config)?, workers(config), &limits(config))
+    Ok(promised(&plan(config)?, workers(config), &limits(config)))
 }
 
 /// Frames that a reservoir of every output may hold within `config.memory`, given a config without any.
@@ -95,8 +93,9 @@ pub(crate) fn reservoir_within(config: &DataLoaderConfig) -> Result<usize> {
     let plan = plan(config)?;
     let limits = limits(config);
     check(&plan, Some(bound), workers(config).max(SIZING_WORKERS), &limits)?;
-    let left = bound.0 - promised(&plan, SIZING_WORKERS, &limits)?;
-    let frames = left / stride() / plan.chains.len().max(1) as u64;
+    let left = bound.0 - promised(&plan, SIZING_WORKERS, &limits);
+    let slot: u64 = plan.chains.iter().map(stride).sum();
+    let frames = left / slot.max(1);
     Ok(usize::try_from(frames.min(u64::from(u32::MAX) - SLACK as u64)).unwrap_or(usize::MAX))
 }
 

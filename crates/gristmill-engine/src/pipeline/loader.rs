@@ -83,13 +83,12 @@ impl DataLoader {
         if config.replay && config.journal.is_none() {
             return Err(Error::config("replay", "replaying needs the `journal` of an earlier run"));
         }
-        let output = |chain: &super::plan::ChainPlan| -> Result<Output> {
-            let encoder = gristmill_format::chess::ChessEncoder::new(&chain.outputs)
-                .map_err(|e| Error::field(&chain.stage, "tensors", e.detail()))?;
-            let tensors = gristmill_format::encode::Encoder::outputs(&encoder).to_vec();
-            Ok(Output { alias: chain.alias.clone(), batch_size: chain.batch_size, tensors })
+        let output = |chain: &super::plan::ChainPlan| Output {
+            alias: chain.alias.clone(),
+            batch_size: chain.batch_size,
+            tensors: chain.encoder.outputs().to_vec(),
         };
-        let outputs = plan.chains.iter().map(output).collect::<Result<Vec<_>>>()?;
+        let outputs = plan.chains.iter().map(output).collect();
         let root = OnceLock::new();
         if let Some(seed) = config.seed {
             let _ = root.set(seed);

@@ -9,6 +9,7 @@
 //! | `drawer`, `branch` | admissions and draws; tickets in flight |
 //! | `fold` | rows to slots and batches, serially |
 //! | `chain` | the tasks that threads run |
+//! | `conform` | records of any layout into slots |
 //! | `state` | where a chain stands, and back |
 //! | `recall` | what an earlier run left: a state, a journal |
 //! | `metrics` | what each stage did, as data |
@@ -20,7 +21,9 @@
 mod branch;
 pub(crate) mod budget;
 mod chain;
+mod conform;
 mod drawer;
+mod encoder;
 mod fold;
 mod graph;
 mod launch;

@@ -2,10 +2,12 @@
 //! The only file, with `chain`, that knows in which order stages may stand.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_format::chess::Output;
+use gristmill_format::encode::Encoder;
 
+use super::encoder::encoder;
 use super::graph::{Graph, Node, Port};
 use crate::config::{
     ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat, JoinPositionsConfig, KeyOrder,
@@ -54,7 +56,7 @@ pub(crate) struct BranchPlan {
 }
 
 /// One loader output, from draws to batches.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct ChainPlan {
     pub(crate) alias: String,
     pub(crate) branches: Vec<BranchPlan>,
@@ -65,7 +67,7 @@ pub(crate) struct ChainPlan {
     /// Name of the tensor generator.
     pub(crate) stage: String,
     pub(crate) batch_size: usize,
-    pub(crate) outputs: Vec<Output>,
+    pub(crate) encoder: Arc<dyn Encoder>,
     pub(crate) partial: WhenPartial,
     pub(crate) capacity: usize,
     pub(crate) when_full: WhenFull,
@@ -74,7 +76,7 @@ pub(crate) struct ChainPlan {
 }
 
 /// All that a loader runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) logs: Vec<LogPlan>,
     pub(crate) chains: Vec<ChainPlan>,
@@ -244,11 +246,6 @@ fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<C
     if config.batch_size == 0 || config.batch_size > 1 << 20 {
         return Err(Error::field(stage, "batch_size", "expected 1 to 1 048 576 rows"));
     }
-    let parsed = config.tensors.iter().map(|text| Output::parse(text)).collect::<Result<Vec<_>, _>>();
-    let outputs = parsed.map_err(|e| Error::field(stage, "tensors", e.detail()))?;
-    if outputs.is_empty() {
-        return Err(Error::field(stage, "tensors", "expected at least one tensor"));
-    }
     Ok(ChainPlan {
         alias: alias.to_owned(),
         branches: Vec::new(),
@@ -256,7 +253,7 @@ fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<C
         reservoir: (String::new(), 0, false),
         stage: stage.to_owned(),
         batch_size: config.batch_size,
-        outputs,
+        encoder: encoder(stage, config)?,
         partial: match config.last_batch {
             LastBatch::Keep => WhenPartial::Keep,
             LastBatch::Drop => WhenPartial::Drop,

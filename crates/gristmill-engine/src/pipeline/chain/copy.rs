@@ -1,7 +1,8 @@
 //! The work lane's second half: frames from blocks into slots, slots into the rows of a batch, reservoirs refilled.
 //! Each frame is copied here twice and nowhere else.
 
-use gristmill_format::encode::{Encoder, Row};
+use gristmill_format::encode::Row;
+use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 
 use super::{Chain, Refill, keep};
@@ -12,7 +13,9 @@ use crate::runtime::scheduler::Lane;
 
 impl Chain {
     pub(super) fn fill_one(&self, fill: Fill) {
-        self.totals.filling.during(|| self.copy(&fill.block.chunk, &fill.rows));
+        if let Some(conform) = &fill.block.conform {
+            self.totals.filling.during(|| self.copy(&fill.block.chunk, conform, &fill.rows));
+        }
         let mut inner = self.lock();
         inner.fold.filled(fill.number);
         keep(&mut inner.spare_chunks, fill.block);
@@ -20,10 +23,8 @@ impl Chain {
         self.shared.signal.notify(Lane::Work);
     }
 
-    fn copy(&self, chunk: &Chunk, rows: &[(u32, u32)]) {
-        let size = self.encoder.input().size();
-        let narrow = chunk.layout.as_ref().is_some_and(|layout| layout.size() < size);
-        let conform = &self.widen[usize::from(!narrow)];
+    fn copy(&self, chunk: &Chunk, conform: &Conform, rows: &[(u32, u32)]) {
+        let size = self.conforms.size();
         for &(frame, slot) in rows {
             self.arena.fill(slot, |bytes| conform.record(chunk.record(frame as usize), &mut bytes[..size]));
         }
@@ -32,13 +33,17 @@ impl Chain {
     pub(super) fn encode_one(&self, piece: Piece) {
         let Piece { batch, first, rows, sheet, .. } = piece;
         let slots: Vec<u32> = rows.iter().map(|(slot, _)| *slot).collect();
-        let size = self.encoder.input().size();
+        let size = self.conforms.size();
+        let encoder = &*self.plan.encoder;
+        let ordinal = batch * self.plan.batch_size as u64 + first as u64;
+        let bits = |row: u64| if encoder.draws() { self.row_key.at(ordinal + row).bits() } else { 0 };
         let encoded = self.totals.encoding.during(|| {
             self.arena.drain(&slots, |views| {
-                let views = views.iter().zip(&rows);
-                let input: Vec<Row<'_>> =
-                    views.map(|(record, (_, from))| Row { record: &record[..size], provenance: *from }).collect();
-                sheet.write(first, input.len(), |columns| self.encoder.encode(&input, columns))
+                let rows = (0..).zip(views.iter().zip(&rows));
+                let input: Vec<Row<'_>> = rows
+                    .map(|(i, (record, (_, from)))| Row { record: &record[..size], provenance: *from, bits: bits(i) })
+                    .collect();
+                sheet.write(first, input.len(), |columns| encoder.encode(&input, columns))
             })
         });
         drop(sheet);
@@ -61,11 +66,11 @@ impl Chain {
             source.decode(refill.chunk as usize, &bytes, &self.shared.limits, &mut chunk)?;
             match refill.rows.iter().find(|(frame, _)| *frame as usize >= chunk.frames) {
                 Some((frame, _)) => Err(Error::State(format!("{} has no frame {frame} any more", source.path()))),
-                None => Ok(()),
+                None => self.conforms.of(&chunk).map_err(|e| source.place(e, refill.chunk as usize).into()),
             }
         });
-        if read.is_ok() {
-            self.copy(&chunk, &refill.rows);
+        if let Ok(conform) = &read {
+            self.copy(&chunk, conform, &refill.rows);
         }
         let mut inner = self.lock();
         inner.refilling -= 1;

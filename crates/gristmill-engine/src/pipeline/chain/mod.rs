@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use gristmill_format::chess::{ChessEncoder, layout_v6, layout_v7};
-use gristmill_format::encode::{Encoder, TensorSpec};
-use gristmill_format::layout::Conform;
+use gristmill_format::encode::TensorSpec;
 use gristmill_format::source::{Chunk, Limits};
 
 use crate::error::{Error, Result};
 use crate::pipeline::branch::{Block, Branch};
+use crate::pipeline::conform::Conforms;
 use crate::pipeline::fold::Fold;
 use crate::pipeline::output::Delivery;
 use crate::pipeline::plan::ChainPlan;
@@ -98,8 +97,9 @@ pub(in crate::pipeline) struct Refill {
 pub(in crate::pipeline) struct Chain {
     pub(in crate::pipeline) plan: ChainPlan,
     pub(in crate::pipeline) shared: Shared,
-    encoder: ChessEncoder,
-    widen: [Conform; 2],
+    conforms: Conforms,
+    /// Draws for encoders that augment, one per row of the stream.
+    row_key: Key,
     arena: Arena,
     sheets: Arc<SheetPool>,
     pub(in crate::pipeline) handoff: Handoff<Delivery>,
@@ -111,11 +111,10 @@ pub(in crate::pipeline) struct Chain {
 impl Chain {
     /// A chain that has not started. Errors: no memory for the reservoir.
     pub(in crate::pipeline) fn new(plan: ChainPlan, shared: Shared, rosters: &[Arc<Roster>]) -> Result<Self> {
-        let encoder = ChessEncoder::new(&plan.outputs)?;
         let slots = super::budget::slots(&plan);
         let memory = |e: std::io::Error| Error::field(&plan.stage, "batch_size", format!("no memory: {e}"));
-        let arena = Arena::new(slots, encoder.input().size()).map_err(memory)?;
-        let row_bytes = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
+        let arena = Arena::new(slots, plan.encoder.input().size()).map_err(memory)?;
+        let row_bytes = plan.encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let sheets = SheetPool::new(plan.batch_size, row_bytes, plan.capacity + 1);
         let branches = plan
             .branches
@@ -137,7 +136,8 @@ impl Chain {
             outbox: None,
         };
         Ok(Chain {
-            widen: [Conform::new(layout_v6(), encoder.input())?, Conform::new(layout_v7(), encoder.input())?],
+            conforms: Conforms::new(plan.encoder.input()),
+            row_key: Key::new(shared.root, &plan.stage),
             arena,
             sheets,
             handoff: Handoff::new(plan.capacity.max(2), plan.when_full),
@@ -146,7 +146,6 @@ impl Chain {
             inner: Mutex::new(inner),
             plan,
             shared,
-            encoder,
         })
     }
 
@@ -156,7 +155,7 @@ impl Chain {
 
     /// The tensors of a batch.
     pub(in crate::pipeline) fn tensors(&self) -> &[TensorSpec] {
-        self.encoder.outputs()
+        self.plan.encoder.outputs()
     }
 
     /// The next batch, error or end, waiting up to `wait`.

@@ -100,7 +100,7 @@ impl Chain {
     ) -> Arc<Block> {
         self.shared.verdicts.add(source, index, &error);
         self.branch_totals[branch].empty_chunks.add(1);
-        Arc::new(Block { chunk, rows: Vec::new(), source, index, fault: Some(error) })
+        Arc::new(Block { chunk, rows: Vec::new(), source, index, conform: None, fault: Some(error) })
     }
 }
 

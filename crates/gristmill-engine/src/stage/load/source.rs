@@ -87,7 +87,7 @@ impl Source {
     /// Errors, with file, member and chunk: `Io` (vanished, permission, lost mount), `Truncated` where the file ends
     /// inside the chunk, `TooLarge` where its stored bytes are above `limits`, `Missing` for a chunk it does not have.
     pub fn fetch(&self, chunk: usize, limits: &Limits, buf: &mut Vec<u8>) -> Result<()> {
-        let Some((span, member)) = self.chunks.locate(chunk) else {
+        let Some((span, _)) = self.chunks.locate(chunk) else {
             let error = Error::new(Kind::Missing, format!("a source of {} chunks", self.len()));
             return Err(error.in_chunk(chunk).in_source(self.path()));
         };
@@ -95,11 +95,11 @@ impl Source {
             Ok(bytes) => bytes,
             // Renamed between finding its name and opening it: the name is known by now, or will never be.
             Err(e) if e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => {
-                self.store.open(&self.file().name).map_err(|e| self.place(e, chunk, member))?
+                self.store.open(&self.file().name).map_err(|e| self.place(e, chunk))?
             }
-            Err(e) => return Err(self.place(e, chunk, member)),
+            Err(e) => return Err(self.place(e, chunk)),
         };
-        read_span(&*bytes, span, limits.max_chunk_bytes as u64, buf).map_err(|e| self.place(e, chunk, member))
+        read_span(&*bytes, span, limits.max_chunk_bytes as u64, buf).map_err(|e| self.place(e, chunk))
     }
 
     /// Decodes a chunk from the bytes that [`Source::fetch`] gave into `out`, replacing what was there.
@@ -107,21 +107,21 @@ impl Source {
     /// Errors: what the format's decoder says, with file, member and chunk; `UnknownVersion` for records of another
     /// version than the log insists on.
     pub fn decode(&self, chunk: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        let member = || self.chunks.locate(chunk).and_then(|(_, member)| member);
-        self.chunks.decode(chunk, bytes, limits, out).map_err(|e| self.place(e, chunk, member()))?;
+        self.chunks.decode(chunk, bytes, limits, out).map_err(|e| self.place(e, chunk))?;
         let Some(wanted) = self.version else { return Ok(()) };
         match version(out) {
             Some(found) if found != wanted => {
                 let detail = format!("records of version {found}, this loader takes version {wanted} only");
-                Err(self.place(Error::new(Kind::UnknownVersion, detail), chunk, member()))
+                Err(self.place(Error::new(Kind::UnknownVersion, detail), chunk))
             }
             _ => Ok(()),
         }
     }
 
-    fn place(&self, e: Error, chunk: usize, member: Option<&str>) -> Error {
+    /// The error with this file, the chunk and its member.
+    pub fn place(&self, e: Error, chunk: usize) -> Error {
         let e = e.in_chunk(chunk).in_source(self.path());
-        match member {
+        match self.chunks.locate(chunk).and_then(|(_, member)| member) {
             Some(member) => e.in_member(member),
             None => e,
         }
