@@ -3,6 +3,7 @@
 
 pub mod board;
 pub mod heuristic;
+pub mod log;
 pub mod moves;
 pub mod row;
 
