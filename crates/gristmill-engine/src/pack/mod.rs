@@ -5,6 +5,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod shards;
 pub mod valuation;
+pub mod writer;
 
 /// Name of the database in a pack.
 pub const METADATA: &str = "metadata.db";
