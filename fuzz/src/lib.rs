@@ -2,6 +2,7 @@
 //! Shared, as source, with the replay of the corpora on stable Rust; uses public functions of the format crate only.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use gristmill_format::Kind;
 use gristmill_format::chess::check::{self, Breach, Rule, Rules};
@@ -10,12 +11,14 @@ use gristmill_format::chess::record::{Version, layout_v6, layout_v7};
 use gristmill_format::chess::source::{GameFile, GameTar};
 use gristmill_format::chess::{Board, FrameMut, InputFormat};
 use gristmill_format::container::gzip::Inflater;
+use gristmill_format::container::gzip_stream::GzipStream;
+use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::container::salvage::{inflate_prefix, salvage};
 use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
 use gristmill_format::g2048::log::{Game, RowDefaults, Sidecar, parse_fixed, parse_json, parse_piece, pieces};
 use gristmill_format::g2048::source::LogFile;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
 const LIMITS: Limits = Limits { max_chunk_bytes: 1 << 20 };
 
@@ -26,9 +29,11 @@ pub fn gzip_chunk(data: &[u8]) {
     let found = Inflater::default().inflate(data, max, &mut fast);
     salvage(data, max, &mut slow);
     assert!(fast.capacity() <= max && slow.len() <= max);
+    let pieces = in_pieces(data, max);
     match found {
         Ok(found) => {
             assert!(found.trailing <= data.len());
+            assert!(has_header_crc(data) || pieces.as_ref() == Ok(&fast), "pieces make another whole");
             if has_header_crc(data) {
                 assert!(fast.starts_with(&slow));
             } else {
@@ -39,6 +44,7 @@ pub fn gzip_chunk(data: &[u8]) {
         }
         Err(e) => {
             assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}");
+            assert!(e.kind() == Kind::TooLarge || pieces.is_err(), "pieces of what is damaged");
             assert!(e.kind() != Kind::TooLarge || slow.len() == max, "{e}");
         }
     }
@@ -46,6 +52,32 @@ pub fn gzip_chunk(data: &[u8]) {
     match GameFile::new("fuzz.gz").decode(0, data, &LIMITS, &mut chunk) {
         Ok(()) => assert!(chunk.frames > 0 && chunk.records().len() <= chunk.bytes.len()),
         Err(e) => assert!(e.place().chunk == Some(0) && chunk.frames == 0, "{e}"),
+    }
+}
+
+/// Everything in `data`, at most `max` bytes and one, inflated some bytes at a time.
+fn in_pieces(data: &[u8], max: usize) -> gristmill_format::Result<Vec<u8>> {
+    let mut stream = GzipStream::new(Arc::new(Held(data.to_vec())));
+    let (mut whole, mut piece) = (Vec::new(), Vec::with_capacity(1000));
+    let mut more = true;
+    while more && whole.len() <= max {
+        piece.clear();
+        more = stream.fill(&mut piece)?;
+        assert!(stream.position() <= data.len() as u64 && piece.capacity() == 1000);
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole)
+}
+
+struct Held(Vec<u8>);
+
+impl ReadAt for Held {
+    fn len(&self) -> gristmill_format::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> gristmill_format::Result<usize> {
+        self.0[..].read_at(offset, buf)
     }
 }
 
@@ -240,4 +272,27 @@ pub fn sidecar(data: &[u8]) {
         }
         Err(e) => assert!(e.kind() == Kind::Corrupt && e.place().line.is_some(), "{e}"),
     }
+}
+/// A header that parses says no more bytes than there are, and written anew it parses to the same.
+pub fn npy(data: &[u8]) {
+    let parsed = Header::parse(data);
+    assert_eq!(Header::read(data).is_ok(), parsed.as_ref().is_ok_and(|header| fits(header, data)));
+    let header = match parsed {
+        Ok(header) => header,
+        Err(e) => return assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}"),
+    };
+    for spelling in [Spelling::NumPy, Spelling::Reserved, Spelling::Spaced] {
+        match Header::write(header.dtype(), header.shape(), spelling) {
+            Ok(written) => {
+                let again = Header::parse(&written).expect("what was written parses");
+                assert_eq!((again.dtype(), again.shape()), (header.dtype(), header.shape()));
+                assert_eq!((again.data_offset(), written.len() % 64), (written.len() as u64, 0));
+            }
+            Err(e) => assert!(spelling == Spelling::Reserved, "{e}"),
+        }
+    }
+}
+
+fn fits(header: &Header, data: &[u8]) -> bool {
+    header.data_offset().checked_add(header.data_bytes()).is_some_and(|end| end <= data.len() as u64)
 }
