@@ -67,12 +67,12 @@ fn a_running_loader_is_seen_at_80_by_24_and_keys_move_through_it() {
     let order =
         ["files", "load", "split", "pool_train", "unpack_train"].map(|name| place(&lines, &format!(" {name} ")));
     assert!(order.is_sorted() && order[0] == 3, "{lines:#?}");
-    assert!(lines[23].contains("quit") && lines.iter().any(|line| line.contains(" log ")));
+    assert!(lines[23].contains("quit") && lines.iter().any(|line| line.contains(" log ──")));
     top.press("c");
     top.press("c");
     let lines = top.wait("all stages, without chips", |lines, _| {
         let seen = |part: &str| lines.iter().any(|line| line.contains(part));
-        seen(" tensors_train") && seen(" log ") && !seen("chunks_decoding")
+        seen(" tensors_train") && seen(" log ──") && !seen("chunks_decoding")
     });
     let tensors = place(&lines, " tensors_train");
     assert!(lines[tensors + 1].contains("└ queue") && lines[tensors + 1].contains("/4"), "{lines:#?}");
@@ -87,7 +87,7 @@ fn a_running_loader_is_seen_at_80_by_24_and_keys_move_through_it() {
     let cell = top.screen().cell(row, u16::try_from(column).unwrap()).unwrap();
     assert_eq!((cell.contents(), cell.fgcolor()), ("0", vt100::Color::Idx(1)), "no file comes: a red zero in {load}");
     top.press("ll");
-    let lines = top.wait("no log", |lines, _| lines.iter().all(|line| !line.contains(" log ")));
+    let lines = top.wait("no log", |lines, _| lines.iter().all(|line| !line.contains(" log ──")));
     assert!(lines[23].contains("quit"));
     top.press("ll");
     top.wait_line(&["started", "seed 5"]);
@@ -118,7 +118,7 @@ fn the_view_follows_the_size_of_the_terminal() {
             top.wait("stages below the title", |lines, _| lines.iter().skip(1).any(|line| line.starts_with(" files")));
         assert!(lines[0].starts_with(" gristmill top"), "{lines:#?}");
     }
-    top.wait_line(&[" log "]);
+    top.wait_line(&[" log ──"]);
     let ended = std::process::Command::new("kill").args(["-TERM", &top.process().to_string()]).status().unwrap();
     assert!(ended.success());
     assert_eq!(top.end().0, 0, "SIGTERM gives the terminal back, too");
