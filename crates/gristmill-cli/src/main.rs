@@ -5,6 +5,7 @@ mod cmd;
 mod failure;
 mod report;
 mod stopping;
+mod top;
 
 use std::process::ExitCode;
 
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Top(args) => cmd::top::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -81,6 +81,33 @@ fn the_document_has_every_stage_with_edges_totals_and_streams() {
     assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
 }
 
+#[test]
+fn the_page_names_every_field_and_every_kind_of_event() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format/status.md")).unwrap();
+    let folder = spoilt(&[3]);
+    let loader = loader(&pass(folder.path()));
+    all_ids(&loader, "");
+    let status = wait_for(&loader, |status| status.state == RunState::Ended && !told(status, "scanned").is_empty());
+    let mut open = vec![serde_json::to_value(&status).unwrap()];
+    let mut words: Vec<String> = status.events.iter().map(|event| event.kind.to_string()).collect();
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    words.push(name.clone());
+                    open.extend((name != "by_kind").then_some(value));
+                }
+            }
+            serde_json::Value::Array(values) => open.extend(values),
+            _ => {}
+        }
+    }
+    for word in words.iter().filter(|word| *word != "files" && *word != "seed") {
+        assert!(page.contains(&format!("`{word}`")), "`{word}` is not on the page");
+    }
+    assert!(page.contains(&format!("version of the document: {STATUS_VERSION}")));
+}
+
 fn given(stage: &StageStatus) -> u64 {
     stage.counts.iter().find(|count| count.name == stage.gives).map_or(0, |count| count.total)
 }
