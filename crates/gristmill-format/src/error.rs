@@ -28,6 +28,8 @@ pub enum Kind {
     OutOfRange,
     /// Known, but not supported here.
     Unsupported,
+    /// It names something that is not data, such as a function to call; refused without a try.
+    Forbidden,
     /// An index or name asked for does not exist.
     Missing,
     /// The operating system refused: not found, permission, no space, stale mount.
@@ -48,6 +50,7 @@ impl Kind {
             Kind::Empty => "empty",
             Kind::OutOfRange => "out_of_range",
             Kind::Unsupported => "unsupported",
+            Kind::Forbidden => "forbidden",
             Kind::Missing => "missing",
             Kind::Io(Os::NotFound) => "vanished",
             Kind::Io(Os::PermissionDenied) => "permission",
