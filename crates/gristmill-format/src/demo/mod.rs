@@ -1,0 +1,5 @@
+//! Demonstrations: trajectories of an agent in an environment, from any of the forms they are kept in.
+//! Whatever the form, a trajectory becomes a chunk of records (`obs`, `acts`, `dones`, ...) with its extras beside it.
+
+pub mod trajectory;
+pub mod value;
