@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::value::{Blob, Id, Pickle};
 use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Field, Layout, Order, Scalar};
+use crate::layout::{DType, Field, Layout, Order, Scalar, c_order};
 
 /// Most axes of an array, as in NumPy.
 const MAX_AXES: usize = 64;
@@ -49,6 +49,14 @@ impl Element {
             Element::Time(..) => 8,
             Element::Block(element, shape) => shape.iter().fold(element.size(), |n, dim| n.saturating_mul(*dim)),
             Element::Object => 0,
+        }
+    }
+
+    /// The scalar, where it is one.
+    pub fn scalar(&self) -> Option<Scalar> {
+        match self {
+            Element::Scalar(scalar, _) => Some(*scalar),
+            _ => None,
         }
     }
 
@@ -150,24 +158,7 @@ impl Array {
         if !self.fortran || self.shape.len() < 2 {
             return Some(Cow::Borrowed(bytes));
         }
-        let (unit, count) = (self.element.size(), self.count());
-        if unit == 0 {
-            return Some(Cow::Borrowed(bytes));
-        }
-        let mut out = Vec::with_capacity(bytes.len());
-        let mut index = vec![0usize; self.shape.len()];
-        for _ in 0..count {
-            let flat = self.shape.iter().zip(&index).rev().fold(0, |at, (dim, i)| at * dim + i);
-            out.extend_from_slice(&bytes[flat * unit..(flat + 1) * unit]);
-            for axis in (0..index.len()).rev() {
-                index[axis] += 1;
-                if index[axis] < self.shape[axis] {
-                    break;
-                }
-                index[axis] = 0;
-            }
-        }
-        Some(Cow::Owned(out))
+        Some(Cow::Owned(c_order(bytes, self.element.size(), &self.shape)))
     }
 }
 
