@@ -7,5 +7,6 @@ mod meta;
 mod open;
 
 pub use group::{Groups, Member, Sample, group};
+pub(in crate::demo) use member::npy;
 pub use meta::ShardMeta;
 pub use open::{Packing, Shard, unpack};
