@@ -58,6 +58,13 @@ pub struct Lost {
     pub left: u32,
 }
 
+impl Lost {
+    /// Each of them: place of the chunk and number of the use.
+    pub fn rows(self) -> impl Iterator<Item = (u64, u16)> {
+        (0..self.left).map(move |ahead| (self.place, self.first.wrapping_add(ahead as u16)))
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
     rules: CacheRules,
