@@ -1,0 +1,1 @@
+//! Stop returns within a second, whatever the graph is doing.
