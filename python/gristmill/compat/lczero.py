@@ -119,8 +119,9 @@ class DataLoader:
         Raises:
             ValueError: neither such a message nor its bytes.
         """
+        serialized = _bytes(request, _REQUEST)
         response = _beside(request)
-        found = self._loader.control(_bytes(request, _REQUEST))
+        found = _refusing(self._loader._engine.control_message, serialized)
         return [(name, response.FromString(message)) for name, message in found]
 
     def get_bucket_metrics(self, period_exponent: int, include_pending: bool) -> tuple[bytes, float]:
@@ -130,7 +131,7 @@ class DataLoader:
         Raises:
             ValueError: a period below a quarter of a second.
         """
-        return self._loader.bucket_metrics(period_exponent, include_pending)
+        return _refusing(self._loader._engine.bucket_metrics, period_exponent, include_pending)
 
     def get_aggregate_ending_now(self, duration_seconds: float, include_pending: bool) -> tuple[bytes, float]:
         """A serialized `lczero.DataLoaderMetricsProto` of the last seconds (`inf`: since the start), and the
@@ -139,7 +140,7 @@ class DataLoader:
         Raises:
             ValueError: a duration that is negative or no number.
         """
-        return self._loader.aggregate_metrics(duration_seconds, include_pending)
+        return _refusing(self._loader._engine.aggregate_metrics, duration_seconds, include_pending)
 
 
 def make_dataloader(config: Any) -> DataLoader:

@@ -16,6 +16,16 @@ pub enum KeyOrder {
     Bytes,
 }
 
+impl KeyOrder {
+    /// Compares two keys, older first.
+    pub fn compare(self, a: &str, b: &str) -> std::cmp::Ordering {
+        match self {
+            KeyOrder::Natural => crate::key::natural_cmp(a, b),
+            KeyOrder::Bytes => a.cmp(b),
+        }
+    }
+}
+
 /// How a drawn chunk's chance of being handed out follows from what is in it (§1.4.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

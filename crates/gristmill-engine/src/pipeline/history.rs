@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use super::graph::queues;
 use super::metrics::{QueueMetrics, StageMetrics};
-use crate::config::proto::schema;
 use crate::config::{DataLoaderConfig, QueueConfig, StageConfig, StageKind};
 use crate::error::{Error, Result};
 use crate::runtime::aggregate::Aggregator;
@@ -14,9 +13,6 @@ use crate::runtime::period::{CountMetric, GaugeMetric, LoadMetric, Period, Queue
 
 /// The finest period.
 const TICK: Duration = Duration::from_millis(250);
-
-/// The message that a period is written as.
-const MESSAGE: &str = "lczero.DataLoaderMetricsProto";
 
 /// What is known of a stage before it runs.
 struct Known {
@@ -59,7 +55,7 @@ impl History {
                 name: stage.name.clone(),
                 kind: kind.name(),
                 neighbours: inputs(stage).map(str::to_owned).chain(readers).collect(),
-                queues: queues(kind).iter().map(named).collect(),
+                queues: queues(kind).into_iter().map(named).collect(),
                 window: match kind {
                     StageKind::ShufflingChunkPool(pool) => Some(pool.chunk_pool_size),
                     _ => None,
@@ -163,7 +159,11 @@ impl History {
                 capacity: window.or(gauge.capacity),
             });
         }
-        metric.last_chunk_key = row.and_then(|row| row.latest.clone());
+        let latest = row.and_then(|row| row.latest.clone());
+        match known.kind {
+            "shuffling_chunk_pool" => metric.anchor = latest,
+            _ => metric.last_chunk_key = latest,
+        }
         for (place, (name, capacity)) in known.queues.iter().enumerate() {
             let own = row.and_then(|row| row.queue.as_ref()).filter(|_| place == 0);
             let through = own.cloned().unwrap_or_else(|| {
@@ -218,19 +218,10 @@ fn given(known: &Known, row: Option<&StageMetrics>, rows: &[StageMetrics]) -> u6
     row.and_then(counted).or_else(|| known.neighbours.iter().find_map(beside)).unwrap_or_default()
 }
 
-/// A period as a serialized `lczero.DataLoaderMetricsProto`.
-///
-/// Errors: `Config` when the message cannot hold it.
-pub fn metrics_message(period: &Period) -> Result<Vec<u8>> {
-    let refused = |e: String| Error::config("metrics", e);
-    let fields = serde_json::to_value(period).map_err(|e| refused(e.to_string()))?;
-    let fields = fields.as_object().cloned().unwrap_or_default();
-    schema::encode(&schema::message(MESSAGE).map_err(refused)?, &fields).map_err(refused)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::proto::schema;
     use crate::config::{Lc0Preset, Weighted, lc0};
     use crate::pipeline::{Gauge, Tally};
 
@@ -327,12 +318,13 @@ mod tests {
     fn a_period_is_written_with_the_published_numbers() {
         let mut history = history();
         history.record(SECOND, &rows(10));
-        let bytes = metrics_message(&history.ending_now(f64::INFINITY, false, SECOND).unwrap().0).unwrap();
-        let read = schema::decode(&schema::message(MESSAGE).unwrap(), &bytes).unwrap();
+        let bytes = history.ending_now(f64::INFINITY, false, SECOND).unwrap().0.to_message().unwrap();
+        let message = schema::message("lczero.DataLoaderMetricsProto").unwrap();
+        let read = schema::decode(&message, &bytes).unwrap();
         assert_eq!(read["stage_metrics"][1]["last_chunk_key"], "training.10.gz");
         // Field 1, a stage; in it field 1, its name.
         assert_eq!(&bytes[..1], b"\x0a");
         assert!(bytes.windows(7).any(|found| found == b"\x0a\x05files"));
-        assert_eq!(metrics_message(&Period::default()).unwrap(), b"");
+        assert_eq!(Period::default().to_message().unwrap(), b"");
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::acceptance::AcceptPlan;
 use super::chain::Chain;
 use super::flow::FlowStage;
 use super::history::History;
@@ -15,6 +16,7 @@ use super::verdict::{BadChunkCounts, Verdicts};
 use crate::runtime::events::Events;
 use crate::runtime::metrics::{Load, Rates};
 use crate::sink::prometheus::{self, Sample};
+use crate::stage::pool::Accept;
 
 /// A value that goes up and down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -71,7 +73,7 @@ pub struct StageMetrics {
     /// Its output queue, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueMetrics>,
-    /// A text, such as the key of the newest source.
+    /// A text: the key of the newest source of a loader stage, the anchor of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<String>,
     /// What went wrong and was survived, newest last.
@@ -212,6 +214,7 @@ fn capacity_of(name: &str) -> Option<&'static str> {
     match name {
         "chunks_current" => Some("chunks_capacity"),
         "reservoir" => Some("reservoir_capacity"),
+        "cached_positions" => Some("cached_positions_capacity"),
         _ => None,
     }
 }
@@ -266,6 +269,27 @@ fn sources(roster: &Roster) -> StageMetrics {
     }
 }
 
+/// What a pool that takes only some of its draws, or caches positions, did.
+fn of_acceptance(accept: &Accept, plan: &AcceptPlan, weighed: u64, row: &mut StageMetrics) {
+    let counts = accept.counts();
+    if plan.chance.needs_weight() {
+        let decided = counts.taken + counts.rejected;
+        row.gauges.push(gauge("hanse_accepted_permille", 1000 * counts.taken / decided.max(1), Some(1000)));
+        row.counts.push(tally("hanse_cache_hits", decided.saturating_sub(weighed)));
+        row.counts.push(tally("hanse_cache_misses", weighed));
+        row.counts.push(tally("hanse_rejected", counts.rejected));
+    }
+    if let Some(cache) = plan.cache {
+        row.gauges.push(gauge("cached_positions", accept.cached(), Some(cache.size)));
+        row.counts.push(tally("cache_hits", counts.cache_hits));
+        row.counts.push(tally("cache_misses", counts.cache_misses));
+        row.counts.push(tally("mismatched_use_counts", counts.mismatched_use_counts));
+        row.counts.push(tally("newly_cached", counts.newly_cached));
+        row.counts.push(tally("dropped_cache_positions", counts.dropped_cache_positions));
+        row.counts.push(tally("chunk_source_not_found", counts.chunk_source_not_found));
+    }
+}
+
 fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
     let workers = chain.shared.workers;
     let within = |ceiling: usize| workers.min(ceiling) as u64;
@@ -275,7 +299,23 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             branch.drawer.as_ref().map_or([0; 5], |drawer| drawer.gauges());
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
         let waiting = branch.window.len() as u64;
-        stages.push(StageMetrics {
+        let pool_row = row(
+            &branch.plan.stage,
+            if pool { "shuffling_chunk_pool" } else { "simple_chunk_extractor" },
+            vec![
+                gauge("chunk_sources", sources, None),
+                gauge("chunks_current", chunks, Some(capacity)),
+                gauge("chunks_total", total, None),
+            ],
+            vec![
+                busy(&totals.reading),
+                tally("chunks", branch.drawn),
+                tally("reshuffles", passes),
+                tally("stored_bytes", totals.stored_bytes.get()),
+                tally("dropped", totals.empty_chunks.get()),
+            ],
+        );
+        let mut pool_row = StageMetrics {
             threads: readers as u64,
             queue: Some(QueueMetrics {
                 put: branch.drawn,
@@ -284,23 +324,16 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
                 waiting,
                 capacity: chain.ahead() as u64,
             }),
-            ..row(
-                &branch.plan.stage,
-                if pool { "shuffling_chunk_pool" } else { "simple_chunk_extractor" },
-                vec![
-                    gauge("chunk_sources", sources, None),
-                    gauge("chunks_current", chunks, Some(capacity)),
-                    gauge("chunks_total", total, None),
-                ],
-                vec![
-                    busy(&totals.reading),
-                    tally("chunks", branch.drawn),
-                    tally("reshuffles", passes),
-                    tally("stored_bytes", totals.stored_bytes.get()),
-                    tally("dropped", totals.empty_chunks.get()),
-                ],
-            )
-        });
+            ..pool_row
+        };
+        if let Some(anchor) = chain.shared.anchors.of(&branch.plan.stage) {
+            pool_row.gauges.push(gauge("chunks_since_anchor", anchor.since, None));
+            pool_row.latest = (!anchor.key.is_empty()).then(|| anchor.key.clone());
+        }
+        if let (Some(accept), Some(plan)) = (&branch.accept, &branch.plan.accept) {
+            of_acceptance(accept, plan, totals.weighed.get(), &mut pool_row);
+        }
+        stages.push(pool_row);
         for (plan, of) in branch.plan.passes.iter().zip(&totals.passes) {
             let mut counts = vec![busy(&of.busy), tally("chunks", of.chunks.get()), tally("dropped", of.dropped.get())];
             counts.extend(plan.pass.counts().iter().zip(&of.counts).map(|(name, n)| tally(name, n.get())));
