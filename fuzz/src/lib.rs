@@ -6,6 +6,7 @@ use gristmill_format::chess::game;
 use gristmill_format::chess::record::Version;
 use gristmill_format::chess::source::{GameFile, GameTar};
 use gristmill_format::container::gzip::Inflater;
+use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::container::salvage::{inflate_prefix, salvage};
 use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
 use gristmill_format::layout::Layout;
@@ -100,4 +101,28 @@ pub fn descr(data: &[u8]) {
         let written = layout.to_descr();
         assert_eq!(Layout::parse_descr(&written).as_ref(), Ok(&layout), "{written}");
     }
+}
+
+/// A header that parses says no more bytes than there are, and written anew it parses to the same.
+pub fn npy(data: &[u8]) {
+    let parsed = Header::parse(data);
+    assert_eq!(Header::read(data).is_ok(), parsed.as_ref().is_ok_and(|header| fits(header, data)));
+    let header = match parsed {
+        Ok(header) => header,
+        Err(e) => return assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}"),
+    };
+    for spelling in [Spelling::NumPy, Spelling::Reserved, Spelling::Spaced] {
+        match Header::write(header.dtype(), header.shape(), spelling) {
+            Ok(written) => {
+                let again = Header::parse(&written).expect("what was written parses");
+                assert_eq!((again.dtype(), again.shape()), (header.dtype(), header.shape()));
+                assert_eq!((again.data_offset(), written.len() % 64), (written.len() as u64, 0));
+            }
+            Err(e) => assert!(spelling == Spelling::Reserved, "{e}"),
+        }
+    }
+}
+
+fn fits(header: &Header, data: &[u8]) -> bool {
+    header.data_offset().checked_add(header.data_bytes()).is_some_and(|end| end <= data.len() as u64)
 }

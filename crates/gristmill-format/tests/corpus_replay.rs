@@ -51,6 +51,11 @@ fn descr() {
     replay("descr", fuzz_bodies::descr);
 }
 
+#[test]
+fn npy() {
+    replay("npy", fuzz_bodies::npy);
+}
+
 /// Records of a version that are zero but for the version and the format.
 fn game(version: u8, size: usize, frames: usize) -> Vec<u8> {
     let mut record = vec![0; size];
@@ -122,5 +127,25 @@ fn write_seeds() {
         ("object", "[('a', '|O')]"),
     ] {
         put("descr", name, text.as_bytes());
+    }
+
+    let framed = |version: u8, text: &str| {
+        let len = (text.len() as u32).to_le_bytes();
+        [b"\x93NUMPY", &[version, 0][..], &len[..if version == 1 { 2 } else { 4 }], text.as_bytes()].concat()
+    };
+    let rows =
+        "{'descr': [('a', '<u4'), ('', '|V2'), ('b', '|u1', (2,))], 'fortran_order': False, 'shape': (1,), }  \n";
+    put("npy", "rows.npy", &[framed(1, rows), vec![7; 8]].concat());
+    put("npy", "rows-v3.npy", &[framed(3, rows), vec![7; 8]].concat());
+    put("npy", "truncated.npy", &framed(2, rows)[..70]);
+    for (name, text) in [
+        ("scalar", "{'descr': '>f8', 'fortran_order': True, 'shape': (0, 5), }"),
+        ("zero-d", "{'descr': '<c16', 'fortran_order': False, 'shape': ()}"),
+        ("python2", "{'descr': '<f4', 'fortran_order': False, 'shape': (2L,)}"),
+        ("overflow", "{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 2)}"),
+        ("object", "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"),
+        ("latin", "{'descr': [('gr\u{fc}n', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
+    ] {
+        put("npy", name, &framed(if name == "latin" { 3 } else { 1 }, text));
     }
 }
