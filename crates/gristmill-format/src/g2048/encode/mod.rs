@@ -1,0 +1,16 @@
+//! Step rows -> tensors: symmetries, tokenizer, and the encoder that puts them together (spec 6.5 to 6.7).
+
+mod augment;
+mod binner;
+mod bins;
+mod encoder;
+mod symmetry;
+mod tokenizer;
+
+pub use augment::{Augment, Draw};
+pub use binner::{Binner, DEFAULT_EDGES, Form};
+pub use bins::Bins;
+pub use encoder::{Classes, Element, StepEncoder, Target, exponents};
+pub use symmetry::Symmetry;
+pub(crate) use symmetry::transpose;
+pub use tokenizer::{Branches, MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE};
