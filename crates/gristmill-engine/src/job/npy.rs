@@ -1,13 +1,12 @@
 //! One tensor of a batch -> one `.npy` file (format 1.0), published by rename.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::layout::{DType, Order, Scalar};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::store::publish;
 
 /// Writes a row-major little-endian array as `folder/name`.
 ///
@@ -15,24 +14,13 @@ use crate::error::{Error, Result};
 pub(super) fn write(folder: &Path, name: &str, dtype: Scalar, shape: &[usize], bytes: &[u8]) -> Result<()> {
     let axes: Vec<u64> = shape.iter().map(|&axis| axis as u64).collect();
     let header = Header::write(&DType::Scalar(dtype, Order::Little), &axes, Spelling::NumPy)?;
-    let path = folder.join(name);
-    let hidden = folder.join(format!(".{name}.part"));
-    let write = || {
-        let mut file = BufWriter::new(File::create(&hidden)?);
-        file.write_all(&header)?;
-        file.write_all(bytes)?;
-        file.into_inner()?.sync_all()?;
-        fs::rename(&hidden, &path)
-    };
-    write().map_err(|e: std::io::Error| {
-        // What is left of a failed write is ours alone.
-        let _ = fs::remove_file(&hidden);
-        Error::path(path, &e)
-    })
+    publish::write_whole(&folder.join(name), &[&header, bytes])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
