@@ -15,6 +15,7 @@ pub mod runtime;
 pub mod sink;
 pub mod stage;
 pub mod store;
+pub mod table;
 
 pub use error::{Error, Result};
 pub use pipeline::{Batch, Column, DataLoader, Metrics, Next, Output};

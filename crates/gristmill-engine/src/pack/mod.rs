@@ -3,6 +3,9 @@
 
 pub mod manifest;
 pub mod metadata;
+pub mod open;
+pub mod runs;
+pub mod select;
 pub mod shards;
 pub mod valuation;
 

@@ -11,11 +11,13 @@
 //! | `unpack` | chunk, use count -> rows |
 //! | `join` | several streams of rows -> one |
 //! | `sample` | rows -> rows, shuffled through a reservoir |
+//! | `gather` | position -> row of a table, epoch by epoch |
 //! | `batch` | rows -> numbered batches |
 
 pub mod batch;
 pub mod discover;
 pub mod extract;
+pub mod gather;
 pub mod join;
 pub mod load;
 pub mod pool;
