@@ -1,16 +1,19 @@
 //! Bodies of the fuzz targets: arbitrary bytes in; panics when a decoder breaks a promise, not only when it crashes.
 //! Shared, as source, with the replay of the corpora on stable Rust; uses public functions of the format crate only.
 
+use std::sync::Arc;
+
 use gristmill_format::Kind;
 use gristmill_format::chess::game;
 use gristmill_format::chess::record::Version;
 use gristmill_format::chess::source::{GameFile, GameTar};
 use gristmill_format::container::gzip::Inflater;
+use gristmill_format::container::gzip_stream::GzipStream;
 use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::container::salvage::{inflate_prefix, salvage};
 use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
 const LIMITS: Limits = Limits { max_chunk_bytes: 1 << 20 };
 
@@ -21,9 +24,11 @@ pub fn gzip_chunk(data: &[u8]) {
     let found = Inflater::default().inflate(data, max, &mut fast);
     salvage(data, max, &mut slow);
     assert!(fast.capacity() <= max && slow.len() <= max);
+    let pieces = in_pieces(data, max);
     match found {
         Ok(found) => {
             assert!(found.trailing <= data.len());
+            assert!(has_header_crc(data) || pieces.as_ref() == Ok(&fast), "pieces make another whole");
             if has_header_crc(data) {
                 assert!(fast.starts_with(&slow));
             } else {
@@ -34,6 +39,7 @@ pub fn gzip_chunk(data: &[u8]) {
         }
         Err(e) => {
             assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}");
+            assert!(e.kind() == Kind::TooLarge || pieces.is_err(), "pieces of what is damaged");
             assert!(e.kind() != Kind::TooLarge || slow.len() == max, "{e}");
         }
     }
@@ -41,6 +47,32 @@ pub fn gzip_chunk(data: &[u8]) {
     match GameFile::new("fuzz.gz").decode(0, data, &LIMITS, &mut chunk) {
         Ok(()) => assert!(chunk.frames > 0 && chunk.records().len() <= chunk.bytes.len()),
         Err(e) => assert!(e.place().chunk == Some(0) && chunk.frames == 0, "{e}"),
+    }
+}
+
+/// Everything in `data`, at most `max` bytes and one, inflated some bytes at a time.
+fn in_pieces(data: &[u8], max: usize) -> gristmill_format::Result<Vec<u8>> {
+    let mut stream = GzipStream::new(Arc::new(Held(data.to_vec())));
+    let (mut whole, mut piece) = (Vec::new(), Vec::with_capacity(1000));
+    let mut more = true;
+    while more && whole.len() <= max {
+        piece.clear();
+        more = stream.fill(&mut piece)?;
+        assert!(stream.position() <= data.len() as u64 && piece.capacity() == 1000);
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole)
+}
+
+struct Held(Vec<u8>);
+
+impl ReadAt for Held {
+    fn len(&self) -> gristmill_format::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> gristmill_format::Result<usize> {
+        self.0[..].read_at(offset, buf)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::g2048::encode::{Augment, Binner, Classes, Draw, Element, StepEncoder, Target, Tokenizer};
-use gristmill_format::g2048::row::layout;
+use gristmill_format::g2048::row::layout_aligned;
 use rustix::time::{ClockId, clock_gettime};
 
 const ROWS: usize = 4096;
@@ -19,7 +19,7 @@ fn main() {
         ("tokens + rotation + flip", encoder(tokens(), any, Element::I64)),
         ("tokens + rotation + flip, 8 bits", encoder(tokens(), any, Element::U8)),
     ];
-    let size = layout().size();
+    let size = layout_aligned().size();
     let mut copy = vec![0u8; ROWS * size];
     let copied = best(|| copy.copy_from_slice(&records));
     println!("{:34} {:8.1} M rows/s", "copy of 48-byte rows", ROWS as f64 / copied / 1e6);

@@ -9,7 +9,7 @@ use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::g2048::encode::{
     Augment, Binner, Branches, Classes, Draw, Element, StepEncoder, Symmetry, Target, Tokenizer, Valuation,
 };
-use gristmill_format::g2048::heuristic;
+use gristmill_format::g2048::{Board, Packed, heuristic};
 use serde_json::Value;
 
 fn vectors() -> Option<Value> {
@@ -73,7 +73,7 @@ impl Step {
         Step {
             board,
             mask,
-            eval: heuristic::board_eval_packed(board, mask),
+            eval: eval(board, mask),
             chosen: symmetry.direction(self.chosen),
             legal: symmetry.directions(self.legal),
             values: symmetry.branches(self.values),
@@ -82,10 +82,13 @@ impl Step {
     }
 }
 
+fn eval(board: u64, mask: u16) -> i32 {
+    heuristic::board_eval(&Board::unpack(Packed { board, mask })).unwrap()
+}
+
 fn step() -> Step {
     let (board, mask) = (0xFDB1_EC10_0230_0001, 1 << 5);
-    let eval = heuristic::board_eval_packed(board, mask);
-    Step { board, mask, eval, chosen: 3, valuation: 0, legal: 0b1011, values: [-4.5, -5.0, 0.0, -3.5] }
+    Step { board, mask, eval: eval(board, mask), chosen: 3, valuation: 0, legal: 0b1011, values: [-4.5, -5.0, 0.0, -3.5] }
 }
 
 fn encode(encoder: &StepEncoder, step: &Step, bits: u64) -> gristmill_format::Result<Vec<Vec<u8>>> {

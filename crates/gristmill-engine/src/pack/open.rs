@@ -142,7 +142,9 @@ fn identity(table: &FileTable, index: &RunIndex, valuations: &ValuationTypes) ->
     hash.update(table.layout().to_descr().as_bytes());
     hash.update(valuations.to_json().as_bytes());
     for run in index.runs() {
-        [run.id, run.seed.unwrap_or(u64::MAX), run.steps, run.max_score].map(|n| hash.update(&n.to_le_bytes()));
+        for number in [run.id, run.seed.unwrap_or(u64::MAX), run.steps, run.max_score] {
+            hash.update(&number.to_le_bytes());
+        }
     }
     let last = table.len().saturating_sub(1);
     let rows: Vec<u64> = (0..SAMPLED_ROWS.min(table.len())).map(|i| spread(i, last)).collect();

@@ -1,5 +1,12 @@
-//! The game 2048: step rows and the tensors made of them.
+//! 2048: raw logs and step rows, the board, its rules and its heuristic value.
+//! Every field, rule and defined result is written out in `docs/format/g2048.md`.
 
+pub mod board;
 pub mod encode;
 pub mod heuristic;
+pub mod moves;
 pub mod row;
+
+pub use board::{Board, Packed};
+pub use moves::Move;
+pub use row::{RowForm, StepRow};

@@ -7,8 +7,9 @@ use super::symmetry::Symmetry;
 use super::tokenizer::{Branches, Tokenizer, Valuation};
 use crate::encode::{Encoder, Row, TensorSpec};
 use crate::error::{Error, Kind, Result};
+use crate::g2048::board::{Board, Packed};
 use crate::g2048::heuristic;
-use crate::g2048::row::{StepRow, layout};
+use crate::g2048::row::{ALIGNED_BYTES, StepRow, layout_aligned};
 use crate::layout::{Layout, Scalar};
 
 /// Element type of whole-number tensors.
@@ -140,42 +141,46 @@ impl StepEncoder {
         }
     }
 
-    /// Writes row `i` of the targets.
-    fn targets(&self, step: &StepRow<'_>, symmetry: Symmetry, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
+    /// Writes row `i` of the targets; `board` is what is shown of the step.
+    fn targets(
+        &self,
+        step: &StepRow,
+        board: &Board,
+        symmetry: Symmetry,
+        i: usize,
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
         match (&self.target, out) {
             (Target::Steps, [run, index]) => {
-                run[i * 8..][..8].copy_from_slice(&i64::from(step.run_id()).to_le_bytes());
-                index[i * 8..][..8].copy_from_slice(&i64::from(step.step_index()).to_le_bytes());
+                run[i * 8..][..8].copy_from_slice(&i64::from(step.run_id).to_le_bytes());
+                index[i * 8..][..8].copy_from_slice(&i64::from(step.step_index).to_le_bytes());
             }
             (Target::HardMove, [values, moves]) => {
-                put_values(values, i, symmetry.branches(step.branch_evs()));
-                if step.move_dir() > 3 {
-                    let detail = format!("move {}, expected 0 (up) to 3 (right)", step.move_dir());
+                put_values(values, i, symmetry.branches(step.branch_evs));
+                if step.move_dir > 3 {
+                    let detail = format!("move {}, expected 0 (up) to 3 (right)", step.move_dir);
                     return Err(Error::new(Kind::OutOfRange, detail));
                 }
-                self.put(moves, i, [u16::from(symmetry.direction(step.move_dir()))]);
+                self.put(moves, i, [u16::from(symmetry.direction(step.move_dir))]);
             }
             (Target::BinnedEv(binner), [values, bins, mask]) => {
-                let branches = symmetry.branches(step.branch_evs());
+                let branches = symmetry.branches(step.branch_evs);
                 put_values(values, i, branches);
                 self.put(bins, i, branches.map(|value| binner.bin(value)));
-                let legal = symmetry.directions(step.ev_legal());
+                let legal = symmetry.directions(step.ev_legal);
                 mask[i * 4..][..4].copy_from_slice(&[0, 1, 2, 3].map(|bit| legal >> bit & 1));
             }
             (Target::Tokens(classes), [targets]) => {
-                let kind = classes.kind(step.valuation_type())?;
+                let kind = classes.kind(step.valuation_type)?;
                 let board_eval = match kind {
-                    Valuation::Search if symmetry.is_identity() => Some(step.board_eval()),
-                    Valuation::Search => {
-                        let (board, mask) = (symmetry.board(step.board()), symmetry.cells(step.tile_65536_mask()));
-                        Some(heuristic::board_eval_packed(board, mask))
-                    }
+                    Valuation::Search if symmetry.is_identity() => Some(step.board_eval),
+                    Valuation::Search => Some(heuristic::board_eval(board)?),
                     _ => None,
                 };
-                let chosen = step.move_dir();
+                let chosen = step.move_dir;
                 let row = Branches {
-                    values: symmetry.branches(step.branch_evs()),
-                    legal: symmetry.directions(step.ev_legal()),
+                    values: symmetry.branches(step.branch_evs),
+                    legal: symmetry.directions(step.ev_legal),
                     chosen: if chosen < 4 { symmetry.direction(chosen) } else { chosen },
                     board_eval,
                 };
@@ -203,29 +208,14 @@ fn put_values(out: &mut [u8], i: usize, values: [f32; 4]) {
     put(out, i, values.map(f32::to_le_bytes));
 }
 
-/// Exponents of the 16 cells, cell 0 first; 16 where the mask says so, whatever the nibble.
-pub fn exponents(board: u64, mask: u16) -> [u8; 16] {
-    let spread = |half: u64| {
-        let half = (half | half << 16) & 0x0000_FFFF_0000_FFFF;
-        let half = (half | half << 8) & 0x00FF_00FF_00FF_00FF;
-        (half | half << 4) & 0x0F0F_0F0F_0F0F_0F0F
-    };
-    let mut cells = [0; 16];
-    cells[..8].copy_from_slice(&spread(board >> 32).to_be_bytes());
-    cells[8..].copy_from_slice(&spread(board & 0xFFFF_FFFF).to_be_bytes());
-    if mask != 0 {
-        for (i, cell) in cells.iter_mut().enumerate() {
-            if mask >> i & 1 != 0 {
-                *cell = 16;
-            }
-        }
-    }
-    cells
+fn step(record: &[u8]) -> Result<StepRow> {
+    let wrong = |_| Error::new(Kind::WrongSize, format!("a record of {} bytes, expected {ALIGNED_BYTES}", record.len()));
+    record.try_into().map(StepRow::from_aligned).map_err(wrong)
 }
 
 impl Encoder for StepEncoder {
     fn input(&self) -> &Layout {
-        layout()
+        layout_aligned()
     }
 
     fn draws(&self) -> bool {
@@ -247,10 +237,11 @@ impl Encoder for StepEncoder {
         }
         for (i, row) in rows.iter().enumerate() {
             let symmetry = self.augment.symmetry(row.bits);
-            let encoded = StepRow::new(row.record).and_then(|step| {
-                let cells = exponents(symmetry.board(step.board()), symmetry.cells(step.tile_65536_mask()));
-                self.put(tokens, i, cells.map(u16::from));
-                self.targets(&step, symmetry, i, rest)
+            let encoded = step(row.record).and_then(|step| {
+                let packed = Packed { board: symmetry.board(step.board), mask: symmetry.cells(step.tile_65536_mask) };
+                let board = Board::unpack(packed);
+                self.put(tokens, i, board.ranks().map(u16::from));
+                self.targets(&step, &board, symmetry, i, rest)
             });
             let place = row.provenance;
             encoded.map_err(|e| e.in_frame(place.frame as usize).in_chunk(place.chunk as usize))?;

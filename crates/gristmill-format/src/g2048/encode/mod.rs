@@ -10,7 +10,6 @@ mod tokenizer;
 pub use augment::{Augment, Draw};
 pub use binner::{Binner, DEFAULT_EDGES, Form};
 pub use bins::Bins;
-pub use encoder::{Classes, Element, StepEncoder, Target, exponents};
+pub use encoder::{Classes, Element, StepEncoder, Target};
 pub use symmetry::Symmetry;
-pub(crate) use symmetry::transpose;
 pub use tokenizer::{Branches, MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE};

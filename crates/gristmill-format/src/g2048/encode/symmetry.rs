@@ -1,6 +1,8 @@
 //! The eight symmetries of the square, on packed boards, branch values, legality bits and directions (spec 6.6).
 //! All by bit operations and small constant tables; never looks at what a board is worth.
 
+use crate::g2048::heuristic::transpose;
+
 /// One symmetry: a transposition, then a left-right mirror, then an up-down mirror, each done or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symmetry(u8);
@@ -123,16 +125,6 @@ impl Symmetry {
 
 fn choose(mask: u64, yes: u64, no: u64) -> u64 {
     no ^ (mask & (yes ^ no))
-}
-
-/// Rows become columns.
-pub(crate) fn transpose(board: u64) -> u64 {
-    let swap = |x: u64, mask: u64, by: u32| {
-        let moved = (x ^ x >> by) & mask;
-        x ^ moved ^ moved << by
-    };
-    let inner = swap(board, 0x0000_F0F0_0000_F0F0, 12);
-    swap(inner, 0x0000_0000_FF00_FF00, 24)
 }
 
 /// Each row from right to left.
