@@ -18,4 +18,4 @@ pub mod store;
 pub mod table;
 
 pub use error::{Error, Result};
-pub use pipeline::{Batch, Column, DataLoader, Metrics, Next, Output};
+pub use pipeline::{Batch, Column, DataLoader, IndexLoader, Metrics, Next, Output, RowEncoder};

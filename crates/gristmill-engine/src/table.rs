@@ -3,10 +3,12 @@
 
 use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
+use crate::runtime::intervals::Intervals;
 use crate::store::{HeldFile, Residence};
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
@@ -32,6 +34,29 @@ pub trait FrameTable: Send + Sync + Debug {
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// Some rows of a table, as index feeding takes them.
+#[derive(Debug, Clone)]
+pub struct IndexInput {
+    /// The table.
+    pub table: Arc<dyn FrameTable>,
+    /// Which of its rows are meant.
+    pub rows: Arc<Intervals>,
+    /// Hash of what the table holds and of which rows are meant; a saved state fits no other.
+    pub identity: u64,
+    /// What the ids of a category stand for, where the records have one: the names of valuations.
+    pub valuations: Vec<String>,
+}
+
+/// Numbers in a table of the rows at `places`, counted among `rows`.
+///
+/// Errors: `Missing` for a place beyond the last.
+pub(crate) fn rows_at(rows: &Intervals, places: &[u64]) -> Result<Vec<u64>> {
+    match places.iter().find(|place| **place >= rows.len()) {
+        None => Ok(places.iter().map(|place| rows.row(*place)).collect()),
+        Some(place) => Err(Error::new(Kind::Missing, format!("row {place} of a selection of {}", rows.len()))),
     }
 }
 

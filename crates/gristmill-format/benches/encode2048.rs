@@ -24,7 +24,8 @@ fn main() {
     let copied = best(|| copy.copy_from_slice(&records));
     println!("{:34} {:8.1} M rows/s", "copy of 48-byte rows", ROWS as f64 / copied / 1e6);
     for (name, encoder) in encoders {
-        let rows: Vec<Row<'_>> = records.chunks_exact(size).zip(bits()).map(|(record, bits)| row(record, bits)).collect();
+        let rows: Vec<Row<'_>> =
+            records.chunks_exact(size).zip(bits()).map(|(record, bits)| row(record, bits)).collect();
         let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; ROWS * spec.row_bytes()]).collect();
         let seconds = best(|| {
             let mut slices: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();

@@ -88,7 +88,15 @@ fn eval(board: u64, mask: u16) -> i32 {
 
 fn step() -> Step {
     let (board, mask) = (0xFDB1_EC10_0230_0001, 1 << 5);
-    Step { board, mask, eval: eval(board, mask), chosen: 3, valuation: 0, legal: 0b1011, values: [-4.5, -5.0, 0.0, -3.5] }
+    Step {
+        board,
+        mask,
+        eval: eval(board, mask),
+        chosen: 3,
+        valuation: 0,
+        legal: 0b1011,
+        values: [-4.5, -5.0, 0.0, -3.5],
+    }
 }
 
 fn encode(encoder: &StepEncoder, step: &Step, bits: u64) -> gristmill_format::Result<Vec<Vec<u8>>> {
@@ -105,7 +113,8 @@ fn targets() -> Vec<Target> {
         "valuation_types": ["search", "tuple10", "tuple11"],
         "search": {"bin_edges": [-5000, -1000, -200, -20, 0], "failure_cutoff": -99999999},
         "tuple10": {"bin_edges": [-2, -1, -0.2, -0.05, 0]}, "tuple11": {"bin_edges": [-2.5, -1.5, -0.4, -0.05, 0]}}"#;
-    let classes = Classes::new(Tokenizer::from_json(tokenizer).unwrap(), &["search", "tuple11", "tuple10", "line_plan"]);
+    let classes =
+        Classes::new(Tokenizer::from_json(tokenizer).unwrap(), &["search", "tuple11", "tuple10", "line_plan"]);
     vec![Target::Steps, Target::HardMove, Target::BinnedEv(Binner::default()), Target::Tokens(classes)]
 }
 

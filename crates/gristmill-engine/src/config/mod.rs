@@ -1,11 +1,15 @@
 //! What a loader is to do, as data: the same names in TOML, JSON, Python dataclasses and lc0 text-protobuf.
 //! Read and checked here, turned into a running river by `pipeline`; nothing here opens a file of games.
 
+mod g2048;
+mod index;
 mod parse;
 mod preset;
 mod size;
 mod stages;
 
+pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, WholeNumbers};
+pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use size::MemorySize;
 pub use stages::{

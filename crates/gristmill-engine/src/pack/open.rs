@@ -99,7 +99,9 @@ fn recognise(layout: &Layout) -> gristmill_format::Result<()> {
     let has = |name: &str| layout.field(name).is_some();
     let refuse = |detail: String| Err(Error::new(Kind::Unsupported, detail));
     if has("exps") {
-        return refuse("self-play rows (`exps`): boards without moves or values, which this reader does not feed".into());
+        return refuse(
+            "self-play rows (`exps`): boards without moves or values, which this reader does not feed".into(),
+        );
     }
     if has("board") && has("ev_values") {
         return refuse("a legacy expectimax pack (`ev_values`), which this reader does not feed".into());

@@ -190,7 +190,10 @@ impl Number {
     pub(super) fn new(layout: &Layout, name: &str) -> gristmill_format::Result<Self> {
         let Some(Field { dtype, shape, offset, .. }) = layout.field(name) else {
             let found: Vec<&str> = layout.fields().iter().map(|field| &*field.name).collect();
-            return Err(Error::new(Kind::Missing, format!("rows have no field `{name}`; they have {}", found.join(", "))));
+            return Err(Error::new(
+                Kind::Missing,
+                format!("rows have no field `{name}`; they have {}", found.join(", ")),
+            ));
         };
         let unsigned = matches!(dtype, DType::Scalar(Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64, order)
             if *order == gristmill_format::layout::Order::Little);

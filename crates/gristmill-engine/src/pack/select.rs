@@ -6,12 +6,14 @@ use std::sync::Arc;
 use gristmill_format::layout::Layout;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::error::{Error, Result};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
+use crate::table::{IndexInput, rows_at};
 
 /// Shares of a split are whole numbers of this many.
 const SHARES: u64 = 1 << 53;
@@ -158,22 +160,25 @@ impl Selection {
     ///
     /// Errors: `Format`: `Missing` for a place beyond the last row.
     pub fn take(&self, places: &[u64]) -> Result<Vec<u8>> {
-        let rows = self.numbers(places)?;
+        let rows = rows_at(&self.rows, places)?;
         let mut records = vec![0; rows.len() * self.layout().size()];
         self.pack.table().gather(&rows, &mut records)?;
         Ok(records)
     }
 
-    /// Numbers in the pack of rows of this selection.
-    ///
-    /// Errors: `Format`: `Missing` for a place beyond the last row.
-    pub fn numbers(&self, places: &[u64]) -> Result<Vec<u64>> {
-        match places.iter().find(|place| **place >= self.rows.len()) {
-            None => Ok(places.iter().map(|place| self.rows.row(*place)).collect()),
-            Some(place) => {
-                let detail = format!("row {place} of a selection of {}", self.rows.len());
-                Err(gristmill_format::Error::new(gristmill_format::Kind::Missing, detail).into())
-            }
+    /// What an index loader needs of it.
+    pub fn input(&self) -> IndexInput {
+        let mut hash = Xxh3::new();
+        hash.update(&self.pack.identity().to_le_bytes());
+        for (start, end) in self.rows.iter() {
+            hash.update(&start.to_le_bytes());
+            hash.update(&end.to_le_bytes());
+        }
+        IndexInput {
+            table: Arc::clone(self.pack.table()),
+            rows: Arc::clone(&self.rows),
+            identity: hash.digest(),
+            valuations: self.pack.valuations().names().to_vec(),
         }
     }
 

@@ -16,6 +16,7 @@
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
 //! | `launch` | logs, chains and threads of a start |
+//! | `index` | the other way to feed: rows of a table by number |
 //! | `loader` | the shell that people hold |
 
 mod branch;
@@ -23,9 +24,10 @@ pub(crate) mod budget;
 mod chain;
 mod conform;
 mod drawer;
-mod encoder;
+pub(crate) mod encoder;
 mod fold;
 mod graph;
+mod index;
 mod launch;
 mod loader;
 mod metrics;
@@ -37,6 +39,8 @@ mod state;
 mod verdict;
 
 pub use budget::promise;
+pub use encoder::tokenizer;
+pub use index::{IndexLoader, RowEncoder};
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};

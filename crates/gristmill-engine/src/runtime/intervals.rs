@@ -80,7 +80,11 @@ impl Intervals {
         let (mut left, mut right) = (self.iter().peekable(), other.iter().peekable());
         while let (Some(&(a, b)), Some(&(c, d))) = (left.peek(), right.peek()) {
             both.push(a.max(c), b.min(d));
-            if b <= d { left.next().map(drop) } else { right.next().map(drop) };
+            if b <= d {
+                left.next().map(drop)
+            } else {
+                right.next().map(drop)
+            };
         }
         both
     }

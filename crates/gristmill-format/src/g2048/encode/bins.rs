@@ -88,7 +88,8 @@ mod tests {
         let bins = Bins::new(vec![-5000.0, -1000.0, -200.0, -20.0, 0.0]).unwrap();
         let values = [f64::NEG_INFINITY, -5000.1, -5000.0, -1000.0, -20.0, -1e-300, 0.0, 7.0, f64::INFINITY, f64::NAN];
         assert_eq!(values.map(|value| bins.bin(value)), [0, 0, 0, 1, 3, 3, 3, 3, 3, 0]);
-        for edges in [vec![], vec![0.0], vec![0.0, 0.0], vec![1.0, 0.0], vec![0.0, f64::NAN], vec![0.0, f64::INFINITY]] {
+        for edges in [vec![], vec![0.0], vec![0.0, 0.0], vec![1.0, 0.0], vec![0.0, f64::NAN], vec![0.0, f64::INFINITY]]
+        {
             assert!(Bins::new(edges.clone()).is_none(), "{edges:?}");
         }
     }

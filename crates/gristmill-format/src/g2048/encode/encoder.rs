@@ -47,6 +47,26 @@ pub enum Target {
     Tokens(Classes),
 }
 
+/// Targets by name, with the fields that each needs.
+const NEEDS: [(&str, &[&str]); 4] = [
+    ("steps", &["board"]),
+    ("hard_move", &["board", "branch_evs", "move_dir"]),
+    ("binned_ev", &["board", "branch_evs", "ev_legal"]),
+    ("tokens", &["board", "branch_evs", "ev_legal", "move_dir", "board_eval", "valuation_type"]),
+];
+
+impl Target {
+    /// Its name, and the fields that it needs.
+    fn needs(&self) -> (&'static str, &'static [&'static str]) {
+        NEEDS[match self {
+            Target::Steps => 0,
+            Target::HardMove => 1,
+            Target::BinnedEv(_) => 2,
+            Target::Tokens(_) => 3,
+        }]
+    }
+}
+
 /// A tokenizer, and which kind of valuation each id of a pack stands for.
 #[derive(Debug, Clone)]
 pub struct Classes {
@@ -209,13 +229,39 @@ fn put_values(out: &mut [u8], i: usize, values: [f32; 4]) {
 }
 
 fn step(record: &[u8]) -> Result<StepRow> {
-    let wrong = |_| Error::new(Kind::WrongSize, format!("a record of {} bytes, expected {ALIGNED_BYTES}", record.len()));
+    let wrong =
+        |_| Error::new(Kind::WrongSize, format!("a record of {} bytes, expected {ALIGNED_BYTES}", record.len()));
     record.try_into().map(StepRow::from_aligned).map_err(wrong)
 }
 
 impl Encoder for StepEncoder {
     fn input(&self) -> &Layout {
         layout_aligned()
+    }
+
+    fn fits(&self, records: &Layout) -> Result<()> {
+        let lacking = |needs: &[&str]| -> Vec<String> {
+            let missing = needs.iter().filter(|name| records.field(name).is_none());
+            missing.map(|name| format!("`{name}`")).collect()
+        };
+        let (name, needs) = self.target.needs();
+        let missing = lacking(needs);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let fitting: Vec<&str> =
+            NEEDS.iter().filter(|(_, needs)| lacking(needs).is_empty()).map(|(name, _)| *name).collect();
+        let advice = match &fitting[..] {
+            [] => "no encoder of 2048 rows fits".to_owned(),
+            some => format!("what fits them: {}", some.join(", ")),
+        };
+        let fields: Vec<&str> = records.fields().iter().map(|field| &*field.name).collect();
+        let detail = format!(
+            "{name} needs {}, which these rows do not have ({}); {advice}",
+            missing.join(", "),
+            fields.join(", ")
+        );
+        Err(Error::new(Kind::Unsupported, detail))
     }
 
     fn draws(&self) -> bool {

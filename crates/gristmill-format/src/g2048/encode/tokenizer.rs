@@ -127,11 +127,8 @@ impl Tokenizer {
             let text = format!("the edges of `{}` are not at least two strictly increasing numbers", valuation.name());
             Bins::new(edges).ok_or_else(|| refuse(text))
         };
-        let bins = [
-            part(Valuation::Search, search)?,
-            part(Valuation::Tuple10, tuple10)?,
-            part(Valuation::Tuple11, tuple11)?,
-        ];
+        let bins =
+            [part(Valuation::Search, search)?, part(Valuation::Tuple10, tuple10)?, part(Valuation::Tuple11, tuple11)?];
         Ok(Tokenizer { bins, failure_cutoff: failure_cutoff as f64, metadata })
     }
 
@@ -143,7 +140,8 @@ impl Tokenizer {
         let found = value.get("tokenizer_type").and_then(Value::as_str);
         if found != Some(TYPE) {
             let found = found.unwrap_or("none");
-            let detail = format!("tokenizer: tokenizer_type `{found}`, expected `{TYPE}`; fit one with `tokenizer fit`");
+            let detail =
+                format!("tokenizer: tokenizer_type `{found}`, expected `{TYPE}`; fit one with `tokenizer fit`");
             return Err(Error::new(Kind::UnknownVersion, detail));
         }
         let artifact: Artifact = serde_json::from_value(value).map_err(|e| refuse(e.to_string()))?;
@@ -299,7 +297,9 @@ mod tests {
 
     #[test]
     fn rounding_is_to_even_at_every_size() {
-        for value in [0.5, 1.5, 2.5, -0.5, -1.5, 62.5, 1e15 + 0.5, 4.5e15, -4.503_599_627_370_495_5e15, 1e300, 0.0, -7.2] {
+        for value in
+            [0.5, 1.5, 2.5, -0.5, -1.5, 62.5, 1e15 + 0.5, 4.5e15, -4.503_599_627_370_495_5e15, 1e300, 0.0, -7.2]
+        {
             assert_eq!(round(value), value.round_ties_even(), "{value}");
         }
     }
