@@ -47,6 +47,10 @@ class FormatError(GristmillError, ValueError):
         self.offset = offset
 
 
+class EncoderError(GristmillError, TypeError):
+    """An encoder that needs what the rows do not have; the message says which encoders fit."""
+
+
 class StageError(GristmillError, RuntimeError):
     """A stage cannot go on, for example because every chunk of its pool is bad."""
 

@@ -1,12 +1,14 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
 pub(crate) mod river;
+pub(crate) mod tokenizer;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use river::River;
+use tokenizer::Tokenizer;
 
 /// Chess games in, shuffled training batches out.
 #[derive(Debug, Parser)]
@@ -33,6 +35,9 @@ pub(crate) enum Command {
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
     Bench(Bench),
+    /// Fit tokenizers of 2048 rows.
+    #[command(subcommand)]
+    Tokenizer(Tokenizer),
 }
 
 #[derive(Debug, Subcommand)]

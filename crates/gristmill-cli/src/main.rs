@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use args::tokenizer::Tokenizer;
 use args::{Cli, Command, Generate};
 
 fn main() -> ExitCode {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ mod config;
 mod error;
 mod layout;
 mod loader;
+mod rows;
 mod source;
 
 /// The compiled part of the `gristmill` package.
@@ -21,7 +22,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
-    use crate::loader::Loader;
+    use crate::loader::{IndexLoader, Loader};
+    #[pymodule_export]
+    use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
     use crate::source::{Source, open_source};
 }

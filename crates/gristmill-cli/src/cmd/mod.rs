@@ -5,6 +5,7 @@ pub(crate) mod feed;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod stats;
+pub(crate) mod tokenizer;
 pub(crate) mod verify;
 
 mod river;

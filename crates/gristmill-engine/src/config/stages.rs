@@ -267,6 +267,15 @@ pub enum EncoderConfig {
     G2048(G2048EncoderConfig),
 }
 
+impl EncoderConfig {
+    /// Reads JSON; an unknown key is refused with the nearest known one.
+    ///
+    /// Errors: `Config`.
+    pub fn from_json(text: &str) -> crate::Result<Self> {
+        super::parse::from_json(text)
+    }
+}
+
 /// Encodes frames into batches of tensors (§1.10, §3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -5,6 +5,7 @@ pub mod feed;
 pub mod generate;
 pub mod inspect;
 pub mod stats;
+pub mod tokenizer;
 pub mod verify;
 
 mod ceiling;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
-use rusqlite::types::Value;
+pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -73,7 +73,7 @@ impl Selection {
     /// query whose first column is run ids. `params` are bound to its question marks.
     ///
     /// Errors: `Config` in `where` with what SQLite says; `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
-    pub fn query(&self, sql: &str, params: &[Value]) -> Result<Self> {
+    pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let named = ids(self.pack.metadata()?.connection(), sql, params)
             .map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
         self.of_ids(named)
@@ -140,7 +140,7 @@ impl Selection {
     /// Two sides, by run: on the second those that `sql` names, as in [`Selection::query`].
     ///
     /// Errors: as [`Selection::query`].
-    pub fn split_by(&self, sql: &str, params: &[Value]) -> Result<(Self, Self)> {
+    pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
         self.without(self.query(sql, params)?)
     }
 
@@ -189,7 +189,7 @@ impl Selection {
 }
 
 /// Run ids that a condition or a query gives.
-fn ids(db: &Connection, sql: &str, params: &[Value]) -> rusqlite::Result<Vec<u64>> {
+fn ids(db: &Connection, sql: &str, params: &[SqlValue]) -> rusqlite::Result<Vec<u64>> {
     let start = sql.trim_start().get(..6).unwrap_or_default().to_ascii_lowercase();
     let whole = start.starts_with("select") || start.starts_with("with") && !start.starts_with("within");
     // The line feeds keep a comment at the end of the condition from hiding what follows it.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use gristmill_engine::Error;
 use gristmill_engine::pack::metadata::Run;
 use gristmill_engine::pack::open::Pack;
-use gristmill_engine::pack::select::{Filter, Selection};
+use gristmill_engine::pack::select::{Filter, Selection, SqlValue as Value};
 use gristmill_engine::store::Residence;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::layout::Layout;
-use rusqlite::types::Value;
 
 use crate::fixture::{Form, forms, open, pack, rows, runs, taken, write_pack, write_rows, write_runs};
 
