@@ -8,6 +8,7 @@ pub mod runs;
 pub mod select;
 pub mod shards;
 pub mod valuation;
+pub mod writer;
 
 /// Name of the database in a pack.
 pub const METADATA: &str = "metadata.db";

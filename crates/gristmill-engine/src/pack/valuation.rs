@@ -3,24 +3,19 @@
 
 use std::fmt;
 
+use gristmill_format::g2048::log::{KNOWN_VALUATIONS, MAX_VALUATIONS};
 use gristmill_format::{Error, Kind, Result};
 use serde::Deserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
-
-/// Names that always have these ids: the index is the id.
-pub const PREDEFINED: [&str; 3] = ["search", "tuple11", "tuple10"];
-
-/// Most names: existing packers cannot hold more.
-const MOST: usize = 255;
 
 /// The names of valuation types; the position is the id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValuationTypes(Vec<String>);
 
 impl Default for ValuationTypes {
-    /// The [`PREDEFINED`] names: what a pack without the file means.
+    /// The [`KNOWN_VALUATIONS`]: what a pack without the file means.
     fn default() -> Self {
-        ValuationTypes(PREDEFINED.map(str::to_owned).to_vec())
+        ValuationTypes(KNOWN_VALUATIONS.map(str::to_owned).to_vec())
     }
 }
 
@@ -28,7 +23,7 @@ impl ValuationTypes {
     /// Parses an object name -> id, or a list of names by id.
     ///
     /// Errors: `Corrupt` for other JSON, a name or an id used twice, ids that are not dense from 0, or an empty name;
-    /// `TooLarge` beyond 255 names.
+    /// `TooLarge` beyond 256 names.
     pub fn parse(text: &str) -> Result<Self> {
         let mut parser = serde_json::Deserializer::from_str(text);
         let listed = parser.deserialize_any(Listed).and_then(|listed| parser.end().map(|()| listed));
@@ -74,7 +69,7 @@ impl ValuationTypes {
 
     /// The id of a name; a new name gets the next one.
     ///
-    /// Errors: `Corrupt` for the empty name, `TooLarge` beyond 255 names.
+    /// Errors: `Corrupt` for the empty name, `TooLarge` beyond 256 names.
     pub fn add(&mut self, name: &str) -> Result<u8> {
         if let Some(id) = self.id(name) {
             return Ok(id);
@@ -83,17 +78,20 @@ impl ValuationTypes {
             return Err(Error::new(Kind::Corrupt, "a valuation type has an empty name"));
         }
         match u8::try_from(self.0.len()) {
-            Ok(id) if self.0.len() < MOST => {
+            Ok(id) => {
                 self.0.push(name.to_owned());
                 Ok(id)
             }
-            _ => Err(Error::new(Kind::TooLarge, format!("valuation type `{name}`: there are {MOST} names already"))),
+            Err(_) => Err(Error::new(
+                Kind::TooLarge,
+                format!("valuation type `{name}`: there are {MAX_VALUATIONS} names already"),
+            )),
         }
     }
 
     /// Takes in the names of `other`, by name; the result gives for each of its ids the id here.
     ///
-    /// Errors: `TooLarge` beyond 255 names.
+    /// Errors: `TooLarge` beyond 256 names.
     pub fn unify(&mut self, other: &ValuationTypes) -> Result<Vec<u8>> {
         other.0.iter().map(|name| self.add(name)).collect()
     }
@@ -169,7 +167,7 @@ mod tests {
         ] {
             assert_eq!(ValuationTypes::parse(text).unwrap_err().kind(), Kind::Corrupt, "{text}");
         }
-        let many: Vec<String> = (0..256).map(|i| format!("type{i}")).collect();
+        let many: Vec<String> = (0..257).map(|i| format!("type{i}")).collect();
         let text = serde_json::json!(many).to_string();
         assert_eq!(ValuationTypes::parse(&text).unwrap_err().kind(), Kind::TooLarge);
     }

@@ -4,8 +4,10 @@
 pub mod board;
 pub mod encode;
 pub mod heuristic;
+pub mod log;
 pub mod moves;
 pub mod row;
+pub mod source;
 
 pub use board::{Board, Packed};
 pub use moves::Move;
