@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, presets
+from gristmill import chess, config, errors, g2048, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -73,6 +73,7 @@ __all__ = [
     "chess",
     "config",
     "errors",
+    "g2048",
     "open",
     "presets",
 ]

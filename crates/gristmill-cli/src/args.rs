@@ -93,7 +93,7 @@ pub(crate) struct GenerateG2048 {
     /// Number of the first game; go on from an earlier run with its last number plus one.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) first: u64,
-    /// How many new tiles the player looks ahead; each costs some ten times more and plays better.
+    /// How many new tiles the player looks ahead; each costs some twenty times more and plays better.
     #[arg(long, value_name = "D", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=7))]
     pub(crate) depth: u32,
     /// Cut games after so many moves.

@@ -16,7 +16,7 @@ use super::{Generated, publish};
 use crate::error::{Error, Result};
 use crate::runtime::scheduler::Scheduler;
 
-/// Deepest search: each level costs some ten times and more the one above.
+/// Deepest search: each level costs some twenty times the one above.
 const MAX_DEPTH: u32 = 7;
 
 /// What to generate, and where.
