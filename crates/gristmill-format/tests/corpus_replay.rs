@@ -52,6 +52,31 @@ fn descr() {
 }
 
 #[test]
+fn check() {
+    replay("check", fuzz_bodies::check);
+}
+
+/// Any few edits of a sound game: far more of them than the corpus holds.
+#[test]
+fn games_with_random_edits_are_judged() {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32
+    };
+    for kind in 0..400 {
+        let mut data = vec![kind as u8];
+        for _ in 0..next() % 6 {
+            // Half of them in the planes and the bytes after them.
+            let at = if next() % 2 == 0 { next() } else { 7440 + next() % 900 };
+            data.extend_from_slice(&at.to_le_bytes());
+            data.push(next() as u8);
+        }
+        fuzz_bodies::check(&data);
+    }
+}
+
+#[test]
 fn log_line() {
     replay("log_line", fuzz_bodies::log_line);
 }
@@ -59,6 +84,11 @@ fn log_line() {
 #[test]
 fn sidecar() {
     replay("sidecar", fuzz_bodies::sidecar);
+}
+
+#[test]
+fn npy() {
+    replay("npy", fuzz_bodies::npy);
 }
 
 /// Records of a version that are zero but for the version and the format.
@@ -97,6 +127,12 @@ fn write_seeds() {
     );
     put("gzip_chunk", "header-crc-wrong.gz", b"\x1f\x8b\x08\x02\0\0\0\0\0\x03\xff\xff\x03\0\0\0\0\0\0\0\0\0");
     put("gzip_chunk", "plain", b"\x06\0\0\0\x01\0\0\0");
+
+    for kind in 0..16 {
+        put("check", &format!("sound-{kind:02}"), &[kind]);
+    }
+    put("check", "two-kings", &[&[0][..], &(7440u32 + 40).to_le_bytes(), &[9]].concat());
+    put("check", "black-twice", &[&[0][..], &(2 * 8356u32 + 8276).to_le_bytes(), &[1]].concat());
 
     let mut tar = TarWriter::new(Vec::new());
     tar.directory("d").unwrap();
@@ -160,4 +196,23 @@ fn write_seeds() {
     put("sidecar", "extras", facts.replace("6,", "{\"a\": [1.5e300, null]}, \"depth\": \"\\u0041\",").as_bytes());
     put("sidecar", "negative", facts.replace("9", "-9").as_bytes());
     put("sidecar", "cut", &facts.as_bytes()[..40]);
+    let framed = |version: u8, text: &str| {
+        let len = (text.len() as u32).to_le_bytes();
+        [b"\x93NUMPY", &[version, 0][..], &len[..if version == 1 { 2 } else { 4 }], text.as_bytes()].concat()
+    };
+    let rows =
+        "{'descr': [('a', '<u4'), ('', '|V2'), ('b', '|u1', (2,))], 'fortran_order': False, 'shape': (1,), }  \n";
+    put("npy", "rows.npy", &[framed(1, rows), vec![7; 8]].concat());
+    put("npy", "rows-v3.npy", &[framed(3, rows), vec![7; 8]].concat());
+    put("npy", "truncated.npy", &framed(2, rows)[..70]);
+    for (name, text) in [
+        ("scalar", "{'descr': '>f8', 'fortran_order': True, 'shape': (0, 5), }"),
+        ("zero-d", "{'descr': '<c16', 'fortran_order': False, 'shape': ()}"),
+        ("python2", "{'descr': '<f4', 'fortran_order': False, 'shape': (2L,)}"),
+        ("overflow", "{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 2)}"),
+        ("object", "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"),
+        ("latin", "{'descr': [('gr\u{fc}n', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
+    ] {
+        put("npy", name, &framed(if name == "latin" { 3 } else { 1 }, text));
+    }
 }
