@@ -224,13 +224,13 @@ pub fn log_line(data: &[u8]) {
         assert_eq!(step.evs.map(f32::to_bits), other.evs.map(f32::to_bits));
         assert_eq!(step, other);
     }
-    let whole = in_pieces(data, usize::MAX);
+    let whole = joined_rows(data, usize::MAX);
     if let Err(e) = &whole {
         let (line, column) = e.place().line.expect("a refusal says its line");
         assert!(line > 0 && column > 0 && e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}");
     }
-    assert_eq!(in_pieces(data, 1), whole);
-    assert_eq!(in_pieces(data, data.len() / 3), whole);
+    assert_eq!(joined_rows(data, 1), whole);
+    assert_eq!(joined_rows(data, data.len() / 3), whole);
     let mut chunk = Chunk::default();
     match LogFile::new("fuzz.jsonl.gz").decode(0, data, &LIMITS, &mut chunk) {
         Ok(()) => assert!(chunk.frames > 0 && chunk.records().len() <= LIMITS.max_chunk_bytes),
@@ -239,7 +239,7 @@ pub fn log_line(data: &[u8]) {
 }
 
 /// Rows of a text that is parsed in pieces of at least so many bytes, and how many names of valuations it has.
-fn in_pieces(text: &[u8], wanted: usize) -> gristmill_format::Result<(Vec<u8>, usize)> {
+fn joined_rows(text: &[u8], wanted: usize) -> gristmill_format::Result<(Vec<u8>, usize)> {
     let (mut game, mut rows) = (Game::default(), Vec::new());
     for piece in pieces(text, wanted) {
         let mut own = Vec::new();
