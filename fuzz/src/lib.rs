@@ -3,6 +3,8 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+#[path = "pickle.rs"]
+mod pickles;
 
 use gristmill_format::Kind;
 use gristmill_format::chess::check::{self, Breach, Rule, Rules};
@@ -19,6 +21,8 @@ use gristmill_format::g2048::log::{Game, RowDefaults, Sidecar, parse_fixed, pars
 use gristmill_format::g2048::source::LogFile;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
+
+pub use pickles::pickle;
 
 const LIMITS: Limits = Limits { max_chunk_bytes: 1 << 20 };
 

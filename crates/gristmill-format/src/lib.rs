@@ -6,6 +6,7 @@
 
 pub mod chess;
 pub mod container;
+pub mod demo;
 pub mod detect;
 pub mod encode;
 pub mod error;
