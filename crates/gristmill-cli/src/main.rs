@@ -16,7 +16,8 @@ use args::{Cli, Command, Generate};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Generate(Generate::Chess(args)) => cmd::generate::run(&args),
+        Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
+        Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
