@@ -17,6 +17,8 @@ fn main() -> ExitCode {
     let done = match cli.command {
         Command::Generate(Generate::Chess(args)) => cmd::generate::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
+        Command::Pack(args) => cmd::pack::run(&args),
+        Command::Merge(args) => cmd::merge::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),

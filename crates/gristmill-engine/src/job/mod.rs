@@ -4,11 +4,14 @@ pub mod bench;
 pub mod feed;
 pub mod generate;
 pub mod inspect;
+pub mod merge;
+pub mod pack;
 pub mod stats;
 pub mod verify;
 
 mod ceiling;
 mod files;
+mod in_order;
 mod meter;
 mod npy;
 mod tally;
