@@ -9,13 +9,14 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, presets
+from gristmill import chess, config, errors, g2048, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
     ChunkSourceLoaderConfig,
     ChunkSourceSplitterConfig,
     ChunkUnpackerConfig,
+    ChunkValidatorConfig,
     DataLoaderConfig,
     FilePathProviderConfig,
     JoinPositionsConfig,
@@ -48,6 +49,7 @@ __all__ = [
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",
+    "ChunkValidatorConfig",
     "ConfigError",
     "DataLoader",
     "DataLoaderConfig",
@@ -73,6 +75,7 @@ __all__ = [
     "chess",
     "config",
     "errors",
+    "g2048",
     "open",
     "presets",
 ]

@@ -15,7 +15,8 @@ use args::{Cli, Command, Generate};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Generate(Generate::Chess(args)) => cmd::generate::run(&args),
+        Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
+        Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::Pack(args) => cmd::pack::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),

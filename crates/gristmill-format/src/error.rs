@@ -28,6 +28,8 @@ pub enum Kind {
     OutOfRange,
     /// Known, but not supported here.
     Unsupported,
+    /// Readable, but the rule of this name forbids it.
+    Refused(&'static str),
     /// An index or name asked for does not exist.
     Missing,
     /// The operating system refused: not found, permission, no space, stale mount.
@@ -48,6 +50,7 @@ impl Kind {
             Kind::Empty => "empty",
             Kind::OutOfRange => "out_of_range",
             Kind::Unsupported => "unsupported",
+            Kind::Refused(rule) => rule,
             Kind::Missing => "missing",
             Kind::Io(Os::NotFound) => "vanished",
             Kind::Io(Os::PermissionDenied) => "permission",

@@ -5,6 +5,7 @@ mod array;
 mod chess;
 mod config;
 mod error;
+mod g2048;
 mod layout;
 mod loader;
 mod source;
@@ -18,6 +19,8 @@ mod _gristmill {
     use crate::chess::{chess_encode, chess_layouts, chess_policy_moves};
     #[pymodule_export]
     use crate::config::{check_config, config_from_toml, config_to_toml, preset_lc0};
+    #[pymodule_export]
+    use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]

@@ -243,6 +243,11 @@ fn of_chain(chain: &Chain, stages: &mut Vec<StageMetrics>) {
                 tally("dropped", totals.empty_chunks.get()),
             ],
         ));
+        for (plan, of) in branch.plan.passes.iter().zip(&totals.passes) {
+            let mut counts = vec![busy(&of.busy), tally("chunks", of.chunks.get()), tally("dropped", of.dropped.get())];
+            counts.extend(plan.pass.counts().iter().zip(&of.counts).map(|(name, n)| tally(name, n.get())));
+            stages.push(row(&plan.stage, plan.kind, Vec::new(), counts));
+        }
         stages.push(row(
             &branch.plan.unpacker,
             "chunk_unpacker",

@@ -6,6 +6,7 @@ pub mod heuristic;
 pub mod log;
 pub mod moves;
 pub mod row;
+pub mod source;
 
 pub use board::{Board, Packed};
 pub use moves::Move;

@@ -197,7 +197,7 @@ fn bytes_that_are_no_text_are_refused_at_their_column() {
 #[test]
 fn blank_lines_and_all_ends_of_lines_are_harmless() {
     for text in [
-        format!("{LINE}"),
+        LINE.to_owned(),
         format!("{LINE}\n"),
         format!("{LINE}\r\n"),
         format!("\n\r\n \t\n{LINE}\n\n"),

@@ -10,6 +10,9 @@ use super::names::Valuations;
 use crate::error::{Error, Kind, Result};
 use crate::g2048::row::ALIGNED_BYTES;
 
+/// Bytes that are taken for the first rows.
+const FIRST_ROOM: usize = 256 * ALIGNED_BYTES;
+
 /// What rows take from the sidecar where a line does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RowDefaults {
@@ -66,6 +69,7 @@ pub fn parse_piece(text: &[u8], defaults: &RowDefaults, max_bytes: usize, rows: 
                 let column = column_of_board(&text[at..at + used]);
                 e.at_line(piece.lines + 1, column).at_byte(at as u64 + column - 1)
             })?;
+            make_room(rows, max_bytes);
             rows.extend_from_slice(&row);
         }
         piece.lines += 1;
@@ -96,6 +100,14 @@ impl Piece {
         self.legal |= step.legal;
         self.unknown_branches += u64::from(step.unknown_branch);
         Ok(row.to_aligned())
+    }
+}
+
+/// Doubles what is taken when it is full, but never takes more than `max_bytes`.
+fn make_room(rows: &mut Vec<u8>, max_bytes: usize) {
+    if rows.capacity() - rows.len() < ALIGNED_BYTES {
+        let wanted = rows.capacity().saturating_mul(2).max(FIRST_ROOM).min(max_bytes);
+        rows.reserve_exact(wanted - rows.len());
     }
 }
 
