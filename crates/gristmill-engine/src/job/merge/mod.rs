@@ -17,6 +17,7 @@ use serde::Serialize;
 use self::block::{Block, BlockReader, Merged as Taken};
 use self::input::Input;
 use super::in_order::InOrder;
+use super::meter::{Meter, peak_rss};
 use crate::error::{Error, Result};
 use crate::pack::manifest::{self, Manifest, RowFile, Sources};
 use crate::pack::metadata::{Metadata, MetadataWriter};
@@ -86,6 +87,12 @@ pub struct Merged {
     pub left: Vec<String>,
     /// Whether nothing was written.
     pub dry_run: bool,
+    /// How long it took by the clock.
+    pub seconds: f64,
+    /// How long all threads worked.
+    pub cpu_seconds: f64,
+    /// Most memory that the process had resident, in bytes; none where the system does not tell.
+    pub peak_rss: Option<u64>,
 }
 
 /// Merges packs. `progress` is told now and then of the rows written and of all rows.
@@ -107,6 +114,15 @@ pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
         return Err(Error::config("packs", "expected two packs or more"));
     }
     danger::check(&options.inputs, &options.output)?;
+    let meter = Meter::default();
+    let before = meter.now();
+    let merged = checked(options, progress)?;
+    let now = meter.now();
+    Ok(Merged { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..merged })
+}
+
+/// Merges, with options that were checked.
+fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Merged> {
     let mut types = ValuationTypes::default();
     let mut inputs = Vec::new();
     for (i, path) in options.inputs.iter().enumerate() {

@@ -51,8 +51,8 @@ pub(super) struct Work {
     pub(super) sidecars: Arc<[String]>,
     /// The first of them that is wanted.
     pub(super) first: usize,
-    /// Logs that are in the pack already.
-    pub(super) known: HashSet<Identity>,
+    /// Keys of games that are in the pack already.
+    pub(super) known: HashSet<u128>,
 }
 
 /// The threads' common board.

@@ -41,8 +41,8 @@ pub(super) enum Log {
     Long(Long),
 }
 
-/// What a log was, as stored: how long, and the hash that identifies it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What a log was, as stored: how long, and its hash.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Identity {
     pub(super) bytes: u64,
     pub(super) xxh3: u128,
@@ -51,6 +51,15 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn of(stored: &[u8]) -> Self {
         Identity { bytes: stored.len() as u64, xxh3: xxh3_128(stored) }
+    }
+
+    /// The key of the game: of its log, and of what the sidecar says about it.
+    pub(super) fn key(self, sidecar: &str) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(&self.bytes.to_le_bytes());
+        hash.update(&self.xxh3.to_le_bytes());
+        hash.update(sidecar.as_bytes());
+        hash.digest128()
     }
 }
 

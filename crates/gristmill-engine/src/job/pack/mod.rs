@@ -15,6 +15,7 @@ use std::sync::atomic::AtomicBool;
 use gristmill_format::g2048::RowForm;
 use serde::Serialize;
 
+use super::meter::{Meter, peak_rss};
 use crate::error::{Error, Result};
 use crate::pack::manifest::{Remarked, Skipped};
 
@@ -125,6 +126,12 @@ pub struct Packed {
     pub resumed: u64,
     /// Whether nothing was written.
     pub dry_run: bool,
+    /// How long it took by the clock.
+    pub seconds: f64,
+    /// How long all threads worked.
+    pub cpu_seconds: f64,
+    /// Most memory that the process had resident, in bytes; none where the system does not tell.
+    pub peak_rss: Option<u64>,
 }
 
 /// Packs a folder. `progress` is told now and then.
@@ -145,5 +152,9 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     if options.checkpoint_rows == 0 {
         return Err(Error::config("checkpoint_rows", "expected at least one row"));
     }
-    start::pack(options, progress)
+    let meter = Meter::default();
+    let before = meter.now();
+    let packed = start::pack(options, progress)?;
+    let now = meter.now();
+    Ok(Packed { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..packed })
 }

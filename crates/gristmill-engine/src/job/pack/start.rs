@@ -34,6 +34,7 @@ pub(super) fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) ->
     if found.sidecars.is_empty() {
         return Err(nothing(options, &found).into());
     }
+    fits(options)?;
     if options.dry_run {
         return Ok(dry_run(options, &found));
     }
@@ -41,8 +42,16 @@ pub(super) fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) ->
         Start::Nothing(complete) => return Ok(complete),
         start => start,
     };
-    let sidecars: Arc<[String]> = found.sidecars.clone().into();
-    let (mut assembly, known) = start.assembly(options, &found)?;
+    let begun = matches!(start, Start::From(..));
+    let (mut assembly, known) = match start.assembly(options, &found) {
+        Err(e) if !begun => {
+            // Nothing was packed yet; that the staging could not be removed as well says nothing new.
+            let _ = Staging::open(&options.output, pack::STAGING).and_then(|(staging, _)| staging.discard());
+            return Err(e);
+        }
+        assembled => assembled?,
+    };
+    let sidecars: Arc<[String]> = found.sidecars.into();
     let resumed = assembly.standing.runs - assembly.standing.runs_before;
     let work = Work { root: options.input.clone(), sidecars: sidecars.clone(), first: assembly.standing.done, known };
     let mut flow = Flow::start(work, options.workers, options.stop.clone())?;
@@ -78,8 +87,20 @@ pub(super) fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) ->
         skipped: standing.skipped[standing.skipped_before..].to_vec(),
         remarks: standing.remarks[standing.remarks_before..].to_vec(),
         resumed,
-        dry_run: false,
+        ..Packed::default()
     })
+}
+
+/// Refuses what is asked for where the output, without a job on it, shows that it cannot be.
+fn fits(options: &PackOptions) -> Result<()> {
+    let there = !pack::files(&options.output)?.is_empty();
+    let message = match options.existing {
+        _ if publish::is_staged(&options.output, pack::STAGING) => return Ok(()),
+        Existing::Refuse if there => "there is a pack already; --overwrite replaces it, --append adds what is new",
+        Existing::Append if !there => "there is no pack to add to; leave --append out",
+        _ => return Ok(()),
+    };
+    Err(Error::config("output", format!("{}: {message}", options.output.display())))
 }
 
 fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
@@ -151,14 +172,7 @@ enum Start {
 impl Start {
     fn choose(options: &PackOptions) -> Result<Start> {
         let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
-        let staged = publish::is_staged(&options.output, pack::STAGING);
         let there = !pack::files(&options.output)?.is_empty();
-        if there && !staged && options.existing == Existing::Refuse {
-            return refuse("there is a pack already; --overwrite replaces it, --append adds what is new");
-        }
-        if !there && !staged && options.existing == Existing::Append {
-            return refuse("there is no pack to add to; leave --append out");
-        }
         let (staging, found) = Staging::open(&options.output, pack::STAGING)?;
         let standing = match found {
             Found::Unfinished => standing(&staging)?,
@@ -177,9 +191,14 @@ impl Start {
             }
             (Existing::Overwrite, _) => Self::anew(staging),
             (_, Some(_)) => refuse("an interrupted job is here; go on with --resume, or start again with --overwrite"),
-            (Existing::Refuse, None) if there || found == Found::Published => {
+            (Existing::Refuse | Existing::Append, None) if found == Found::Published => {
                 staging.discard()?;
-                refuse("there is a pack already; --overwrite replaces it, --append adds what is new")
+                refuse("an interrupted job was completed there now; look at it, then say --overwrite or --append")
+            }
+            (Existing::Refuse, None) if there => {
+                staging.discard()?;
+                fits(options)?;
+                refuse("there is a pack already")
             }
             (Existing::Refuse, None) => Self::anew(staging),
             (Existing::Append, None) => {
@@ -235,8 +254,8 @@ impl Start {
         }))
     }
 
-    /// The pack in the making, and the logs that are in it already.
-    fn assembly<'a>(self, options: &'a PackOptions, found: &Discovered) -> Result<(Assembly<'a>, HashSet<Identity>)> {
+    /// The pack in the making, and the keys of games that are in it already.
+    fn assembly<'a>(self, options: &'a PackOptions, found: &Discovered) -> Result<(Assembly<'a>, HashSet<u128>)> {
         let (staging, mut standing, known) = match self {
             Start::Anew(staging) => (staging, Standing::default(), HashSet::new()),
             Start::After(staging, manifest) => {
@@ -346,7 +365,7 @@ fn from<'a>(
 }
 
 /// Stages what the pack in the output has and its addition goes on from.
-fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result<(Standing, HashSet<Identity>)> {
+fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result<(Standing, HashSet<u128>)> {
     let place = |e: FormatError, name: &str| Error::from(e.in_source(options.output.join(name).display().to_string()));
     let known = known(&options.output, manifest.runs)?;
     let Some(form) = layout_of(&manifest.layout) else {
@@ -402,14 +421,14 @@ fn copy(pack: &Path, staging: &Staging, name: &str) -> Result<()> {
     fs::copy(&from, staging.path(name)).map(drop).map_err(|e| Error::path(from, &e))
 }
 
-/// Logs that are in a pack of so many runs.
-fn known(pack: &Path, runs: u64) -> Result<HashSet<Identity>> {
+/// Keys of the games in a pack of so many runs.
+fn known(pack: &Path, runs: u64) -> Result<HashSet<u128>> {
     let path = pack.join(pack::METADATA);
     let metadata = Metadata::open(&path)?;
     let (mut known, mut count) = (HashSet::new(), 0);
     metadata.extras(&mut |extra| {
         count += 1;
-        known.insert(Identity { bytes: extra.stored_bytes, xxh3: extra.stored_xxh3 });
+        known.insert(Identity { bytes: extra.stored_bytes, xxh3: extra.stored_xxh3 }.key(&extra.sidecar));
         Ok(())
     })?;
     if count != runs || metadata.run_count()? != runs {

@@ -1,5 +1,6 @@
 //! The tasks of packing: read a game's files, inflate, parse. The oldest game goes first; none of them waits.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use gristmill_format::g2048::log::{Sidecar, parse_piece, steps_name};
@@ -86,7 +87,7 @@ impl Board {
         let (stage, part) = match next {
             Ok(true) => (Stage::Long(long), Some(Part::Text(text))),
             Ok(false) => match long.identity() {
-                Ok(identity) => (Stage::Over(identity), self.work.known.contains(&identity).then_some(Part::Known)),
+                Ok(identity) => (Stage::Over(identity), self.lock().is_known(number, identity, &self.work.known)),
                 Err(e) => (Stage::Busy, Some(self.refused(e, number))),
             },
             Err(e) => (Stage::Busy, Some(self.refused(e, number))),
@@ -114,7 +115,7 @@ impl State {
     /// A game's files were read.
     fn read(&mut self, number: usize, sidecar: Arc<Sidecar>, text: String, stage: Stage, board: &Board) {
         if let Stage::Stored(stored, identity) = &stage {
-            if board.work.known.contains(identity) {
+            if board.work.known.contains(&identity.key(&text)) {
                 return self.settle(number, Part::Known);
             }
             self.held += stored.len();
@@ -122,6 +123,12 @@ impl State {
         if let Some(ticket) = self.ticket(number) {
             (ticket.sidecar, ticket.sidecar_text, ticket.stage) = (Some(sidecar), text, stage);
         }
+    }
+
+    /// The part that says so, if the pack has a game already.
+    fn is_known(&mut self, number: usize, identity: Identity, known: &HashSet<u128>) -> Option<Part> {
+        let ticket = self.ticket(number)?;
+        known.contains(&identity.key(&ticket.sidecar_text)).then_some(Part::Known)
     }
 
     /// A game goes on to `stage`, and has one more part or not.
