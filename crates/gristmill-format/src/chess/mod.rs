@@ -9,6 +9,7 @@ pub mod game;
 pub mod policy;
 pub mod record;
 pub mod source;
+pub mod syzygy;
 pub mod transform;
 
 pub use board::Board;
