@@ -28,8 +28,8 @@ pub enum Kind {
     OutOfRange,
     /// Known, but not supported here.
     Unsupported,
-    /// Readable, but a rule that was asked for forbids it.
-    Refused,
+    /// Readable, but the rule of this name forbids it.
+    Refused(&'static str),
     /// An index or name asked for does not exist.
     Missing,
     /// The operating system refused: not found, permission, no space, stale mount.
@@ -50,7 +50,7 @@ impl Kind {
             Kind::Empty => "empty",
             Kind::OutOfRange => "out_of_range",
             Kind::Unsupported => "unsupported",
-            Kind::Refused => "refused",
+            Kind::Refused(rule) => rule,
             Kind::Missing => "missing",
             Kind::Io(Os::NotFound) => "vanished",
             Kind::Io(Os::PermissionDenied) => "permission",
