@@ -155,7 +155,7 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         Ok(Some(file)) => Found::File(file),
         Ok(None) if in_folder => Found::Other,
         Ok(None) => {
-            let detail = "no format known here; expected a game (.gz or plain records) or a .tar of games";
+            let detail = "no format known here; expected a game (.gz, plain records, or .jsonl.gz) or a .tar of games";
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),

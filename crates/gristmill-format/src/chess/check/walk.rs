@@ -92,15 +92,16 @@ impl<'a> Walk<'a> {
             self.lost();
             return None;
         }
+        if !now.format.is_canonical() {
+            history::shifted(was.frame, frame, tell);
+        }
         if was.black == now.black {
             let side = if now.black { "black" } else { "white" };
             let offset = if now.format.is_canonical() { at::INVARIANCE_INFO } else { at::SIDE_TO_MOVE_OR_ENPASSANT };
             tell.breach(Rule::SideToMove, offset, || format!("{side} is to move twice in a row"));
+            tell.breach(Rule::Moves, at::PLANES, || format!("no move leads here: {side} is to move twice in a row"));
             self.lost();
             return None;
-        }
-        if !now.format.is_canonical() {
-            history::shifted(was.frame, frame, tell);
         }
         let board = before.board.as_ref()?;
         let Some((index, next)) = self.played(board, was.frame, &now.placement()) else {
