@@ -10,10 +10,12 @@ pub mod job;
 pub mod key;
 pub mod open;
 pub mod pipeline;
+pub mod rescorer;
 pub mod runtime;
 pub mod sink;
 pub mod stage;
 pub mod store;
+pub mod tablebase;
 
 pub use error::{Error, Result};
 pub use pipeline::{Batch, Column, DataLoader, Metrics, Next, Output};

@@ -15,10 +15,12 @@ use crate::config::{
     LastBatch, Overflow, StageKind, TensorGeneratorConfig,
 };
 use crate::error::{Error, Result};
+use crate::rescorer::{Extras, prepare};
 use crate::runtime::handoff::WhenFull;
 use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
 use crate::stage::join::WhenExhausted;
+use crate::stage::rescore::Rescore;
 use crate::stage::split::Side;
 use crate::stage::unpack::Unpack;
 use crate::stage::validate::Validate;
@@ -243,6 +245,10 @@ fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
         StageKind::ChunkValidator(config) => {
             let rules = Rules::parse(&config.rules).map_err(|e| Error::field(node.name, "rules", e.detail()))?;
             ("chunk_validator", Arc::new(Validate::new(rules)), config.threads)
+        }
+        StageKind::ChunkRescorer(config) => {
+            let prepared = prepare(node.name, config, Extras::default())?;
+            ("chunk_rescorer", Arc::new(Rescore::new(prepared.rescorer)), config.threads)
         }
         _ => return Ok(None),
     };
