@@ -34,6 +34,14 @@ pub struct Prepared {
     pub syzygy: Option<Syzygy>,
 }
 
+impl Prepared {
+    /// Numbers that tell apart the tables and the policies that it reads.
+    pub fn reads(&self) -> [Option<u64>; 2] {
+        let policies = self.rescorer.settings().policies.as_deref();
+        [self.syzygy.as_ref().map(Syzygy::fingerprint), policies.map(PolicyBook::fingerprint)]
+    }
+}
+
 /// Makes a rescorer; `stage` is named in errors, unless it is empty.
 ///
 /// Errors: `Config` with the field for a value out of range, for Gaviota tables, and for tables that are missing or
@@ -70,7 +78,11 @@ pub fn prepare(stage: &str, config: &ChunkRescorerConfig, extras: Extras) -> Res
             other => other,
         })?),
     };
-    let policies = config.policy_directory.as_deref().map(|path| policies(path, compat)).transpose()?;
+    let policies =
+        config.policy_directory.as_deref().map(|path| policies(path, compat)).transpose().map_err(|e| match e {
+            Error::Config { message, .. } => refuse("policy_directory", message),
+            other => other,
+        })?;
     let settings = Settings {
         temperature: config.dist_temp,
         offset: config.dist_offset,
