@@ -253,3 +253,52 @@ impl Groups {
         Some(sum * self.weights[start])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vectors up to seven men, where no tables are at hand.
+    const VECTORS: &str = include_str!("../../../tests/chess_syzygy/indices.txt");
+
+    fn list(text: &str) -> Vec<u8> {
+        text.split(',').map(|n| n.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn indices_are_those_of_another_prober() {
+        let mut count = 0;
+        for line in VECTORS.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let shape = Shape::of(Material::parse(words[0]).unwrap());
+            let (order, file) = ([words[1].parse().unwrap(), words[2].parse().unwrap()], words[3].parse().unwrap());
+            let groups = Groups::new(&shape, &list(words[4]), order, file).unwrap_or_else(|| panic!("{line}"));
+            let mut squares = [0; MAX_MEN];
+            let here = list(words[5]);
+            squares[..here.len()].copy_from_slice(&here);
+            if shape.pawns[0] > 0 {
+                let first = (0..shape.pawns[0]).min_by_key(|i| lead(squares[*i])).unwrap();
+                squares.swap(0, first);
+                assert_eq!(usize::from(lead(squares[0]) / 6), file, "{line}");
+            }
+            assert_eq!(groups.positions(), words[6].parse::<u64>().unwrap(), "{line}");
+            assert_eq!(groups.index(&mut squares), Some(words[7].parse().unwrap()), "{line}");
+            count += 1;
+        }
+        assert_eq!(count, 300);
+    }
+
+    #[test]
+    fn groups_that_are_not_those_of_the_material_are_refused() {
+        let shape = |name| Shape::of(Material::parse(name).unwrap());
+        let read = |name, men: &[u8], order| Groups::new(&shape(name), men, order, 0).is_some();
+        assert!(read("KQvKR", &[6, 5, 14, 12], [0, 15]));
+        assert!(!read("KQvKR", &[6, 5, 14, 13], [0, 15]), "another man");
+        assert!(!read("KQvKR", &[6, 5, 14, 12], [7, 15]), "a place that no group has");
+        assert!(read("KPvKP", &[1, 9, 6, 14], [0, 1]));
+        assert!(!read("KPvKP", &[1, 9, 6, 14], [0, 15]), "no place for the other pawns");
+        assert!(!read("KPvKP", &[6, 1, 9, 14], [0, 1]), "pawns come first");
+        assert!(!read("KNNvK", &[6, 2, 14, 2], [0, 15]), "men of one kind stand together");
+        assert!(!read("KNNvK", &[2, 2, 6, 14], [0, 15]), "kings come first");
+    }
+}

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn names_and_boards_agree() {
-        for name in ["KvK", "KQvK", "KQRBNPPvK", "KPvKP", "KBNvKR", "KRRvKRB"] {
+        for name in ["KvK", "KQvK", "KQRBNPvK", "KPvKP", "KBNvKR", "KRRvKRB"] {
             let material = Material::parse(name).unwrap();
             assert_eq!(material.to_string(), name);
             assert_eq!(material.ordered(), material, "{name}");

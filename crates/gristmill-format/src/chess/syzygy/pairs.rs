@@ -288,3 +288,116 @@ impl Blocks {
         Some(halves(table, symbol.into())?[0])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BLOCK_BITS: u8 = 4;
+    const SPAN_BITS: u8 = 5;
+
+    /// An array of values below 8, in codes of five bits: eight values, and symbols that stand for two equal ones,
+    /// for two of those, and so on.
+    fn write(values: &[u16]) -> Vec<u8> {
+        let mut symbols: Vec<[u16; 2]> = (0..8).map(|value| [value, LEAF]).collect();
+        symbols.extend((0..8).map(|i| [i, i]));
+        symbols.extend((8..16).map(|i| [i, i]));
+        let mut blocks: Vec<(Vec<u16>, usize)> = vec![(Vec::new(), 0)];
+        let mut at = 0;
+        while at < values.len() {
+            let run = values[at..].iter().take_while(|v| **v == values[at]).count();
+            let (symbol, span) = [(16, 4), (8, 2), (0, 1)].into_iter().find(|(_, span)| *span <= run).unwrap();
+            // 16 bytes hold 25 codes.
+            if blocks.last().unwrap().0.len() == 25 {
+                blocks.push((Vec::new(), 0));
+            }
+            let (codes, count) = blocks.last_mut().unwrap();
+            codes.push(symbol + values[at]);
+            *count += span;
+            at += span;
+        }
+        let mut bytes = vec![0, BLOCK_BITS, SPAN_BITS, 0];
+        bytes.extend(u32::try_from(blocks.len()).unwrap().to_le_bytes());
+        bytes.extend([5, 5, 0, 0]);
+        bytes.extend(u16::try_from(symbols.len()).unwrap().to_le_bytes());
+        for [left, right] in symbols {
+            bytes.extend([left as u8, (left >> 8) as u8 | (right << 4) as u8, (right >> 4) as u8]);
+        }
+        for middle in (0..values.len()).step_by(1 << SPAN_BITS).map(|start| start + (1 << (SPAN_BITS - 1))) {
+            let (mut block, mut left) = (0u32, middle);
+            while block as usize + 1 < blocks.len() && left >= blocks[block as usize].1 {
+                left -= blocks[block as usize].1;
+                block += 1;
+            }
+            bytes.extend(block.to_le_bytes());
+            bytes.extend(u16::try_from(left).unwrap().to_le_bytes());
+        }
+        for (_, count) in &blocks {
+            bytes.extend(u16::try_from(count - 1).unwrap().to_le_bytes());
+        }
+        bytes.resize(bytes.len().next_multiple_of(64), 0);
+        for (codes, _) in blocks {
+            let bits = codes.iter().fold(0u128, |bits, code| bits << 5 | u128::from(*code));
+            bytes.extend((bits << (128 - 5 * codes.len())).to_be_bytes());
+        }
+        bytes
+    }
+
+    fn read(bytes: &[u8], positions: u64) -> Result<Pairs> {
+        let mut cursor = Cursor { bytes, at: 0 };
+        let (mut pairs, _) = Pairs::read(&mut cursor, positions, true)?;
+        pairs.place_sparse(&mut cursor)?;
+        pairs.place_sizes(&mut cursor)?;
+        pairs.place_data(&mut cursor)?;
+        Ok(pairs)
+    }
+
+    #[test]
+    fn symbols_that_contain_themselves_are_refused() {
+        let table = |symbols: &[[u16; 2]]| -> Vec<u8> {
+            let three = |[l, r]: &[u16; 2]| [*l as u8, (l >> 8) as u8 | (r << 4) as u8, (r >> 4) as u8];
+            symbols.iter().flat_map(three).collect()
+        };
+        assert_eq!(spans(&table(&[[3, LEAF], [0, 0], [1, 1]]), 3), Some(vec![0, 1, 3]));
+        for bad in [&[[0, 0]][..], &[[1, 1], [0, 0]], &[[5, LEAF], [0, 9]], &[[0, LEAF], [2, 0], [1, 0]]] {
+            assert_eq!(spans(&table(bad), bad.len()), None, "{bad:?}");
+        }
+        let doubling: Vec<[u16; 2]> = (0..10).map(|i| if i == 0 { [0, LEAF] } else { [i - 1, i - 1] }).collect();
+        assert_eq!(spans(&table(&doubling), 10), None, "more than 256 values");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_written_is_read(runs in prop::collection::vec((0u16..8, 1usize..30), 1..60)) {
+            let values: Vec<u16> = runs.into_iter().flat_map(|(value, n)| vec![value; n]).collect();
+            let bytes = write(&values);
+            let pairs = read(&bytes, values.len() as u64).unwrap();
+            for (i, value) in values.iter().enumerate() {
+                prop_assert_eq!(pairs.value(&bytes, i as u64).unwrap(), *value);
+            }
+            prop_assert!(pairs.value(&bytes, values.len().next_multiple_of(32) as u64).is_err());
+        }
+
+        #[test]
+        fn no_damage_makes_it_panic(
+            damage in prop::collection::vec((0usize..700, any::<u8>()), 1..12), cut in 0usize..700, index in any::<u64>(),
+        ) {
+            let values: Vec<u16> = (0..400u32).map(|i| (i * i / 7 % 8) as u16).collect();
+            let mut bytes = write(&values);
+            for (at, value) in damage {
+                let at = at % bytes.len();
+                bytes[at] = value;
+            }
+            if cut >= 100 {
+                bytes.truncate(cut);
+            }
+            if let Ok(pairs) = read(&bytes, 400) {
+                for i in (0..400).chain([index]) {
+                    let _ = pairs.value(&bytes, i);
+                }
+            }
+        }
+    }
+}
