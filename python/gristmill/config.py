@@ -87,6 +87,26 @@ class ChunkValidatorConfig:
 
 
 @dataclass
+class ChunkRescorerConfig:
+    """Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7."""
+
+    threads: int | None = None
+    syzygy_paths: str = ""
+    dist_temp: float = 1.0
+    dist_offset: float = 0.0
+    dtz_boost: float = 0.0
+    new_input_format: int = -1
+    deblunder_threshold: float | None = None
+    deblunder_width: float | None = None
+    gaviota_paths: str | None = None
+    st_q_theta: float = 0.8333333
+    allow_missing_tables: bool = False
+    policy_directory: Path | None = None
+    compat: list[str] = field(default_factory=list)
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
 class ChunkUnpackerConfig:
     """Selects positions of each chunk, other ones at each use. Exactly one of rate and count."""
 
@@ -139,6 +159,7 @@ class StageConfig:
     shuffling_chunk_pool: ShufflingChunkPoolConfig | None = None
     simple_chunk_extractor: SimpleChunkExtractorConfig | None = None
     chunk_validator: ChunkValidatorConfig | None = None
+    chunk_rescorer: ChunkRescorerConfig | None = None
     chunk_unpacker: ChunkUnpackerConfig | None = None
     join_positions: JoinPositionsConfig | None = None
     shuffling_frame_sampler: ShufflingFrameSamplerConfig | None = None
@@ -200,6 +221,7 @@ STAGE_KINDS: Mapping[str, type[Any]] = {
     "shuffling_chunk_pool": ShufflingChunkPoolConfig,
     "simple_chunk_extractor": SimpleChunkExtractorConfig,
     "chunk_validator": ChunkValidatorConfig,
+    "chunk_rescorer": ChunkRescorerConfig,
     "chunk_unpacker": ChunkUnpackerConfig,
     "join_positions": JoinPositionsConfig,
     "shuffling_frame_sampler": ShufflingFrameSamplerConfig,

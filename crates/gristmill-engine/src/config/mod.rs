@@ -5,12 +5,14 @@ mod g2048;
 mod index;
 mod parse;
 mod preset;
+mod rescorer;
 mod size;
 mod stages;
 
 pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, WholeNumbers};
 pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
+pub use rescorer::ChunkRescorerConfig;
 pub use size::MemorySize;
 pub use stages::{
     ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, ChunkValidatorConfig, EncoderConfig,

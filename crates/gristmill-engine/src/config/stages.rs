@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::g2048::G2048EncoderConfig;
+use super::rescorer::ChunkRescorerConfig;
 
 /// What a full queue does with a new item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -348,6 +349,8 @@ pub struct StageConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_validator: Option<ChunkValidatorConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_rescorer: Option<ChunkRescorerConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_unpacker: Option<ChunkUnpackerConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join_positions: Option<JoinPositionsConfig>,
@@ -367,6 +370,7 @@ pub enum StageKind<'a> {
     ShufflingChunkPool(&'a ShufflingChunkPoolConfig),
     SimpleChunkExtractor(&'a SimpleChunkExtractorConfig),
     ChunkValidator(&'a ChunkValidatorConfig),
+    ChunkRescorer(&'a ChunkRescorerConfig),
     ChunkUnpacker(&'a ChunkUnpackerConfig),
     JoinPositions(&'a JoinPositionsConfig),
     ShufflingFrameSampler(&'a ShufflingFrameSamplerConfig),
@@ -383,6 +387,7 @@ impl StageConfig {
             self.shuffling_chunk_pool.as_ref().map(StageKind::ShufflingChunkPool),
             self.simple_chunk_extractor.as_ref().map(StageKind::SimpleChunkExtractor),
             self.chunk_validator.as_ref().map(StageKind::ChunkValidator),
+            self.chunk_rescorer.as_ref().map(StageKind::ChunkRescorer),
             self.chunk_unpacker.as_ref().map(StageKind::ChunkUnpacker),
             self.join_positions.as_ref().map(StageKind::JoinPositions),
             self.shuffling_frame_sampler.as_ref().map(StageKind::ShufflingFrameSampler),

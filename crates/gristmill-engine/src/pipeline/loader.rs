@@ -238,7 +238,7 @@ impl DataLoader {
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let state = LoaderState {
             gristmill_state: VERSION,
-            config: fingerprint(&self.config),
+            config: fingerprint(&self.config, &self.plan),
             seed: self.root.get().copied().unwrap_or_default(),
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
             outputs: running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
@@ -255,7 +255,7 @@ impl DataLoader {
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let saved = state::parse(text, &self.config)?;
+        let saved = state::parse(text, &self.config, &self.plan)?;
         let known: BTreeMap<&str, ()> = self.outputs.iter().map(|output| (output.alias.as_str(), ())).collect();
         if !saved.outputs.keys().map(String::as_str).eq(known.into_keys()) {
             return Err(Error::State("it has other outputs than this config".into()));

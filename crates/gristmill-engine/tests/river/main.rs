@@ -5,5 +5,6 @@ mod bad_input;
 mod determinism;
 mod games;
 mod graphs;
+mod rescoring;
 mod resume;
 mod streams;
