@@ -40,13 +40,14 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.layout import Layout
-from gristmill.loader import DataLoader, Output, TensorSpec
+from gristmill.loader import ChunkAnchor, DataLoader, Output, TensorSpec
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
     "AliasError",
     "Array",
     "Batch",
+    "ChunkAnchor",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",
