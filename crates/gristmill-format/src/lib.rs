@@ -6,9 +6,11 @@
 
 pub mod chess;
 pub mod container;
+pub mod demo;
 pub mod detect;
 pub mod encode;
 pub mod error;
+pub mod g2048;
 pub mod layout;
 pub mod source;
 pub mod weigh;

@@ -28,7 +28,7 @@ impl ChunkPass for Validate {
         NAMES
     }
 
-    /// Errors: `Refused` with the rule, the frame and the byte of the first breach; `Unsupported` for other records
+    /// Errors: `Refused` by the rule of the first breach, with its frame and byte; `Unsupported` for other records
     /// than V6 and V7.
     fn run(&self, chunk: &mut Chunk, count: &mut dyn FnMut(usize, u64)) -> Result<Passed> {
         let mut first: Option<Breach> = None;
@@ -39,7 +39,6 @@ impl ChunkPass for Validate {
         let Some(Breach { rule, frame, offset, reason }) = first else { return Ok(Passed::Unchanged) };
         count(rule as usize, 1);
         let size = chunk.layout.as_ref().map_or(0, |layout| layout.size());
-        let detail = format!("{rule}: {reason}");
-        Err(Error::new(Kind::Refused, detail).in_frame(frame).at_byte((frame * size + offset) as u64))
+        Err(Error::new(Kind::Refused(rule.name()), reason).in_frame(frame).at_byte((frame * size + offset) as u64))
     }
 }

@@ -2,12 +2,18 @@
 //! Judges only; never changes a record, and no bytes make it panic.
 
 mod field;
+mod history;
+mod outcome;
+mod policy;
 mod rule;
+mod view;
+mod walk;
 
 use std::ops::ControlFlow;
 
 pub use rule::{NAMES, Rule, Rules};
 
+use self::walk::Walk;
 use super::frame::Frame;
 use crate::error::{Error, Kind, Result};
 use crate::source::Chunk;
@@ -41,9 +47,12 @@ pub fn check(chunk: &Chunk, rules: Rules, tell: &mut dyn FnMut(Breach) -> Contro
 /// The same for frames of any origin.
 pub fn game(frames: &[Frame<'_>], rules: Rules, tell: &mut dyn FnMut(Breach) -> ControlFlow<()>) {
     let mut tell = Tell { rules, frame: 0, stopped: false, to: tell };
+    let mut walk = Walk::default();
     for (i, frame) in frames.iter().enumerate() {
         tell.frame = i;
         field::judge(*frame, &mut tell);
+        walk.step(*frame, &mut tell);
+        outcome::judge(frames, i, &mut tell);
         if tell.stopped {
             return;
         }
@@ -64,5 +73,12 @@ impl Tell<'_> {
             let breach = Breach { rule, frame: self.frame, offset, reason: reason() };
             self.stopped = (self.to)(breach).is_break();
         }
+    }
+
+    /// A breach of the frame before, which only this one shows.
+    fn breach_before(&mut self, rule: Rule, offset: usize, reason: impl FnOnce() -> String) {
+        self.frame -= 1;
+        self.breach(rule, offset, reason);
+        self.frame += 1;
     }
 }
