@@ -20,4 +20,6 @@ pub mod table;
 pub mod tablebase;
 
 pub use error::{Error, Result};
-pub use pipeline::{Batch, Column, DataLoader, IndexLoader, Metrics, Next, Output, RowEncoder};
+pub use pipeline::{
+    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Next, Output, RowEncoder,
+};
