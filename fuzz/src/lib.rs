@@ -1,15 +1,24 @@
 //! Bodies of the fuzz targets: arbitrary bytes in; panics when a decoder breaks a promise, not only when it crashes.
 //! Shared, as source, with the replay of the corpora on stable Rust; uses public functions of the format crate only.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use gristmill_format::Kind;
+use gristmill_format::chess::check::{self, Breach, Rule, Rules};
 use gristmill_format::chess::game;
-use gristmill_format::chess::record::Version;
+use gristmill_format::chess::record::{Version, layout_v6, layout_v7};
 use gristmill_format::chess::source::{GameFile, GameTar};
+use gristmill_format::chess::{Board, FrameMut, InputFormat};
 use gristmill_format::container::gzip::Inflater;
+use gristmill_format::container::gzip_stream::GzipStream;
+use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::container::salvage::{inflate_prefix, salvage};
 use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
+use gristmill_format::g2048::log::{Game, RowDefaults, Sidecar, parse_fixed, parse_json, parse_piece, pieces};
+use gristmill_format::g2048::source::LogFile;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
 const LIMITS: Limits = Limits { max_chunk_bytes: 1 << 20 };
 
@@ -20,9 +29,11 @@ pub fn gzip_chunk(data: &[u8]) {
     let found = Inflater::default().inflate(data, max, &mut fast);
     salvage(data, max, &mut slow);
     assert!(fast.capacity() <= max && slow.len() <= max);
+    let pieces = in_pieces(data, max);
     match found {
         Ok(found) => {
             assert!(found.trailing <= data.len());
+            assert!(has_header_crc(data) || pieces.as_ref() == Ok(&fast), "pieces make another whole");
             if has_header_crc(data) {
                 assert!(fast.starts_with(&slow));
             } else {
@@ -33,6 +44,7 @@ pub fn gzip_chunk(data: &[u8]) {
         }
         Err(e) => {
             assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}");
+            assert!(e.kind() == Kind::TooLarge || pieces.is_err(), "pieces of what is damaged");
             assert!(e.kind() != Kind::TooLarge || slow.len() == max, "{e}");
         }
     }
@@ -40,6 +52,32 @@ pub fn gzip_chunk(data: &[u8]) {
     match GameFile::new("fuzz.gz").decode(0, data, &LIMITS, &mut chunk) {
         Ok(()) => assert!(chunk.frames > 0 && chunk.records().len() <= chunk.bytes.len()),
         Err(e) => assert!(e.place().chunk == Some(0) && chunk.frames == 0, "{e}"),
+    }
+}
+
+/// Everything in `data`, at most `max` bytes and one, inflated some bytes at a time.
+fn in_pieces(data: &[u8], max: usize) -> gristmill_format::Result<Vec<u8>> {
+    let mut stream = GzipStream::new(Arc::new(Held(data.to_vec())));
+    let (mut whole, mut piece) = (Vec::new(), Vec::with_capacity(1000));
+    let mut more = true;
+    while more && whole.len() <= max {
+        piece.clear();
+        more = stream.fill(&mut piece)?;
+        assert!(stream.position() <= data.len() as u64 && piece.capacity() == 1000);
+        whole.extend_from_slice(&piece);
+    }
+    Ok(whole)
+}
+
+struct Held(Vec<u8>);
+
+impl ReadAt for Held {
+    fn len(&self) -> gristmill_format::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> gristmill_format::Result<usize> {
+        self.0[..].read_at(offset, buf)
     }
 }
 
@@ -93,6 +131,81 @@ fn parse(bytes: Vec<u8>) {
     assert_eq!(again.records(), chunk.records());
 }
 
+/// Three plies of a game with bytes overwritten: the first input byte chooses format and version, then each five are a
+/// place and a value. Every breach lies in a frame, and no rule needs another to be heard.
+pub fn check(data: &[u8]) {
+    let Some((kind, edits)) = data.split_first() else { return };
+    let format = InputFormat::ALL[usize::from(kind & 7) % 7];
+    let layout = if kind & 8 == 0 { layout_v6() } else { layout_v7() };
+    let mut chunk = Chunk { layout: Some(layout.clone()), frames: 3, ..Chunk::default() };
+    chunk.bytes = opening(format, layout.size());
+    let sound = breaches(&chunk, Rules::ALL);
+    assert!(sound.is_empty(), "{format:?}: {sound:?}");
+    for edit in edits.chunks_exact(5) {
+        let at = u32::from_le_bytes([edit[0], edit[1], edit[2], edit[3]]) as usize % chunk.bytes.len();
+        chunk.bytes[at] = edit[4];
+    }
+    let all = breaches(&chunk, Rules::ALL);
+    assert!(all.iter().all(|b| b.frame < 3 && b.offset < layout.size() && !b.reason.is_empty()), "{all:?}");
+    for rule in Rule::ALL {
+        let own: Vec<_> = all.iter().filter(|breach| breach.rule == rule).cloned().collect();
+        assert_eq!(breaches(&chunk, Rules::NONE.with(rule)), own);
+    }
+}
+
+fn breaches(chunk: &Chunk, rules: Rules) -> Vec<Breach> {
+    let mut found = Vec::new();
+    let judged = check::check(chunk, rules, &mut |breach| {
+        found.push(breach);
+        ControlFlow::Continue(())
+    });
+    judged.expect("chess records");
+    found
+}
+
+/// The start position, 1. e4 e5, and nothing wrong with it.
+fn opening(format: InputFormat, size: usize) -> Vec<u8> {
+    const E4: u64 = 0x00f7_0008_0000_0000;
+    let top = |word: u64| word << 56;
+    let start =
+        [0xff00, 0x42, 0x24, 0x81, 0x10, 0x08, 0xff << 48, top(0x42), top(0x24), top(0x81), top(0x10), top(0x08)];
+    let (mut one, mut two) = (start, start);
+    one[6] = E4;
+    (two[0], two[6]) = (E4.swap_bytes(), E4);
+    let turned = |men: [u64; 12]| -> [u64; 12] { std::array::from_fn(|k| men[(k + 6) % 12].swap_bytes()) };
+    let boards = [vec![start], vec![one, turned(start)], vec![two, turned(one), start]];
+    let mut game = vec![0; 3 * size];
+    let mut played = [322, 322, 0];
+    for (ply, bytes) in game.chunks_exact_mut(size).enumerate() {
+        let mut frame = FrameMut::blank(bytes, format).expect("a record");
+        // Canonical formats leave out what cannot be repeated: here everything after a pawn move.
+        let shown = if format.is_canonical() { 1 } else { boards[ply].len() };
+        for (plane, word) in boards[ply][..shown].iter().enumerate().flat_map(|(h, men)| (13 * h..).zip(men)) {
+            frame.set_plane(plane, *word);
+        }
+        let short = if format.has_castling_masks() { 1 << 7 } else { 1 };
+        frame.set_castling_us_ooo(1).set_castling_us_oo(short).set_castling_them_ooo(1).set_castling_them_oo(short);
+        match format.is_canonical() {
+            true => frame.set_invariance_info(u8::from(ply == 1) << 7),
+            false => frame.set_side_to_move_or_enpassant(u8::from(ply == 1)),
+        };
+        let legal = Board::from_frame(&frame.as_frame()).expect("a position").legal_indices().expect("a legal one");
+        for i in &legal {
+            frame.set_probability(usize::from(*i), 1.0 / legal.len() as f32);
+        }
+        played[2] = legal[0];
+        frame.set_visits(100).set_played_idx(played[ply]).set_best_idx(legal[0]);
+        frame.set_result_d(1.0).set_plies_left(30.0 - ply as f32);
+    }
+    if size == layout_v7().size() {
+        let at = |ply: usize| played.get(ply).copied().unwrap_or(u16::MAX);
+        for (ply, bytes) in game.chunks_exact_mut(size).enumerate() {
+            FrameMut::new(bytes).expect("a record").set_short_term(0.0, at(ply + 1), at(ply + 2));
+        }
+    }
+    game
+}
+
 /// What parses is written as text that parses to the same layout.
 pub fn descr(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
@@ -100,4 +213,86 @@ pub fn descr(data: &[u8]) {
         let written = layout.to_descr();
         assert_eq!(Layout::parse_descr(&written).as_ref(), Ok(&layout), "{written}");
     }
+}
+
+/// The parser of the producer's form and the JSON one give the same step wherever the first takes a line; a text gives
+/// the same rows, or the same refusal, in one piece and in many; refusals say where.
+pub fn log_line(data: &[u8]) {
+    if let Some((step, used)) = parse_fixed(data) {
+        let line = data[..used].strip_suffix(b"\n").unwrap_or(&data[..used]);
+        let other = parse_json(line).expect("the producer's form is JSON").expect("and not blank");
+        assert_eq!(step.evs.map(f32::to_bits), other.evs.map(f32::to_bits));
+        assert_eq!(step, other);
+    }
+    let whole = in_pieces(data, usize::MAX);
+    if let Err(e) = &whole {
+        let (line, column) = e.place().line.expect("a refusal says its line");
+        assert!(line > 0 && column > 0 && e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}");
+    }
+    assert_eq!(in_pieces(data, 1), whole);
+    assert_eq!(in_pieces(data, data.len() / 3), whole);
+    let mut chunk = Chunk::default();
+    match LogFile::new("fuzz.jsonl.gz").decode(0, data, &LIMITS, &mut chunk) {
+        Ok(()) => assert!(chunk.frames > 0 && chunk.records().len() <= LIMITS.max_chunk_bytes),
+        Err(e) => assert!(e.place().offset.is_some() && chunk.frames == 0, "{e}"),
+    }
+}
+
+/// Rows of a text that is parsed in pieces of at least so many bytes, and how many names of valuations it has.
+fn in_pieces(text: &[u8], wanted: usize) -> gristmill_format::Result<(Vec<u8>, usize)> {
+    let (mut game, mut rows) = (Game::default(), Vec::new());
+    for piece in pieces(text, wanted) {
+        let mut own = Vec::new();
+        let defaults = RowDefaults { seed: 7, max_rank: 3 };
+        let parsed = parse_piece(piece, &defaults, LIMITS.max_chunk_bytes, &mut own).map_err(|e| game.place(e))?;
+        game.join(&parsed, &mut own)?;
+        rows.extend(own);
+    }
+    Ok((rows, game.valuations().names().len()))
+}
+
+/// What is taken has facts within their ranges and extras that are JSON; refusals say line and column.
+pub fn sidecar(data: &[u8]) {
+    match Sidecar::parse(data) {
+        Ok(sidecar) => {
+            let mut text = format!(
+                "{{\"seed\":{},\"num_moves\":{},\"score\":{},\"max_tile\":{}",
+                sidecar.seed, sidecar.num_moves, sidecar.score, sidecar.max_tile
+            );
+            if let Some(rank) = sidecar.max_rank {
+                text += &format!(",\"max_rank\":{rank}");
+            }
+            for (i, (_, value)) in sidecar.extras.iter().enumerate() {
+                text += &format!(",\"extra{i}\":{value}");
+            }
+            let again = Sidecar::parse((text + "}").as_bytes()).expect("facts and extras are JSON");
+            let values = |sidecar: &Sidecar| sidecar.extras.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>();
+            assert_eq!(values(&again), values(&sidecar));
+            assert_eq!(Sidecar { extras: Vec::new(), ..again }, Sidecar { extras: Vec::new(), ..sidecar });
+        }
+        Err(e) => assert!(e.kind() == Kind::Corrupt && e.place().line.is_some(), "{e}"),
+    }
+}
+/// A header that parses says no more bytes than there are, and written anew it parses to the same.
+pub fn npy(data: &[u8]) {
+    let parsed = Header::parse(data);
+    assert_eq!(Header::read(data).is_ok(), parsed.as_ref().is_ok_and(|header| fits(header, data)));
+    let header = match parsed {
+        Ok(header) => header,
+        Err(e) => return assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}"),
+    };
+    for spelling in [Spelling::NumPy, Spelling::Reserved, Spelling::Spaced] {
+        match Header::write(header.dtype(), header.shape(), spelling) {
+            Ok(written) => {
+                let again = Header::parse(&written).expect("what was written parses");
+                assert_eq!((again.dtype(), again.shape()), (header.dtype(), header.shape()));
+                assert_eq!((again.data_offset(), written.len() % 64), (written.len() as u64, 0));
+            }
+            Err(e) => assert!(spelling == Spelling::Reserved, "{e}"),
+        }
+    }
+}
+
+fn fits(header: &Header, data: &[u8]) -> bool {
+    header.data_offset().checked_add(header.data_bytes()).is_some_and(|end| end <= data.len() as u64)
 }

@@ -78,6 +78,15 @@ class SimpleChunkExtractorConfig:
 
 
 @dataclass
+class ChunkValidatorConfig:
+    """Passes on the chess games that break none of its rules; the others give no rows and are counted by rule."""
+
+    threads: int | None = None
+    rules: list[str] = field(default_factory=lambda: ["default"])
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
 class ChunkUnpackerConfig:
     """Selects positions of each chunk, other ones at each use. Exactly one of rate and count."""
 
@@ -129,6 +138,7 @@ class StageConfig:
     chunk_source_splitter: ChunkSourceSplitterConfig | None = None
     shuffling_chunk_pool: ShufflingChunkPoolConfig | None = None
     simple_chunk_extractor: SimpleChunkExtractorConfig | None = None
+    chunk_validator: ChunkValidatorConfig | None = None
     chunk_unpacker: ChunkUnpackerConfig | None = None
     join_positions: JoinPositionsConfig | None = None
     shuffling_frame_sampler: ShufflingFrameSamplerConfig | None = None
@@ -189,6 +199,7 @@ STAGE_KINDS: Mapping[str, type[Any]] = {
     "chunk_source_splitter": ChunkSourceSplitterConfig,
     "shuffling_chunk_pool": ShufflingChunkPoolConfig,
     "simple_chunk_extractor": SimpleChunkExtractorConfig,
+    "chunk_validator": ChunkValidatorConfig,
     "chunk_unpacker": ChunkUnpackerConfig,
     "join_positions": JoinPositionsConfig,
     "shuffling_frame_sampler": ShufflingFrameSamplerConfig,

@@ -31,6 +31,8 @@ class FormatError(GristmillError, ValueError):
         chunk: int | None = None,
         frame: int | None = None,
         offset: int | None = None,
+        line: int | None = None,
+        column: int | None = None,
     ) -> None:
         super().__init__(message)
         #: The cause in a word: `truncated`, `corrupt`, `wrong_size`, `unknown_version`, `too_large`, ...
@@ -45,6 +47,10 @@ class FormatError(GristmillError, ValueError):
         self.frame = frame
         #: Byte offset within the member, else within the file.
         self.offset = offset
+        #: Line of a text, from 1.
+        self.line = line
+        #: Column of that line in bytes, from 1.
+        self.column = column
 
 
 class StageError(GristmillError, RuntimeError):

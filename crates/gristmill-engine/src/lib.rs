@@ -9,6 +9,7 @@ pub mod facts;
 pub mod job;
 pub mod key;
 pub mod open;
+pub mod pack;
 pub mod pipeline;
 pub mod runtime;
 pub mod sink;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::chess::source::{GameFile, GameTar};
 use crate::container::gzip;
 use crate::error::{Error, Kind, Result};
+use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
+use crate::g2048::source::LogFile;
 use crate::source::{ChunkSource, ReadAt};
 
 /// How many bytes of a file [`detect`] can make use of.
@@ -19,6 +21,8 @@ pub enum Format {
     ChessGame,
     /// A tar of such games.
     ChessTar,
+    /// The raw log of one 2048 game: `.jsonl.gz`.
+    G2048Log,
 }
 
 struct Row {
@@ -28,7 +32,13 @@ struct Row {
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 2] = [
+const ROWS: [Row; 3] = [
+    Row {
+        format: Format::G2048Log,
+        extensions: &[STEPS_SUFFIX],
+        magic: |_| false,
+        open: |key, _| Ok(Arc::new(LogFile::new(key))),
+    },
     Row {
         format: Format::ChessTar,
         extensions: &[".tar"],
@@ -51,12 +61,12 @@ const REFUSED: [(&[&str], &str); 1] = [(
 
 /// Tells the format of the file called `name` (with or without directory) by its extension, else by `head`, its
 /// first bytes (up to [`HEAD`]; none to go by the name alone). `None`: not a format known here, or a file that never
-/// holds data (`LICENSE`, names that start with a dot).
+/// holds data (`LICENSE`, names that start with a dot, the sidecars of logs).
 ///
 /// Errors: `Unsupported` with advice for what is recognised and cannot be read.
 pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
     let base = name.rsplit('/').next().unwrap_or(name);
-    if base == "LICENSE" || base.starts_with('.') {
+    if base == "LICENSE" || base.starts_with('.') || is_sidecar(base) {
         return Ok(None);
     }
     let base = base.to_ascii_lowercase();

@@ -28,6 +28,8 @@ pub enum Kind {
     OutOfRange,
     /// Known, but not supported here.
     Unsupported,
+    /// Readable, but the rule of this name forbids it.
+    Refused(&'static str),
     /// An index or name asked for does not exist.
     Missing,
     /// The operating system refused: not found, permission, no space, stale mount.
@@ -48,6 +50,7 @@ impl Kind {
             Kind::Empty => "empty",
             Kind::OutOfRange => "out_of_range",
             Kind::Unsupported => "unsupported",
+            Kind::Refused(rule) => rule,
             Kind::Missing => "missing",
             Kind::Io(Os::NotFound) => "vanished",
             Kind::Io(Os::PermissionDenied) => "permission",
@@ -69,7 +72,9 @@ pub struct Place {
     pub chunk: Option<u64>,
     /// Frame index within the chunk.
     pub frame: Option<u64>,
-    /// Byte offset within the innermost named thing (member, else file).
+    /// Line of a text file, and column in bytes, both from 1.
+    pub line: Option<(u64, u64)>,
+    /// Byte offset within the innermost named thing (member, else file); in compressed text, of the text.
     pub offset: Option<u64>,
 }
 
@@ -86,6 +91,7 @@ impl fmt::Display for Place {
         part(f, "member ", self.member.clone())?;
         part(f, "chunk ", self.chunk.map(|n| n.to_string()))?;
         part(f, "frame ", self.frame.map(|n| n.to_string()))?;
+        part(f, "line ", self.line.map(|(line, column)| format!("{line} column {column}")))?;
         part(f, "byte ", self.offset.map(|n| n.to_string()))
     }
 }
@@ -150,6 +156,23 @@ impl Error {
         self
     }
 
+    /// Names the line and column of a text, both from 1, unless an inner layer already did.
+    #[must_use]
+    pub fn at_line(mut self, line: u64, column: u64) -> Self {
+        self.0.at.line.get_or_insert((line, column));
+        self
+    }
+
+    /// The place in a text of which the part that was looked at begins after so many lines and bytes. The byte
+    /// is that of the column where none was named.
+    #[must_use]
+    pub fn after_lines(mut self, lines: u64, bytes: u64) -> Self {
+        let column = self.0.at.line.map(|(_, column)| column - 1);
+        self.0.at.offset = self.0.at.offset.or(column).map(|offset| offset + bytes);
+        self.0.at.line = self.0.at.line.map(|(line, column)| (line + lines, column));
+        self
+    }
+
     /// Names the byte offset, unless an inner layer already did.
     #[must_use]
     pub fn at_byte(mut self, offset: u64) -> Self {
@@ -191,6 +214,16 @@ mod tests {
             .in_member("outer")
             .in_source("a.tar");
         assert_eq!(e.to_string(), "a.tar, member d/training.1.gz, byte 12: truncated: expected 8356 bytes, found 12");
+    }
+
+    #[test]
+    fn a_part_of_a_text_counts_on_from_where_it_begins() {
+        let e = Error::new(Kind::Corrupt, "not a step").at_line(1, 5).after_lines(6, 700);
+        assert_eq!(
+            e.clone().in_source("a.jsonl.gz").to_string(),
+            "a.jsonl.gz, line 7 column 5, byte 704: corrupt: not a step"
+        );
+        assert_eq!(e.after_lines(10, 1000).place().offset, Some(1704));
     }
 
     #[test]

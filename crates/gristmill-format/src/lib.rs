@@ -9,6 +9,7 @@ pub mod container;
 pub mod detect;
 pub mod encode;
 pub mod error;
+pub mod g2048;
 pub mod layout;
 pub mod source;
 

@@ -8,8 +8,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::chess::game::parse;
 use gristmill_format::chess::{Board, ChessEncoder, Frame, Output, layout_v6, layout_v7};
 use gristmill_format::encode::{Encoder, Provenance, Row};
@@ -123,5 +125,18 @@ fn the_move_played_leads_to_the_next_frame() {
             assert!(next.same_position(&after), "{name} frame {i}: {played} from {}", before.fen());
             assert_eq!(next.halfmove_clock(), after.halfmove_clock(), "{name} frame {i}");
         }
+    }
+}
+
+#[test]
+fn the_games_break_no_rule() {
+    for (name, chunk) in games().unwrap_or_default() {
+        let mut breaches = Vec::new();
+        check::check(&chunk, Rules::ALL, &mut |breach| {
+            breaches.push(breach);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert!(breaches.is_empty(), "{name}: {breaches:?}");
     }
 }

@@ -1,8 +1,12 @@
 //! Gzip bytes, good and bad: members, padding, damage, bombs and lying sizes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use gristmill_format::container::gzip::{Inflater, Stored, compress};
+use gristmill_format::container::gzip_stream::GzipStream;
 use gristmill_format::container::salvage::{inflate_prefix, salvage};
+use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind};
 use proptest::prelude::*;
 
@@ -21,6 +25,35 @@ fn inflate(input: &[u8], max: usize) -> Result<(Vec<u8>, usize, usize), Error> {
 fn refusal(input: &[u8], max: usize) -> (Kind, u64) {
     let e = inflate(input, max).unwrap_err();
     (e.kind(), e.place().offset.unwrap())
+}
+
+struct Held(Vec<u8>);
+
+impl ReadAt for Held {
+    fn len(&self) -> Result<u64, Error> {
+        Ok(self.0.len() as u64)
+    }
+
+    /// At most 100 bytes, as a slow mount may give them.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Error> {
+        let n = buf.len().min(100);
+        self.0[..].read_at(offset, &mut buf[..n])
+    }
+}
+
+/// Everything in `input`, inflated `piece` bytes at a time.
+fn in_pieces(input: &[u8], piece: usize) -> Result<Vec<u8>, Error> {
+    let mut stream = GzipStream::new(Arc::new(Held(input.to_vec())));
+    let (mut whole, mut out) = (Vec::new(), Vec::with_capacity(piece));
+    loop {
+        out.clear();
+        let more = stream.fill(&mut out)?;
+        assert_eq!(out.capacity(), piece);
+        whole.extend_from_slice(&out);
+        if !more {
+            return Ok(whole);
+        }
+    }
 }
 
 fn noise(len: usize) -> Vec<u8> {
@@ -57,6 +90,29 @@ fn every_cut_is_truncated_at_its_end() {
     for cut in one.len() + 2..two.len() {
         assert_eq!(refusal(&two[..cut], MAX), (Kind::Truncated, cut as u64));
     }
+}
+
+#[test]
+fn pieces_are_refused_where_the_whole_is() {
+    let member = compress(6, &noise(3000)).unwrap();
+    let two = [&member[..], &compress(1, b"more").unwrap()].concat();
+    for cut in 0..two.len() {
+        let (whole, pieces) = (inflate(&two[..cut], MAX), in_pieces(&two[..cut], 77));
+        match whole {
+            // A lone magic byte, or a first member that is whole.
+            Ok((bytes, ..)) => assert_eq!(pieces, Ok(bytes), "cut at {cut}"),
+            Err(e) => {
+                let found = pieces.unwrap_err();
+                assert_eq!((found.kind(), found.place()), (e.kind(), e.place()), "cut at {cut}: {e}, {found}");
+            }
+        }
+    }
+    for at in 10..member.len() {
+        let mut bad = member.clone();
+        bad[at] ^= 0x10;
+        assert_eq!(inflate(&bad, MAX).is_err(), in_pieces(&bad, 500).is_err(), "flip at {at}");
+    }
+    assert_eq!(in_pieces(b"plain text", 3).unwrap(), b"plain text");
 }
 
 #[test]
@@ -190,6 +246,7 @@ proptest! {
     fn whatever_is_compressed_comes_back(
         parts in prop::collection::vec((0u8..=12, prop::collection::vec(0u8..4, 0..3000)), 1..5),
         padding in 0usize..40,
+        piece in 1usize..300,
     ) {
         let mut input = Vec::new();
         for (level, part) in &parts {
@@ -202,7 +259,8 @@ proptest! {
         prop_assert_eq!(inflate(&input, MAX).unwrap(), (whole.clone(), parts.len(), padding));
         let mut out = Vec::new();
         prop_assert_eq!(salvage(&input, MAX, &mut out), whole.len());
-        prop_assert_eq!(out, whole);
+        prop_assert_eq!(&out, &whole);
+        prop_assert_eq!(in_pieces(&input, piece).unwrap(), whole);
     }
 
     #[test]

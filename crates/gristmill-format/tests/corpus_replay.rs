@@ -51,6 +51,46 @@ fn descr() {
     replay("descr", fuzz_bodies::descr);
 }
 
+#[test]
+fn check() {
+    replay("check", fuzz_bodies::check);
+}
+
+/// Any few edits of a sound game: far more of them than the corpus holds.
+#[test]
+fn games_with_random_edits_are_judged() {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32
+    };
+    for kind in 0..400 {
+        let mut data = vec![kind as u8];
+        for _ in 0..next() % 6 {
+            // Half of them in the planes and the bytes after them.
+            let at = if next() % 2 == 0 { next() } else { 7440 + next() % 900 };
+            data.extend_from_slice(&at.to_le_bytes());
+            data.push(next() as u8);
+        }
+        fuzz_bodies::check(&data);
+    }
+}
+
+#[test]
+fn log_line() {
+    replay("log_line", fuzz_bodies::log_line);
+}
+
+#[test]
+fn sidecar() {
+    replay("sidecar", fuzz_bodies::sidecar);
+}
+
+#[test]
+fn npy() {
+    replay("npy", fuzz_bodies::npy);
+}
+
 /// Records of a version that are zero but for the version and the format.
 fn game(version: u8, size: usize, frames: usize) -> Vec<u8> {
     let mut record = vec![0; size];
@@ -88,6 +128,12 @@ fn write_seeds() {
     put("gzip_chunk", "header-crc-wrong.gz", b"\x1f\x8b\x08\x02\0\0\0\0\0\x03\xff\xff\x03\0\0\0\0\0\0\0\0\0");
     put("gzip_chunk", "plain", b"\x06\0\0\0\x01\0\0\0");
 
+    for kind in 0..16 {
+        put("check", &format!("sound-{kind:02}"), &[kind]);
+    }
+    put("check", "two-kings", &[&[0][..], &(7440u32 + 40).to_le_bytes(), &[9]].concat());
+    put("check", "black-twice", &[&[0][..], &(2 * 8356u32 + 8276).to_le_bytes(), &[1]].concat());
+
     let mut tar = TarWriter::new(Vec::new());
     tar.directory("d").unwrap();
     tar.append("d/LICENSE", b"Open").unwrap();
@@ -122,5 +168,51 @@ fn write_seeds() {
         ("object", "[('a', '|O')]"),
     ] {
         put("descr", name, text.as_bytes());
+    }
+
+    let line = concat!(
+        r#"{"seed":272350805,"step_index":7,"max_rank":15,"move":"down","valuation_type":"search","valuation":-1.000000,"#,
+        r#""board":[15,13,11,1,14,12,1,0,0,0,0,0,0,0,0,16],"#,
+        r#""branch_evs":{"up":null,"left":0.034000,"right":-0.000000,"down":-1587.186000}}"#
+    );
+    let old = line.replace("\"valuation_type\":\"search\",", "").replace("\"step_index\":7,", "");
+    let mixed = [line, &old, "", &line.replace("search", "line_plan"), &line.replace("}}", "},\"x\":[1]}")].join("\n");
+    for (name, text) in [
+        ("producer", line.to_owned()),
+        ("two-old", format!("{old}\n{old}\n")),
+        ("mixed", mixed.clone()),
+        ("crlf", mixed.replace('\n', "\r\n")),
+        ("exponents", line.replace("0.034000", "1e40").replace("-0.000000", "1E-50").replace("null", "-0")),
+        ("python", line.replace('"', "'").replace("null", "None")),
+        ("rank-40", line.replace("16]", "40]")),
+        ("cut", line[..200].to_owned()),
+        ("least", r#"{"move":"up","board":[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#.to_owned()),
+    ] {
+        put("log_line", name, text.as_bytes());
+    }
+    put("log_line", "stored.gz", &compress(6, mixed.as_bytes()).unwrap());
+    let facts = r#"{"seed": 9, "depth": 6, "num_moves": 1, "score": 795564, "max_tile": 32768, "max_rank": 15}"#;
+    put("sidecar", "facts", facts.as_bytes());
+    put("sidecar", "extras", facts.replace("6,", "{\"a\": [1.5e300, null]}, \"depth\": \"\\u0041\",").as_bytes());
+    put("sidecar", "negative", facts.replace("9", "-9").as_bytes());
+    put("sidecar", "cut", &facts.as_bytes()[..40]);
+    let framed = |version: u8, text: &str| {
+        let len = (text.len() as u32).to_le_bytes();
+        [b"\x93NUMPY", &[version, 0][..], &len[..if version == 1 { 2 } else { 4 }], text.as_bytes()].concat()
+    };
+    let rows =
+        "{'descr': [('a', '<u4'), ('', '|V2'), ('b', '|u1', (2,))], 'fortran_order': False, 'shape': (1,), }  \n";
+    put("npy", "rows.npy", &[framed(1, rows), vec![7; 8]].concat());
+    put("npy", "rows-v3.npy", &[framed(3, rows), vec![7; 8]].concat());
+    put("npy", "truncated.npy", &framed(2, rows)[..70]);
+    for (name, text) in [
+        ("scalar", "{'descr': '>f8', 'fortran_order': True, 'shape': (0, 5), }"),
+        ("zero-d", "{'descr': '<c16', 'fortran_order': False, 'shape': ()}"),
+        ("python2", "{'descr': '<f4', 'fortran_order': False, 'shape': (2L,)}"),
+        ("overflow", "{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 2)}"),
+        ("object", "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}"),
+        ("latin", "{'descr': [('gr\u{fc}n', '<f4')], 'fortran_order': False, 'shape': (1,)}"),
+    ] {
+        put("npy", name, &framed(if name == "latin" { 3 } else { 1 }, text));
     }
 }

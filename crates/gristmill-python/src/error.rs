@@ -88,6 +88,8 @@ fn format(py: Python<'_>, e: &FormatError) -> PyResult<PyErr> {
     details.set_item("chunk", place.chunk)?;
     details.set_item("frame", place.frame)?;
     details.set_item("offset", place.offset)?;
+    details.set_item("line", place.line.map(|(line, _)| line))?;
+    details.set_item("column", place.line.map(|(_, column)| column))?;
     ours(py, "FormatError", &e.to_string(), &details)
 }
 

@@ -34,7 +34,7 @@ fn line(fault: &Fault) -> String {
     part("chunk", fault.chunk.map(|n| n.to_string()));
     part("frame", fault.frame.map(|n| n.to_string()));
     part("byte", fault.offset.map(|n| n.to_string()));
-    let _ = write!(out, ": {}: {}", fault.kind, fault.detail);
+    let _ = write!(out, ": {}: {}", fault.rule.unwrap_or(fault.kind), fault.detail);
     if let Some(n) = fault.salvageable {
         let _ = write!(out, " ({n} whole records can be had)");
     }

@@ -9,10 +9,10 @@ mod stages;
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use size::MemorySize;
 pub use stages::{
-    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, EncoderConfig, Exhausted, ExtractOrder,
-    FilePathProviderConfig, FrameFormat, JoinPositionsConfig, KeyOrder, LastBatch, Overflow, QueueConfig,
-    ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, StageConfig, StageKind,
-    TensorGeneratorConfig,
+    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, ChunkValidatorConfig, EncoderConfig,
+    Exhausted, ExtractOrder, FilePathProviderConfig, FrameFormat, JoinPositionsConfig, KeyOrder, LastBatch, Overflow,
+    QueueConfig, ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, StageConfig,
+    StageKind, TensorGeneratorConfig,
 };
 
 use std::path::PathBuf;

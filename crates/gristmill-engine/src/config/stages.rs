@@ -174,6 +174,25 @@ impl Default for SimpleChunkExtractorConfig {
     }
 }
 
+/// Passes on the chess games that break none of its rules; the others give no rows and are counted by rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ChunkValidatorConfig {
+    /// Most chunks being judged at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// The rules, by name; `default` and `all` stand for several, `-name` takes one out again.
+    pub rules: Vec<String>,
+    /// Where the chunks go.
+    pub output: QueueConfig,
+}
+
+impl Default for ChunkValidatorConfig {
+    fn default() -> Self {
+        ChunkValidatorConfig { threads: None, rules: vec!["default".to_owned()], output: QueueConfig::default() }
+    }
+}
+
 /// Selects positions of each chunk, other ones at each use (§1.7). Exactly one of rate and count.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -314,6 +333,8 @@ pub struct StageConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simple_chunk_extractor: Option<SimpleChunkExtractorConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_validator: Option<ChunkValidatorConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_unpacker: Option<ChunkUnpackerConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join_positions: Option<JoinPositionsConfig>,
@@ -332,6 +353,7 @@ pub enum StageKind<'a> {
     ChunkSourceSplitter(&'a ChunkSourceSplitterConfig),
     ShufflingChunkPool(&'a ShufflingChunkPoolConfig),
     SimpleChunkExtractor(&'a SimpleChunkExtractorConfig),
+    ChunkValidator(&'a ChunkValidatorConfig),
     ChunkUnpacker(&'a ChunkUnpackerConfig),
     JoinPositions(&'a JoinPositionsConfig),
     ShufflingFrameSampler(&'a ShufflingFrameSamplerConfig),
@@ -347,6 +369,7 @@ impl StageKind<'_> {
             StageKind::ChunkSourceSplitter(_) => "chunk_source_splitter",
             StageKind::ShufflingChunkPool(_) => "shuffling_chunk_pool",
             StageKind::SimpleChunkExtractor(_) => "simple_chunk_extractor",
+            StageKind::ChunkValidator(_) => "chunk_validator",
             StageKind::ChunkUnpacker(_) => "chunk_unpacker",
             StageKind::JoinPositions(_) => "join_positions",
             StageKind::ShufflingFrameSampler(_) => "shuffling_frame_sampler",
@@ -364,6 +387,7 @@ impl StageConfig {
             self.chunk_source_splitter.as_ref().map(StageKind::ChunkSourceSplitter),
             self.shuffling_chunk_pool.as_ref().map(StageKind::ShufflingChunkPool),
             self.simple_chunk_extractor.as_ref().map(StageKind::SimpleChunkExtractor),
+            self.chunk_validator.as_ref().map(StageKind::ChunkValidator),
             self.chunk_unpacker.as_ref().map(StageKind::ChunkUnpacker),
             self.join_positions.as_ref().map(StageKind::JoinPositions),
             self.shuffling_frame_sampler.as_ref().map(StageKind::ShufflingFrameSampler),

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
+use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result, detect};
 
 use crate::store::{DirStore, Store};
@@ -47,6 +48,24 @@ impl Opened {
     /// Errors: what the format finds, with the place.
     pub(super) fn decode(&self, i: usize, stored: &[u8], chunk: &mut Chunk) -> Result<()> {
         self.source.decode(i, stored, &self.limits, chunk).map_err(|e| e.in_chunk(i).in_source(&self.path))
+    }
+
+    /// The licences that a tar brings along: name and text.
+    pub(super) fn licences(&self) -> Vec<(String, Vec<u8>)> {
+        const MOST: u64 = 1 << 20;
+        if self.source.describe().format != "lc0.tar" {
+            return Vec::new();
+        }
+        let Ok(index) = walk_tar(self.bytes.as_ref(), &TarLimits::default()) else { return Vec::new() };
+        let mut found = Vec::new();
+        for entry in index.iter().filter(|entry| entry.base_name() == "LICENSE") {
+            let mut text = Vec::new();
+            let span = Span { offset: entry.offset, len: entry.len };
+            if read_span(self.bytes.as_ref(), span, MOST, &mut text).is_ok() {
+                found.push((entry.name.to_owned(), text));
+            }
+        }
+        found
     }
 
     /// Most bytes of a decoded chunk.
@@ -121,7 +140,7 @@ pub(super) fn file(path: &Path) -> Found {
 }
 
 /// Opens one file of a store; `path` is its name for people. Only `in_folder` may it be something else than data.
-fn open(store: &DirStore, name: &str, path: String, in_folder: bool) -> Found {
+pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) -> Found {
     let opened = || -> Result<Option<Opened>> {
         let bytes = store.open(name)?;
         let mut head = [0; detect::HEAD];
@@ -136,7 +155,7 @@ fn open(store: &DirStore, name: &str, path: String, in_folder: bool) -> Found {
         Ok(Some(file)) => Found::File(file),
         Ok(None) if in_folder => Found::Other,
         Ok(None) => {
-            let detail = "no format known here; expected a game (.gz or plain records) or a .tar of games";
+            let detail = "no format known here; expected a game (.gz, plain records, or .jsonl.gz) or a .tar of games";
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),

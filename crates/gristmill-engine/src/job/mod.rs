@@ -4,6 +4,7 @@ pub mod bench;
 pub mod feed;
 pub mod generate;
 pub mod inspect;
+pub mod rewrite;
 pub mod stats;
 pub mod verify;
 

@@ -277,6 +277,12 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
                 ],
             )
         });
+        for (plan, of) in branch.plan.passes.iter().zip(&totals.passes) {
+            let mut counts = vec![busy(&of.busy), tally("chunks", of.chunks.get()), tally("dropped", of.dropped.get())];
+            counts.extend(plan.pass.counts().iter().zip(&of.counts).map(|(name, n)| tally(name, n.get())));
+            let pass = row(&plan.stage, plan.kind, Vec::new(), counts);
+            stages.push(StageMetrics { threads: within(branch.plan.ceiling), ..pass });
+        }
         stages.push(StageMetrics {
             threads: within(branch.plan.ceiling),
             ..row(

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gristmill_format::chess::check::Rules;
 use gristmill_format::encode::Encoder;
 
 use super::encoder::encoder;
@@ -15,10 +16,12 @@ use crate::config::{
 };
 use crate::error::{Error, Result};
 use crate::runtime::handoff::WhenFull;
+use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
 use crate::stage::join::WhenExhausted;
 use crate::stage::split::Side;
 use crate::stage::unpack::Unpack;
+use crate::stage::validate::Validate;
 
 /// A directory whose files become sources: one per loader stage.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,9 +41,20 @@ pub(crate) enum DrawPlan {
     Extract { order: ExtractOrder, epochs: u32 },
 }
 
+/// One stage that judges or changes whole chunks.
+#[derive(Debug, Clone)]
+pub(crate) struct PassPlan {
+    pub(crate) stage: String,
+    /// Its kind, such as `chunk_validator`.
+    pub(crate) kind: &'static str,
+    pub(crate) pass: Arc<dyn ChunkPass>,
+}
+
 /// From one log to selected rows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct BranchPlan {
+    /// Tells this branch from all others of the loader; from 1 on.
+    pub(crate) number: u32,
     /// Index into the logs.
     pub(crate) log: usize,
     pub(crate) side: Option<Side>,
@@ -48,6 +62,8 @@ pub(crate) struct BranchPlan {
     pub(crate) stage: String,
     pub(crate) draw: DrawPlan,
     pub(crate) key_order: KeyOrder,
+    /// What each chunk goes through before its rows are selected, in this order.
+    pub(crate) passes: Vec<PassPlan>,
     /// Name of the unpacker.
     pub(crate) unpacker: String,
     pub(crate) unpack: Unpack,
@@ -85,7 +101,7 @@ pub(crate) struct Plan {
 /// Checks a config and lowers it.
 pub(crate) fn plan(config: &DataLoaderConfig) -> Result<Plan> {
     let graph = Graph::new(config)?;
-    let mut lower = Lower { graph: &graph, logs: Vec::new(), owners: Vec::new() };
+    let mut lower = Lower { graph: &graph, logs: Vec::new(), owners: Vec::new(), branches: 0 };
     let chains = graph.outputs.iter().map(|(alias, port)| lower.chain(alias, *port)).collect::<Result<Vec<_>>>()?;
     Ok(Plan { logs: lower.logs, chains })
 }
@@ -95,6 +111,8 @@ struct Lower<'a> {
     logs: Vec<LogPlan>,
     /// The loader stage of each log.
     owners: Vec<usize>,
+    /// Branches so far.
+    branches: u32,
 }
 
 impl<'a> Lower<'a> {
@@ -134,7 +152,15 @@ impl<'a> Lower<'a> {
             return Err(Error::stage(node.name, text));
         };
         let unpack = unpack(node.name, unpacker)?;
-        let drawer = self.node(node.inputs[0]);
+        let mut drawer = self.node(node.inputs[0]);
+        let mut passes = Vec::new();
+        let mut threads = vec![unpacker.threads];
+        while let Some((pass, most)) = pass(drawer)? {
+            passes.push(pass);
+            threads.push(most);
+            drawer = self.node(drawer.inputs[0]);
+        }
+        passes.reverse();
         let (draw, key_order, ceiling) = match drawer.kind {
             StageKind::ShufflingChunkPool(pool) => {
                 if pool.chunk_pool_size == 0 {
@@ -150,7 +176,8 @@ impl<'a> Lower<'a> {
             }
             _ => return Err(Error::stage(drawer.name, "gives no chunks")),
         };
-        let ceiling = [ceiling, unpacker.threads].into_iter().flatten().min().unwrap_or(usize::MAX).max(1);
+        threads.push(ceiling);
+        let ceiling = threads.into_iter().flatten().min().unwrap_or(usize::MAX).max(1);
         let mut port = drawer.inputs[0];
         let mut side = None;
         let mut loader = self.node(port);
@@ -165,12 +192,15 @@ impl<'a> Lower<'a> {
             loader = self.node(port);
         }
         let log = self.log(port.stage, loader)?;
+        self.branches += 1;
         Ok(BranchPlan {
+            number: self.branches,
             log,
             side,
             stage: drawer.name.to_owned(),
             draw,
             key_order,
+            passes,
             unpacker: node.name.to_owned(),
             unpack,
             ceiling,
@@ -205,6 +235,18 @@ impl<'a> Lower<'a> {
         });
         Ok(self.logs.len() - 1)
     }
+}
+
+/// The pass of a stage that takes chunks and gives chunks, and the most threads it may have; `None` for other kinds.
+fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
+    let (kind, pass, threads): (_, Arc<dyn ChunkPass>, _) = match node.kind {
+        StageKind::ChunkValidator(config) => {
+            let rules = Rules::parse(&config.rules).map_err(|e| Error::field(node.name, "rules", e.detail()))?;
+            ("chunk_validator", Arc::new(Validate::new(rules)), config.threads)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass }, threads)))
 }
 
 fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {

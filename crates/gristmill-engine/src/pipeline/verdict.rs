@@ -20,7 +20,7 @@ const KEPT: usize = 100;
 /// Bad chunks so far.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct BadChunkCounts {
-    /// Different chunks found bad.
+    /// Different chunks found bad; one that several outputs refuse counts for each.
     pub chunks: u64,
     /// The same by kind, such as `truncated` or `vanished`.
     pub by_kind: BTreeMap<String, u64>,
@@ -49,10 +49,19 @@ enum Remembered {
     Error(gristmill_format::Error),
 }
 
+/// For whom a chunk is bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Scope {
+    /// For everybody: its bytes cannot be had or read.
+    Bytes,
+    /// For the branch of this number: a stage of it refused the chunk, or its encoder has no use for such records.
+    Branch(u32),
+}
+
 #[derive(Debug, Default)]
 struct Known {
     /// Kind of each bad chunk; with the `raise` policy the whole error, since it is given again at each draw.
-    bad: HashMap<(u64, u32), Remembered>,
+    bad: HashMap<(Scope, u64, u32), Remembered>,
     by_kind: BTreeMap<&'static str, u64>,
     latest: VecDeque<String>,
     report_fault: Option<String>,
@@ -92,22 +101,24 @@ impl Verdicts {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why the chunk is known to be bad, if it is.
-    pub(super) fn of(&self, source: u64, chunk: u32) -> Option<gristmill_format::Error> {
-        Some(match self.lock().bad.get(&(source, chunk))? {
+    /// Why the chunk is known to be bad for the branch of this number, if it is.
+    pub(super) fn of(&self, branch: u32, source: u64, chunk: u32) -> Option<gristmill_format::Error> {
+        let known = self.lock();
+        let found = |scope| known.bad.get(&(scope, source, chunk));
+        Some(match found(Scope::Bytes).or_else(|| found(Scope::Branch(branch)))? {
             Remembered::Kind(kind) => gristmill_format::Error::new(*kind, "found bad before").in_chunk(chunk as usize),
             Remembered::Error(error) => error.clone(),
         })
     }
 
-    /// Remembers a verdict, counts it, tells it and writes it to the report: once per chunk.
-    pub(super) fn add(&self, source: u64, chunk: u32, error: &gristmill_format::Error) {
+    /// Remembers a verdict, counts it, tells it and writes it to the report: once per chunk and scope.
+    pub(super) fn add(&self, scope: Scope, source: u64, chunk: u32, error: &gristmill_format::Error) {
         let mut known = self.lock();
         let remembered = match self.policy {
             BadChunks::Raise => Remembered::Error(error.clone()),
             BadChunks::Skip | BadChunks::Quarantine => Remembered::Kind(error.kind()),
         };
-        if known.bad.insert((source, chunk), remembered).is_some() {
+        if known.bad.insert((scope, source, chunk), remembered).is_some() {
             return;
         }
         *known.by_kind.entry(error.kind().name()).or_default() += 1;

@@ -2,7 +2,7 @@
 //! Reading it back gives the same events; a torn last line is cut off. Knows nothing of what an event means.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -19,6 +19,20 @@ impl Journal {
     /// Starts a new journal. Errors: the file exists already, or cannot be made.
     pub fn create(path: &Path) -> std::io::Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        Ok(Journal { file, path: path.to_owned() })
+    }
+
+    /// Goes on with a journal, from its last whole event. Errors: there is none, or it cannot be written.
+    pub fn reopen(path: &Path) -> std::io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let (mut whole, mut at) = (0, 0);
+        for byte in BufReader::new(&file).bytes() {
+            at += 1;
+            if byte? == b'\n' {
+                whole = at;
+            }
+        }
+        file.set_len(whole)?;
         Ok(Journal { file, path: path.to_owned() })
     }
 
@@ -77,6 +91,8 @@ mod tests {
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
         assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all[..2]);
+        Journal::reopen(&path).unwrap().append(&[&all[2]]).unwrap();
+        assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all, "going on mends the tail");
         std::fs::write(&path, [b"junk\n".as_slice(), &bytes].concat()).unwrap();
         assert!(Journal::read::<(String, u64)>(&path).unwrap_err().to_string().contains("line 1"));
     }

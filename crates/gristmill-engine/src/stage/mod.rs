@@ -8,6 +8,7 @@
 //! | `split` | source, chunk index -> side |
 //! | `pool` | sources -> draws of chunks, shuffled, newest N |
 //! | `extract` | sources -> draws of chunks, whole passes |
+//! | `validate` | chunk -> the same chunk, or the first rule that it breaks |
 //! | `unpack` | chunk, use count -> rows |
 //! | `join` | several streams of rows -> one |
 //! | `sample` | rows -> rows, shuffled through a reservoir |
@@ -22,6 +23,37 @@ pub mod pool;
 pub mod sample;
 pub mod split;
 pub mod unpack;
+pub mod validate;
+
+use std::fmt::Debug;
+
+use gristmill_format::source::Chunk;
+
+/// What a [`ChunkPass`] did to a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passed {
+    /// The records are as they were.
+    Unchanged,
+    /// The records, their number or their layout changed.
+    Changed,
+}
+
+/// A stage between the draws and the unpacker: judges or changes the records of one whole chunk.
+///
+/// A pure function of the records and of its own settings. A chunk is decoded anew for every use, on any thread and
+/// again after a restart; each time it must come out the same.
+pub trait ChunkPass: Debug + Send + Sync {
+    /// Names of what it counts; always the same list.
+    fn counts(&self) -> &[&'static str] {
+        &[]
+    }
+
+    /// Passes `chunk` on, in place. `count(i, n)` adds `n` to `counts()[i]`. Buffers for reuse are in `chunk.scratch`
+    /// and `chunk.kept`.
+    ///
+    /// Errors: why the whole chunk is dropped, with frame and byte; it is then left in any state.
+    fn run(&self, chunk: &mut Chunk, count: &mut dyn FnMut(usize, u64)) -> gristmill_format::Result<Passed>;
+}
 
 /// A chunk in a plan: the number of its source in the plan's own list, and its index there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,6 +5,7 @@ mod change;
 mod dir;
 mod faults;
 mod memory;
+pub mod publish;
 mod walk;
 mod watch;
 

@@ -176,6 +176,11 @@ impl Board {
 
     /// The position for move generation; `None` when no game can reach it (no king, a side in check that just moved, ...).
     pub fn to_cozy(&self) -> Option<cozy_chess::Board> {
+        self.builder().build().ok()
+    }
+
+    /// The position as the library takes it, whether it accepts it or not.
+    pub(super) fn builder(&self) -> BoardBuilder {
         let mut builder = BoardBuilder::empty();
         for (square, man) in self.squares.iter().enumerate() {
             builder.board[square] = man.map(|(color, piece)| (piece, color));
@@ -188,7 +193,7 @@ impl Board {
         let rank = if self.black_to_move { 2 } else { 5 };
         builder.en_passant = self.en_passant.map(|f| Square::index(8 * rank + usize::from(f)));
         builder.halfmove_clock = self.rule50.min(100);
-        builder.build().ok()
+        builder
     }
 
     /// The policy indices of all legal moves, ascending; `None` when no game can reach the position.

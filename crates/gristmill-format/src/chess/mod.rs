@@ -2,6 +2,7 @@
 //! Every offset, order and rule is written out in `docs/format/chess.md`, which a test compares with this code.
 
 pub mod board;
+pub mod check;
 pub mod encode;
 pub mod frame;
 pub mod game;

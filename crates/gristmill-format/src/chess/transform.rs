@@ -51,6 +51,38 @@ impl Transform {
         self.0
     }
 
+    /// The transform that canonical formats store a position under (spec 2.6), by its twelve masks in plane order,
+    /// side to move first and as it sees the board, and whether anybody may still castle.
+    pub fn of_position(men: &[u64; 12], may_castle: bool) -> Self {
+        const LEFT: u64 = 0x0f0f_0f0f_0f0f_0f0f;
+        const TOP: u64 = 0xffff_ffff_0000_0000;
+        const TRIANGLE: u64 = 0xe0c0_8000;
+        const DIAGONAL: u64 = 0x1020_4080;
+        let mut bits = 0;
+        if may_castle {
+            return Transform(bits);
+        }
+        let king = men[5];
+        bits |= u8::from(king & LEFT != 0);
+        if men[0] | men[6] != 0 {
+            return Transform(bits);
+        }
+        bits |= u8::from(king & TOP != 0) << 1;
+        let so_far = Transform(bits);
+        let king = so_far.apply(king);
+        let all = |planes: &[usize]| so_far.apply(planes.iter().fold(0, |mask, plane| mask | men[*plane]));
+        let ours: &[usize] = &[0, 1, 2, 3, 4, 5];
+        let order = [&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], ours, &[5, 11], &[4, 10], &[3, 9], &[1, 7], &[2, 8]];
+        let smaller = || {
+            let mut pairs = order.iter().map(|planes| all(planes)).map(|mask| (mask, transpose(mask)));
+            pairs.find(|(mask, turned)| mask != turned).is_some_and(|(mask, turned)| turned < mask)
+        };
+        if king & TRIANGLE != 0 || king & DIAGONAL != 0 && smaller() {
+            bits |= 4;
+        }
+        Transform(bits)
+    }
+
     /// Whether files are reversed.
     pub const fn flips(self) -> bool {
         self.0 & 1 != 0

@@ -11,7 +11,8 @@ const STEP: usize = 32 << 10;
 
 /// Why a pass over the members stopped, and at which byte of the input.
 enum End {
-    Complete,
+    /// All members; so many bytes of the input.
+    Complete(usize),
     Enough,
     Truncated,
     Corrupt(u64, String),
@@ -40,7 +41,7 @@ fn stream(input: &[u8], at: usize, mut take: impl FnMut(&[u8]) -> bool) -> End {
         }
         at += member.total_in() as usize;
         if !input[at..].starts_with(&MAGIC) {
-            return End::Complete;
+            return End::Complete(at);
         }
     }
 }
@@ -58,7 +59,7 @@ pub(super) fn explain(input: &[u8], at: usize, max: usize) -> Error {
             Error::new(Kind::Truncated, "the gzip data ends before its last member does").at_byte(input.len() as u64)
         }
         End::Corrupt(byte, why) => Error::new(Kind::Corrupt, format!("damaged gzip data: {why}")).at_byte(byte),
-        End::Complete | End::Enough => {
+        End::Complete(_) | End::Enough => {
             Error::new(Kind::Corrupt, "damaged gzip data: a header libdeflate refuses").at_byte(at as u64)
         }
     }
@@ -76,9 +77,29 @@ pub fn salvage(input: &[u8], max: usize, out: &mut Vec<u8>) -> usize {
 /// Errors: `Truncated` or `Corrupt` when the damage comes before byte `n`. What follows is not looked at.
 pub fn inflate_prefix(input: &[u8], n: usize, out: &mut Vec<u8>) -> Result<()> {
     match fill(input, n, out) {
-        End::Complete | End::Enough => Ok(()),
+        End::Complete(_) | End::Enough => Ok(()),
         End::Truncated => {
             Err(Error::new(Kind::Truncated, format!("the gzip data ends after {} of {n} bytes", out.len()))
+                .at_byte(input.len() as u64))
+        }
+        End::Corrupt(byte, why) => Err(Error::new(Kind::Corrupt, format!("damaged gzip data: {why}")).at_byte(byte)),
+    }
+}
+
+/// Hands what `input` holds to `each`, in order and some kilobytes at a time, until it returns `false`; plain bytes are
+/// handed on as they are. Returns how many bytes after the last member were ignored. Takes the memory of one step.
+///
+/// Errors, with the byte of `input`: `Truncated`, `Corrupt`; what came before the damage was handed out by then.
+pub fn inflate_steps(input: &[u8], mut each: impl FnMut(&[u8]) -> bool) -> Result<usize> {
+    if !input.starts_with(&MAGIC) {
+        let _ = input.chunks(STEP).all(each);
+        return Ok(0);
+    }
+    match stream(input, 0, &mut each) {
+        End::Complete(end) => Ok(input.len() - end),
+        End::Enough => Ok(0),
+        End::Truncated => {
+            Err(Error::new(Kind::Truncated, "the gzip data ends before its last member does")
                 .at_byte(input.len() as u64))
         }
         End::Corrupt(byte, why) => Err(Error::new(Kind::Corrupt, format!("damaged gzip data: {why}")).at_byte(byte)),
@@ -89,7 +110,7 @@ fn fill(input: &[u8], max: usize, out: &mut Vec<u8>) -> End {
     out.clear();
     if !input.starts_with(&MAGIC) {
         out.extend_from_slice(&input[..input.len().min(max)]);
-        return End::Complete;
+        return End::Complete(input.len());
     }
     if max == 0 {
         return End::Enough;

@@ -6,6 +6,7 @@ mod suite;
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::detect::{Format, detect, open};
+use gristmill_format::g2048::StepRow;
 
 use suite::{Case, conform};
 
@@ -70,6 +71,37 @@ fn a_tar_with_names_in_pax_headers() {
 }
 
 #[test]
+fn a_log_of_steps() {
+    let step = |i: u32| {
+        format!(
+            r#"{{"seed":5,"step_index":{i},"max_rank":1,"move":"left","board":[0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,{}]}}"#,
+            i % 2
+        )
+    };
+    let rows = |steps: std::ops::Range<u32>| {
+        let mut rows = Vec::new();
+        for i in steps {
+            let row = StepRow {
+                step_index: i,
+                board: 0x0100_0000_0000_0000 | u64::from(i % 2),
+                board_eval: if i % 2 == 0 { -18 } else { -66 },
+                move_dir: 2,
+                max_rank: 1,
+                seed: 5,
+                ..StepRow::default()
+            };
+            rows.extend(row.to_aligned());
+        }
+        rows
+    };
+    let lines: Vec<String> = (0..600).map(step).collect();
+    let text = lines.join("\n");
+    let (one, two) = text.as_bytes().split_at(40_000);
+    let file = [compress(6, one).unwrap(), compress(1, two).unwrap(), vec![0; 3]].concat();
+    conform(&Case::new("g.jsonl.gz", Format::G2048Log, file, vec![rows(0..600)], open));
+}
+
+#[test]
 fn names_and_first_bytes_tell_the_format() {
     let mut tar = vec![0; 512];
     tar[257..262].copy_from_slice(b"ustar");
@@ -85,6 +117,10 @@ fn names_and_first_bytes_tell_the_format() {
         ("a/._training.1.gz", b"", None),
         ("a/.training.1.gz", b"\x1f\x8b", None),
         ("LICENSE", b"\x06\0\0\0", None),
+        ("a/depth06_worker00_seed0272350805_game000000.jsonl.gz", b"", Some(Format::G2048Log)),
+        ("a/G.JSONL.GZ", b"", Some(Format::G2048Log)),
+        ("a/g.meta.json.gz", b"\x1f\x8b", None),
+        ("a/g.meta.json", b"{", None),
     ] {
         assert_eq!(detect(name, head).unwrap(), format, "{name}");
     }

@@ -63,10 +63,10 @@ impl Chain {
         let mut bytes = Vec::new();
         let read = roster.open(refill.source).and_then(|source| {
             source.fetch(refill.chunk as usize, &self.shared.limits, &mut bytes)?;
-            source.decode(refill.chunk as usize, &bytes, &self.shared.limits, &mut chunk)?;
+            let conform = self.prepare(refill.branch, &source, refill.chunk, &bytes, &mut chunk).map_err(|(_, e)| e)?;
             match refill.rows.iter().find(|(frame, _)| *frame as usize >= chunk.frames) {
                 Some((frame, _)) => Err(Error::State(format!("{} has no frame {frame} any more", source.path()))),
-                None => self.conforms.of(&chunk).map_err(|e| source.place(e, refill.chunk as usize).into()),
+                None => Ok(conform),
             }
         });
         if let Ok(conform) = &read {

@@ -25,21 +25,18 @@ impl Chain {
         branch.decoding += 1;
         drop(inner);
         let index = draw.at.chunk;
-        let block = self.branch_totals[b].decoding.during(|| {
-            let decoded = source.decode(index as usize, &bytes, &self.shared.limits, &mut chunk);
-            match decoded.and_then(|()| self.conforms.of(&chunk).map_err(|e| source.place(e, index as usize))) {
-                Ok(conform) => {
-                    let mut rows = Vec::new();
-                    let own = key.of(source.key.as_bytes(), u64::from(index));
-                    plan.unpack.select(own, chunk.frames, draw.use_count, &mut rows);
-                    self.branch_totals[b].chunks.add(1);
-                    self.branch_totals[b].frames.add(rows.len() as u64);
-                    self.branch_totals[b].frames_decoded.add(chunk.frames as u64);
-                    Arc::new(Block { chunk, rows, source: id, index, conform: Some(conform), fault: None })
-                }
-                Err(error) => self.bad(b, id, index, error, chunk),
+        let block = match self.prepare(b, &source, index, &bytes, &mut chunk) {
+            Ok(conform) => {
+                let mut rows = Vec::new();
+                let own = key.of(source.key.as_bytes(), u64::from(index));
+                plan.unpack.select(own, chunk.frames, draw.use_count, &mut rows);
+                self.branch_totals[b].chunks.add(1);
+                self.branch_totals[b].frames.add(rows.len() as u64);
+                self.branch_totals[b].frames_decoded.add(chunk.frames as u64);
+                Arc::new(Block { chunk, rows, source: id, index, conform: Some(conform), fault: None })
             }
-        });
+            Err(fault) => self.bad(b, id, index, fault, chunk),
+        };
         let mut inner = self.lock();
         inner.spare_bytes.push(bytes);
         let branch = &mut inner.branches[b];

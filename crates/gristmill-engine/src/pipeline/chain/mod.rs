@@ -3,6 +3,7 @@
 
 mod copy;
 mod decode;
+mod pass;
 mod read;
 mod settle;
 
@@ -18,9 +19,9 @@ use crate::pipeline::branch::{Block, Branch};
 use crate::pipeline::conform::Conforms;
 use crate::pipeline::fold::Fold;
 use crate::pipeline::output::Delivery;
-use crate::pipeline::plan::ChainPlan;
+use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::roster::{Roster, SharedJournal};
-use crate::pipeline::verdict::Verdicts;
+use crate::pipeline::verdict::{Scope, Verdicts};
 use crate::runtime::arena::Arena;
 use crate::runtime::events::Events;
 use crate::runtime::handoff::{Handoff, Taken};
@@ -62,6 +63,16 @@ pub(in crate::pipeline) struct Totals {
     pub(in crate::pipeline) batches: Counter,
 }
 
+/// Totals of one pass of a branch since the chain started.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct PassTotals {
+    pub(in crate::pipeline) busy: Load,
+    pub(in crate::pipeline) chunks: Counter,
+    pub(in crate::pipeline) dropped: Counter,
+    /// As [`ChunkPass::counts`](crate::stage::ChunkPass::counts) names them.
+    pub(in crate::pipeline) counts: Vec<Counter>,
+}
+
 /// Totals of one branch since the chain started.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct BranchTotals {
@@ -72,7 +83,19 @@ pub(in crate::pipeline) struct BranchTotals {
     pub(in crate::pipeline) stored_bytes: Counter,
     pub(in crate::pipeline) frames_decoded: Counter,
     pub(in crate::pipeline) frames: Counter,
+    pub(in crate::pipeline) passes: Vec<PassTotals>,
 }
+
+impl BranchTotals {
+    fn new(plan: &BranchPlan) -> Self {
+        let counts = |pass: &PassPlan| pass.pass.counts().iter().map(|_| Counter::default()).collect();
+        let of = |pass: &PassPlan| PassTotals { counts: counts(pass), ..PassTotals::default() };
+        BranchTotals { passes: plan.passes.iter().map(of).collect(), ..BranchTotals::default() }
+    }
+}
+
+/// Why a chunk gives no rows, and for whom.
+type Fault = (Scope, gristmill_format::Error);
 
 pub(in crate::pipeline) struct Inner {
     pub(in crate::pipeline) branches: Vec<Branch>,
@@ -145,7 +168,7 @@ impl Chain {
             sheets,
             handoff: Handoff::new(plan.capacity.max(2), plan.when_full),
             totals: Totals::default(),
-            branch_totals: plan.branches.iter().map(|_| BranchTotals::default()).collect(),
+            branch_totals: plan.branches.iter().map(BranchTotals::new).collect(),
             inner: Mutex::new(inner),
             plan,
             shared,

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use gristmill_format::source::Chunk;
 
-use super::{Chain, READ_SPAN};
+use super::{Chain, Fault, READ_SPAN};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
+use crate::pipeline::verdict::Scope;
 use crate::runtime::scheduler::Lane;
 
 impl Chain {
@@ -63,8 +64,9 @@ impl Chain {
         };
         ticket.phase = Phase::Busy;
         let (id, chunk, open) = (ticket.source, ticket.draw.at.chunk, ticket.open.take());
+        let own = branch.plan.number;
         drop(inner);
-        let known = self.shared.verdicts.of(id, chunk);
+        let known = self.shared.verdicts.of(own, id, chunk);
         let read = self.branch_totals[b].reading.during(|| match known {
             Some(error) => Err(error),
             None => {
@@ -79,7 +81,7 @@ impl Chain {
         self.branch_totals[b].stored_bytes.add(bytes.len() as u64);
         let phase = match read {
             Ok(source) => Phase::Read(source, bytes),
-            Err(error) => Phase::Done(self.bad(b, id, chunk, error, Chunk::default())),
+            Err(error) => Phase::Done(self.bad(b, id, chunk, (Scope::Bytes, error), Chunk::default())),
         };
         let mut inner = self.lock();
         if let Some(ticket) = inner.branches[b].ticket(number) {
@@ -95,10 +97,10 @@ impl Chain {
         branch: usize,
         source: u64,
         index: u32,
-        error: gristmill_format::Error,
+        (scope, error): Fault,
         chunk: Chunk,
     ) -> Arc<Block> {
-        self.shared.verdicts.add(source, index, &error);
+        self.shared.verdicts.add(scope, source, index, &error);
         self.branch_totals[branch].empty_chunks.add(1);
         Arc::new(Block { chunk, rows: Vec::new(), source, index, conform: None, fault: Some(error) })
     }

@@ -1,11 +1,10 @@
 //! Paths -> every check over every chunk and frame, and a list of what failed.
 //! Damage is data here, not an error: the job goes on to the last file.
 
-mod frame;
-mod game;
-
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::container::salvage;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, chess};
@@ -29,6 +28,8 @@ pub struct Fault {
     pub offset: Option<u64>,
     /// A short stable word, such as `truncated` or `out_of_range`.
     pub kind: &'static str,
+    /// The rule that a readable game breaks.
+    pub rule: Option<&'static str>,
     /// What was expected and what was found.
     pub detail: String,
     /// Whole records that can still be had from a damaged chunk.
@@ -45,6 +46,7 @@ impl Fault {
             frame: place.frame,
             offset: place.offset,
             kind: e.kind().name(),
+            rule: None,
             detail: e.detail().to_owned(),
             salvageable: None,
         }
@@ -140,11 +142,13 @@ fn one_file(file: &Opened, keep: usize, hands: &mut Hands, report: &mut Verifica
         }
         report.checked += hands.chunk.frames as u64;
         let size = hands.chunk.layout.as_ref().map_or(0, |layout| layout.size());
-        let checked = game::check(&hands.chunk, &mut |(frame, offset, detail)| {
-            let e = Error::new(Kind::OutOfRange, detail).at_byte((frame * size + offset) as u64).in_frame(frame);
+        let checked = check::check(&hands.chunk, Rules::DEFAULT, &mut |breach| {
+            let at = (breach.frame * size + breach.offset) as u64;
+            let e = Error::new(Kind::OutOfRange, breach.reason).at_byte(at).in_frame(breach.frame);
             let e = e.in_chunk(i).in_source(&file.path);
             let e = file.member(i).map(|name| e.clone().in_member(name)).unwrap_or(e);
-            report.add(keep, Fault::new(&e));
+            report.add(keep, Fault { rule: Some(breach.rule.name()), ..Fault::new(&e) });
+            ControlFlow::Continue(())
         });
         if let Err(e) = checked {
             report.add(keep, Fault::new(&e.in_chunk(i).in_source(&file.path)));

@@ -1,0 +1,35 @@
+//! Drops the games that break a rule; the others go out byte for byte.
+//! What the validating stage of a loader drops is dropped here, for the same reason.
+
+use gristmill_format::Result;
+use gristmill_format::chess::check::Rules;
+use gristmill_format::source::Chunk;
+use serde_json::json;
+
+use super::{Fate, Rewrite};
+use crate::stage::ChunkPass;
+use crate::stage::validate::Validate;
+
+/// Keeps the games that break none of its rules.
+#[derive(Debug)]
+pub struct Filter {
+    rules: Rules,
+}
+
+impl Filter {
+    /// A filter by these rules.
+    pub fn new(rules: Rules) -> Self {
+        Filter { rules }
+    }
+}
+
+impl Rewrite for Filter {
+    fn settings(&self) -> serde_json::Value {
+        json!({ "filter": self.rules.iter().map(|rule| rule.name()).collect::<Vec<_>>() })
+    }
+
+    /// Errors: `Refused` by the first rule that is broken.
+    fn chunk(&self, chunk: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+        Validate::new(self.rules).run(chunk, &mut |_, _| {}).map(|_| Fate::Keep)
+    }
+}

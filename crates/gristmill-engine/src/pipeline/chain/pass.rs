@@ -1,0 +1,39 @@
+//! Stored bytes -> a chunk as its branch wants it: decoded, through every pass, of a layout that the encoder takes.
+//! The same for every use of a chunk, so that a refilled reservoir holds what the stream held.
+
+use std::sync::Arc;
+
+use gristmill_format::layout::Conform;
+use gristmill_format::source::Chunk;
+
+use super::{Chain, Fault};
+use crate::pipeline::verdict::Scope;
+use crate::stage::load::Source;
+
+impl Chain {
+    /// Decodes `bytes` into `chunk`, sends it through the passes of branch `b`, and finds the conversion of its records.
+    pub(super) fn prepare(
+        &self,
+        b: usize,
+        source: &Source,
+        index: u32,
+        bytes: &[u8],
+        chunk: &mut Chunk,
+    ) -> Result<Arc<Conform>, Fault> {
+        let totals = &self.branch_totals[b];
+        let decode = || source.decode(index as usize, bytes, &self.shared.limits, chunk);
+        totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
+        let branch = &self.plan.branches[b];
+        let refused = |e| (Scope::Branch(branch.number), source.place(e, index as usize));
+        for (plan, of) in branch.passes.iter().zip(&totals.passes) {
+            let mut count = |i: usize, n: u64| of.counts[i].add(n);
+            let passed = of.busy.during(|| plan.pass.run(chunk, &mut count));
+            of.chunks.add(1);
+            passed.map_err(|e| {
+                of.dropped.add(1);
+                refused(e)
+            })?;
+        }
+        self.conforms.of(chunk).map_err(refused)
+    }
+}

@@ -1,0 +1,44 @@
+//! Chunk -> the same chunk, or a refusal that names the first rule that its game breaks.
+//! Changes no byte; every game is judged alone.
+
+use std::ops::ControlFlow;
+
+use gristmill_format::chess::check::{self, Breach, NAMES, Rules};
+use gristmill_format::source::Chunk;
+use gristmill_format::{Error, Kind, Result};
+
+use super::{ChunkPass, Passed};
+
+/// Lets chess games through that break none of its rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Validate {
+    rules: Rules,
+}
+
+impl Validate {
+    /// A validator by these rules.
+    pub fn new(rules: Rules) -> Self {
+        Validate { rules }
+    }
+}
+
+impl ChunkPass for Validate {
+    /// Games refused, by rule.
+    fn counts(&self) -> &[&'static str] {
+        NAMES
+    }
+
+    /// Errors: `Refused` by the rule of the first breach, with its frame and byte; `Unsupported` for other records
+    /// than V6 and V7.
+    fn run(&self, chunk: &mut Chunk, count: &mut dyn FnMut(usize, u64)) -> Result<Passed> {
+        let mut first: Option<Breach> = None;
+        check::check(chunk, self.rules, &mut |breach| {
+            first = Some(breach);
+            ControlFlow::Break(())
+        })?;
+        let Some(Breach { rule, frame, offset, reason }) = first else { return Ok(Passed::Unchanged) };
+        count(rule as usize, 1);
+        let size = chunk.layout.as_ref().map_or(0, |layout| layout.size());
+        Err(Error::new(Kind::Refused(rule.name()), reason).in_frame(frame).at_byte((frame * size + offset) as u64))
+    }
+}

@@ -1,0 +1,13 @@
+//! 2048: raw logs and step rows, the board, its rules and its heuristic value.
+//! Every field, rule and defined result is written out in `docs/format/g2048.md`.
+
+pub mod board;
+pub mod heuristic;
+pub mod log;
+pub mod moves;
+pub mod row;
+pub mod source;
+
+pub use board::{Board, Packed};
+pub use moves::Move;
+pub use row::{RowForm, StepRow};
