@@ -226,12 +226,17 @@ class DataLoader:
         values: dict[str, Any] = json.loads(self._engine.metrics())
         return values
 
-    def serve_metrics(self, address: str = "127.0.0.1:0") -> str:
-        """Serves the metrics as Prometheus text at `http://<address>/metrics` until the loader stops; starts it.
+    def serve_metrics(self, address: str = "127.0.0.1:0", *, token: str | None = None) -> str:
+        """Serves the loader's numbers until it stops; starts it. Returns the address with the port that was taken.
 
-        Returns the address with the port that was taken.
+        `http://<address>/metrics` is text for Prometheus, `/status` what `gristmill top <address>` shows. With a
+        token (at least 16 characters) readers have to send `Authorization: Bearer <token>`; an address that other
+        machines can reach needs one.
+
+        Raises:
+            ConfigError: the address cannot be listened on, or the token is missing or too simple.
         """
-        return self._engine.serve_metrics(address)
+        return self._engine.serve_metrics(address, token)
 
     def control(
         self, *, reset_chunk_anchor: bool = False, set_chunk_anchor: str | None = None

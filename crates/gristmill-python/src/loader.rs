@@ -68,9 +68,10 @@ impl Loader {
         json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
-    /// Serves the metrics as Prometheus text; returns the address, port filled in.
-    fn serve_metrics(&self, py: Python<'_>, address: &str) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.serve_metrics(address)?.to_string()))
+    /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
+    #[pyo3(signature = (address, token))]
+    fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
+        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
     }
 
     /// The state after the last batch that was delivered, in JSON.
@@ -157,9 +158,10 @@ impl IndexLoader {
         json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
-    /// Serves the metrics as Prometheus text; returns the address, port filled in.
-    fn serve_metrics(&self, py: Python<'_>, address: &str) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.serve_metrics(address)?.to_string()))
+    /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
+    #[pyo3(signature = (address, token))]
+    fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
+        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
     }
 
     /// The state after the last batch that was delivered, in JSON.

@@ -2,6 +2,7 @@
 //! Knows no stage, no store and no format.
 
 pub mod arena;
+pub mod events;
 pub mod handoff;
 pub mod intervals;
 pub mod journal;

@@ -10,5 +10,6 @@ mod graphs;
 mod hanse;
 mod rescoring;
 mod resume;
+mod status;
 mod stopping;
 mod streams;
