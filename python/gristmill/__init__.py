@@ -13,6 +13,7 @@ from gristmill import chess, config, errors, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
+    ChunkRescorerConfig,
     ChunkSourceLoaderConfig,
     ChunkSourceSplitterConfig,
     ChunkUnpackerConfig,
@@ -20,6 +21,7 @@ from gristmill.config import (
     DataLoaderConfig,
     FilePathProviderConfig,
     JoinPositionsConfig,
+    PositionSamplingConfig,
     QueueConfig,
     ShufflingChunkPoolConfig,
     ShufflingFrameSamplerConfig,
@@ -46,6 +48,7 @@ __all__ = [
     "AliasError",
     "Array",
     "Batch",
+    "ChunkRescorerConfig",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",
@@ -61,6 +64,7 @@ __all__ = [
     "JoinPositionsConfig",
     "Layout",
     "Output",
+    "PositionSamplingConfig",
     "QueueConfig",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",

@@ -12,7 +12,7 @@ from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import DataLoaderConfig, to_json
-from gristmill.errors import EndOfStream
+from gristmill.errors import ConfigError, EndOfStream
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,12 @@ class DataLoader:
 
     def __init__(self, config: DataLoaderConfig | Mapping[str, Any]) -> None:
         values = config.to_dict() if isinstance(config, DataLoaderConfig) else config
-        self._engine = _gristmill.Loader(to_json(values))
+        try:
+            self._engine = _gristmill.Loader(to_json(values))
+        except ConfigError as error:
+            if isinstance(config, DataLoaderConfig):
+                raise config.locate(error) from None
+            raise
 
     @property
     def config(self) -> DataLoaderConfig:

@@ -17,4 +17,4 @@ pub mod stage;
 pub mod store;
 
 pub use error::{Error, Result};
-pub use pipeline::{Batch, Column, DataLoader, Metrics, Next, Output};
+pub use pipeline::{Batch, Column, ControlReply, ControlRequest, DataLoader, Metrics, Next, Output};

@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::anchors::Anchors;
 use super::budget;
 use super::chain::{Chain, Shared};
 use super::flow::flow;
+use super::history::History;
 use super::metrics::Observer;
 use super::notices::{self, Notices};
 use super::plan::{ChainPlan, LogPlan, Plan};
@@ -29,7 +31,7 @@ use crate::store::{DirStore, Store};
 const READERS: usize = 2;
 
 /// How often totals are sampled for rates.
-const SAMPLE: Duration = Duration::from_millis(250);
+const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What exists only while the loader runs.
 pub(super) struct Running {
@@ -49,7 +51,13 @@ impl Launch {
     /// Starts the scans and lays out the chains; nothing is drawn yet.
     ///
     /// Errors: `Path` for a directory, journal or report, `State` for a seed that does not fit.
-    pub(super) fn new(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: Recall) -> Result<Self> {
+    pub(super) fn new(
+        config: &DataLoaderConfig,
+        plan: &Plan,
+        root: u64,
+        recall: Recall,
+        anchors: Arc<Anchors>,
+    ) -> Result<Self> {
         if recall.seed.is_some_and(|seed| seed != root) {
             return Err(Error::State(format!("it was made with another seed than {root}")));
         }
@@ -73,6 +81,7 @@ impl Launch {
             verdicts: Arc::clone(&verdicts),
             events: Arc::clone(&events),
             journal: journal.clone(),
+            anchors,
         };
         let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
         let chains = plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;
@@ -82,6 +91,7 @@ impl Launch {
             rosters,
             verdicts,
             rates: Arc::default(),
+            history: Arc::new(Mutex::new(History::new(config)?)),
             events,
             flow: flow(config)?.into(),
             stop: scheduler.stop_flag(),

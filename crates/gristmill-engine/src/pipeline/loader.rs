@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use gristmill_format::encode::TensorSpec;
 
+use super::anchors::{Anchors, ControlReply, ControlRequest};
 use super::launch::{Launch, Running};
 use super::metrics::Metrics;
 use super::output::Batch;
-use super::plan::{Plan, plan};
+use super::plan::{DrawPlan, Plan, plan};
 use super::recall::Recall;
 use super::state::{LoaderState, VERSION, fingerprint};
 use super::status::Status;
@@ -20,6 +21,7 @@ use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::Taken;
+use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
 use crate::sink::http::{Endpoint, Pages, Refusal};
 use crate::sink::token::Token;
@@ -56,6 +58,7 @@ pub struct DataLoader {
     outputs: Vec<Output>,
     made_in: u32,
     root: OnceLock<u64>,
+    anchors: Arc<Anchors>,
     running: OnceLock<Running>,
     /// Held while starting, stopping or restoring; holds a state that waits for the start.
     control: Mutex<Control>,
@@ -96,7 +99,10 @@ impl DataLoader {
         if let Some(seed) = config.seed {
             let _ = root.set(seed);
         }
+        let pools =
+            plan.chains.iter().flat_map(|chain| &chain.branches).filter(|b| matches!(b.draw, DrawPlan::Pool { .. }));
         Ok(DataLoader {
+            anchors: Arc::new(Anchors::new(pools.map(|branch| branch.stage.clone()))),
             config,
             plan,
             outputs,
@@ -117,7 +123,7 @@ impl DataLoader {
         &self.outputs
     }
 
-    fn control(&self) -> MutexGuard<'_, Control> {
+    fn lock(&self) -> MutexGuard<'_, Control> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +144,7 @@ impl DataLoader {
     fn running(&self, deadline: Option<Instant>) -> Result<Option<&Running>> {
         self.here()?;
         loop {
-            let mut control = self.control();
+            let mut control = self.lock();
             if control.stopped {
                 return Err(Error::Stopped);
             }
@@ -150,7 +156,7 @@ impl DataLoader {
                 None => {
                     let recall = Recall::new(&self.config, control.restore.clone())?;
                     let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
-                    Launch::new(&self.config, &self.plan, root, recall)?
+                    Launch::new(&self.config, &self.plan, root, recall, Arc::clone(&self.anchors))?
                 }
             };
             if launch.scanned()? {
@@ -181,7 +187,7 @@ impl DataLoader {
             Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
             Taken::Item(Err(error)) => Err(error),
             Taken::Nothing => Ok(Next::Pending),
-            Taken::Closed if self.control().stopped => Err(Error::Stopped),
+            Taken::Closed if self.lock().stopped => Err(Error::Stopped),
             Taken::Closed => Ok(Next::End),
         }
     }
@@ -192,7 +198,7 @@ impl DataLoader {
         if self.here().is_err() {
             return Vec::new();
         }
-        let mut control = self.control();
+        let mut control = self.lock();
         let first = !std::mem::replace(&mut control.stopped, true);
         control.launch = None;
         if let Some(running) = self.running.get() {
@@ -201,7 +207,7 @@ impl DataLoader {
             }
             running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
-            running.observer.sample();
+            running.observer.close();
         }
         control.detached.clone()
     }
@@ -214,6 +220,29 @@ impl DataLoader {
     /// What the river did so far and in the last second; the last values stay after a stop. Empty in a forked child.
     pub fn metrics(&self) -> Metrics {
         self.runs_here().map(|running| running.observer.metrics()).unwrap_or_default()
+    }
+
+    /// What happened in the latest complete period of 2^`exponent` seconds, and its age in seconds (to this moment
+    /// with `pending`, else to the last quarter of a second). The last values stay after a stop; empty before the
+    /// start.
+    ///
+    /// Errors: `Config` for a period below a quarter of a second.
+    pub fn bucket_metrics(&self, exponent: i32, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        running.observer.history().bucket(exponent, pending, running.observer.uptime())
+    }
+
+    /// What happened in the last `seconds`, infinite for everything since the start, and the seconds that this
+    /// covers: up to this moment with `pending`, else to the last quarter of a second. The last values stay after
+    /// a stop; empty before the start.
+    ///
+    /// Errors: `Config` for a duration that is negative or no number.
+    pub fn aggregate_metrics(&self, seconds: f64, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        if pending {
+            running.observer.sample();
+        }
+        running.observer.history().ending_now(seconds, pending, running.observer.uptime())
     }
 
     /// Everything a view shows, with the events after number `after`; the last values stay after a stop. Empty before
@@ -254,7 +283,7 @@ impl DataLoader {
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
         self.here()?;
-        let stopped = self.control().stopped;
+        let stopped = self.lock().stopped;
         let running = match self.running.get() {
             Some(running) if stopped => running,
             _ => self.running(None)?.ok_or(Error::Stopped)?,
@@ -266,8 +295,17 @@ impl DataLoader {
             seed: self.root.get().copied().unwrap_or_default(),
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
             outputs: running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
+            anchors: self.anchors.all(),
         };
         serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))
+    }
+
+    /// Asks every pool for its chunk anchor, or changes it; before the start, while it runs and after it.
+    ///
+    /// Errors: `Forked`.
+    pub fn control(&self, request: &ControlRequest) -> Result<Vec<ControlReply>> {
+        self.here()?;
+        Ok(self.anchors.control(request))
     }
 
     /// Takes a state over; the loader must not have started. What does not fit the files is found at the start.
@@ -275,7 +313,7 @@ impl DataLoader {
     /// Errors: `State` with the difference to this config, or when the loader has started; `Forked`.
     pub fn restore(&self, text: &str) -> Result<()> {
         self.here()?;
-        let mut control = self.control();
+        let mut control = self.lock();
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
@@ -284,6 +322,7 @@ impl DataLoader {
         if !saved.outputs.keys().map(String::as_str).eq(known.into_keys()) {
             return Err(Error::State("it has other outputs than this config".into()));
         }
+        self.anchors.restore(&saved.anchors);
         control.restore = Some(Arc::new(saved));
         Ok(())
     }

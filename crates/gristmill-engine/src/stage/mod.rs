@@ -71,4 +71,8 @@ pub struct Draw {
     pub at: ChunkRef,
     /// How often it was drawn before (spec lc0 §1.4.4).
     pub use_count: u16,
+    /// Its place among all chunks that ever came.
+    pub place: u64,
+    /// The first place that is still drawn from.
+    pub floor: u64,
 }

@@ -10,8 +10,10 @@ pub mod policy;
 pub mod record;
 pub mod source;
 pub mod transform;
+pub mod weight;
 
 pub use board::Board;
 pub use encode::{ChessEncoder, Output, Outputs};
 pub use frame::{Frame, FrameMut};
 pub use record::{InputFormat, Version, layout_v6, layout_v7};
+pub use weight::DiffFocus;
