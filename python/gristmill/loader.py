@@ -13,7 +13,7 @@ from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import DataLoaderConfig, to_json
 from gristmill.encoders import Steps
-from gristmill.errors import EndOfStream
+from gristmill.errors import ConfigError, EndOfStream
 from gristmill.rows import Rows
 
 
@@ -125,7 +125,12 @@ class DataLoader:
             name = "encoder" if encoder is not None else given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
-        self._engine = _gristmill.Loader(to_json(values))
+        try:
+            self._engine = _gristmill.Loader(to_json(values))
+        except ConfigError as error:
+            if isinstance(source, DataLoaderConfig):
+                raise source.locate(error) from None
+            raise
 
     @property
     def config(self) -> DataLoaderConfig:

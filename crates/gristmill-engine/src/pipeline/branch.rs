@@ -209,11 +209,11 @@ impl Branch {
                 return Ok(false);
             };
             let (source, open) = drawer.source(draw.at);
+            self.drawn += 1;
             let open = self.look_up(draw, source, open);
             let taken = self.accept.is_none();
             let (keep, lost, phase) = (0, Vec::new(), Phase::Planned);
             self.window.push_back(Ticket { number, draw, source, open, taken, keep, lost, phase });
-            self.drawn += 1;
             self.decide(spare);
         }
         Ok(true)

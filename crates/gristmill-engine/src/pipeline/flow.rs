@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::graph::{Graph, Port, product, queues};
+use super::graph::{Graph, Port, given_name, queues};
 use crate::config::DataLoaderConfig;
 use crate::error::Result;
 
@@ -72,7 +72,7 @@ fn describe(graph: &Graph<'_>, stage: usize) -> FlowStage {
     FlowStage {
         name: node.name.to_owned(),
         kind: node.kind.name(),
-        gives: product(node.kind),
+        gives: given_name(node.kind),
         inputs: node.inputs.iter().map(input).collect(),
         streams: Vec::new(),
     }

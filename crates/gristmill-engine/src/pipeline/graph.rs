@@ -51,7 +51,7 @@ fn items(kind: StageKind<'_>) -> (Option<Item>, Item) {
 }
 
 /// What a kind gives, in one word and the plural.
-pub(super) fn product(kind: StageKind<'_>) -> &'static str {
+pub(super) fn given_name(kind: StageKind<'_>) -> &'static str {
     match items(kind).1 {
         Item::Source => "sources",
         other => other.name(),

@@ -10,6 +10,7 @@ use super::anchors::Anchors;
 use super::budget;
 use super::chain::{Chain, Shared};
 use super::flow::flow;
+use super::history::History;
 use super::metrics::Observer;
 use super::notices::{self, Notices};
 use super::plan::{ChainPlan, LogPlan, Plan};
@@ -30,7 +31,7 @@ use crate::store::{DirStore, Store};
 const READERS: usize = 2;
 
 /// How often totals are sampled for rates.
-const SAMPLE: Duration = Duration::from_millis(250);
+const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What exists only while the loader runs.
 pub(super) struct Running {
@@ -90,6 +91,7 @@ impl Launch {
             rosters,
             verdicts,
             rates: Arc::default(),
+            history: Arc::new(Mutex::new(History::new(config)?)),
             events,
             flow: flow(config)?.into(),
             stop: scheduler.stop_flag(),

@@ -22,6 +22,7 @@ use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::Taken;
+use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
 use crate::sink::http::Pages;
 
@@ -206,7 +207,7 @@ impl DataLoader {
             }
             running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
-            running.observer.sample();
+            running.observer.close();
         }
         control.detached.clone()
     }
@@ -219,6 +220,29 @@ impl DataLoader {
     /// What the river did so far and in the last second; the last values stay after a stop. Empty in a forked child.
     pub fn metrics(&self) -> Metrics {
         self.runs_here().map(|running| running.observer.metrics()).unwrap_or_default()
+    }
+
+    /// What happened in the latest complete period of 2^`exponent` seconds, and its age in seconds (to this moment
+    /// with `pending`, else to the last quarter of a second). The last values stay after a stop; empty before the
+    /// start.
+    ///
+    /// Errors: `Config` for a period below a quarter of a second.
+    pub fn bucket_metrics(&self, exponent: i32, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        running.observer.history().bucket(exponent, pending, running.observer.uptime())
+    }
+
+    /// What happened in the last `seconds`, infinite for everything since the start, and the seconds that this
+    /// covers: up to this moment with `pending`, else to the last quarter of a second. The last values stay after
+    /// a stop; empty before the start.
+    ///
+    /// Errors: `Config` for a duration that is negative or no number.
+    pub fn aggregate_metrics(&self, seconds: f64, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        if pending {
+            running.observer.sample();
+        }
+        running.observer.history().ending_now(seconds, pending, running.observer.uptime())
     }
 
     /// Everything a view shows, with the events after number `after`; the last values stay after a stop. Empty before

@@ -3,12 +3,14 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::acceptance::AcceptPlan;
 use super::chain::Chain;
 use super::flow::FlowStage;
+use super::history::History;
 use super::roster::Roster;
 use super::verdict::{BadChunkCounts, Verdicts};
 use crate::runtime::events::Events;
@@ -119,6 +121,7 @@ pub(super) struct Observer {
     pub(super) rosters: Vec<Arc<Roster>>,
     pub(super) verdicts: Arc<Verdicts>,
     pub(super) rates: Arc<Mutex<Rates>>,
+    pub(super) history: Arc<Mutex<History>>,
     pub(super) events: Arc<Events>,
     pub(super) flow: Arc<[FlowStage]>,
     pub(super) stop: Arc<AtomicBool>,
@@ -133,8 +136,29 @@ impl Observer {
 
     /// Remembers the totals of this moment.
     pub(super) fn sample(&self) {
-        let totals = totals(&self.collect());
-        self.rates().sample(totals);
+        let stages = self.collect();
+        let mut rates = self.rates();
+        rates.sample(totals(&stages));
+        let now = rates.uptime();
+        drop(rates);
+        self.history().record(now, &stages);
+    }
+
+    /// Remembers the totals of the end.
+    pub(super) fn close(&self) {
+        self.sample();
+        let now = self.rates().uptime();
+        self.history().close(now);
+    }
+
+    /// What happened in each period.
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time since the start.
+    pub(super) fn uptime(&self) -> Duration {
+        self.rates().uptime()
     }
 
     /// One row per stage, without rates.
@@ -152,7 +176,7 @@ impl Observer {
         for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
             count.per_second = per_second.next().unwrap_or_default();
         }
-        let (uptime_seconds, seed) = (rates.uptime(), Some(self.root));
+        let (uptime_seconds, seed) = (rates.uptime().as_secs_f64(), Some(self.root));
         Metrics { uptime_seconds, seed, stages, bad_chunks: self.verdicts.counts() }
     }
 }
@@ -275,6 +299,22 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             branch.drawer.as_ref().map_or([0; 5], |drawer| drawer.gauges());
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
         let waiting = branch.window.len() as u64;
+        let pool_row = row(
+            &branch.plan.stage,
+            if pool { "shuffling_chunk_pool" } else { "simple_chunk_extractor" },
+            vec![
+                gauge("chunk_sources", sources, None),
+                gauge("chunks_current", chunks, Some(capacity)),
+                gauge("chunks_total", total, None),
+            ],
+            vec![
+                busy(&totals.reading),
+                tally("chunks", branch.drawn),
+                tally("reshuffles", passes),
+                tally("stored_bytes", totals.stored_bytes.get()),
+                tally("dropped", totals.empty_chunks.get()),
+            ],
+        );
         let mut pool_row = StageMetrics {
             threads: readers as u64,
             queue: Some(QueueMetrics {
@@ -284,22 +324,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
                 waiting,
                 capacity: chain.ahead() as u64,
             }),
-            ..row(
-                &branch.plan.stage,
-                if pool { "shuffling_chunk_pool" } else { "simple_chunk_extractor" },
-                vec![
-                    gauge("chunk_sources", sources, None),
-                    gauge("chunks_current", chunks, Some(capacity)),
-                    gauge("chunks_total", total, None),
-                ],
-                vec![
-                    busy(&totals.reading),
-                    tally("chunks", branch.drawn),
-                    tally("reshuffles", passes),
-                    tally("stored_bytes", totals.stored_bytes.get()),
-                    tally("dropped", totals.empty_chunks.get()),
-                ],
-            )
+            ..pool_row
         };
         if let Some(anchor) = chain.shared.anchors.of(&branch.plan.stage) {
             pool_row.gauges.push(gauge("chunks_since_anchor", anchor.since, None));

@@ -17,6 +17,8 @@
 //! | `recall` | what an earlier run left: a state, a journal |
 //! | `flow` | stages in flow order with their edges, for views |
 //! | `metrics` | what each stage did, as data |
+//! | `history` | the same by period, as lc0 names it |
+//! | `message` | requests, replies and metrics as messages of the lc0 interface |
 //! | `status` | all of it as one document for other processes |
 //! | `notices` | what the logs found and what was started, as events |
 //! | `verdict` | what is known of bad chunks |
@@ -37,9 +39,11 @@ pub(crate) mod encoder;
 mod flow;
 mod fold;
 mod graph;
+mod history;
 mod index;
 mod launch;
 mod loader;
+mod message;
 mod metrics;
 mod notices;
 mod output;

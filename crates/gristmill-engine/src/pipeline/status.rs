@@ -265,6 +265,7 @@ pub(super) fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f6
         capacity: queue.capacity,
     }));
     let latest = row.latest.iter();
-    status.texts = latest.map(|key| TextStatus { name: "last_chunk_key".to_owned(), value: key.clone() }).collect();
+    let name = if row.kind == "shuffling_chunk_pool" { "anchor" } else { "last_chunk_key" };
+    status.texts = latest.map(|key| TextStatus { name: name.to_owned(), value: key.clone() }).collect();
     status
 }

@@ -83,9 +83,9 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Seconds since this was made.
-    pub fn uptime(&self) -> f64 {
-        self.started.elapsed().as_secs_f64()
+    /// Time since this was made.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Records the totals of this moment.
