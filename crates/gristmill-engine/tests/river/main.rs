@@ -7,3 +7,4 @@ mod games;
 mod graphs;
 mod resume;
 mod streams;
+mod validator;
