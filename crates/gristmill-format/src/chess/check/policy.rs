@@ -24,6 +24,11 @@ impl Indices {
         self.0.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 != 0)
     }
 
+    /// How many indices are in one of the two only.
+    pub(super) fn distance(&self, other: &Indices) -> u32 {
+        self.0.iter().zip(&other.0).map(|(here, there)| (here ^ there).count_ones()).sum()
+    }
+
     /// The first index that is here and not in `other`, and how many there are.
     fn beyond(&self, other: &Indices) -> Option<(usize, u32)> {
         let mut left = self.0.iter().zip(&other.0).map(|(here, there)| here & !there).enumerate();
