@@ -13,6 +13,7 @@ from gristmill import chess, config, errors, g2048, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
+    ChunkRescorerConfig,
     ChunkSourceLoaderConfig,
     ChunkSourceSplitterConfig,
     ChunkUnpackerConfig,
@@ -20,6 +21,7 @@ from gristmill.config import (
     DataLoaderConfig,
     FilePathProviderConfig,
     JoinPositionsConfig,
+    PositionSamplingConfig,
     QueueConfig,
     ShufflingChunkPoolConfig,
     ShufflingFrameSamplerConfig,
@@ -40,7 +42,7 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, DataLoader, Output, TensorSpec
+from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
@@ -49,6 +51,8 @@ __all__ = [
     "Array",
     "Batch",
     "Blocks",
+    "ChunkAnchor",
+    "ChunkRescorerConfig",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",
@@ -65,6 +69,7 @@ __all__ = [
     "JoinPositionsConfig",
     "Layout",
     "Output",
+    "PositionSamplingConfig",
     "QueueConfig",
     "Rows",
     "ShufflingChunkPoolConfig",

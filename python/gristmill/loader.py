@@ -48,6 +48,14 @@ class Output:
     tensors: tuple[TensorSpec, ...]
 
 
+@dataclass(frozen=True)
+class ChunkAnchor:
+    """The anchor of a pool: the key of a file (empty before one was set), and how many chunks came after it."""
+
+    key: str
+    chunks_since: int
+
+
 class DataLoader:
     """Delivers the batches that a `DataLoaderConfig` describes, or batches of the rows of a pack.
 
@@ -224,6 +232,17 @@ class DataLoader:
         Returns the address with the port that was taken.
         """
         return self._engine.serve_metrics(address)
+
+    def control(
+        self, *, reset_chunk_anchor: bool = False, set_chunk_anchor: str | None = None
+    ) -> dict[str, ChunkAnchor]:
+        """Asks every pool for its chunk anchor, or changes it, at any time; returns the answers by name of the stage.
+
+        A reset makes the newest file the anchor and answers with the count before that; setting a key leaves the count
+        as it is until that file comes. With both, the reset wins.
+        """
+        answers = self._engine.control(reset_chunk_anchor, set_chunk_anchor)
+        return {stage: ChunkAnchor(key, since) for stage, key, since in answers}
 
     def source_path(self, source: int) -> str | None:
         """The file that a source number in the tensor `ids` stands for. None in a loader of rows."""

@@ -19,6 +19,8 @@ fn main() -> ExitCode {
         Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
         Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
+        Command::Pack(args) => cmd::pack::run(&args),
+        Command::Merge(args) => cmd::merge::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
-use gristmill_engine::{Batch, Column, DataLoader, IndexLoader as Engine, Next, Output};
+use gristmill_engine::{Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader as Engine, Next, Output};
 use gristmill_format::layout::Order;
 use pyo3::prelude::*;
 
@@ -81,6 +81,23 @@ impl Loader {
     /// Takes a state; before `start`.
     fn restore(&self, py: Python<'_>, json: &str) -> Result<(), Fault> {
         py.detach(|| Ok(self.0.restore(json)?))
+    }
+
+    /// Asks every pool for its chunk anchor: the stage's name, the key, and the chunks since (before a reset).
+    #[pyo3(signature = (reset, anchor))]
+    fn control(
+        &self,
+        py: Python<'_>,
+        reset: bool,
+        anchor: Option<String>,
+    ) -> Result<Vec<(String, String, u64)>, Fault> {
+        let request = match (reset, anchor) {
+            (true, _) => ControlRequest::ResetChunkAnchor,
+            (false, Some(key)) => ControlRequest::SetChunkAnchor(key),
+            (false, None) => ControlRequest::QueryChunkAnchor,
+        };
+        let plain = |reply: ControlReply| (reply.stage, reply.chunk_anchor, reply.chunks_since_anchor);
+        py.detach(|| Ok(self.0.control(&request)?.into_iter().map(plain).collect()))
     }
 
     /// The file, relative to its directory, that a source number in the tensor `ids` stands for.
