@@ -8,10 +8,10 @@ use std::sync::Arc;
 use gristmill_format::chess::{ChessEncoder, Outputs};
 use gristmill_format::encode::Encoder;
 use gristmill_format::g2048::encode::{Augment, Binner, Classes, DEFAULT_EDGES, StepEncoder, Target, Tokenizer};
+use gristmill_format::g2048::log::KNOWN_VALUATIONS;
 
 use crate::config::{EncoderConfig, G2048EncoderConfig, G2048Target, TensorGeneratorConfig};
 use crate::error::{Error, Result};
-use gristmill_format::g2048::log::KNOWN_VALUATIONS;
 
 /// Longest tokenizer that is read: 65 533 bins of all kinds fit.
 const MOST_TOKENIZER_BYTES: u64 = 32 << 20;
