@@ -1,12 +1,16 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
+pub(crate) mod pack;
 pub(crate) mod river;
+pub(crate) mod tokenizer;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use pack::{Merge, Pack};
 use river::River;
+use tokenizer::Tokenizer;
 
 /// Chess games in, shuffled training batches out.
 #[derive(Debug, Parser)]
@@ -25,6 +29,10 @@ pub(crate) enum Command {
     Generate(Generate),
     /// Say what a file or directory is: format, counts, layout, and one frame drawn.
     Inspect(Inspect),
+    /// Make one pack of a folder of raw games (2048), to be read at random.
+    Pack(Pack),
+    /// Make one pack of several.
+    Merge(Merge),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
     /// Show distributions: results, lengths, versions, sizes, visits.
@@ -33,6 +41,9 @@ pub(crate) enum Command {
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
     Bench(Bench),
+    /// Fit tokenizers of 2048 rows.
+    #[command(subcommand)]
+    Tokenizer(Tokenizer),
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use args::tokenizer::Tokenizer;
 use args::{Cli, Command, Generate};
 
 fn main() -> ExitCode {
@@ -18,10 +19,13 @@ fn main() -> ExitCode {
         Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
         Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
+        Command::Pack(args) => cmd::pack::run(&args),
+        Command::Merge(args) => cmd::merge::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -13,5 +13,6 @@ pub mod error;
 pub mod g2048;
 pub mod layout;
 pub mod source;
+pub mod weigh;
 
 pub use error::{Error, Kind, Place, Result};

@@ -8,6 +8,7 @@ mod error;
 mod g2048;
 mod layout;
 mod loader;
+mod rows;
 mod source;
 
 /// The compiled part of the `gristmill` package.
@@ -24,7 +25,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
-    use crate::loader::Loader;
+    use crate::loader::{IndexLoader, Loader};
+    #[pymodule_export]
+    use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
     use crate::source::{Source, open_source};
 }

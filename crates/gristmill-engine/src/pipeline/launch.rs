@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::anchors::Anchors;
 use super::budget;
 use super::chain::{Chain, Shared};
 use super::metrics::Observer;
@@ -46,7 +47,13 @@ impl Launch {
     /// Starts the scans and lays out the chains; nothing is drawn yet.
     ///
     /// Errors: `Path` for a directory, journal or report, `State` for a seed that does not fit.
-    pub(super) fn new(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: Recall) -> Result<Self> {
+    pub(super) fn new(
+        config: &DataLoaderConfig,
+        plan: &Plan,
+        root: u64,
+        recall: Recall,
+        anchors: Arc<Anchors>,
+    ) -> Result<Self> {
         if recall.seed.is_some_and(|seed| seed != root) {
             return Err(Error::State(format!("it was made with another seed than {root}")));
         }
@@ -67,6 +74,7 @@ impl Launch {
             stop: scheduler.stop_flag(),
             verdicts: Arc::clone(&verdicts),
             journal: journal.clone(),
+            anchors,
         };
         let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
         let chains = plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use gristmill_format::encode::TensorSpec;
 
+use super::anchors::{Anchors, ControlReply, ControlRequest};
 use super::launch::{Launch, Running};
 use super::metrics::Metrics;
 use super::output::Batch;
-use super::plan::{Plan, plan};
+use super::plan::{DrawPlan, Plan, plan};
 use super::recall::Recall;
 use super::state::{LoaderState, VERSION, fingerprint};
 use super::{budget, state};
@@ -53,6 +54,7 @@ pub struct DataLoader {
     outputs: Vec<Output>,
     made_in: u32,
     root: OnceLock<u64>,
+    anchors: Arc<Anchors>,
     running: OnceLock<Running>,
     /// Held while starting, stopping or restoring; holds a state that waits for the start.
     control: Mutex<Control>,
@@ -93,7 +95,10 @@ impl DataLoader {
         if let Some(seed) = config.seed {
             let _ = root.set(seed);
         }
+        let pools =
+            plan.chains.iter().flat_map(|chain| &chain.branches).filter(|b| matches!(b.draw, DrawPlan::Pool { .. }));
         Ok(DataLoader {
+            anchors: Arc::new(Anchors::new(pools.map(|branch| branch.stage.clone()))),
             config,
             plan,
             outputs,
@@ -114,7 +119,7 @@ impl DataLoader {
         &self.outputs
     }
 
-    fn control(&self) -> MutexGuard<'_, Control> {
+    fn lock(&self) -> MutexGuard<'_, Control> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +140,7 @@ impl DataLoader {
     fn running(&self, deadline: Option<Instant>) -> Result<Option<&Running>> {
         self.here()?;
         loop {
-            let mut control = self.control();
+            let mut control = self.lock();
             if control.stopped {
                 return Err(Error::Stopped);
             }
@@ -147,7 +152,7 @@ impl DataLoader {
                 None => {
                     let recall = Recall::new(&self.config, control.restore.clone())?;
                     let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
-                    Launch::new(&self.config, &self.plan, root, recall)?
+                    Launch::new(&self.config, &self.plan, root, recall, Arc::clone(&self.anchors))?
                 }
             };
             if launch.scanned()? {
@@ -178,7 +183,7 @@ impl DataLoader {
             Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
             Taken::Item(Err(error)) => Err(error),
             Taken::Nothing => Ok(Next::Pending),
-            Taken::Closed if self.control().stopped => Err(Error::Stopped),
+            Taken::Closed if self.lock().stopped => Err(Error::Stopped),
             Taken::Closed => Ok(Next::End),
         }
     }
@@ -189,7 +194,7 @@ impl DataLoader {
         if self.here().is_err() {
             return Vec::new();
         }
-        let mut control = self.control();
+        let mut control = self.lock();
         control.stopped = true;
         control.launch = None;
         if let Some(running) = self.running.get() {
@@ -230,7 +235,7 @@ impl DataLoader {
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
         self.here()?;
-        let stopped = self.control().stopped;
+        let stopped = self.lock().stopped;
         let running = match self.running.get() {
             Some(running) if stopped => running,
             _ => self.running(None)?.ok_or(Error::Stopped)?,
@@ -238,12 +243,21 @@ impl DataLoader {
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let state = LoaderState {
             gristmill_state: VERSION,
-            config: fingerprint(&self.config),
+            config: fingerprint(&self.config, &self.plan),
             seed: self.root.get().copied().unwrap_or_default(),
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
             outputs: running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
+            anchors: self.anchors.all(),
         };
         serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))
+    }
+
+    /// Asks every pool for its chunk anchor, or changes it; before the start, while it runs and after it.
+    ///
+    /// Errors: `Forked`.
+    pub fn control(&self, request: &ControlRequest) -> Result<Vec<ControlReply>> {
+        self.here()?;
+        Ok(self.anchors.control(request))
     }
 
     /// Takes a state over; the loader must not have started. What does not fit the files is found at the start.
@@ -251,15 +265,16 @@ impl DataLoader {
     /// Errors: `State` with the difference to this config, or when the loader has started; `Forked`.
     pub fn restore(&self, text: &str) -> Result<()> {
         self.here()?;
-        let mut control = self.control();
+        let mut control = self.lock();
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let saved = state::parse(text, &self.config)?;
+        let saved = state::parse(text, &self.config, &self.plan)?;
         let known: BTreeMap<&str, ()> = self.outputs.iter().map(|output| (output.alias.as_str(), ())).collect();
         if !saved.outputs.keys().map(String::as_str).eq(known.into_keys()) {
             return Err(Error::State("it has other outputs than this config".into()));
         }
+        self.anchors.restore(&saved.anchors);
         control.restore = Some(Arc::new(saved));
         Ok(())
     }

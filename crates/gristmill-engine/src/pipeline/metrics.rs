@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
+use super::acceptance::AcceptPlan;
 use super::chain::Chain;
 use super::roster::Roster;
 use super::verdict::{BadChunkCounts, Verdicts};
 use crate::runtime::metrics::{Load, Rates};
 use crate::sink::prometheus::{self, Sample};
+use crate::stage::pool::Accept;
 
 /// A value that goes up and down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -63,7 +65,7 @@ pub struct StageMetrics {
     /// Its output queue, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueMetrics>,
-    /// A text, such as the key of the newest source.
+    /// A text: the key of the newest source of a loader stage, the anchor of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<String>,
     /// What went wrong and was survived, newest last.
@@ -177,6 +179,7 @@ fn capacity_of(name: &str) -> Option<&'static str> {
     match name {
         "chunks_current" => Some("chunks_capacity"),
         "reservoir" => Some("reservoir_capacity"),
+        "cached_positions" => Some("cached_positions_capacity"),
         _ => None,
     }
 }
@@ -221,13 +224,34 @@ fn sources(roster: &Roster) -> StageMetrics {
     }
 }
 
+/// What a pool that takes only some of its draws, or caches positions, did.
+fn of_acceptance(accept: &Accept, plan: &AcceptPlan, weighed: u64, row: &mut StageMetrics) {
+    let counts = accept.counts();
+    if plan.chance.needs_weight() {
+        let decided = counts.taken + counts.rejected;
+        row.gauges.push(gauge("hanse_accepted_permille", 1000 * counts.taken / decided.max(1), Some(1000)));
+        row.counts.push(tally("hanse_cache_hits", decided.saturating_sub(weighed)));
+        row.counts.push(tally("hanse_cache_misses", weighed));
+        row.counts.push(tally("hanse_rejected", counts.rejected));
+    }
+    if let Some(cache) = plan.cache {
+        row.gauges.push(gauge("cached_positions", accept.cached(), Some(cache.size)));
+        row.counts.push(tally("cache_hits", counts.cache_hits));
+        row.counts.push(tally("cache_misses", counts.cache_misses));
+        row.counts.push(tally("mismatched_use_counts", counts.mismatched_use_counts));
+        row.counts.push(tally("newly_cached", counts.newly_cached));
+        row.counts.push(tally("dropped_cache_positions", counts.dropped_cache_positions));
+        row.counts.push(tally("chunk_source_not_found", counts.chunk_source_not_found));
+    }
+}
+
 fn of_chain(chain: &Chain, stages: &mut Vec<StageMetrics>) {
     let inner = chain.lock();
     for (branch, totals) in inner.branches.iter().zip(&chain.branch_totals) {
         let [sources, chunks, capacity, total, passes] =
             branch.drawer.as_ref().map_or([0; 5], |drawer| drawer.gauges());
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
-        stages.push(row(
+        let mut pool_row = row(
             &branch.plan.stage,
             if pool { "shuffling_chunk_pool" } else { "simple_chunk_extractor" },
             vec![
@@ -242,7 +266,15 @@ fn of_chain(chain: &Chain, stages: &mut Vec<StageMetrics>) {
                 tally("stored_bytes", totals.stored_bytes.get()),
                 tally("dropped", totals.empty_chunks.get()),
             ],
-        ));
+        );
+        if let Some(anchor) = chain.shared.anchors.of(&branch.plan.stage) {
+            pool_row.gauges.push(gauge("chunks_since_anchor", anchor.since, None));
+            pool_row.latest = (!anchor.key.is_empty()).then(|| anchor.key.clone());
+        }
+        if let (Some(accept), Some(plan)) = (&branch.accept, &branch.plan.accept) {
+            of_acceptance(accept, plan, totals.weighed.get(), &mut pool_row);
+        }
+        stages.push(pool_row);
         for (plan, of) in branch.plan.passes.iter().zip(&totals.passes) {
             let mut counts = vec![busy(&of.busy), tally("chunks", of.chunks.get()), tally("dropped", of.dropped.get())];
             counts.extend(plan.pass.counts().iter().zip(&of.counts).map(|(name, n)| tally(name, n.get())));

@@ -3,6 +3,7 @@
 
 pub mod arena;
 pub mod handoff;
+pub mod intervals;
 pub mod journal;
 pub mod metrics;
 pub mod permute;

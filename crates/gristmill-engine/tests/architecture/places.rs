@@ -65,6 +65,7 @@ const PLACES: [Place; 6] = [
             ("gristmill-format/benches/inflate.rs", "measures libdeflate bare"),
             ("gristmill-engine/src/runtime/arena.rs", "slots that tasks share"),
             ("gristmill-engine/src/runtime/sheet.rs", "batches that tasks share"),
+            ("gristmill-engine/src/store/held.rs", "maps files of rows"),
             ("gristmill-python/src/array.rs", "arrays over our memory, DLPack"),
         ],
         advice: "find a safe way, or argue for another named file in ARCHITECTURE.md",

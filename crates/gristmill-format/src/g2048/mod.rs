@@ -3,6 +3,7 @@
 
 pub mod board;
 pub mod check;
+pub mod encode;
 pub mod heuristic;
 pub mod log;
 pub mod moves;

@@ -6,7 +6,7 @@ mod history;
 mod outcome;
 mod policy;
 mod rule;
-mod view;
+pub(super) mod view;
 mod walk;
 
 use std::ops::ControlFlow;
