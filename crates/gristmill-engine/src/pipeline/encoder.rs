@@ -8,10 +8,10 @@ use std::sync::Arc;
 use gristmill_format::chess::{ChessEncoder, Outputs};
 use gristmill_format::encode::Encoder;
 use gristmill_format::g2048::encode::{Augment, Binner, Classes, DEFAULT_EDGES, StepEncoder, Target, Tokenizer};
+use gristmill_format::g2048::log::KNOWN_VALUATIONS;
 
 use crate::config::{EncoderConfig, G2048EncoderConfig, G2048Target, TensorGeneratorConfig};
 use crate::error::{Error, Result};
-use crate::pack::valuation::PREDEFINED;
 
 /// Longest tokenizer that is read: 65 533 bins of all kinds fit.
 const MOST_TOKENIZER_BYTES: u64 = 32 << 20;
@@ -24,7 +24,7 @@ pub(super) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc
             let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
             Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
         }
-        EncoderConfig::G2048(config) => Ok(Arc::new(g2048(config, &PREDEFINED).map_err(|e| e.in_stage(stage))?)),
+        EncoderConfig::G2048(config) => Ok(Arc::new(g2048(config, &KNOWN_VALUATIONS).map_err(|e| e.in_stage(stage))?)),
     }
 }
 
