@@ -1,9 +1,11 @@
 """The loader through its public face: order, ends, threads, waits, states, refusals."""
 
 import gc
+import json
 import os
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
