@@ -4,6 +4,7 @@
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, lc0};
+use gristmill_engine::pipeline::ControlRequest;
 
 /// What reads as a config must write and read back the same; checking, lowering and restoring never panic.
 pub fn config(data: &[u8]) {
@@ -28,6 +29,7 @@ pub fn config(data: &[u8]) {
             let _ = loader.restore(&text);
         }
     }
+    let _ = ControlRequest::from_message(data);
     if let Ok(preset) = Lc0Preset::from_json(&text) {
         let _ = lc0(&preset);
     }

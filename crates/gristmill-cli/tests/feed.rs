@@ -103,7 +103,7 @@ fn a_training_configuration_of_lc0_runs_and_its_faults_have_a_place() {
     run(&["feed", text(&toml), "--batches", "5", "--out", text(&y)]).ok();
     assert_eq!(arrays(&x), arrays(&y));
     for (from, to, says) in [
-        ("batch_size", "batch_sise", "line 9, column 50: `TensorGeneratorConfig` has no `batch_sise`"),
+        ("batch_size", "batch_sise", "line 9, column 60: `TensorGeneratorConfig` has no `batch_sise`"),
         ("input: 'pool'", "input: 'pol'", "line 8, column 24: no stage is called `pol`; did you mean `pool`?"),
         ("chunk_source_loader {}", "", "line 6, column 1: has no kind"),
         ("output: 'tensors'\n}", "output: 'tensors'\n", "ends where `}` should"),

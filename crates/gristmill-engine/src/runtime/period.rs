@@ -242,8 +242,8 @@ mod tests {
             QueueMetric { put_count: puts, queue_fullness: Samples::of(full), queue_capacity: 4, ..Default::default() };
         let load = LoadMetric { name: "load".into(), load_seconds: 0.75, total_seconds: 1.0 };
         let gauge = GaugeMetric { name: "chunks_current".into(), value: puts, capacity: Some(9) };
-        let weight =
-            StatisticsMetric { min: 1.0, max: full as f64, sum: 3.0, count: 2, latest: 2.0, ..Default::default() };
+        let samples = Statistics { min: 1.0, max: full as f64, sum: 3.0, count: 2, latest: 2.0 };
+        let weight = StatisticsMetric { name: "chunk_weight".into(), samples };
         let stage = StageMetric {
             name: "pool".into(),
             load_metrics: vec![load],
