@@ -7,6 +7,7 @@ mod config;
 mod error;
 mod layout;
 mod loader;
+mod rescore;
 mod source;
 
 /// The compiled part of the `gristmill` package.
@@ -22,6 +23,8 @@ mod _gristmill {
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::Loader;
+    #[pymodule_export]
+    use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
     use crate::source::{Source, open_source};
 }
