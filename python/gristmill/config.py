@@ -57,14 +57,40 @@ class ChunkSourceSplitterConfig:
 
 
 @dataclass
+class PositionSamplingConfig:
+    """What a frame weighs: `default_weight`, or by difference focus where one of the first two is set."""
+
+    diff_focus_q_weight: float | None = None
+    diff_focus_pol_scale: float | None = None
+    diff_focus_alpha: float = 1.0
+    diff_focus_beta: float = 0.0
+    diff_focus_gamma: float = 1.0
+    diff_focus_tau: float = 1.0
+    default_weight: float = 1.0
+
+
+@dataclass
 class ShufflingChunkPoolConfig:
-    """Keeps the newest chunks and hands them out shuffled, each once per pass."""
+    """Keeps the newest chunks and hands them out shuffled, each once per pass.
+
+    With `hanse_sampling_threshold` a drawn chunk is handed out with a chance that grows with its weight or length;
+    with `cachehit_output` it keeps positions of the next uses.
+    """
 
     chunk_pool_size: int = 100_000
     source_ingestion_threads: int | None = None
     chunk_loading_threads: int | None = None
     key_order: Literal["natural", "bytes"] = "natural"
+    hanse_sampling_threshold: int | None = None
+    hanse_sampling_gamma: float = 1.0
+    hanse_sampling_form: Literal["weight", "length"] = "weight"
+    position_sampling: PositionSamplingConfig | None = None
+    position_cache_size: int | None = None
+    cache_quota: Literal["documented", "compat"] = "documented"
+    cache_lookahead: int = 1
+    caching_threads: int | None = None
     output: QueueConfig = field(default_factory=QueueConfig)
+    cachehit_output: QueueConfig | None = None
 
 
 @dataclass
@@ -113,7 +139,10 @@ class ChunkUnpackerConfig:
     threads: int | None = None
     position_sampling_rate: float | None = None
     position_count: int | None = None
+    position_sampling: PositionSamplingConfig | None = None
+    prefetch_count: int | None = None
     output: QueueConfig = field(default_factory=QueueConfig)
+    prefetch_output: QueueConfig | None = None
 
 
 @dataclass
@@ -141,7 +170,7 @@ class TensorGeneratorConfig:
 
     threads: int | None = None
     batch_size: int = 1024
-    encoder: str = "chess"
+    encoder: str | dict[str, Any] = "chess"
     tensors: list[str] = field(default_factory=lambda: ["planes", "probs", "values"])
     last_batch: Literal["keep", "drop", "pad"] = "keep"
     output: QueueConfig = field(default_factory=QueueConfig)
@@ -228,6 +257,14 @@ STAGE_KINDS: Mapping[str, type[Any]] = {
     "tensor_generator": TensorGeneratorConfig,
 }
 
+#: The config class of each table within a stage kind.
+PARTS: Mapping[str, type[Any]] = {
+    "output": QueueConfig,
+    "cachehit_output": QueueConfig,
+    "prefetch_output": QueueConfig,
+    "position_sampling": PositionSamplingConfig,
+}
+
 
 def plain(config: Any) -> dict[str, Any]:
     """The fields of a config as plain dictionaries and lists, without what is not set."""
@@ -263,6 +300,11 @@ def _stage(values: dict[str, Any]) -> StageConfig:
 
 
 def _kind(kind: type[Any], values: dict[str, Any]) -> Any:
-    output = values["output"]
-    queues = [QueueConfig(**q) for q in output] if isinstance(output, list) else QueueConfig(**output)
-    return kind(**{**values, "output": queues})
+    return kind(**{name: _part(name, value) for name, value in values.items()})
+
+
+def _part(name: str, value: Any) -> Any:
+    part = PARTS.get(name)
+    if part is None:
+        return value
+    return [part(**one) for one in value] if isinstance(value, list) else part(**value)

@@ -1,12 +1,18 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
+pub(crate) mod pack;
 pub(crate) mod river;
+pub(crate) mod tokenizer;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use pack::{Merge, Pack};
 use river::River;
+use tokenizer::Tokenizer;
+
+use crate::top::address;
 
 /// Chess games in, shuffled training batches out.
 #[derive(Debug, Parser)]
@@ -25,6 +31,10 @@ pub(crate) enum Command {
     Generate(Generate),
     /// Say what a file or directory is: format, counts, layout, and one frame drawn.
     Inspect(Inspect),
+    /// Make one pack of a folder of raw games (2048), to be read at random.
+    Pack(Pack),
+    /// Make one pack of several.
+    Merge(Merge),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
     /// Show distributions: results, lengths, versions, sizes, visits.
@@ -33,12 +43,20 @@ pub(crate) enum Command {
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
     Bench(Bench),
+    /// Fit tokenizers of 2048 rows.
+    #[command(subcommand)]
+    Tokenizer(Tokenizer),
+    /// Watch a running loader: every stage and queue, live.
+    Top(Top),
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generate {
     /// Legal chess games as records of Leela Chess Zero.
     Chess(GenerateChess),
+    /// Raw logs of 2048 games, played by expectimax on the line heuristic.
+    #[command(name = "2048")]
+    G2048(GenerateG2048),
 }
 
 #[derive(Debug, Args)]
@@ -69,6 +87,39 @@ pub(crate) struct GenerateChess {
     /// Wait so long after each file, as if games were being played.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
+    /// Say what would be written, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateG2048 {
+    /// Folder to write to; made if it does not exist.
+    pub(crate) out: PathBuf,
+    /// How many games to write; each is a .jsonl.gz and a sidecar.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) games: u64,
+    /// Base seed: game n has the seed S + n, and the same seed gives the same bytes. Without it one is drawn and told.
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Number of the first game; go on from an earlier run with its last number plus one.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) first: u64,
+    /// How many new tiles the player looks ahead; each costs some twenty times more and plays better.
+    #[arg(long, value_name = "D", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=7))]
+    pub(crate) depth: u32,
+    /// Cut games after so many moves.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) moves_max: Option<u64>,
+    /// Level of compression.
+    #[arg(long, value_name = "L", default_value_t = 6, value_parser = clap::value_parser!(u8).range(0..=12))]
+    pub(crate) level: u8,
+    /// Threads that play; never changes a byte [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
     /// Say what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -134,9 +185,17 @@ pub(crate) struct Feed {
     /// Write every batch into this folder, one .npy file per tensor.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9100 (port 0: any free one, told on stderr).
+    /// Serve metrics for Prometheus and `gristmill top` at this address, such as 127.0.0.1:9100 (port 0: any free one,
+    /// told on stderr).
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<String>,
+    /// File with the token that readers of the metrics have to send; needed where other machines can reach them
+    /// [default: the variable GRISTMILL_TOKEN].
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Show the live view of `gristmill top` while it runs.
+    #[arg(long, conflicts_with_all = ["json", "dry_run"])]
+    pub(crate) top: bool,
     /// Check the configuration, print it as TOML, and run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -157,6 +216,22 @@ pub(crate) struct Bench {
     pub(crate) batches: u64,
     /// Print one line of JSON on stdout.
     #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Where the loader serves its metrics: HOST:PORT, PORT or a URL.
+    #[arg(value_name = "ADDR", default_value = "127.0.0.1:9100", value_parser = address::parse)]
+    pub(crate) address: String,
+    /// File with the token that the loader asks for [default: the variable GRISTMILL_TOKEN].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Look once, print, and end.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print the loader's status document as one line of JSON.
+    #[arg(long, requires = "once")]
     pub(crate) json: bool,
 }
 

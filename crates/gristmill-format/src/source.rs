@@ -156,6 +156,15 @@ pub trait ChunkSource: Send + Sync + Debug {
     /// Decodes chunk `i` from the bytes of its span into `out`, replacing what was there.
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()>;
 
+    /// Decodes at least the first `frames` frames of chunk `i`, for a caller who has decoded these very bytes whole before:
+    /// what lies behind those frames may go unread and unverified. `out.frames` tells how many there are.
+    ///
+    /// Errors: as [`ChunkSource::decode`].
+    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let _ = frames;
+        self.decode(i, bytes, limits, out)
+    }
+
     /// What was wrong with the container when it was opened; the chunks that it lists can still be tried.
     fn faults(&self) -> &[Error] {
         &[]
@@ -167,7 +176,7 @@ pub trait ChunkSource: Send + Sync + Debug {
     }
 }
 
-/// Reads the bytes of `span` into `buf` (cleared first), refusing more than `max` bytes.
+/// Replaces `buf` by the bytes of `span`, refusing more than `max` bytes. What `buf` holds after an error is unspecified.
 ///
 /// Errors: `Truncated` when the file ends inside the span, `TooLarge` beyond `max`.
 pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut Vec<u8>) -> Result<()> {
@@ -190,7 +199,6 @@ pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut 
     }
     let len =
         usize::try_from(len).map_err(|_| Error::new(Kind::TooLarge, format!("{len} bytes do not fit in memory")))?;
-    buf.clear();
     buf.resize(len, 0);
     let mut done = 0;
     while done < len {

@@ -1,8 +1,12 @@
 //! Gzip bytes, good and bad: members, padding, damage, bombs and lying sizes.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use gristmill_format::container::gzip::{Inflater, Stored, compress};
+use gristmill_format::container::gzip_stream::GzipStream;
 use gristmill_format::container::salvage::{inflate_prefix, salvage};
+use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind};
 use proptest::prelude::*;
 
@@ -21,6 +25,35 @@ fn inflate(input: &[u8], max: usize) -> Result<(Vec<u8>, usize, usize), Error> {
 fn refusal(input: &[u8], max: usize) -> (Kind, u64) {
     let e = inflate(input, max).unwrap_err();
     (e.kind(), e.place().offset.unwrap())
+}
+
+struct Held(Vec<u8>);
+
+impl ReadAt for Held {
+    fn len(&self) -> Result<u64, Error> {
+        Ok(self.0.len() as u64)
+    }
+
+    /// At most 100 bytes, as a slow mount may give them.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize, Error> {
+        let n = buf.len().min(100);
+        self.0[..].read_at(offset, &mut buf[..n])
+    }
+}
+
+/// Everything in `input`, inflated `piece` bytes at a time.
+fn in_pieces(input: &[u8], piece: usize) -> Result<Vec<u8>, Error> {
+    let mut stream = GzipStream::new(Arc::new(Held(input.to_vec())));
+    let (mut whole, mut out) = (Vec::new(), Vec::with_capacity(piece));
+    loop {
+        out.clear();
+        let more = stream.fill(&mut out)?;
+        assert_eq!(out.capacity(), piece);
+        whole.extend_from_slice(&out);
+        if !more {
+            return Ok(whole);
+        }
+    }
 }
 
 fn noise(len: usize) -> Vec<u8> {
@@ -57,6 +90,29 @@ fn every_cut_is_truncated_at_its_end() {
     for cut in one.len() + 2..two.len() {
         assert_eq!(refusal(&two[..cut], MAX), (Kind::Truncated, cut as u64));
     }
+}
+
+#[test]
+fn pieces_are_refused_where_the_whole_is() {
+    let member = compress(6, &noise(3000)).unwrap();
+    let two = [&member[..], &compress(1, b"more").unwrap()].concat();
+    for cut in 0..two.len() {
+        let (whole, pieces) = (inflate(&two[..cut], MAX), in_pieces(&two[..cut], 77));
+        match whole {
+            // A lone magic byte, or a first member that is whole.
+            Ok((bytes, ..)) => assert_eq!(pieces, Ok(bytes), "cut at {cut}"),
+            Err(e) => {
+                let found = pieces.unwrap_err();
+                assert_eq!((found.kind(), found.place()), (e.kind(), e.place()), "cut at {cut}: {e}, {found}");
+            }
+        }
+    }
+    for at in 10..member.len() {
+        let mut bad = member.clone();
+        bad[at] ^= 0x10;
+        assert_eq!(inflate(&bad, MAX).is_err(), in_pieces(&bad, 500).is_err(), "flip at {at}");
+    }
+    assert_eq!(in_pieces(b"plain text", 3).unwrap(), b"plain text");
 }
 
 #[test]
@@ -181,6 +237,40 @@ fn a_prefix_needs_no_more_than_itself() {
 }
 
 #[test]
+fn a_head_is_what_the_whole_begins_with_at_every_level_and_length() {
+    let mixed: Vec<u8> =
+        (0..300_000u32).map(|i| if i % 7000 < 3000 { 0 } else { (i / 3).wrapping_mul(i) as u8 }).collect();
+    let mut out = Vec::new();
+    for data in [noise(300_000), mixed, vec![5; 300_000]] {
+        for level in 0..=12 {
+            let gz = compress(level, &data).unwrap();
+            let stored = level == 0 || gz.len() > data.len();
+            for want in [1, 7, 258, 4095, 65_535, 65_536, 70_000, 131_072, 222_222, 299_000] {
+                out.fill(0xee);
+                let found = Inflater::default().inflate_head(&gz, want, &mut out).unwrap();
+                assert!(found || stored, "level {level}, {want} bytes: stored blocks alone may be refused");
+                assert!(!found || out[..want] == data[..want], "level {level}, {want} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_head_is_refused_where_the_whole_is_as_near() {
+    let gz = compress(6, &noise(10_000)).unwrap();
+    let mut out = Vec::new();
+    let mut head = |input: &[u8], want| Inflater::default().inflate_head(input, want, &mut out).unwrap();
+    assert!(head(&gz, 5000));
+    assert!(!head(&gz, 9900) && !head(&gz, 10_000) && !head(&gz, 1 << 20));
+    assert!(!head(b"plain", 2) && !head(b"", 1) && !head(&gz[..20], 100));
+    let two = [gz.clone(), compress(6, &noise(50_000)).unwrap()].concat();
+    assert!(!head(&two, 20_000), "it ends with the first member");
+    let mut flipped = gz;
+    flipped[40] ^= 1;
+    head(&flipped, 5000);
+}
+
+#[test]
 fn other_levels_than_0_to_12_are_refused() {
     assert_eq!(compress(13, b"").unwrap_err().kind(), Kind::OutOfRange);
 }
@@ -190,6 +280,7 @@ proptest! {
     fn whatever_is_compressed_comes_back(
         parts in prop::collection::vec((0u8..=12, prop::collection::vec(0u8..4, 0..3000)), 1..5),
         padding in 0usize..40,
+        piece in 1usize..300,
     ) {
         let mut input = Vec::new();
         for (level, part) in &parts {
@@ -202,7 +293,8 @@ proptest! {
         prop_assert_eq!(inflate(&input, MAX).unwrap(), (whole.clone(), parts.len(), padding));
         let mut out = Vec::new();
         prop_assert_eq!(salvage(&input, MAX, &mut out), whole.len());
-        prop_assert_eq!(out, whole);
+        prop_assert_eq!(&out, &whole);
+        prop_assert_eq!(in_pieces(&input, piece).unwrap(), whole);
     }
 
     #[test]
@@ -214,5 +306,6 @@ proptest! {
         let mut out = Vec::new();
         prop_assert!(salvage(&noise, max, &mut out) <= max);
         let _ = inflate_prefix(&noise, max, &mut out);
+        let _ = Inflater::default().inflate_head(&noise, max, &mut out);
     }
 }

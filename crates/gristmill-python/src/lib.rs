@@ -5,9 +5,11 @@ mod array;
 mod chess;
 mod config;
 mod error;
+mod g2048;
 mod layout;
 mod loader;
 mod rescore;
+mod rows;
 mod source;
 
 /// The compiled part of the `gristmill` package.
@@ -20,9 +22,13 @@ mod _gristmill {
     #[pymodule_export]
     use crate::config::{check_config, config_from_toml, config_to_toml, preset_lc0};
     #[pymodule_export]
+    use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
+    #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
-    use crate::loader::Loader;
+    use crate::loader::{IndexLoader, Loader};
+    #[pymodule_export]
+    use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]

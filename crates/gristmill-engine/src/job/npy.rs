@@ -1,60 +1,35 @@
 //! One tensor of a batch -> one `.npy` file (format 1.0), published by rename.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use gristmill_format::layout::{Order, Scalar};
+use gristmill_format::container::npy::{Header, Spelling};
+use gristmill_format::layout::{DType, Order, Scalar};
 
-use crate::error::{Error, Result};
-
-/// The header of an array: magic, version, length, description, padded so that the data is 64-byte aligned.
-fn header(dtype: Scalar, shape: &[usize]) -> Vec<u8> {
-    let axes: String = shape.iter().map(|n| format!("{n}, ")).collect();
-    let descr = dtype.type_str(Order::Little);
-    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", axes.trim_end());
-    let padded = (10 + text.len() + 1).next_multiple_of(64);
-    text.push_str(&" ".repeat(padded - 10 - text.len() - 1));
-    text.push('\n');
-    let mut out = b"\x93NUMPY\x01\x00".to_vec();
-    out.extend_from_slice(&u16::try_from(text.len()).unwrap_or(u16::MAX).to_le_bytes());
-    out.extend_from_slice(text.as_bytes());
-    out
-}
+use crate::error::Result;
+use crate::store::publish;
 
 /// Writes a row-major little-endian array as `folder/name`.
 ///
-/// Errors: `Path`.
+/// Errors: `Path`; `Format` for a shape beyond 64 bits.
 pub(super) fn write(folder: &Path, name: &str, dtype: Scalar, shape: &[usize], bytes: &[u8]) -> Result<()> {
-    let path = folder.join(name);
-    let hidden = folder.join(format!(".{name}.part"));
-    let write = || {
-        let mut file = BufWriter::new(File::create(&hidden)?);
-        file.write_all(&header(dtype, shape))?;
-        file.write_all(bytes)?;
-        file.into_inner()?.sync_all()?;
-        fs::rename(&hidden, &path)
-    };
-    write().map_err(|e: std::io::Error| {
-        // What is left of a failed write is ours alone.
-        let _ = fs::remove_file(&hidden);
-        Error::path(path, &e)
-    })
+    let axes: Vec<u64> = shape.iter().map(|&axis| axis as u64).collect();
+    let header = Header::write(&DType::Scalar(dtype, Order::Little), &axes, Spelling::NumPy)?;
+    publish::write_whole(&folder.join(name), &[&header, bytes])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
-    fn headers_are_numpys() {
-        for shape in [&[][..], &[3], &[2, 112, 8, 8]] {
-            let header = header(Scalar::F32, shape);
-            assert_eq!(header.len() % 64, 0);
-            assert_eq!(usize::from(header[8]) + 256 * usize::from(header[9]) + 10, header.len());
-            assert!(header.ends_with(b"\n"));
-        }
-        let text = String::from_utf8_lossy(&header(Scalar::F32, &[3])[10..]).into_owned();
-        assert!(text.starts_with("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }"), "{text}");
+    fn what_is_written_is_read_and_nothing_else_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "x.npy", Scalar::U8, &[2, 3], &[1, 2, 3, 4, 5, 6]).unwrap();
+        let bytes = fs::read(folder.path().join("x.npy")).unwrap();
+        let header = Header::read(&bytes[..]).unwrap();
+        assert_eq!((header.shape(), &bytes[header.data_offset() as usize..]), (&[2, 3][..], &[1, 2, 3, 4, 5, 6][..]));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

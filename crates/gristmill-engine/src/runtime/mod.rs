@@ -2,7 +2,9 @@
 //! Knows no stage, no store and no format.
 
 pub mod arena;
+pub mod events;
 pub mod handoff;
+pub mod intervals;
 pub mod journal;
 pub mod metrics;
 pub mod permute;

@@ -13,11 +13,13 @@
 //! | `unpack` | chunk, use count -> rows |
 //! | `join` | several streams of rows -> one |
 //! | `sample` | rows -> rows, shuffled through a reservoir |
+//! | `gather` | position -> row of a table, epoch by epoch |
 //! | `batch` | rows -> numbered batches |
 
 pub mod batch;
 pub mod discover;
 pub mod extract;
+pub mod gather;
 pub mod join;
 pub mod load;
 pub mod pool;
@@ -73,4 +75,8 @@ pub struct Draw {
     pub at: ChunkRef,
     /// How often it was drawn before (spec lc0 §1.4.4).
     pub use_count: u16,
+    /// Its place among all chunks that ever came.
+    pub place: u64,
+    /// The first place that is still drawn from.
+    pub floor: u64,
 }

@@ -7,6 +7,32 @@ use crate::error::{Error, Kind, Result};
 /// Deepest nesting of records within records.
 const MAX_DEPTH: usize = 16;
 
+impl DType {
+    /// Parses a `descr` as it stands in a `.npy` header: a quoted scalar code such as `'<f4'`, or a list of fields.
+    ///
+    /// Errors: as [`Layout::parse_descr`].
+    pub fn parse_descr(text: &str) -> Result<Self> {
+        if text.trim_start().starts_with('[') {
+            return Ok(DType::Record(Layout::parse_descr(text)?));
+        }
+        let mut parser = Parser { text: text.as_bytes(), at: 0 };
+        let code = parser.string()?;
+        parser.space();
+        if parser.at != text.len() {
+            return Err(parser.expected("the end"));
+        }
+        scalar(&code).ok_or_else(|| Error::new(Kind::Unsupported, format!("dtype `{code}`")).at_byte(0))
+    }
+
+    /// The `descr` as NumPy writes it: a quoted scalar code, or a list of fields.
+    pub fn to_descr(&self) -> String {
+        match self {
+            DType::Scalar(scalar, order) => format!("'{}'", scalar.type_str(*order)),
+            DType::Record(layout) => layout.to_descr(),
+        }
+    }
+}
+
 impl Layout {
     /// NumPy's `descr` of this layout; padding is written as `('', '|V<n>')`.
     pub fn to_descr(&self) -> String {

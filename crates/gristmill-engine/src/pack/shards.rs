@@ -1,0 +1,97 @@
+//! The folder of a pack -> its files of rows, in the order in which rows are numbered, with their headers read.
+//! Opens no file for longer than its header takes, and guesses no offset.
+
+use std::path::{Path, PathBuf};
+
+use gristmill_format::container::npy::Header;
+use gristmill_format::layout::{DType, Layout};
+use gristmill_format::{Error, Kind};
+
+use crate::error::Result;
+use crate::store::{open_file, publish};
+
+/// The file of rows of a pack that is not sharded.
+pub const SINGLE: &str = "steps.npy";
+
+/// One file of rows.
+#[derive(Debug, Clone)]
+pub struct Shard {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its records.
+    pub layout: Layout,
+    /// How many there are.
+    pub rows: u64,
+    /// Byte of the file at which they start.
+    pub offset: u64,
+}
+
+/// The name of shard `i`.
+pub fn name(i: usize) -> String {
+    format!("steps-{i:05}.npy")
+}
+
+/// Names of the files of rows in a folder: `steps.npy` first, then `steps-*.npy` by name.
+///
+/// Errors: `Path` when the folder cannot be listed.
+pub fn names(pack: &Path) -> Result<Vec<String>> {
+    let refuse = |e: std::io::Error| crate::Error::path(pack, &e);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(pack).map_err(refuse)? {
+        let name = entry.map_err(refuse)?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if name == SINGLE || name.starts_with("steps-") && name.ends_with(".npy") {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable_by_key(|name| (name != SINGLE, name.len(), name.clone()));
+    Ok(names)
+}
+
+/// The files of rows of the pack in the folder `pack`.
+///
+/// Errors: `Path`; `Format` with the file: `Missing` where there are none, `Unsupported` for an array that is no list
+/// of records, what [`Header::read`] says; `Corrupt` when a job was interrupted while it changed the pack.
+pub fn list(pack: &Path) -> Result<Vec<Shard>> {
+    let place = |e: Error, path: &Path| e.in_source(path.display().to_string());
+    if publish::is_interrupted(pack, super::STAGING) {
+        let detail = "a pack or merge was interrupted while it put its files in place; run it again with --resume";
+        return Err(place(Error::new(Kind::Corrupt, detail), pack).into());
+    }
+    let names = names(pack)?;
+    if names.is_empty() {
+        let detail = "no steps.npy and no steps-*.npy: this folder is no pack";
+        return Err(place(Error::new(Kind::Missing, detail), pack).into());
+    }
+    let open = |name: String| {
+        let path = pack.join(name);
+        let header = open_file(&path).and_then(|file| Header::read(&*file)).map_err(|e| place(e, &path))?;
+        let (DType::Record(layout), &[rows]) = (header.dtype(), header.shape()) else {
+            let detail = format!("expected one axis of records, found shape {:?}", header.shape());
+            return Err(place(Error::new(Kind::Unsupported, detail), &path).into());
+        };
+        Ok(Shard { layout: layout.clone(), rows, offset: header.data_offset(), path })
+    };
+    names.into_iter().map(open).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_comes_first_and_shards_follow_by_number() {
+        let pack = tempfile::tempdir().unwrap();
+        for name in
+            ["steps-00010.npy", "steps-00002.npy", "steps-100000.npy", "steps.npy", "steps.npy.tmp", "embed-1.npy"]
+        {
+            std::fs::write(pack.path().join(name), "").unwrap();
+        }
+        assert_eq!(
+            names(pack.path()).unwrap(),
+            ["steps.npy", "steps-00002.npy", "steps-00010.npy", "steps-100000.npy"]
+        );
+        let e = list(pack.path()).unwrap_err().to_string();
+        assert!(e.contains("steps.npy") && e.contains("truncated"), "{e}");
+    }
+}
