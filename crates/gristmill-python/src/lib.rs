@@ -8,6 +8,7 @@ mod error;
 mod g2048;
 mod layout;
 mod loader;
+mod rescore;
 mod rows;
 mod source;
 
@@ -29,6 +30,8 @@ mod _gristmill {
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
+    #[pymodule_export]
+    use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
     use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
