@@ -8,6 +8,7 @@ mod determinism;
 mod games;
 mod graphs;
 mod hanse;
+mod logs;
 mod rescoring;
 mod resume;
 mod stopping;
