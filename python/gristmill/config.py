@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from gristmill import _gristmill
 from gristmill.errors import ConfigError
@@ -212,6 +212,9 @@ class DataLoaderConfig:
     replay: bool = False
     index: Path | None = None
 
+    #: The protobuf text that this was read from, for the places of faults.
+    _textproto: ClassVar[str | None] = None
+
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, without what is not set."""
         return dataclasses.asdict(self, dict_factory=_set_items)
@@ -240,6 +243,47 @@ class DataLoaderConfig:
     def from_toml(cls, text: str) -> Self:
         """Reads TOML text; unknown keys raise `ConfigError` with line, column and the nearest known one."""
         return cls.from_json(_gristmill.config_from_toml(text))
+
+    def to_textproto(self) -> str:
+        """The protobuf text of existing Lc0 trainers: `data_loader { stage { ... } ... }`.
+
+        Raises:
+            ConfigError: something that protobuf cannot hold, such as an empty list of tensors.
+        """
+        return _gristmill.config_to_textproto(self.to_json())
+
+    @classmethod
+    def from_textproto(cls, text: str) -> Self:
+        """Reads the protobuf text of a whole training configuration, of which only `data_loader` counts, or of the
+        loader's message alone. Absent fields mean what they mean to the Lc0 trainer.
+
+        Raises:
+            ConfigError: with line, column, stage and field. A loader made of the config says where in this text
+                a fault lies, too.
+        """
+        config = cls.from_json(_gristmill.config_from_textproto(text))
+        vars(config)["_textproto"] = text
+        return config
+
+    def to_proto_bytes(self) -> bytes:
+        """A serialized `lczero.training.DataLoaderConfig` message. Raises like `to_textproto`."""
+        return _gristmill.config_to_proto_bytes(self.to_json())
+
+    @classmethod
+    def from_proto_bytes(cls, message: bytes) -> Self:
+        """Reads a serialized `lczero.training.DataLoaderConfig` message.
+
+        Raises:
+            ConfigError: the bytes are no such message, or have fields that are not known.
+        """
+        return cls.from_json(_gristmill.config_from_proto_bytes(message))
+
+    def locate(self, error: ConfigError) -> ConfigError:
+        """The error with line and column in the text that this config was read from; itself if that was no text."""
+        if self._textproto is None:
+            return error
+        line, column = _gristmill.place_in_textproto(self._textproto, error.stage, error.field)
+        return ConfigError(f"line {line}, column {column}: {error}", stage=error.stage, field=error.field)
 
 
 #: The config class of each stage kind, in flow order.

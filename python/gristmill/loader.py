@@ -13,7 +13,7 @@ from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import DataLoaderConfig, to_json
 from gristmill.encoders import Steps
-from gristmill.errors import EndOfStream
+from gristmill.errors import ConfigError, EndOfStream
 from gristmill.rows import Rows
 
 
@@ -125,7 +125,12 @@ class DataLoader:
             name = "encoder" if encoder is not None else given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
-        self._engine = _gristmill.Loader(to_json(values))
+        try:
+            self._engine = _gristmill.Loader(to_json(values))
+        except ConfigError as error:
+            if isinstance(source, DataLoaderConfig):
+                raise source.locate(error) from None
+            raise
 
     @property
     def config(self) -> DataLoaderConfig:
@@ -226,12 +231,17 @@ class DataLoader:
         values: dict[str, Any] = json.loads(self._engine.metrics())
         return values
 
-    def serve_metrics(self, address: str = "127.0.0.1:0") -> str:
-        """Serves the metrics as Prometheus text at `http://<address>/metrics` until the loader stops; starts it.
+    def serve_metrics(self, address: str = "127.0.0.1:0", *, token: str | None = None) -> str:
+        """Serves the loader's numbers until it stops; starts it. Returns the address with the port that was taken.
 
-        Returns the address with the port that was taken.
+        `http://<address>/metrics` is text for Prometheus, `/status` what `gristmill top <address>` shows. With a
+        token (at least 16 characters) readers have to send `Authorization: Bearer <token>`; an address that other
+        machines can reach needs one.
+
+        Raises:
+            ConfigError: the address cannot be listened on, or the token is missing or too simple.
         """
-        return self._engine.serve_metrics(address)
+        return self._engine.serve_metrics(address, token)
 
     def control(
         self, *, reset_chunk_anchor: bool = False, set_chunk_anchor: str | None = None

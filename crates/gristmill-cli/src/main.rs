@@ -5,6 +5,7 @@ mod cmd;
 mod failure;
 mod report;
 mod stopping;
+mod top;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Feed(args) => cmd::feed::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
+        Command::Top(args) => cmd::top::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -17,9 +17,12 @@ mod _gristmill {
     #[pymodule_export]
     use crate::array::{Memory, allocate};
     #[pymodule_export]
-    use crate::chess::{chess_encode, chess_layouts, chess_policy_moves};
+    use crate::chess::{chess_check, chess_encode, chess_fens, chess_layouts, chess_policy_moves, chess_rules};
     #[pymodule_export]
-    use crate::config::{check_config, config_from_toml, config_to_toml, preset_lc0};
+    use crate::config::{
+        check_config, config_from_proto_bytes, config_from_textproto, config_from_toml, config_to_proto_bytes,
+        config_to_textproto, config_to_toml, place_in_textproto, preset_lc0, proto_descriptors,
+    };
     #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
     #[pymodule_export]

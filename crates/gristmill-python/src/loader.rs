@@ -4,9 +4,11 @@
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
-use gristmill_engine::{Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader as Engine, Next, Output};
+use gristmill_engine::pipeline::ControlRequest;
+use gristmill_engine::{Batch, Column, DataLoader, IndexLoader as Engine, Next, Output};
 use gristmill_format::layout::Order;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::array::Memory;
 use crate::chess::Tensor;
@@ -18,6 +20,9 @@ const SLICE: Duration = Duration::from_millis(50);
 
 /// Alias, rows per batch, and each tensor's name, NumPy type string and row shape.
 type OutputDescription = (String, usize, Vec<(String, String, Vec<usize>)>);
+
+/// A serialized message of metrics, and seconds.
+type PeriodMessage = (Py<PyBytes>, f64);
 
 /// Number, real rows and columns of a batch.
 type RawBatch = (u64, usize, Vec<Tensor>);
@@ -68,9 +73,38 @@ impl Loader {
         json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
-    /// Serves the metrics as Prometheus text; returns the address, port filled in.
-    fn serve_metrics(&self, py: Python<'_>, address: &str) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.serve_metrics(address)?.to_string()))
+    /// A serialized `lczero.DataLoaderMetricsProto` of the latest whole period of 2^`exponent` seconds, and its age.
+    fn bucket_metrics(&self, py: Python<'_>, exponent: i32, pending: bool) -> Result<PeriodMessage, Fault> {
+        let (message, age) = py.detach(|| -> Result<_, Fault> {
+            let (period, age) = self.0.bucket_metrics(exponent, pending)?;
+            Ok((period.to_message()?, age))
+        })?;
+        Ok((PyBytes::new(py, &message).unbind(), age))
+    }
+
+    /// The same of the last `seconds`, which may be infinite, and the seconds that it covers.
+    fn aggregate_metrics(&self, py: Python<'_>, seconds: f64, pending: bool) -> Result<PeriodMessage, Fault> {
+        let (message, covered) = py.detach(|| -> Result<_, Fault> {
+            let (period, covered) = self.0.aggregate_metrics(seconds, pending)?;
+            Ok((period.to_message()?, covered))
+        })?;
+        Ok((PyBytes::new(py, &message).unbind(), covered))
+    }
+
+    /// Sends a serialized `lczero.training.StageControlRequest`; names and serialized responses of those that answer.
+    fn control_message(&self, py: Python<'_>, request: &[u8]) -> Result<Vec<(String, Py<PyBytes>)>, Fault> {
+        let replies = py.detach(|| -> Result<_, Fault> {
+            let Some(request) = ControlRequest::from_message(request)? else { return Ok(Vec::new()) };
+            let replies = self.0.control(&request)?.into_iter();
+            replies.map(|reply| Ok((reply.to_message()?, reply.stage))).collect::<Result<Vec<_>, Fault>>()
+        })?;
+        Ok(replies.into_iter().map(|(message, stage)| (stage, PyBytes::new(py, &message).unbind())).collect())
+    }
+
+    /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
+    #[pyo3(signature = (address, token))]
+    fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
+        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
     }
 
     /// The state after the last batch that was delivered, in JSON.
@@ -157,9 +191,10 @@ impl IndexLoader {
         json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
-    /// Serves the metrics as Prometheus text; returns the address, port filled in.
-    fn serve_metrics(&self, py: Python<'_>, address: &str) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.serve_metrics(address)?.to_string()))
+    /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
+    #[pyo3(signature = (address, token))]
+    fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
+        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
     }
 
     /// The state after the last batch that was delivered, in JSON.

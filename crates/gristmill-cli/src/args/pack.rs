@@ -34,6 +34,9 @@ pub(crate) struct Pack {
     /// What to do about a game that cannot be taken.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
+    /// Rows between two points to which a killed job can return [default: 4000000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) checkpoint_rows: Option<u64>,
     /// Say what would be packed, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -8,6 +8,7 @@ pub(crate) mod merge;
 pub(crate) mod pack;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
+pub(crate) mod top;
 pub(crate) mod verify;
 
 mod river;

@@ -14,6 +14,7 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     options.workers = args.workers.map_or(options.workers, usize::from);
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.map(RowForm::from);
+    options.checkpoint_rows = args.checkpoint_rows.unwrap_or(options.checkpoint_rows);
     options.dry_run = args.dry_run;
     options.stop = stopping::flag()?;
     options.existing = match (args.overwrite, args.resume, args.append) {

@@ -6,6 +6,7 @@ mod g2048;
 mod index;
 mod parse;
 mod preset;
+pub mod proto;
 mod rescorer;
 mod size;
 mod stages;

@@ -284,6 +284,25 @@ pub enum StageKind<'a> {
     TensorGenerator(&'a TensorGeneratorConfig),
 }
 
+impl StageKind<'_> {
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            StageKind::FilePathProvider(_) => "file_path_provider",
+            StageKind::ChunkSourceLoader(_) => "chunk_source_loader",
+            StageKind::ChunkSourceSplitter(_) => "chunk_source_splitter",
+            StageKind::ShufflingChunkPool(_) => "shuffling_chunk_pool",
+            StageKind::SimpleChunkExtractor(_) => "simple_chunk_extractor",
+            StageKind::ChunkValidator(_) => "chunk_validator",
+            StageKind::ChunkRescorer(_) => "chunk_rescorer",
+            StageKind::ChunkUnpacker(_) => "chunk_unpacker",
+            StageKind::JoinPositions(_) => "join_positions",
+            StageKind::ShufflingFrameSampler(_) => "shuffling_frame_sampler",
+            StageKind::TensorGenerator(_) => "tensor_generator",
+        }
+    }
+}
+
 impl StageConfig {
     /// Its kind; an error when none or several are set.
     pub fn kind(&self) -> crate::Result<StageKind<'_>> {

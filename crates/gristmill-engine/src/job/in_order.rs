@@ -1,4 +1,4 @@
-//! Numbered pieces of work -> their results, in order, made by many threads ahead of the reader.
+//! Numbered pieces of work -> their results, in order, made by many threads ahead of the reader, which is one of them.
 //! At most a window of them is under way or waits, so that memory is bounded by the size of a result.
 
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::runtime::scheduler::{Lane, Scheduler, Signal, Tasks};
+use crate::runtime::scheduler::{Lane, Scheduler, Signal, Tasks, guarded};
 
 /// How long the reader sleeps before it looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -36,7 +36,7 @@ struct State<R> {
 }
 
 impl<R: Send + 'static> InOrder<R> {
-    /// Starts `workers` threads on `count` pieces of work.
+    /// Lets `workers` threads, that which reads the results among them, do `count` pieces of work.
     ///
     /// Errors: the system has no more threads.
     pub(super) fn start(
@@ -50,7 +50,7 @@ impl<R: Send + 'static> InOrder<R> {
         let (make, signal) = (Box::new(make), scheduler.signal());
         let board = Arc::new(Board { make, count, window: 2 * workers + 2, state, ready: Condvar::new(), signal });
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([board.clone() as Arc<dyn Tasks>]);
-        scheduler.staff(Lane::Work, workers, &tasks)?;
+        scheduler.staff(Lane::Work, workers - 1, &tasks)?;
         Ok(InOrder { board, scheduler, stop })
     }
 
@@ -58,11 +58,11 @@ impl<R: Send + 'static> InOrder<R> {
     ///
     /// Errors: `Stopped`; `Stage` when a thread panicked.
     pub(super) fn next(&mut self) -> Result<Option<R>> {
-        let mut state = self.board.lock();
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }
+            let mut state = self.board.lock();
             if let Some(what) = &state.broken {
                 return Err(Error::Stage { stage: "worker".into(), message: what.clone() });
             }
@@ -75,8 +75,13 @@ impl<R: Send + 'static> InOrder<R> {
                 self.board.signal.notify(Lane::Work);
                 return Ok(result);
             }
-            let waited = self.board.ready.wait_timeout(state, LOOK);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            drop(state);
+            if !guarded(&*self.board, Lane::Work) {
+                let state = self.board.lock();
+                let waits =
+                    |state: &mut State<R>| state.broken.is_none() && state.results.front().is_none_or(Option::is_none);
+                let _woken = self.board.ready.wait_timeout_while(state, LOOK, waits);
+            }
         }
     }
 }

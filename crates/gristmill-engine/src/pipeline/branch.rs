@@ -101,6 +101,8 @@ pub(super) struct Branch {
     pub(super) head: u64,
     pub(super) taken: usize,
     pub(super) window: VecDeque<Ticket>,
+    /// Tickets planned since the start.
+    pub(super) drawn: u64,
     /// Nothing more to draw.
     pub(super) dry: bool,
     /// Bad chunks in a row.
@@ -128,6 +130,7 @@ impl Branch {
             head: 0,
             taken: 0,
             window: VecDeque::new(),
+            drawn: 0,
             dry: false,
             bad_run: 0,
             decoding: 0,
@@ -206,6 +209,7 @@ impl Branch {
                 return Ok(false);
             };
             let (source, open) = drawer.source(draw.at);
+            self.drawn += 1;
             let open = self.look_up(draw, source, open);
             let taken = self.accept.is_none();
             let (keep, lost, phase) = (0, Vec::new(), Phase::Planned);

@@ -90,6 +90,9 @@ pub(super) struct Fold {
     filling: Option<Fill>,
     pub(super) fills: VecDeque<Fill>,
     issued: u64,
+    /// Rows taken in, and rows given to batches, since the start.
+    pub(super) joined: u64,
+    pub(super) placed: u64,
     /// All fills below this are done; those done beyond it.
     filled: u64,
     filled_beyond: BTreeSet<u64>,
@@ -116,6 +119,8 @@ impl Fold {
             filling: None,
             fills: VecDeque::new(),
             issued: 0,
+            joined: 0,
+            placed: 0,
             filled: 0,
             filled_beyond: BTreeSet::new(),
             discarded: VecDeque::new(),
@@ -176,6 +181,7 @@ impl Fold {
             }
         };
         fill.rows.push((frame, slot));
+        self.joined += 1;
         let from = Provenance { source: block.source, chunk: block.index, frame };
         Some(Held { slot, branch, from })
     }
@@ -206,6 +212,7 @@ impl Fold {
     fn place(&mut self, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
         let after = self.issued + u64::from(self.filling.is_some());
         let place = self.batcher.place();
+        self.placed += 1;
         let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut() else { return };
         batch.open_rows.push((row.slot, row.from));
         batch.assigned += 1;

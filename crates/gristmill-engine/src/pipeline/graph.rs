@@ -50,6 +50,14 @@ fn items(kind: StageKind<'_>) -> (Option<Item>, Item) {
     }
 }
 
+/// What a kind gives, in one word and the plural.
+pub(super) fn given_name(kind: StageKind<'_>) -> &'static str {
+    match items(kind).1 {
+        Item::Source => "sources",
+        other => other.name(),
+    }
+}
+
 /// What input `i` of a kind reads.
 fn reads(kind: StageKind<'_>, i: usize) -> Option<Item> {
     match kind {

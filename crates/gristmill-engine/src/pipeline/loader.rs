@@ -14,13 +14,17 @@ use super::metrics::Metrics;
 use super::output::Batch;
 use super::plan::{DrawPlan, Plan, plan};
 use super::recall::Recall;
+use super::serve::{endpoint, failed};
 use super::state::{LoaderState, VERSION, fingerprint};
+use super::status::Status;
 use super::{budget, state};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
+use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::Taken;
+use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
-use crate::sink::prometheus::Endpoint;
+use crate::sink::http::Pages;
 
 /// How often a start looks whether the first scan is in.
 const SCAN_POLL: Duration = Duration::from_millis(2);
@@ -195,12 +199,15 @@ impl DataLoader {
             return Vec::new();
         }
         let mut control = self.lock();
-        control.stopped = true;
+        let first = !std::mem::replace(&mut control.stopped, true);
         control.launch = None;
         if let Some(running) = self.running.get() {
+            if first {
+                running.observer.events.add(Event::new(Level::Info, "stopped", "the loader was stopped"));
+            }
             running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
-            running.observer.sample();
+            running.observer.close();
         }
         control.detached.clone()
     }
@@ -215,18 +222,51 @@ impl DataLoader {
         self.runs_here().map(|running| running.observer.metrics()).unwrap_or_default()
     }
 
-    /// Serves the metrics as Prometheus text at `/metrics` of `address`, such as `127.0.0.1:9100`; starts the loader.
-    /// Returns where it listens.
+    /// What happened in the latest complete period of 2^`exponent` seconds, and its age in seconds (to this moment
+    /// with `pending`, else to the last quarter of a second). The last values stay after a stop; empty before the
+    /// start.
     ///
-    /// Errors: `Config` for an address that cannot be bound, and as [`DataLoader::start`].
-    pub fn serve_metrics(&self, address: &str) -> Result<SocketAddr> {
+    /// Errors: `Config` for a period below a quarter of a second.
+    pub fn bucket_metrics(&self, exponent: i32, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        running.observer.history().bucket(exponent, pending, running.observer.uptime())
+    }
+
+    /// What happened in the last `seconds`, infinite for everything since the start, and the seconds that this
+    /// covers: up to this moment with `pending`, else to the last quarter of a second. The last values stay after
+    /// a stop; empty before the start.
+    ///
+    /// Errors: `Config` for a duration that is negative or no number.
+    pub fn aggregate_metrics(&self, seconds: f64, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        if pending {
+            running.observer.sample();
+        }
+        running.observer.history().ending_now(seconds, pending, running.observer.uptime())
+    }
+
+    /// Everything a view shows, with the events after number `after`; the last values stay after a stop. Empty before
+    /// the start and in a forked child.
+    pub fn status(&self, after: u64) -> Status {
+        self.runs_here().map(|running| running.observer.status(after)).unwrap_or_default()
+    }
+
+    /// Serves `/metrics` (Prometheus text) and `/status` (docs/format/status.md) at `address`, such as
+    /// `127.0.0.1:9100`, until the loader stops; starts it. With a token every reader has to bring it; an address that
+    /// other machines can reach needs one. Returns where it listens.
+    ///
+    /// Errors: `Config` for an address that cannot be bound or a token that is missing or too simple, and as
+    /// [`DataLoader::start`].
+    pub fn serve_metrics(&self, address: &str, token: Option<&str>) -> Result<SocketAddr> {
+        let endpoint = endpoint(address, token)?;
         let running = self.running(None)?.ok_or(Error::Stopped)?;
-        let failed = |e: std::io::Error| Error::config("metrics", format!("cannot listen on {address}: {e}"));
-        let endpoint = Endpoint::bind(address).map_err(failed)?;
-        let bound = endpoint.address().ok_or_else(|| failed(std::io::ErrorKind::AddrNotAvailable.into()))?;
+        let bound = endpoint.address();
         let (stop, observer) = (running.scheduler.stop_flag(), running.observer.clone());
-        let serve = move || endpoint.serve(&stop, || observer.metrics().prometheus());
-        running.scheduler.spawn("metrics-http", serve).map_err(failed)?;
+        let serve = move || {
+            let status = |after| serde_json::to_string(&observer.status(after)).unwrap_or_default();
+            endpoint.serve(&stop, &Pages { metrics: &|| observer.metrics().prometheus(), status: &status });
+        };
+        running.scheduler.spawn("metrics-http", serve).map_err(|e| failed(address, &e))?;
         Ok(bound)
     }
 

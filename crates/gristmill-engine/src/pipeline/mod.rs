@@ -15,7 +15,12 @@
 //! | `conform` | records of any layout into slots |
 //! | `state` | where a chain stands, and back |
 //! | `recall` | what an earlier run left: a state, a journal |
+//! | `flow` | stages in flow order with their edges, for views |
 //! | `metrics` | what each stage did, as data |
+//! | `history` | the same by period, as lc0 names it |
+//! | `message` | requests, replies and metrics as messages of the lc0 interface |
+//! | `status` | all of it as one document for other processes |
+//! | `notices` | what the logs found and what was started, as events |
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
 //! | `launch` | logs, chains and threads of a start |
@@ -31,17 +36,23 @@ mod conform;
 mod decide;
 mod drawer;
 pub(crate) mod encoder;
+mod flow;
 mod fold;
 mod graph;
+mod history;
 mod index;
 mod launch;
 mod loader;
+mod message;
 mod metrics;
+mod notices;
 mod output;
 mod plan;
 mod recall;
 mod roster;
+mod serve;
 mod state;
+mod status;
 mod verdict;
 
 pub use anchors::{ControlReply, ControlRequest};
@@ -51,4 +62,8 @@ pub use index::{IndexLoader, RowEncoder};
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};
+pub use status::{
+    BadChunksStatus, CountStatus, GaugeStatus, InputStatus, LoadStatus, OutputStatus, QueueStatus, RunState,
+    STATUS_VERSION, StageStatus, Status, TextStatus,
+};
 pub use verdict::BadChunkCounts;

@@ -11,5 +11,7 @@ mod hanse;
 mod logs;
 mod rescoring;
 mod resume;
+mod status;
 mod stopping;
 mod streams;
+mod validator;

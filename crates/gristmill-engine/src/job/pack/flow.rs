@@ -1,4 +1,5 @@
-//! Games, in order -> their rows, in order, made by many threads ahead of the reader in bounded memory.
+//! Games, in order -> their rows, in order, made by many threads ahead of the reader, which is one of them, in bounded
+//! memory.
 //! Which thread did what, and when, cannot be told from what comes out.
 
 use std::collections::{HashSet, VecDeque};
@@ -13,7 +14,7 @@ use gristmill_format::g2048::log::{Piece, Sidecar};
 
 use super::game::{Identity, Long, PIECE};
 use crate::error::{Error as EngineError, Result};
-use crate::runtime::scheduler::{Lane, Scheduler, Signal, Tasks};
+use crate::runtime::scheduler::{Lane, Scheduler, Signal, Tasks, guarded};
 
 /// Bytes of stored logs and of rows that may wait, beyond the oldest game.
 pub(super) const HELD: usize = 64 << 20;
@@ -168,7 +169,8 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// Starts `workers` threads. They end with the flow, soon after `stop` is set at the latest.
+    /// Lets `workers` threads, that which reads the rows among them, work; more threads only read files. They end with
+    /// the flow.
     ///
     /// Errors: `Path` when the system has no more threads.
     pub(super) fn start(work: Work, workers: usize, stop: Arc<AtomicBool>) -> Result<Self> {
@@ -180,7 +182,7 @@ impl Flow {
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([board.clone() as Arc<dyn Tasks>]);
         scheduler
             .staff(Lane::Read, READERS, &tasks)
-            .and_then(|()| scheduler.staff(Lane::Work, workers, &tasks))
+            .and_then(|()| scheduler.staff(Lane::Work, workers - 1, &tasks))
             .map_err(|e| EngineError::path(root, &e))?;
         Ok(Flow { board, scheduler, stop })
     }
@@ -189,11 +191,11 @@ impl Flow {
     ///
     /// Errors: `Stopped`; `Stage` when a thread failed.
     pub(super) fn next(&mut self) -> Result<Option<Event>> {
-        let mut state = self.board.lock();
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(EngineError::Stopped);
             }
+            let mut state = self.board.lock();
             if let Some(what) = &state.broken {
                 return Err(EngineError::Stage { stage: "pack".into(), message: what.clone() });
             }
@@ -205,8 +207,12 @@ impl Flow {
                 self.board.signal.notify_all();
                 return Ok(Some(event));
             }
-            let waited = self.board.ready.wait_timeout(state, LOOK);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            drop(state);
+            if !guarded(&*self.board, Lane::Work) {
+                let state = self.board.lock();
+                let waits = |state: &mut State| state.broken.is_none() && !state.is_ready();
+                let _woken = self.board.ready.wait_timeout_while(state, LOOK, waits);
+            }
         }
     }
 
@@ -238,6 +244,15 @@ impl State {
     /// The ticket of game `number`, unless it came out already.
     pub(super) fn ticket(&mut self, number: usize) -> Option<&mut Ticket> {
         self.window.get_mut(number.checked_sub(self.base)?)
+    }
+
+    /// Whether the oldest game has something ready.
+    fn is_ready(&self) -> bool {
+        let Some(ticket) = self.window.front() else { return false };
+        match ticket.parts.front() {
+            Some(part) => !matches!(part, Part::Text(_) | Part::Busy),
+            None => matches!(ticket.stage, Stage::Over(_)),
+        }
     }
 
     /// What the oldest game has ready.

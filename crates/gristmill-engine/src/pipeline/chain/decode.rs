@@ -171,6 +171,7 @@ impl Chain {
             Err(fault) => return Phase::Done(self.bad(b, of.id, index, fault, chunk)),
         };
         let given = rows.len() - (of.keep as usize).min(rows.len());
+        self.branch_totals[b].frames.add(given as u64);
         let (source, conform, fault) = (of.id, Some(conform), None);
         Phase::Done(Arc::new(Block { chunk, rows, given, source, index, conform, fault }))
     }

@@ -24,6 +24,7 @@ use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::roster::{Roster, SharedJournal};
 use crate::pipeline::verdict::{Scope, Verdicts};
 use crate::runtime::arena::Arena;
+use crate::runtime::events::Events;
 use crate::runtime::handoff::{Handoff, Taken};
 use crate::runtime::metrics::{Counter, Load};
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
@@ -50,6 +51,7 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) signal: Arc<Signal>,
     pub(in crate::pipeline) stop: Arc<AtomicBool>,
     pub(in crate::pipeline) verdicts: Arc<Verdicts>,
+    pub(in crate::pipeline) events: Arc<Events>,
     pub(in crate::pipeline) journal: Option<SharedJournal>,
     pub(in crate::pipeline) anchors: Arc<Anchors>,
 }
@@ -84,6 +86,7 @@ pub(in crate::pipeline) struct BranchTotals {
     pub(in crate::pipeline) empty_chunks: Counter,
     pub(in crate::pipeline) stored_bytes: Counter,
     pub(in crate::pipeline) frames_decoded: Counter,
+    pub(in crate::pipeline) frames: Counter,
     pub(in crate::pipeline) passes: Vec<PassTotals>,
 }
 
@@ -207,7 +210,7 @@ impl Chain {
     }
 
     /// Tickets that may be on their way, per branch.
-    fn ahead(&self) -> usize {
+    pub(in crate::pipeline) fn ahead(&self) -> usize {
         self.work_window() + READ_AHEAD
     }
 

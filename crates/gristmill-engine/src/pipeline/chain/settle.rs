@@ -9,7 +9,9 @@ use crate::error::Error;
 use crate::pipeline::branch::{Block, Branch, Phase};
 use crate::pipeline::drawer::Drawer;
 use crate::pipeline::fold::Outgoing;
+use crate::pipeline::notices;
 use crate::pipeline::output::Batch;
+use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::WhenFull;
 use crate::runtime::scheduler::Lane;
 use crate::stage::batch::WhenPartial;
@@ -118,6 +120,10 @@ impl Chain {
             match verdict {
                 Verdict::Fine => {}
                 Verdict::Raise(error) => fold.fault(error),
+                Verdict::NoneGood(error) => {
+                    notices::failed(&self.shared.events, &error);
+                    fold.fault(error);
+                }
                 Verdict::AllBad(error) => self.fail(inner, error),
             }
             return true;
@@ -168,6 +174,7 @@ impl Chain {
 
     /// Ends the chain with an error, after what is complete.
     pub(in crate::pipeline) fn fail(&self, inner: &mut Inner, error: Error) {
+        notices::failed(&self.shared.events, &error);
         inner.fold.fault(error);
         inner.fold.end(false, Vec::new());
         self.hand_over(inner);
@@ -191,6 +198,8 @@ impl Chain {
                     Some(Outgoing::Fault(error)) => Err(error),
                     Some(Outgoing::End) => {
                         self.handoff.close();
+                        let message = format!("the stream has ended after {} batches", self.totals.batches.get());
+                        self.shared.events.add(Event::new(Level::Info, "ended", message).of(&self.plan.stage));
                         return;
                     }
                     None => return,
@@ -207,6 +216,9 @@ impl Chain {
 enum Verdict {
     Fine,
     Raise(Error),
+    /// All are bad, and others may come.
+    NoneGood(Error),
+    /// All are bad, and that is the end.
     AllBad(Error),
 }
 
@@ -226,7 +238,7 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
         let error = Error::Stage { stage: branch.plan.stage.clone(), message };
         // While files may still come or be mended, the consumer is told and the stream goes on.
         branch.bad_run = 0;
-        return if branch.may_grow() { Verdict::Raise(error) } else { Verdict::AllBad(error) };
+        return if branch.may_grow() { Verdict::NoneGood(error) } else { Verdict::AllBad(error) };
     }
     Verdict::Fine
 }

@@ -134,6 +134,16 @@ impl Feed {
         self.lock().delivered
     }
 
+    /// Threads that gather and encode.
+    pub(super) fn workers(&self) -> usize {
+        self.shared.workers
+    }
+
+    /// Whether the last batch was handed out, or nothing more will come.
+    pub(super) fn ended(&self) -> bool {
+        self.handoff.is_closed()
+    }
+
     /// Batches waiting, and how many may wait.
     pub(super) fn queue(&self) -> (crate::runtime::handoff::Counts, usize) {
         (self.handoff.counts(), self.handoff.capacity())

@@ -2,6 +2,7 @@
 //! The same calls as the loader of streams; where it stands is a number, so that any place is as near as the first.
 
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -10,16 +11,19 @@ use gristmill_format::encode::Encoder;
 use super::feed::{Feed, Shared};
 use super::plan::Plan;
 use super::state::IndexState;
+use super::status::{stages, status};
 use crate::config::IndexConfig;
 use crate::error::{Error, Result};
 use crate::pipeline::encoder::{fingerprint, of_rows};
 use crate::pipeline::loader::{Next, Output};
-use crate::pipeline::metrics::{Metrics, QueueMetrics, StageMetrics, Tally};
+use crate::pipeline::metrics::{Metrics, StageMetrics};
+use crate::pipeline::serve::{endpoint, failed};
+use crate::pipeline::status::RunState;
 use crate::runtime::handoff::Taken;
 use crate::runtime::metrics::Rates;
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::runtime::seed::fresh_root;
-use crate::sink::prometheus::Endpoint;
+use crate::sink::http::Pages;
 use crate::table::IndexInput;
 
 /// How often totals are sampled for rates, at most: each time a batch is asked for.
@@ -264,18 +268,31 @@ impl IndexLoader {
         running.map(|running| metrics(&running.feed, &running.rates, self.root())).unwrap_or_default()
     }
 
-    /// Serves the metrics as Prometheus text at `/metrics` of `address`; starts the loader. Returns where it listens.
+    /// Serves `/metrics` (Prometheus text) and `/status` (docs/format/status.md) at `address` until the loader stops; starts
+    /// it. An address that other machines can reach needs a token. Returns where it listens.
     ///
-    /// Errors: `Config` for an address that cannot be bound, and as [`IndexLoader::start`].
-    pub fn serve_metrics(&self, address: &str) -> Result<SocketAddr> {
+    /// Errors: `Config` for an address that cannot be bound or a token that is missing or too simple, and as
+    /// [`IndexLoader::start`].
+    pub fn serve_metrics(&self, address: &str, token: Option<&str>) -> Result<SocketAddr> {
+        let endpoint = endpoint(address, token)?;
         let running = self.running()?;
-        let failed = |e: std::io::Error| Error::config("metrics", format!("cannot listen on {address}: {e}"));
-        let endpoint = Endpoint::bind(address).map_err(failed)?;
-        let bound = endpoint.address().ok_or_else(|| failed(std::io::ErrorKind::AddrNotAvailable.into()))?;
+        let bound = endpoint.address();
         let (stop, feed, rates, root) =
             (running.scheduler.stop_flag(), Arc::clone(&running.feed), Arc::clone(&running.rates), self.root());
-        let serve = move || endpoint.serve(&stop, || metrics(&feed, &rates, root).prometheus());
-        running.scheduler.spawn("metrics-http", serve).map_err(failed)?;
+        let serve = move || {
+            let text = || metrics(&feed, &rates, root).prometheus();
+            let document = |_| {
+                let state = match () {
+                    () if stop.load(Ordering::Relaxed) => RunState::Stopped,
+                    () if feed.ended() => RunState::Ended,
+                    () => RunState::Running,
+                };
+                let uptime = rates.lock().unwrap_or_else(PoisonError::into_inner).uptime();
+                serde_json::to_string(&status(&feed, root, uptime, state)).unwrap_or_default()
+            };
+            endpoint.serve(&stop, &Pages { metrics: &text, status: &document });
+        };
+        running.scheduler.spawn("metrics-http", serve).map_err(|e| failed(address, &e))?;
         Ok(bound)
     }
 }
@@ -284,32 +301,6 @@ impl Drop for IndexLoader {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// One row per step, without rates.
-fn stages(feed: &Feed) -> Vec<StageMetrics> {
-    let stage = |name: &str, kind, counts: &[(&'static str, u64)], queue| StageMetrics {
-        name: name.to_owned(),
-        kind,
-        gauges: Vec::new(),
-        counts: counts.iter().map(|(name, total)| Tally { name, total: *total, per_second: 0.0 }).collect(),
-        queue,
-        latest: None,
-        faults: Vec::new(),
-    };
-    let (counts, capacity) = feed.queue();
-    let queue = QueueMetrics {
-        put: counts.put,
-        got: counts.got,
-        dropped: counts.dropped,
-        waiting: counts.waiting as u64,
-        capacity: capacity as u64,
-    };
-    let totals = &feed.totals;
-    let encoded =
-        [("rows", totals.rows.get()), ("batches", totals.batches.get()), ("busy_ns", totals.encoding.nanos())];
-    let gathered = [("rows", totals.rows.get()), ("busy_ns", totals.gathering.nanos())];
-    vec![stage("gather", "gather", &gathered, None), stage("tensors", "tensor_generator", &encoded, Some(queue))]
 }
 
 fn totals(stages: &[StageMetrics]) -> Vec<u64> {

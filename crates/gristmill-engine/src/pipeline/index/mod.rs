@@ -7,12 +7,14 @@
 //! | `loader` | the shell that people hold |
 //! | `encode` | single rows, asked for by number |
 //! | `state` | where a loader stands: a number |
+//! | `status` | its stages with their numbers, for views |
 
 mod encode;
 mod feed;
 mod loader;
 mod plan;
 mod state;
+mod status;
 
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;
