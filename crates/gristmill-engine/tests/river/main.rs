@@ -5,6 +5,7 @@ mod arrivals;
 mod bad_input;
 mod cache;
 mod determinism;
+mod encoders;
 mod games;
 mod graphs;
 mod hanse;
