@@ -40,6 +40,7 @@ from gristmill.errors import (
 )
 from gristmill.layout import Layout
 from gristmill.loader import DataLoader, Output, TensorSpec
+from gristmill.packing import Merged, Packed, Remark, Skipped, merge, pack
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
@@ -60,11 +61,15 @@ __all__ = [
     "GristmillError",
     "JoinPositionsConfig",
     "Layout",
+    "Merged",
     "Output",
+    "Packed",
     "QueueConfig",
+    "Remark",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
     "SimpleChunkExtractorConfig",
+    "Skipped",
     "Source",
     "StageConfig",
     "StageError",
@@ -76,6 +81,8 @@ __all__ = [
     "config",
     "errors",
     "g2048",
+    "merge",
     "open",
+    "pack",
     "presets",
 ]

@@ -8,6 +8,7 @@ mod error;
 mod g2048;
 mod layout;
 mod loader;
+mod packing;
 mod source;
 
 /// The compiled part of the `gristmill` package.
@@ -25,6 +26,8 @@ mod _gristmill {
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::Loader;
+    #[pymodule_export]
+    use crate::packing::{merge_packs, pack_games};
     #[pymodule_export]
     use crate::source::{Source, open_source};
 }

@@ -1,7 +1,7 @@
 //! What a loader is to do, as data: the same names in TOML, JSON, Python dataclasses and lc0 text-protobuf.
 //! Read and checked here, turned into a running river by `pipeline`; nothing here opens a file of games.
 
-mod parse;
+pub(crate) mod parse;
 mod preset;
 mod size;
 mod stages;
