@@ -1,9 +1,11 @@
 """The loader through its public face: order, ends, threads, waits, states, refusals."""
 
 import gc
+import json
 import os
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -225,8 +227,30 @@ def test_metrics_are_served_as_prometheus_text(games: Path) -> None:
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
             text = answer.read().decode()
         assert "# TYPE" in text
+        with urllib.request.urlopen(f"http://{address}/status", timeout=5) as answer:
+            status = json.load(answer)
+        assert [stage["name"] for stage in status["stages"]] == [stage.name for stage in loader.config.stage]
+        assert status["state"] == "running"
         with pytest.raises(gm.ConfigError, match="cannot listen"):
             loader.serve_metrics("nowhere:x")
+
+
+def test_other_machines_need_a_token(games: Path) -> None:
+    token = "a-token-of-20-letters"
+    with gm.DataLoader(gm.presets.lc0(games, **STREAM)) as loader:
+        for address, given in [("0.0.0.0:0", None), ("127.0.0.1:0", "short")]:
+            with pytest.raises(gm.ConfigError) as refused:
+                loader.serve_metrics(address, token=given)
+            assert refused.value.field == "token"
+        port = loader.serve_metrics("0.0.0.0:0", token=token).rpartition(":")[2]
+        for page in ["status", "metrics"]:
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/{page}")
+            with pytest.raises(urllib.error.HTTPError, match="401") as unknown:
+                urllib.request.urlopen(request, timeout=5)
+            unknown.value.close()
+            request.add_header("Authorization", f"Bearer {token}")
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                assert answer.status == 200
 
 
 def test_the_seed_that_was_drawn_is_told(games: Path) -> None:

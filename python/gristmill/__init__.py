@@ -13,6 +13,7 @@ from gristmill import chess, config, errors, g2048, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
+    ChunkRescorerConfig,
     ChunkSourceLoaderConfig,
     ChunkSourceSplitterConfig,
     ChunkUnpackerConfig,
@@ -20,6 +21,7 @@ from gristmill.config import (
     DataLoaderConfig,
     FilePathProviderConfig,
     JoinPositionsConfig,
+    PositionSamplingConfig,
     QueueConfig,
     ShufflingChunkPoolConfig,
     ShufflingFrameSamplerConfig,
@@ -30,6 +32,7 @@ from gristmill.config import (
 from gristmill.errors import (
     AliasError,
     ConfigError,
+    EncoderError,
     EndOfStream,
     ForkedError,
     FormatError,
@@ -39,14 +42,18 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.layout import Layout
-from gristmill.loader import DataLoader, Output, TensorSpec
+from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
 from gristmill.packing import Merged, Packed, Remark, Skipped, merge, pack
+from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
     "AliasError",
     "Array",
     "Batch",
+    "Blocks",
+    "ChunkAnchor",
+    "ChunkRescorerConfig",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
     "ChunkUnpackerConfig",
@@ -54,6 +61,7 @@ __all__ = [
     "ConfigError",
     "DataLoader",
     "DataLoaderConfig",
+    "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
     "ForkedError",
@@ -64,13 +72,16 @@ __all__ = [
     "Merged",
     "Output",
     "Packed",
+    "PositionSamplingConfig",
     "QueueConfig",
     "Remark",
+    "Rows",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
     "SimpleChunkExtractorConfig",
     "Skipped",
     "Source",
+    "Split",
     "StageConfig",
     "StageError",
     "StateError",

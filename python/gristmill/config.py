@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from gristmill import _gristmill
 from gristmill.errors import ConfigError
@@ -57,14 +57,40 @@ class ChunkSourceSplitterConfig:
 
 
 @dataclass
+class PositionSamplingConfig:
+    """What a frame weighs: `default_weight`, or by difference focus where one of the first two is set."""
+
+    diff_focus_q_weight: float | None = None
+    diff_focus_pol_scale: float | None = None
+    diff_focus_alpha: float = 1.0
+    diff_focus_beta: float = 0.0
+    diff_focus_gamma: float = 1.0
+    diff_focus_tau: float = 1.0
+    default_weight: float = 1.0
+
+
+@dataclass
 class ShufflingChunkPoolConfig:
-    """Keeps the newest chunks and hands them out shuffled, each once per pass."""
+    """Keeps the newest chunks and hands them out shuffled, each once per pass.
+
+    With `hanse_sampling_threshold` a drawn chunk is handed out with a chance that grows with its weight or length;
+    with `cachehit_output` it keeps positions of the next uses.
+    """
 
     chunk_pool_size: int = 100_000
     source_ingestion_threads: int | None = None
     chunk_loading_threads: int | None = None
     key_order: Literal["natural", "bytes"] = "natural"
+    hanse_sampling_threshold: int | None = None
+    hanse_sampling_gamma: float = 1.0
+    hanse_sampling_form: Literal["weight", "length"] = "weight"
+    position_sampling: PositionSamplingConfig | None = None
+    position_cache_size: int | None = None
+    cache_quota: Literal["documented", "compat"] = "documented"
+    cache_lookahead: int = 1
+    caching_threads: int | None = None
     output: QueueConfig = field(default_factory=QueueConfig)
+    cachehit_output: QueueConfig | None = None
 
 
 @dataclass
@@ -87,13 +113,36 @@ class ChunkValidatorConfig:
 
 
 @dataclass
+class ChunkRescorerConfig:
+    """Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7."""
+
+    threads: int | None = None
+    syzygy_paths: str = ""
+    dist_temp: float = 1.0
+    dist_offset: float = 0.0
+    dtz_boost: float = 0.0
+    new_input_format: int = -1
+    deblunder_threshold: float | None = None
+    deblunder_width: float | None = None
+    gaviota_paths: str | None = None
+    st_q_theta: float = 0.8333333
+    allow_missing_tables: bool = False
+    policy_directory: Path | None = None
+    compat: list[str] = field(default_factory=list)
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@dataclass
 class ChunkUnpackerConfig:
     """Selects positions of each chunk, other ones at each use. Exactly one of rate and count."""
 
     threads: int | None = None
     position_sampling_rate: float | None = None
     position_count: int | None = None
+    position_sampling: PositionSamplingConfig | None = None
+    prefetch_count: int | None = None
     output: QueueConfig = field(default_factory=QueueConfig)
+    prefetch_output: QueueConfig | None = None
 
 
 @dataclass
@@ -121,7 +170,7 @@ class TensorGeneratorConfig:
 
     threads: int | None = None
     batch_size: int = 1024
-    encoder: str = "chess"
+    encoder: str | dict[str, Any] = "chess"
     tensors: list[str] = field(default_factory=lambda: ["planes", "probs", "values"])
     last_batch: Literal["keep", "drop", "pad"] = "keep"
     output: QueueConfig = field(default_factory=QueueConfig)
@@ -139,6 +188,7 @@ class StageConfig:
     shuffling_chunk_pool: ShufflingChunkPoolConfig | None = None
     simple_chunk_extractor: SimpleChunkExtractorConfig | None = None
     chunk_validator: ChunkValidatorConfig | None = None
+    chunk_rescorer: ChunkRescorerConfig | None = None
     chunk_unpacker: ChunkUnpackerConfig | None = None
     join_positions: JoinPositionsConfig | None = None
     shuffling_frame_sampler: ShufflingFrameSamplerConfig | None = None
@@ -161,6 +211,9 @@ class DataLoaderConfig:
     journal: Path | None = None
     replay: bool = False
     index: Path | None = None
+
+    #: The protobuf text that this was read from, for the places of faults.
+    _textproto: ClassVar[str | None] = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, without what is not set."""
@@ -191,6 +244,47 @@ class DataLoaderConfig:
         """Reads TOML text; unknown keys raise `ConfigError` with line, column and the nearest known one."""
         return cls.from_json(_gristmill.config_from_toml(text))
 
+    def to_textproto(self) -> str:
+        """The protobuf text of existing Lc0 trainers: `data_loader { stage { ... } ... }`.
+
+        Raises:
+            ConfigError: something that protobuf cannot hold, such as an empty list of tensors.
+        """
+        return _gristmill.config_to_textproto(self.to_json())
+
+    @classmethod
+    def from_textproto(cls, text: str) -> Self:
+        """Reads the protobuf text of a whole training configuration, of which only `data_loader` counts, or of the
+        loader's message alone. Absent fields mean what they mean to the Lc0 trainer.
+
+        Raises:
+            ConfigError: with line, column, stage and field. A loader made of the config says where in this text
+                a fault lies, too.
+        """
+        config = cls.from_json(_gristmill.config_from_textproto(text))
+        vars(config)["_textproto"] = text
+        return config
+
+    def to_proto_bytes(self) -> bytes:
+        """A serialized `lczero.training.DataLoaderConfig` message. Raises like `to_textproto`."""
+        return _gristmill.config_to_proto_bytes(self.to_json())
+
+    @classmethod
+    def from_proto_bytes(cls, message: bytes) -> Self:
+        """Reads a serialized `lczero.training.DataLoaderConfig` message.
+
+        Raises:
+            ConfigError: the bytes are no such message, or have fields that are not known.
+        """
+        return cls.from_json(_gristmill.config_from_proto_bytes(message))
+
+    def locate(self, error: ConfigError) -> ConfigError:
+        """The error with line and column in the text that this config was read from; itself if that was no text."""
+        if self._textproto is None:
+            return error
+        line, column = _gristmill.place_in_textproto(self._textproto, error.stage, error.field)
+        return ConfigError(f"line {line}, column {column}: {error}", stage=error.stage, field=error.field)
+
 
 #: The config class of each stage kind, in flow order.
 STAGE_KINDS: Mapping[str, type[Any]] = {
@@ -200,10 +294,19 @@ STAGE_KINDS: Mapping[str, type[Any]] = {
     "shuffling_chunk_pool": ShufflingChunkPoolConfig,
     "simple_chunk_extractor": SimpleChunkExtractorConfig,
     "chunk_validator": ChunkValidatorConfig,
+    "chunk_rescorer": ChunkRescorerConfig,
     "chunk_unpacker": ChunkUnpackerConfig,
     "join_positions": JoinPositionsConfig,
     "shuffling_frame_sampler": ShufflingFrameSamplerConfig,
     "tensor_generator": TensorGeneratorConfig,
+}
+
+#: The config class of each table within a stage kind.
+PARTS: Mapping[str, type[Any]] = {
+    "output": QueueConfig,
+    "cachehit_output": QueueConfig,
+    "prefetch_output": QueueConfig,
+    "position_sampling": PositionSamplingConfig,
 }
 
 
@@ -236,6 +339,11 @@ def _stage(values: dict[str, Any]) -> StageConfig:
 
 
 def _kind(kind: type[Any], values: dict[str, Any]) -> Any:
-    output = values["output"]
-    queues = [QueueConfig(**q) for q in output] if isinstance(output, list) else QueueConfig(**output)
-    return kind(**{**values, "output": queues})
+    return kind(**{name: _part(name, value) for name, value in values.items()})
+
+
+def _part(name: str, value: Any) -> Any:
+    part = PARTS.get(name)
+    if part is None:
+        return value
+    return [part(**one) for one in value] if isinstance(value, list) else part(**value)

@@ -1,13 +1,34 @@
-"""2048 boards and step rows: the layouts, the packed form of a board, and its heuristic value."""
+"""2048 boards and step rows: layouts, packed boards, the heuristic value, encoders and the fit of a tokenizer."""
 
 from __future__ import annotations
+
+import json
+import os
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
+from gristmill.config import Path
+from gristmill.encoders import BinnedEV, HardMove, Steps, Tokens
 from gristmill.layout import Layout
+from gristmill.rows import Rows
+
+__all__ = [
+    "CELLS",
+    "PACKED_ROW",
+    "ROW",
+    "BinnedEV",
+    "HardMove",
+    "Steps",
+    "Tokens",
+    "board_eval",
+    "fit_tokenizer",
+    "pack_boards",
+    "unpack_boards",
+]
 
 #: The 48-byte step row (aligned) and the 46-byte one of existing packs.
 ROW, PACKED_ROW = map(Layout, _gristmill.g2048_layouts())
@@ -58,6 +79,42 @@ def unpack_boards(board: npt.ArrayLike, tile_65536_mask: npt.ArrayLike = 0) -> A
     boards, masks = np.broadcast_arrays(_unsigned(board, "<u8"), _unsigned(tile_65536_mask, "<u2"))
     flat = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (boards, masks)]
     return Array.over(_gristmill.g2048_unpack(*flat), (*boards.shape, CELLS), "u1")
+
+
+def fit_tokenizer(
+    rows: Rows,
+    output: Path,
+    *,
+    num_bins: int = 32,
+    search_failure_cutoff: int = -1500,
+    zero_tolerance: float = 1e-9,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Fits the bins of a tokenizer (advantage, version 2) to rows and writes `tokenizer.json`.
+
+    The rows are read a few times; memory does not grow with them. Does what `gristmill tokenizer fit` does.
+
+    Args:
+        rows: the rows, of all three valuations.
+        output: the file to write.
+        num_bins: bins of each kind of valuation.
+        search_failure_cutoff: search branches with a lower advantage over `board_eval` are failures, in thousandths.
+        zero_tolerance: tuple values up to this are failures, differences up to this are ties.
+        overwrite: whether a file that is there is replaced.
+
+    Returns:
+        What the fit was made of: rows, passes, and for each valuation its counts and edges.
+
+    Raises:
+        FileExistsError: the file is there already.
+        FormatError: a valuation has fewer losing branches than bins.
+    """
+    summary: dict[str, Any] = json.loads(
+        _gristmill.fit_tokenizer(
+            rows._compiled, os.fspath(output), num_bins, search_failure_cutoff, zero_tolerance, overwrite
+        )
+    )
+    return summary
 
 
 def _ranks(exps: npt.ArrayLike) -> npt.NDArray[np.uint8]:

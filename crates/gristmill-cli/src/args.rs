@@ -2,6 +2,7 @@
 
 pub(crate) mod pack;
 pub(crate) mod river;
+pub(crate) mod tokenizer;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use pack::{Merge, Pack};
 use river::River;
+use tokenizer::Tokenizer;
+
+use crate::top::address;
 
 /// Chess games in, shuffled training batches out.
 #[derive(Debug, Parser)]
@@ -39,6 +43,11 @@ pub(crate) enum Command {
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
     Bench(Bench),
+    /// Fit tokenizers of 2048 rows.
+    #[command(subcommand)]
+    Tokenizer(Tokenizer),
+    /// Watch a running loader: every stage and queue, live.
+    Top(Top),
 }
 
 #[derive(Debug, Subcommand)]
@@ -176,9 +185,17 @@ pub(crate) struct Feed {
     /// Write every batch into this folder, one .npy file per tensor.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9100 (port 0: any free one, told on stderr).
+    /// Serve metrics for Prometheus and `gristmill top` at this address, such as 127.0.0.1:9100 (port 0: any free one,
+    /// told on stderr).
     #[arg(long, value_name = "ADDR")]
     pub(crate) metrics: Option<String>,
+    /// File with the token that readers of the metrics have to send; needed where other machines can reach them
+    /// [default: the variable GRISTMILL_TOKEN].
+    #[arg(long, value_name = "FILE", requires = "metrics")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Show the live view of `gristmill top` while it runs.
+    #[arg(long, conflicts_with_all = ["json", "dry_run"])]
+    pub(crate) top: bool,
     /// Check the configuration, print it as TOML, and run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -199,6 +216,22 @@ pub(crate) struct Bench {
     pub(crate) batches: u64,
     /// Print one line of JSON on stdout.
     #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Where the loader serves its metrics: HOST:PORT, PORT or a URL.
+    #[arg(value_name = "ADDR", default_value = "127.0.0.1:9100", value_parser = address::parse)]
+    pub(crate) address: String,
+    /// File with the token that the loader asks for [default: the variable GRISTMILL_TOKEN].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Look once, print, and end.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print the loader's status document as one line of JSON.
+    #[arg(long, requires = "once")]
     pub(crate) json: bool,
 }
 

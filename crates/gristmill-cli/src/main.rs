@@ -5,11 +5,13 @@ mod cmd;
 mod failure;
 mod report;
 mod stopping;
+mod top;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+use args::tokenizer::Tokenizer;
 use args::{Cli, Command, Generate};
 
 fn main() -> ExitCode {
@@ -24,6 +26,8 @@ fn main() -> ExitCode {
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
+        Command::Top(args) => cmd::top::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

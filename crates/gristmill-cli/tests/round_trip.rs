@@ -115,6 +115,8 @@ fn games_of_2048() {
     assert_eq!((seen["format"].as_str(), seen["files"].as_u64()), (Some("2048.jsonl.gz"), Some(3)));
     assert_eq!((seen["skipped"].as_u64(), seen["bad_chunks"].as_u64()), (Some(3), Some(0)));
     assert_eq!((seen["frames"].as_u64(), seen["layout"]["size"].as_u64()), (Some(180), Some(48)));
+    let checked = run(&["verify", text(folder.path()), "--json"]).ok().json();
+    assert_eq!((checked["ok"].as_bool(), checked["checked"].as_u64()), (Some(true), Some(180)));
     let file = only(folder.path(), "game000001.jsonl.gz");
     let shown = run(&["inspect", text(&file), "--frame", "20"]).ok();
     for part in ["tile_65536_mask", "frame 20 of 60: run 0, step 20, seed 6", "up  ", "right", "*", "board_eval"] {
@@ -127,4 +129,19 @@ fn games_of_2048() {
     let again = run(&words);
     assert!(again.code == 1 && again.err.contains("--first 3"), "{again:?}");
     run(&[&words[..5], &["--seed", "5", "--first", "3", "--dry-run"]].concat()).ok();
+}
+
+#[test]
+fn bad_logs_of_2048_are_named_with_line_or_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.jsonl.gz");
+    let line = r#"{"step_index":0,"max_rank":1,"move":"left","board":[0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#;
+    fs::write(&path, format!("{line}\n\n{}\n", line.replace("left", "Left"))).unwrap();
+    let bad = run(&["verify", text(&path), "--json"]);
+    let fault = &bad.json()["faults"][0];
+    assert_eq!((bad.code, &fault["kind"], &fault["line"]), (1, &"corrupt".into(), &3.into()));
+    assert!(fault["column"].as_u64().is_some_and(|column| column > 30), "{fault}");
+    fs::write(&path, format!("{line}\n{}\n", line.replace(":0", ":1"))).unwrap();
+    let bad = run(&["verify", text(&path)]);
+    assert!(bad.code == 1 && bad.out.contains("frame 1, byte 56: continuity: expected 2 . . . /"), "{bad:?}");
 }

@@ -48,8 +48,12 @@ fn write_seeds() {
         ("hostile.toml", hostile.to_owned()),
         ("overflow.toml", overflow),
         ("state.json", state.to_owned()),
+        ("graph.textproto", config.to_textproto().unwrap()),
+        ("training.textproto", format!("name: 'x' {} model {{ a <b: [1, -inf]> }}", config.to_textproto().unwrap())),
+        ("deep.textproto", "data_loader {".repeat(64)),
         ("bounds.json", config.to_json().replacen('{', r#"{"max_chunk_bytes":18446744073709551615,"memory":1,"#, 1)),
     ] {
         std::fs::write(corpus().join(name), text).unwrap();
     }
+    std::fs::write(corpus().join("graph.binpb"), config.to_proto_bytes().unwrap()).unwrap();
 }

@@ -181,6 +181,27 @@ fn frame_counts_are_kept_for_the_state_of_the_file_they_were_found_in() {
 }
 
 #[test]
+fn weights_are_kept_by_weigher_beside_the_frames() {
+    let folder = tempfile::tempdir().unwrap();
+    let facts = open(folder.path());
+    let hour = stat("hour.tar", 1000);
+    facts.record_weight(&hour, 5, 1, 0.25);
+    facts.record_weight(&hour, 6, 1, 81.0);
+    facts.record_frames(&hour, 1, 81);
+    facts.record_weight(&hour, 5, 0, 0.0);
+    drop(facts);
+    let facts = open(folder.path());
+    assert_eq!([0, 1, 2].map(|i| facts.weight(&hour, 5, i)), [Some(0.0), Some(0.25), None]);
+    assert_eq!((facts.weight(&hour, 6, 1), facts.weight(&hour, 7, 1)), (Some(81.0), None));
+    assert_eq!((facts.frames(&hour, 1), facts.frames(&hour, 0)), (Some(81), None));
+    assert_eq!(facts.weight(&stat("hour.tar", 1001), 5, 1), None);
+    let size = fs::metadata(facts.path()).unwrap().len();
+    facts.record_weight(&hour, 5, 1, 0.25);
+    facts.flush();
+    assert_eq!(fs::metadata(facts.path()).unwrap().len(), size, "what is known is not written again");
+}
+
+#[test]
 fn what_is_not_a_regular_file_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = open(folder.path()).path().to_owned();

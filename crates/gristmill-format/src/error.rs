@@ -30,6 +30,8 @@ pub enum Kind {
     Unsupported,
     /// Readable, but the rule of this name forbids it.
     Refused(&'static str),
+    /// It names something that is not data, such as a function to call; refused without a try.
+    Forbidden,
     /// An index or name asked for does not exist.
     Missing,
     /// The operating system refused: not found, permission, no space, stale mount.
@@ -51,6 +53,7 @@ impl Kind {
             Kind::OutOfRange => "out_of_range",
             Kind::Unsupported => "unsupported",
             Kind::Refused(rule) => rule,
+            Kind::Forbidden => "forbidden",
             Kind::Missing => "missing",
             Kind::Io(Os::NotFound) => "vanished",
             Kind::Io(Os::PermissionDenied) => "permission",

@@ -6,11 +6,13 @@
 
 pub mod chess;
 pub mod container;
+pub mod demo;
 pub mod detect;
 pub mod encode;
 pub mod error;
 pub mod g2048;
 pub mod layout;
 pub mod source;
+pub mod weigh;
 
 pub use error::{Error, Kind, Place, Result};

@@ -156,6 +156,15 @@ pub trait ChunkSource: Send + Sync + Debug {
     /// Decodes chunk `i` from the bytes of its span into `out`, replacing what was there.
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()>;
 
+    /// Decodes at least the first `frames` frames of chunk `i`, for a caller who has decoded these very bytes whole before:
+    /// what lies behind those frames may go unread and unverified. `out.frames` tells how many there are.
+    ///
+    /// Errors: as [`ChunkSource::decode`].
+    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let _ = frames;
+        self.decode(i, bytes, limits, out)
+    }
+
     /// What was wrong with the container when it was opened; the chunks that it lists can still be tried.
     fn faults(&self) -> &[Error] {
         &[]

@@ -237,6 +237,40 @@ fn a_prefix_needs_no_more_than_itself() {
 }
 
 #[test]
+fn a_head_is_what_the_whole_begins_with_at_every_level_and_length() {
+    let mixed: Vec<u8> =
+        (0..300_000u32).map(|i| if i % 7000 < 3000 { 0 } else { (i / 3).wrapping_mul(i) as u8 }).collect();
+    let mut out = Vec::new();
+    for data in [noise(300_000), mixed, vec![5; 300_000]] {
+        for level in 0..=12 {
+            let gz = compress(level, &data).unwrap();
+            let stored = level == 0 || gz.len() > data.len();
+            for want in [1, 7, 258, 4095, 65_535, 65_536, 70_000, 131_072, 222_222, 299_000] {
+                out.fill(0xee);
+                let found = Inflater::default().inflate_head(&gz, want, &mut out).unwrap();
+                assert!(found || stored, "level {level}, {want} bytes: stored blocks alone may be refused");
+                assert!(!found || out[..want] == data[..want], "level {level}, {want} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_head_is_refused_where_the_whole_is_as_near() {
+    let gz = compress(6, &noise(10_000)).unwrap();
+    let mut out = Vec::new();
+    let mut head = |input: &[u8], want| Inflater::default().inflate_head(input, want, &mut out).unwrap();
+    assert!(head(&gz, 5000));
+    assert!(!head(&gz, 9900) && !head(&gz, 10_000) && !head(&gz, 1 << 20));
+    assert!(!head(b"plain", 2) && !head(b"", 1) && !head(&gz[..20], 100));
+    let two = [gz.clone(), compress(6, &noise(50_000)).unwrap()].concat();
+    assert!(!head(&two, 20_000), "it ends with the first member");
+    let mut flipped = gz;
+    flipped[40] ^= 1;
+    head(&flipped, 5000);
+}
+
+#[test]
 fn other_levels_than_0_to_12_are_refused() {
     assert_eq!(compress(13, b"").unwrap_err().kind(), Kind::OutOfRange);
 }
@@ -272,5 +306,6 @@ proptest! {
         let mut out = Vec::new();
         prop_assert!(salvage(&noise, max, &mut out) <= max);
         let _ = inflate_prefix(&noise, max, &mut out);
+        let _ = Inflater::default().inflate_head(&noise, max, &mut out);
     }
 }

@@ -87,6 +87,11 @@ fn sidecar() {
 }
 
 #[test]
+fn pickle() {
+    replay("pickle", fuzz_bodies::pickle);
+}
+
+#[test]
 fn npy() {
     replay("npy", fuzz_bodies::npy);
 }
@@ -196,6 +201,27 @@ fn write_seeds() {
     put("sidecar", "extras", facts.replace("6,", "{\"a\": [1.5e300, null]}, \"depth\": \"\\u0041\",").as_bytes());
     put("sidecar", "negative", facts.replace("9", "-9").as_bytes());
     put("sidecar", "cut", &facts.as_bytes()[..40]);
+
+    for (name, bytes) in [
+        ("protocol-0", &b"(dVa\n(lI1\naL18446744073709551616L\naI01\naF1.5\nas."[..]),
+        ("protocol-4", b"\x80\x04\x95\x0b\0\0\0\0\0\0\0}\x94\x8c\x01a\x94\x8f(K\x01\x90s."),
+        ("recursive", b"]q\0(K\x01h\0e."),
+        ("forbidden", b"cposix\nsystem\n(Vtrue\ntR."),
+        ("space", b"cgym.spaces.discrete\nDiscrete\n)\x81}(U\x01nK\x06ub."),
+        (
+            "array",
+            b"\x80\x03cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\0\x85C\x01b\x87R(K\x01K\x02\x85cnumpy\ndtype\n\
+              X\x02\0\0\0i4\x89\x88\x87R(K\x03X\x01\0\0\0<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb\x89C\x08abcdefghtb.",
+        ),
+        (
+            "buffer",
+            b"\x80\x05cnumpy._core.numeric\n_frombuffer\n(\x96\x02\0\0\0\0\0\0\0abcnumpy\ndtype\nX\x02\0\0\0u1\x89\x88\x87RK\x02\x85\
+              X\x01\0\0\0CtR.",
+        ),
+    ] {
+        put("pickle", name, bytes);
+    }
+
     let framed = |version: u8, text: &str| {
         let len = (text.len() as u32).to_le_bytes();
         [b"\x93NUMPY", &[version, 0][..], &len[..if version == 1 { 2 } else { 4 }], text.as_bytes()].concat()

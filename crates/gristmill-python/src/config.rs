@@ -1,8 +1,9 @@
-//! Configurations as JSON text, which the dataclasses of `gristmill.config` read and write, and as TOML.
+//! Configurations as JSON text, which the dataclasses of `gristmill.config` read and write, as TOML and as protobuf.
 //! What is valid is the engine's business: nothing is judged here.
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, lc0};
+use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, lc0, proto};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::error::Fault;
 
@@ -22,6 +23,42 @@ pub(crate) fn config_from_toml(toml: &str) -> Result<String, Fault> {
 #[pyfunction]
 pub(crate) fn config_to_toml(json: &str) -> Result<String, Fault> {
     Ok(DataLoaderConfig::from_json(json)?.to_toml()?)
+}
+
+/// Text-protobuf to JSON text.
+#[pyfunction]
+pub(crate) fn config_from_textproto(text: &str) -> Result<String, Fault> {
+    Ok(DataLoaderConfig::from_textproto(text)?.to_json())
+}
+
+/// JSON text to text-protobuf.
+#[pyfunction]
+pub(crate) fn config_to_textproto(json: &str) -> Result<String, Fault> {
+    Ok(DataLoaderConfig::from_json(json)?.to_textproto()?)
+}
+
+/// Line and column of a stage's field in text-protobuf.
+#[pyfunction]
+pub(crate) fn place_in_textproto(text: &str, stage: Option<&str>, field: Option<&str>) -> (usize, usize) {
+    proto::position(text, stage, field)
+}
+
+/// A serialized `lczero.training.DataLoaderConfig` to JSON text.
+#[pyfunction]
+pub(crate) fn config_from_proto_bytes(message: &[u8]) -> Result<String, Fault> {
+    Ok(DataLoaderConfig::from_proto_bytes(message)?.to_json())
+}
+
+/// JSON text to a serialized `lczero.training.DataLoaderConfig`.
+#[pyfunction]
+pub(crate) fn config_to_proto_bytes(py: Python<'_>, json: &str) -> Result<Py<PyBytes>, Fault> {
+    Ok(PyBytes::new(py, &DataLoaderConfig::from_json(json)?.to_proto_bytes()?).unbind())
+}
+
+/// Every message of the lc0 interface, as a serialized `FileDescriptorSet`.
+#[pyfunction]
+pub(crate) fn proto_descriptors(py: Python<'_>) -> Py<PyBytes> {
+    PyBytes::new(py, proto::DESCRIPTORS).unbind()
 }
 
 /// Options of the chess preset, as JSON, to a loader configuration, as JSON.

@@ -8,7 +8,7 @@ use gristmill_engine::config::MemorySize;
 /// What to read and how to mix it.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct River {
-    /// One CONFIG.toml, or directories of games; DIR:W gives a directory a weight (a:0.7 b:0.3).
+    /// One CONFIG.toml or CONFIG.textproto, or directories of games; DIR:W gives a directory a weight (a:0.7 b:0.3).
     #[arg(required = true, value_name = "CONFIG|DIR")]
     pub(crate) inputs: Vec<String>,
     /// Keep the newest N games of each directory.

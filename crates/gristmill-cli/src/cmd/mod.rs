@@ -7,6 +7,8 @@ pub(crate) mod inspect;
 pub(crate) mod merge;
 pub(crate) mod pack;
 pub(crate) mod stats;
+pub(crate) mod tokenizer;
+pub(crate) mod top;
 pub(crate) mod verify;
 
 mod river;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gristmill_engine::DataLoader;
 use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset};
 
 use crate::args::river::{BadChunks, LastBatch, River};
@@ -10,7 +11,7 @@ use crate::failure::{Failure, Result};
 /// The configuration that `river` describes.
 pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
     let mut config = match river.inputs.as_slice() {
-        [one] if one.ends_with(".toml") && !Path::new(one).is_dir() => from_file(river, one)?,
+        [one] if is_config(one) => from_file(river, one)?,
         _ => config::lc0(&preset(river)?)?,
     };
     config.seed = river.seed.or(config.seed);
@@ -46,7 +47,18 @@ fn from_file(river: &River, path: &str) -> Result<DataLoaderConfig> {
         return Err(Failure::Usage(format!("{flag} goes with directories; write it into {path} instead")));
     }
     let text = std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("{path}: {e}")))?;
-    DataLoaderConfig::from_toml(&text).map_err(|e| Failure::Usage(format!("{path}: {e}")))
+    let usage = |e| Failure::Usage(format!("{path}: {e}"));
+    if path.ends_with(".toml") {
+        return DataLoaderConfig::from_toml(&text).map_err(usage);
+    }
+    let config = DataLoaderConfig::from_textproto(&text).map_err(usage)?;
+    DataLoader::new(config.clone()).map_err(|e| usage(config::proto::place(&text, e)))?;
+    Ok(config)
+}
+
+/// Whether an argument is a file of configuration, by its name.
+fn is_config(text: &str) -> bool {
+    [".toml", ".textproto", ".pbtxt"].iter().any(|ending| text.ends_with(ending)) && !Path::new(text).is_dir()
 }
 
 fn preset(river: &River) -> Result<Lc0Preset> {
@@ -76,7 +88,7 @@ fn preset(river: &River) -> Result<Lc0Preset> {
 /// A directory with its weight: `DIR`, or `DIR:W` where W is a positive number and no directory is called so.
 fn directory(text: &str) -> Result<config::Weighted> {
     let (directory, weight) = split(text);
-    if directory.ends_with(".toml") && !Path::new(directory).is_dir() {
+    if is_config(directory) {
         return Err(Failure::Usage(format!("{text} is a configuration; give one of those, or directories")));
     }
     Ok(config::Weighted { directory: PathBuf::from(directory), weight })

@@ -1,18 +1,29 @@
 //! What a loader is to do, as data: the same names in TOML, JSON, Python dataclasses and lc0 text-protobuf.
 //! Read and checked here, turned into a running river by `pipeline`; nothing here opens a file of games.
 
+mod chunks;
+mod g2048;
+mod index;
 pub(crate) mod parse;
 mod preset;
+pub mod proto;
+mod rescorer;
 mod size;
 mod stages;
 
+pub use chunks::{
+    CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
+    ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
+};
+pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, WholeNumbers};
+pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
+pub use rescorer::ChunkRescorerConfig;
 pub use size::MemorySize;
 pub use stages::{
-    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, ChunkValidatorConfig, EncoderConfig,
-    Exhausted, ExtractOrder, FilePathProviderConfig, FrameFormat, JoinPositionsConfig, KeyOrder, LastBatch, Overflow,
-    QueueConfig, ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, StageConfig,
-    StageKind, TensorGeneratorConfig,
+    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkValidatorConfig, EncoderConfig, Exhausted,
+    FilePathProviderConfig, FrameFormat, JoinPositionsConfig, LastBatch, Overflow, QueueConfig,
+    ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
 };
 
 use std::path::PathBuf;

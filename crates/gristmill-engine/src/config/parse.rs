@@ -63,6 +63,10 @@ mod tests {
         input = ["files"]
         [stage.shuffling_chunk_pool]
         chunk_pool_size = 5
+        hanse_sampling_threshold = 80
+        hanse_sampling_form = "length"
+        position_sampling = { diff_focus_q_weight = 6.0 }
+        cachehit_output = { name = "hits" }
         [stage.shuffling_chunk_pool.output]
         overflow_behavior = "KEEP_NEWEST"
     "#;

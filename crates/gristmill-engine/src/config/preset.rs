@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::chunks::*;
 use super::stages::*;
 use super::{BadChunks, DataLoaderConfig, MemorySize, parse};
 use crate::error::{Error, Result};

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::chunks::{ChunkUnpackerConfig, ShufflingChunkPoolConfig, SimpleChunkExtractorConfig};
+use super::g2048::G2048EncoderConfig;
+use super::rescorer::ChunkRescorerConfig;
+
 /// What a full queue does with a new item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -97,83 +101,6 @@ pub struct ChunkSourceSplitterConfig {
     pub weight: Vec<u64>,
 }
 
-/// How file names are ordered from oldest to newest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum KeyOrder {
-    /// Runs of digits compare as numbers: `training.99.gz` before `training.100.gz` (the default).
-    #[default]
-    Natural,
-    /// Plain bytes, as existing text-protobuf graphs mean it.
-    Bytes,
-}
-
-/// Keeps the newest chunks and hands them out shuffled, each once per pass (§1.4).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ShufflingChunkPoolConfig {
-    /// How many chunks the window holds.
-    pub chunk_pool_size: u64,
-    /// Accepted for existing configs; indexing has one thread per loader stage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source_ingestion_threads: Option<usize>,
-    /// Most chunks being loaded at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chunk_loading_threads: Option<usize>,
-    /// How names are ordered from oldest to newest.
-    pub key_order: KeyOrder,
-    /// Where the chunks go.
-    pub output: QueueConfig,
-}
-
-impl Default for ShufflingChunkPoolConfig {
-    fn default() -> Self {
-        ShufflingChunkPoolConfig {
-            chunk_pool_size: 100_000,
-            source_ingestion_threads: None,
-            chunk_loading_threads: None,
-            key_order: KeyOrder::Natural,
-            output: QueueConfig::default(),
-        }
-    }
-}
-
-/// The order of a sequential pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ExtractOrder {
-    /// Sources by key, chunks by index (the default).
-    #[default]
-    Sequential,
-    /// A keyed permutation of all chunks, another one for each pass.
-    Shuffled,
-}
-
-/// Whole passes over what the first scan found, then the end: for validation (§1.5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SimpleChunkExtractorConfig {
-    /// The order within a pass.
-    pub order: ExtractOrder,
-    /// How many passes; at least 1.
-    pub epochs: u32,
-    /// How names are ordered.
-    pub key_order: KeyOrder,
-    /// Where the chunks go.
-    pub output: QueueConfig,
-}
-
-impl Default for SimpleChunkExtractorConfig {
-    fn default() -> Self {
-        SimpleChunkExtractorConfig {
-            order: ExtractOrder::Sequential,
-            epochs: 1,
-            key_order: KeyOrder::Natural,
-            output: QueueConfig::default(),
-        }
-    }
-}
-
 /// Passes on the chess games that break none of its rules; the others give no rows and are counted by rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -191,23 +118,6 @@ impl Default for ChunkValidatorConfig {
     fn default() -> Self {
         ChunkValidatorConfig { threads: None, rules: vec!["default".to_owned()], output: QueueConfig::default() }
     }
-}
-
-/// Selects positions of each chunk, other ones at each use (§1.7). Exactly one of rate and count.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ChunkUnpackerConfig {
-    /// Most chunks being unpacked at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<usize>,
-    /// Share of the positions taken at each use, 0 < rate <= 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position_sampling_rate: Option<f32>,
-    /// Number of positions taken at each use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position_count: Option<u32>,
-    /// Where the frames go.
-    pub output: QueueConfig,
 }
 
 /// What a join does when one of its inputs has ended.
@@ -274,16 +184,27 @@ pub enum LastBatch {
 }
 
 /// What makes rows of tensors of frames; each task has one.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncoderConfig {
     /// Chess records to planes, policy and values (the default).
     #[default]
     Chess,
+    /// 2048 step rows to exponents and targets; `tensors` is not looked at.
+    G2048(G2048EncoderConfig),
+}
+
+impl EncoderConfig {
+    /// Reads JSON; an unknown key is refused with the nearest known one.
+    ///
+    /// Errors: `Config`.
+    pub fn from_json(text: &str) -> crate::Result<Self> {
+        super::parse::from_json(text)
+    }
 }
 
 /// Encodes frames into batches of tensors (§1.10, §3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TensorGeneratorConfig {
     /// Most encode tasks at once.
@@ -335,6 +256,8 @@ pub struct StageConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_validator: Option<ChunkValidatorConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunk_rescorer: Option<ChunkRescorerConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_unpacker: Option<ChunkUnpackerConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub join_positions: Option<JoinPositionsConfig>,
@@ -354,10 +277,30 @@ pub enum StageKind<'a> {
     ShufflingChunkPool(&'a ShufflingChunkPoolConfig),
     SimpleChunkExtractor(&'a SimpleChunkExtractorConfig),
     ChunkValidator(&'a ChunkValidatorConfig),
+    ChunkRescorer(&'a ChunkRescorerConfig),
     ChunkUnpacker(&'a ChunkUnpackerConfig),
     JoinPositions(&'a JoinPositionsConfig),
     ShufflingFrameSampler(&'a ShufflingFrameSamplerConfig),
     TensorGenerator(&'a TensorGeneratorConfig),
+}
+
+impl StageKind<'_> {
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            StageKind::FilePathProvider(_) => "file_path_provider",
+            StageKind::ChunkSourceLoader(_) => "chunk_source_loader",
+            StageKind::ChunkSourceSplitter(_) => "chunk_source_splitter",
+            StageKind::ShufflingChunkPool(_) => "shuffling_chunk_pool",
+            StageKind::SimpleChunkExtractor(_) => "simple_chunk_extractor",
+            StageKind::ChunkValidator(_) => "chunk_validator",
+            StageKind::ChunkRescorer(_) => "chunk_rescorer",
+            StageKind::ChunkUnpacker(_) => "chunk_unpacker",
+            StageKind::JoinPositions(_) => "join_positions",
+            StageKind::ShufflingFrameSampler(_) => "shuffling_frame_sampler",
+            StageKind::TensorGenerator(_) => "tensor_generator",
+        }
+    }
 }
 
 impl StageConfig {
@@ -370,6 +313,7 @@ impl StageConfig {
             self.shuffling_chunk_pool.as_ref().map(StageKind::ShufflingChunkPool),
             self.simple_chunk_extractor.as_ref().map(StageKind::SimpleChunkExtractor),
             self.chunk_validator.as_ref().map(StageKind::ChunkValidator),
+            self.chunk_rescorer.as_ref().map(StageKind::ChunkRescorer),
             self.chunk_unpacker.as_ref().map(StageKind::ChunkUnpacker),
             self.join_positions.as_ref().map(StageKind::JoinPositions),
             self.shuffling_frame_sampler.as_ref().map(StageKind::ShufflingFrameSampler),

@@ -15,7 +15,7 @@ use super::record::{self, About, Fact, HEAD, MAGIC};
 use crate::store::FileStat;
 use crate::{Error, Result};
 
-/// Frame counts kept in memory before they are written.
+/// Facts about single chunks that are kept in memory before they are written.
 const BUFFERED: usize = 4096;
 
 /// A larger file is started anew rather than read.
@@ -38,10 +38,17 @@ pub struct Facts {
 struct Inner {
     file: Option<File>,
     known: HashMap<u128, Known>,
-    /// Frame counts not yet written.
-    fresh: Vec<(FileStat, u32, u32)>,
+    /// What was learnt about single chunks and is not yet written.
+    fresh: Vec<(FileStat, u32, Learnt)>,
     damaged: u64,
     fault: Option<String>,
+}
+
+/// One fact about one chunk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Learnt {
+    Frames(u32),
+    Weight { weigher: u64, weight: f32 },
 }
 
 /// What is known about one file, and for which state of it.
@@ -53,6 +60,8 @@ struct Known {
     /// Where in the side index the tar's record lies: offset and length.
     tar: Option<(u64, usize)>,
     frames: Vec<u32>,
+    /// Per weigher: the weight of each chunk, NaN where it is not known.
+    weights: Vec<(u64, Vec<f32>)>,
 }
 
 impl Known {
@@ -64,15 +73,33 @@ impl Known {
         (self.size, self.mtime_ns, self.inode) == (about.size, about.mtime_ns, about.inode)
     }
 
-    fn learn_frames(&mut self, chunk: u32, frames: u32) {
-        let chunk = chunk as usize;
-        if chunk < MAX_CHUNKS {
-            if self.frames.len() <= chunk {
-                self.frames.resize(chunk + 1, UNKNOWN);
+    /// Takes a fact in; `false` when it was known already.
+    fn learn(&mut self, chunk: u32, fact: Learnt) -> bool {
+        match fact {
+            Learnt::Frames(frames) => put(&mut self.frames, chunk, frames, UNKNOWN),
+            Learnt::Weight { weigher, weight } => {
+                let found = self.weights.iter().position(|(id, _)| *id == weigher);
+                let at = found.unwrap_or_else(|| {
+                    self.weights.push((weigher, Vec::new()));
+                    self.weights.len() - 1
+                });
+                put(&mut self.weights[at].1, chunk, weight, f32::NAN)
             }
-            self.frames[chunk] = frames;
         }
     }
+}
+
+/// Sets an entry of a list that grows with `unset`; `false` when it had that value.
+fn put<T: Copy + PartialEq>(list: &mut Vec<T>, chunk: u32, value: T, unset: T) -> bool {
+    let chunk = chunk as usize;
+    if chunk >= MAX_CHUNKS || list.get(chunk) == Some(&value) {
+        return false;
+    }
+    if list.len() <= chunk {
+        list.resize(chunk + 1, unset);
+    }
+    list[chunk] = value;
+    true
 }
 
 impl Facts {
@@ -141,23 +168,41 @@ impl Facts {
 
     /// How many frames a chunk has, if the file is the same as when that was noted.
     pub fn frames(&self, file: &FileStat, chunk: usize) -> Option<u32> {
+        self.known(file, |known| known.frames.get(chunk).copied().filter(|&n| n != UNKNOWN))
+    }
+
+    /// What a chunk weighs by the weigher of this id, if the file is the same as when that was noted.
+    pub fn weight(&self, file: &FileStat, weigher: u64, chunk: usize) -> Option<f32> {
+        self.known(file, |known| {
+            let (_, weights) = known.weights.iter().find(|(id, _)| *id == weigher)?;
+            weights.get(chunk).copied().filter(|weight| !weight.is_nan())
+        })
+    }
+
+    fn known<T>(&self, file: &FileStat, read: impl FnOnce(&Known) -> Option<T>) -> Option<T> {
         let about = About::of(file);
         let inner = self.lock();
-        let known = inner.known.get(&id(about.name)).filter(|k| k.fits(about))?;
-        known.frames.get(chunk).copied().filter(|&n| n != UNKNOWN)
+        inner.known.get(&id(about.name)).filter(|k| k.fits(about)).and_then(read)
     }
 
     /// Notes how many frames a chunk has; written in bundles, and when the index is dropped.
     pub fn record_frames(&self, file: &FileStat, chunk: usize, frames: usize) {
-        let (Ok(chunk), Ok(frames)) = (u32::try_from(chunk), u32::try_from(frames)) else { return };
-        let mut inner = self.lock();
-        let known = inner.about(About::of(file));
-        if known.frames.get(chunk as usize) == Some(&frames) {
-            return;
+        if let Ok(frames) = u32::try_from(frames) {
+            self.record(file, chunk, Learnt::Frames(frames));
         }
-        known.learn_frames(chunk, frames);
-        if inner.file.is_some() {
-            inner.fresh.push((file.clone(), chunk, frames));
+    }
+
+    /// Notes what a chunk weighs by the weigher of this id; written in bundles, and when the index is dropped.
+    pub fn record_weight(&self, file: &FileStat, weigher: u64, chunk: usize, weight: f32) {
+        self.record(file, chunk, Learnt::Weight { weigher, weight });
+    }
+
+    fn record(&self, file: &FileStat, chunk: usize, fact: Learnt) {
+        let Ok(chunk) = u32::try_from(chunk) else { return };
+        let mut inner = self.lock();
+        let new = inner.about(About::of(file)).learn(chunk, fact);
+        if new && inner.file.is_some() {
+            inner.fresh.push((file.clone(), chunk, fact));
         }
         if inner.fresh.len() >= BUFFERED {
             inner.flush(&self.path);
@@ -201,8 +246,7 @@ impl Inner {
         fresh.sort_by(|a, b| a.0.name.cmp(&b.0.name));
         let mut bytes = Vec::new();
         for same in fresh.chunk_by(|a, b| a.0 == b.0) {
-            let frames = same.iter().map(|(_, chunk, frames)| (*chunk, *frames)).collect();
-            record::write(About::of(&same[0].0), &Fact::Frames(frames), &mut bytes);
+            facts_of(same).iter().for_each(|fact| _ = record::write(About::of(&same[0].0), fact, &mut bytes));
         }
         if !bytes.is_empty() {
             self.append(path, &bytes);
@@ -236,6 +280,22 @@ fn about_in<'k>(known: &'k mut HashMap<u128, Known>, about: About<'_>) -> &'k mu
     known
 }
 
+/// What was learnt about the chunks of one file, as facts to write.
+fn facts_of(learnt: &[(FileStat, u32, Learnt)]) -> Vec<Fact> {
+    let (mut frames, mut weights) = (Vec::new(), Vec::<(u64, Vec<(u32, f32)>)>::new());
+    for &(_, chunk, fact) in learnt {
+        match fact {
+            Learnt::Frames(n) => frames.push((chunk, n)),
+            Learnt::Weight { weigher, weight } => match weights.iter_mut().find(|(id, _)| *id == weigher) {
+                Some((_, list)) => list.push((chunk, weight)),
+                None => weights.push((weigher, vec![(chunk, weight)])),
+            },
+        }
+    }
+    let frames = (!frames.is_empty()).then_some(Fact::Frames(frames));
+    frames.into_iter().chain(weights.into_iter().map(|(id, list)| Fact::Weights(id, list))).collect()
+}
+
 fn id(name: &str) -> u128 {
     xxh3_128(name.as_bytes())
 }
@@ -258,7 +318,12 @@ fn replay(bytes: &[u8]) -> (HashMap<u128, Known>, u64) {
             let known = about_in(&mut known, about);
             match fact {
                 Fact::Tar(_) => known.tar = Some((at as u64, len)),
-                Fact::Frames(frames) => frames.iter().for_each(|(chunk, frames)| known.learn_frames(*chunk, *frames)),
+                Fact::Frames(frames) => {
+                    frames.iter().for_each(|(chunk, n)| _ = known.learn(*chunk, Learnt::Frames(*n)))
+                }
+                Fact::Weights(weigher, weights) => weights.iter().for_each(|(chunk, weight)| {
+                    known.learn(*chunk, Learnt::Weight { weigher, weight: *weight });
+                }),
             }
         }
         at += len;

@@ -20,14 +20,17 @@ pub(super) const HEAD: usize = 16;
 
 const TAR: u8 = 1;
 const FRAMES: u8 = 2;
+const WEIGHTS: u8 = 3;
 
 /// What one record says about a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fact {
     /// The members of a tar.
     Tar(TarIndex),
     /// Chunks and how many frames each has.
     Frames(Vec<(u32, u32)>),
+    /// A weigher's id; chunks and what each weighs by it.
+    Weights(u64, Vec<(u32, f32)>),
 }
 
 /// The file a record is about: as it was when the fact was learnt.
@@ -73,6 +76,16 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
                 for (chunk, frames) in frames {
                     out.extend_from_slice(&chunk.to_le_bytes());
                     out.extend_from_slice(&frames.to_le_bytes());
+                }
+                fits
+            }
+            Fact::Weights(weigher, weights) => {
+                out.push(WEIGHTS);
+                let fits = count(weights.len(), out);
+                out.extend_from_slice(&weigher.to_le_bytes());
+                for (chunk, weight) in weights {
+                    out.extend_from_slice(&chunk.to_le_bytes());
+                    out.extend_from_slice(&weight.to_le_bytes());
                 }
                 fits
             }
@@ -144,6 +157,15 @@ pub(super) fn read(payload: &[u8]) -> Option<(About<'_>, Fact)> {
             });
             Fact::Frames(pairs.collect::<Option<_>>()?)
         }
+        WEIGHTS => {
+            let weigher = u64::from_le_bytes(rest.take()?);
+            let pairs = rest.each::<8>(n)?.map(|pair| {
+                let mut pair = Rest(pair);
+                let (chunk, weight) = (u32::from_le_bytes(pair.take()?), f32::from_le_bytes(pair.take()?));
+                (weight.is_finite() && weight >= 0.0).then_some((chunk, weight))
+            });
+            Fact::Weights(weigher, pairs.collect::<Option<_>>()?)
+        }
         _ => return None,
     };
     rest.0.is_empty().then_some((About { name, size, mtime_ns, inode }, fact))
@@ -189,7 +211,8 @@ mod tests {
 
     #[test]
     fn records_come_back_as_they_were() {
-        for fact in [Fact::Tar(index()), Fact::Frames(vec![(0, 26), (7, 133)]), Fact::Frames(Vec::new())] {
+        let weights = Fact::Weights(77, vec![(3, 0.5), (0, 0.0)]);
+        for fact in [Fact::Tar(index()), Fact::Frames(vec![(0, 26), (7, 133)]), Fact::Frames(Vec::new()), weights] {
             let mut bytes = Vec::new();
             assert!(write(ABOUT, &fact, &mut bytes));
             assert_eq!(read(payload(&bytes).unwrap()).unwrap(), (ABOUT, fact));
@@ -207,6 +230,15 @@ mod tests {
         expected.extend_from_slice(b"\xfb\xff\xff\xff\xff\xff\xff\xff\x4d\0\0\0\0\0\0\0");
         expected.extend_from_slice(b"\x02\x01\0\0\0\x01\0\0\0\x1a\0\0\0");
         assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn a_weight_that_cannot_be_is_not_read() {
+        for weight in [-1.0, f32::NAN, f32::INFINITY] {
+            let mut bytes = Vec::new();
+            write(ABOUT, &Fact::Weights(1, vec![(0, weight)]), &mut bytes);
+            assert_eq!(read(payload(&bytes).unwrap()), None);
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) struct Meter {
 impl Meter {
     /// Now. The wall clock counts from the making of the meter.
     pub(super) fn now(&self) -> Moment {
-        Moment { wall: self.started.uptime(), cpu: process_cpu() }
+        Moment { wall: self.started.uptime().as_secs_f64(), cpu: process_cpu() }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod merge;
 pub mod pack;
 pub mod rewrite;
 pub mod stats;
+pub mod tokenizer;
 pub mod verify;
 
 mod ceiling;

@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 
 pub mod manifest;
 pub mod metadata;
+pub mod open;
+pub mod runs;
+pub mod select;
 pub mod shards;
 pub mod valuation;
 pub mod writer;

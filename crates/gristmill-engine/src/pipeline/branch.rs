@@ -1,25 +1,31 @@
 //! Draws -> decoded chunks in the order of their draws: a window of tickets, each answered by exactly one block.
 //! Plans, and keeps what is in flight; reads and decodes nothing itself.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 
+use super::acceptance::AcceptPlan;
+use super::anchors::Anchors;
 use super::drawer::{Admission, Drawer};
+use super::fold::Held;
 use super::plan::BranchPlan;
 use super::roster::{Event, Roster, SharedJournal};
 use crate::error::{Error, Result};
 use crate::runtime::seed::Key;
 use crate::stage::Draw;
 use crate::stage::load::Source;
+use crate::stage::pool::{Accept, Lost};
 
 /// A decoded chunk and the rows selected from it; empty, with the reason, where the chunk is bad.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) chunk: Chunk,
     pub(super) rows: Vec<u32>,
+    /// How many of the rows are handed out; those behind them are for the cache.
+    pub(super) given: usize,
     /// Lasting id of the source, and the chunk's index in it.
     pub(super) source: u64,
     pub(super) index: u32,
@@ -34,30 +40,57 @@ pub(super) enum Phase {
     Planned,
     Busy,
     Read(Arc<Source>, Vec<u8>),
+    /// Decoded to be weighed; its rows are selected once it is taken.
+    Weighed(Arc<Source>, Chunk),
+    /// The cache holds its row.
+    Cached,
     Done(Arc<Block>),
+    /// So many were rejected before it that none will be taken.
+    Hopeless,
 }
 
 /// One draw on its way.
 #[derive(Debug)]
 pub(super) struct Ticket {
+    /// Number of the draw; those that were rejected leave gaps.
+    pub(super) number: u64,
     pub(super) draw: Draw,
     pub(super) source: u64,
     pub(super) open: Option<Arc<Source>>,
+    /// Whether its chunk is handed out: decided in the order of draws.
+    pub(super) taken: bool,
+    /// How many of the next uses the cache keeps, and what it gives up.
+    pub(super) keep: u32,
+    pub(super) lost: Vec<Lost>,
     pub(super) phase: Phase,
 }
 
 /// Draws between two copies of the drawer: the larger the window, the rarer.
 const SNAPSHOT_DRAWS: u64 = 1024;
 
+/// Copies of the drawer at any time, itself not counted.
+const SNAPSHOTS: usize = 2;
+
+/// Draws that are planned in one go while the chain is locked.
+const PLAN_STEPS: usize = 256;
+
 /// One input of a chain while it runs.
 #[derive(Debug)]
 pub(super) struct Branch {
     pub(super) plan: Arc<BranchPlan>,
     pub(super) roster: Arc<Roster>,
-    pub(super) unpack_key: Key,
     /// Absent until the first scan is in.
     pub(super) drawer: Option<Drawer>,
     pub(super) starting: bool,
+    /// Decides on draws, where not every one is taken.
+    pub(super) accept: Option<Accept>,
+    /// Tickets of the window, from its front on, that are decided on.
+    pub(super) decided: usize,
+    /// Slots of what the cache holds, by place of the chunk and use.
+    pub(super) cached: HashMap<(u64, u16), Held>,
+    anchors: Arc<Anchors>,
+    /// Whether admissions that are made again are counted from the anchor: not those that a saved state has counted.
+    pub(super) counts_again: bool,
     /// Copies of the drawer as it was before some draws; the first is at or before the oldest mark.
     pub(super) snapshots: VecDeque<Drawer>,
     pub(super) admissions: VecDeque<Admission>,
@@ -68,6 +101,8 @@ pub(super) struct Branch {
     pub(super) head: u64,
     pub(super) taken: usize,
     pub(super) window: VecDeque<Ticket>,
+    /// Tickets planned since the start.
+    pub(super) drawn: u64,
     /// Nothing more to draw.
     pub(super) dry: bool,
     /// Bad chunks in a row.
@@ -76,9 +111,14 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    pub(super) fn new(plan: Arc<BranchPlan>, roster: Arc<Roster>, root: u64) -> Self {
+    pub(super) fn new(plan: Arc<BranchPlan>, roster: Arc<Roster>, anchors: Arc<Anchors>, root: u64) -> Self {
+        let accept = |accept: &AcceptPlan| Accept::new(Key::new(root, &plan.stage), accept.chance, accept.cache);
         Branch {
-            unpack_key: Key::new(root, &plan.unpacker),
+            accept: plan.accept.as_ref().map(accept),
+            decided: 0,
+            cached: HashMap::new(),
+            anchors,
+            counts_again: false,
             plan,
             roster,
             drawer: None,
@@ -90,6 +130,7 @@ impl Branch {
             head: 0,
             taken: 0,
             window: VecDeque::new(),
+            drawn: 0,
             dry: false,
             bad_run: 0,
             decoding: 0,
@@ -104,7 +145,12 @@ impl Branch {
         while let Some(next) = self.replay.front().filter(|next| next.at <= drawer.at()).cloned() {
             self.replay.pop_front();
             let source = self.roster.open(next.id)?;
-            drawer.admit(next.id, &source, next.old);
+            let chunks = drawer.admit(next.id, &source, next.old);
+            match (self.anchors.of(&self.plan.stage), chunks) {
+                (Some(mut anchor), Some(chunks)) if self.counts_again => anchor.arrived(&source.key, chunks),
+                (Some(mut anchor), _) => anchor.newest = Some(source.key.clone()),
+                (None, _) => {}
+            }
             self.admissions.push_back(next);
         }
         if !self.replay.is_empty() {
@@ -115,8 +161,9 @@ impl Branch {
             self.cursor += 1;
             // What cannot be opened now was counted by the log; a later change brings it again.
             let Ok(source) = self.roster.open(id) else { continue };
-            if !drawer.admit(id, &source, old) {
-                continue;
+            let Some(chunks) = drawer.admit(id, &source, old) else { continue };
+            if let Some(mut anchor) = self.anchors.of(&self.plan.stage) {
+                anchor.arrived(&source.key, chunks);
             }
             self.dry = false;
             let admission = Admission { at: drawer.at(), id, old };
@@ -136,27 +183,49 @@ impl Branch {
         }
     }
 
-    /// Plans tickets until `ahead` are on their way.
+    /// Plans tickets until `ahead` are on their way; whether it left off before that, because it was long at it.
     ///
     /// Errors: as [`Branch::admit`].
-    pub(super) fn plan(&mut self, ahead: usize, journal: Option<&SharedJournal>) -> Result<bool> {
-        let mut planned = false;
-        while self.window.len() < ahead && !self.dry {
+    pub(super) fn plan(
+        &mut self,
+        ahead: usize,
+        journal: Option<&SharedJournal>,
+        spare: &mut Vec<Chunk>,
+    ) -> Result<bool> {
+        for _ in 0..PLAN_STEPS {
+            if self.window.len() >= ahead || self.dry {
+                return Ok(false);
+            }
             self.admit(journal)?;
-            let Some(drawer) = &mut self.drawer else { break };
+            let Some(drawer) = &mut self.drawer else { return Ok(false) };
             let every = SNAPSHOT_DRAWS.max(drawer.live() / 64);
-            if self.snapshots.back().is_none_or(|last| last.at() + every <= drawer.at()) {
+            let due = self.snapshots.back().is_none_or(|last| last.at() + every <= drawer.at());
+            if due && self.snapshots.len() < SNAPSHOTS {
                 self.snapshots.push_back(drawer.clone());
             }
+            let number = drawer.at();
             let Some(draw) = drawer.draw() else {
                 self.dry = true;
-                break;
+                return Ok(false);
             };
             let (source, open) = drawer.source(draw.at);
-            self.window.push_back(Ticket { draw, source, open, phase: Phase::Planned });
-            planned = true;
+            self.drawn += 1;
+            let open = self.look_up(draw, source, open);
+            let taken = self.accept.is_none();
+            let (keep, lost, phase) = (0, Vec::new(), Phase::Planned);
+            self.window.push_back(Ticket { number, draw, source, open, taken, keep, lost, phase });
+            self.decide(spare);
         }
-        Ok(planned)
+        Ok(true)
+    }
+
+    /// The front of the window is done with.
+    pub(super) fn pop(&mut self) {
+        if let Some(ticket) = self.window.pop_front() {
+            self.head = ticket.number + 1;
+            self.taken = 0;
+            self.decided = self.decided.saturating_sub(1);
+        }
     }
 
     /// Forgets copies and admissions that lie before draw `head`.
@@ -168,6 +237,9 @@ impl Branch {
         while self.admissions.front().is_some_and(|admission| admission.at < oldest) {
             self.admissions.pop_front();
         }
+        if let Some(accept) = &mut self.accept {
+            accept.forget_before(head);
+        }
     }
 
     /// Whether more may come although nothing can be drawn now.
@@ -176,15 +248,9 @@ impl Branch {
         !self.replay.is_empty() || (!ends && !self.roster.log().ended())
     }
 
-    /// The first ticket in `phase`, among the first `within`.
-    pub(super) fn first(&mut self, within: usize, phase: fn(&Phase) -> bool) -> Option<(u64, &mut Ticket)> {
-        let head = self.head;
-        let found = self.window.iter_mut().take(within).enumerate().find(|(_, ticket)| phase(&ticket.phase));
-        found.map(|(i, ticket)| (head + i as u64, ticket))
-    }
-
     /// The ticket of draw `number`, while it is in the window.
     pub(super) fn ticket(&mut self, number: u64) -> Option<&mut Ticket> {
-        self.window.get_mut(usize::try_from(number.checked_sub(self.head)?).ok()?)
+        let i = self.window.binary_search_by_key(&number, |ticket| ticket.number).ok()?;
+        self.window.get_mut(i)
     }
 }

@@ -21,6 +21,9 @@ const BASE: u64 = 64 << 20;
 /// source's number and place (66).
 const WINDOW_BYTES: u64 = 100;
 
+/// Per chunk of a pool that does not take every draw: use count, and what is known of the contents (12).
+const ACCEPT_BYTES: u64 = 16;
+
 /// Per file: name, stat, identity.
 const FILE_BYTES: u64 = 320;
 
@@ -33,7 +36,9 @@ const SIZING_WORKERS: usize = 8;
 
 /// Slots of a chain's arena.
 pub(super) fn slots(plan: &ChainPlan) -> usize {
-    plan.reservoir.1 + SLACK
+    let cached = plan.branches.iter().filter_map(|branch| branch.accept.as_ref()?.cache);
+    let cached: u64 = cached.map(|cache| cache.size).sum();
+    plan.reservoir.1.saturating_add(usize::try_from(cached).unwrap_or(usize::MAX)).saturating_add(SLACK)
 }
 
 /// Bytes of one slot.
@@ -54,7 +59,8 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
             let stored = (READ_AHEAD + workers + 2) as u64 * STORED_CHUNK;
             total = total.saturating_add(decoded).saturating_add(stored);
             if let DrawPlan::Pool { size } = branch.draw {
-                total = total.saturating_add(size.saturating_mul(WINDOW_BYTES + FILE_BYTES));
+                let accept = if branch.accept.is_some() { ACCEPT_BYTES } else { 0 };
+                total = total.saturating_add(size.saturating_mul(WINDOW_BYTES + FILE_BYTES + accept));
             }
         }
     }

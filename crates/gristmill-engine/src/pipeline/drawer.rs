@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gristmill_format::source::Span;
 use serde::{Deserialize, Serialize};
 
+use super::anchors::Anchors;
 use super::plan::{BranchPlan, DrawPlan};
 use super::roster::{Recorded, Roster};
 use crate::config::{ExtractOrder, KeyOrder};
@@ -82,6 +83,7 @@ impl Drawer {
         root: u64,
         log: &Roster,
         files: &[Recorded],
+        anchors: &Anchors,
         stop: &AtomicBool,
     ) -> Self {
         let key = Key::new(root, &plan.stage);
@@ -115,6 +117,10 @@ impl Drawer {
         let mut drawer = Drawer { plan: Arc::clone(plan), key, members: Arc::default(), drawing, at: 0 };
         let mut list = Vec::new();
         for (id, source, chunks) in kept {
+            if let Some(mut anchor) = anchors.of(&plan.stage) {
+                let after = plan.key_order.compare(&source.key, &anchor.key).is_gt();
+                anchor.found(&source.key, chunks.len() as u64, after);
+            }
             let member = drawer.join(id, source, chunks.len());
             match &mut drawer.drawing {
                 Drawing::Pool(pool) => pool.admit(member, chunks),
@@ -141,24 +147,25 @@ impl Drawer {
         member
     }
 
-    /// Takes a source in as the newest, in place of `old` if that is set. An extractor takes nothing in:
-    /// its passes are over what the first scan found.
-    pub(super) fn admit(&mut self, id: u64, source: &Arc<Source>, old: Option<u64>) -> bool {
+    /// Takes a source in as the newest, in place of `old` if that is set; tells how many chunks it has on this side.
+    /// An extractor takes nothing in: its passes are over what the first scan found.
+    pub(super) fn admit(&mut self, id: u64, source: &Arc<Source>, old: Option<u64>) -> Option<u64> {
         if self.members.by_id.contains_key(&id) || matches!(self.drawing, Drawing::Extract(_)) {
-            return false;
+            return None;
         }
         let superseded = old.and_then(|id| self.members.by_id.get(&id).copied());
         let chunks = side(&self.plan, source);
         if chunks.is_empty() && superseded.is_none() {
-            return false;
+            return None;
         }
-        let member = self.join(id, Arc::clone(source), chunks.len());
-        let Drawing::Pool(pool) = &mut self.drawing else { return false };
+        let number = chunks.len();
+        let member = self.join(id, Arc::clone(source), number);
+        let Drawing::Pool(pool) = &mut self.drawing else { return None };
         if let Some(old) = superseded {
             pool.supersede(old);
         }
         pool.admit(member, chunks);
-        true
+        Some(number as u64)
     }
 
     /// The next draw; `None` when a pass has ended or there is nothing to draw.
@@ -192,6 +199,14 @@ impl Drawer {
     pub(super) fn source(&self, at: ChunkRef) -> (u64, Option<Arc<Source>>) {
         let member = &self.members.list[at.source as usize];
         (member.id, member.open.clone())
+    }
+
+    /// The chunk at a place of the pool, while it is in the window.
+    pub(super) fn chunk_at(&self, place: u64) -> Option<ChunkRef> {
+        match &self.drawing {
+            Drawing::Pool(pool) => pool.chunk_at(place),
+            Drawing::Extract(_) => None,
+        }
     }
 
     /// Chunks that can be drawn in one pass.
@@ -237,11 +252,18 @@ impl Drawer {
     /// A drawer that goes on from a state.
     ///
     /// Errors: `Format` for a source that cannot be opened, `State` when the chunks no longer fit.
-    pub(super) fn restore(plan: &Arc<BranchPlan>, root: u64, log: &Roster, state: &DrawerState) -> Result<Self> {
-        let mut drawer = Drawer::first(plan, root, log, &[], &AtomicBool::new(false));
+    pub(super) fn restore(
+        plan: &Arc<BranchPlan>,
+        root: u64,
+        log: &Roster,
+        anchors: &Anchors,
+        state: &DrawerState,
+    ) -> Result<Self> {
+        let mut drawer = Drawer::first(plan, root, log, &[], anchors, &AtomicBool::new(false));
         let mut sources = Vec::new();
         for &id in &state.sources {
             let source = log.open(id)?;
+            anchors.seen(&plan.stage, &source.key);
             let chunks = side(plan, &source);
             sources.push((drawer.join(id, source, chunks.len()), chunks));
         }

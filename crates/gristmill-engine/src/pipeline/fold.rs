@@ -90,9 +90,14 @@ pub(super) struct Fold {
     filling: Option<Fill>,
     pub(super) fills: VecDeque<Fill>,
     issued: u64,
+    /// Rows taken in, and rows given to batches, since the start.
+    pub(super) joined: u64,
+    pub(super) placed: u64,
     /// All fills below this are done; those done beyond it.
     filled: u64,
     filled_beyond: BTreeSet<u64>,
+    /// Slots of rows that are not wanted, with the fills that must be done first.
+    discarded: VecDeque<(u64, u32)>,
     pub(super) pieces: VecDeque<Piece>,
     /// The mark of the last batch in the consumer's hands, then of each later one with the changes that led to it.
     pub(super) delivered: Mark,
@@ -114,8 +119,11 @@ impl Fold {
             filling: None,
             fills: VecDeque::new(),
             issued: 0,
+            joined: 0,
+            placed: 0,
             filled: 0,
             filled_beyond: BTreeSet::new(),
+            discarded: VecDeque::new(),
             pieces: VecDeque::new(),
             delivered: mark,
             marks: VecDeque::new(),
@@ -155,7 +163,14 @@ impl Fold {
     /// Takes one row of a block in: a slot for it, and whatever the reservoir gives out into the open batch.
     /// The caller has made sure of a free slot and an open batch. `mark` is asked for when a batch is complete.
     pub(super) fn row(&mut self, branch: u32, block: &Arc<Block>, at: usize, mark: impl FnOnce() -> Vec<(u64, usize)>) {
-        let Some(slot) = self.free.pop() else { return };
+        if let Some(row) = self.hold(branch, block, at) {
+            self.give(row, mark);
+        }
+    }
+
+    /// A slot for one row of a block, and the copy into it; `None` where no slot is free.
+    pub(super) fn hold(&mut self, branch: u32, block: &Arc<Block>, at: usize) -> Option<Held> {
+        let slot = self.free.pop()?;
         let frame = block.rows[at];
         let fill = match &mut self.filling {
             Some(fill) if Arc::ptr_eq(&fill.block, block) => fill,
@@ -166,11 +181,26 @@ impl Fold {
             }
         };
         fill.rows.push((frame, slot));
+        self.joined += 1;
         let from = Provenance { source: block.source, chunk: block.index, frame };
-        let row = Held { slot, branch, from };
+        Some(Held { slot, branch, from })
+    }
+
+    /// Gives a row that has its slot to the reservoir, and what that gives out into the open batch.
+    pub(super) fn give(&mut self, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
         if let Some(out) = self.reservoir.offer(row, &mut self.changes) {
             self.place(out, mark);
         }
+    }
+
+    /// Lets a row go that will not be given out; its slot is free once it was filled.
+    pub(super) fn discard(&mut self, row: Held) {
+        self.discarded.push_back((self.issued + u64::from(self.filling.is_some()), row.slot));
+    }
+
+    /// A slot whose row was discarded and is filled by now.
+    pub(super) fn discarded(&mut self) -> Option<u32> {
+        self.discarded.pop_front_if(|(after, _)| *after <= self.filled).map(|(_, slot)| slot)
     }
 
     /// Emits one of the rows left in the reservoir; `false` when there is none, or none is to be emitted.
@@ -182,6 +212,7 @@ impl Fold {
     fn place(&mut self, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
         let after = self.issued + u64::from(self.filling.is_some());
         let place = self.batcher.place();
+        self.placed += 1;
         let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut() else { return };
         batch.open_rows.push((row.slot, row.from));
         batch.assigned += 1;

@@ -2,6 +2,7 @@
 //! Knows what each kind reads and gives; starts nothing.
 
 use std::collections::HashMap;
+use std::iter;
 
 use crate::config::{DataLoaderConfig, Overflow, QueueConfig, StageConfig, StageKind};
 use crate::error::{Error, Result};
@@ -13,6 +14,8 @@ pub(super) enum Item {
     Source,
     Chunk,
     Frame,
+    /// Positions that an unpacker foresees for its pool's cache.
+    CacheRequest,
     Batch,
 }
 
@@ -27,6 +30,7 @@ impl Item {
             Item::Source => "chunk sources",
             Item::Chunk => "chunks",
             Item::Frame => "frames",
+            Item::CacheRequest => "cache requests",
             Item::Batch => "batches",
         }
     }
@@ -39,27 +43,52 @@ fn items(kind: StageKind<'_>) -> (Option<Item>, Item) {
         StageKind::ChunkSourceLoader(_) => (Some(Item::File), Item::Source),
         StageKind::ChunkSourceSplitter(_) => (Some(Item::Source), Item::Source),
         StageKind::ShufflingChunkPool(_) | StageKind::SimpleChunkExtractor(_) => (Some(Item::Source), Item::Chunk),
-        StageKind::ChunkValidator(_) => (Some(Item::Chunk), Item::Chunk),
+        StageKind::ChunkValidator(_) | StageKind::ChunkRescorer(_) => (Some(Item::Chunk), Item::Chunk),
         StageKind::ChunkUnpacker(_) => (Some(Item::Chunk), Item::Frame),
         StageKind::JoinPositions(_) | StageKind::ShufflingFrameSampler(_) => (Some(Item::Frame), Item::Frame),
         StageKind::TensorGenerator(_) => (Some(Item::Frame), Item::Batch),
     }
 }
 
-/// The output queues of a kind.
-pub(super) fn queues(kind: StageKind<'_>) -> &[QueueConfig] {
-    use std::slice::from_ref;
+/// What a kind gives, in one word and the plural.
+pub(super) fn given_name(kind: StageKind<'_>) -> &'static str {
+    match items(kind).1 {
+        Item::Source => "sources",
+        other => other.name(),
+    }
+}
+
+/// What input `i` of a kind reads.
+fn reads(kind: StageKind<'_>, i: usize) -> Option<Item> {
     match kind {
-        StageKind::FilePathProvider(c) => from_ref(&c.output),
-        StageKind::ChunkSourceLoader(c) => from_ref(&c.output),
-        StageKind::ChunkSourceSplitter(c) => &c.output,
-        StageKind::ShufflingChunkPool(c) => from_ref(&c.output),
-        StageKind::SimpleChunkExtractor(c) => from_ref(&c.output),
-        StageKind::ChunkValidator(c) => from_ref(&c.output),
-        StageKind::ChunkUnpacker(c) => from_ref(&c.output),
-        StageKind::JoinPositions(c) => from_ref(&c.output),
-        StageKind::ShufflingFrameSampler(c) => from_ref(&c.output),
-        StageKind::TensorGenerator(c) => from_ref(&c.output),
+        StageKind::ShufflingChunkPool(_) if i == 1 => Some(Item::CacheRequest),
+        _ => items(kind).0,
+    }
+}
+
+/// What an output of a kind gives.
+fn gives(kind: StageKind<'_>, output: usize) -> Item {
+    match kind {
+        StageKind::ShufflingChunkPool(_) if output == 1 => Item::Frame,
+        StageKind::ChunkUnpacker(_) if output == 1 => Item::CacheRequest,
+        _ => items(kind).1,
+    }
+}
+
+/// The output queues of a kind.
+pub(super) fn queues(kind: StageKind<'_>) -> Vec<&QueueConfig> {
+    match kind {
+        StageKind::FilePathProvider(c) => vec![&c.output],
+        StageKind::ChunkSourceLoader(c) => vec![&c.output],
+        StageKind::ChunkSourceSplitter(c) => c.output.iter().collect(),
+        StageKind::ShufflingChunkPool(c) => iter::once(&c.output).chain(&c.cachehit_output).collect(),
+        StageKind::SimpleChunkExtractor(c) => vec![&c.output],
+        StageKind::ChunkValidator(c) => vec![&c.output],
+        StageKind::ChunkRescorer(c) => vec![&c.output],
+        StageKind::ChunkUnpacker(c) => iter::once(&c.output).chain(&c.prefetch_output).collect(),
+        StageKind::JoinPositions(c) => vec![&c.output],
+        StageKind::ShufflingFrameSampler(c) => vec![&c.output],
+        StageKind::TensorGenerator(c) => vec![&c.output],
     }
 }
 
@@ -129,19 +158,22 @@ impl<'a> Graph<'a> {
             match (reads, node.inputs.len()) {
                 (None, 0) | (Some(_), 1) => {}
                 (Some(_), n) if many && n > 0 => {}
+                (Some(_), 2) if matches!(node.kind, StageKind::ShufflingChunkPool(c) if c.cachehit_output.is_some()) => {
+                }
                 (None, _) => return Err(Error::field(node.name, "input", "this kind has no input")),
                 (Some(item), n) => {
                     let text = format!("expected one stage that gives {}, found {n} inputs", item.name());
                     return Err(Error::field(node.name, "input", text));
                 }
             }
-            for &port in &node.inputs {
-                self.check_edge(node, port, reads, &mut readers)?;
+            for (i, &port) in node.inputs.iter().enumerate() {
+                self.check_edge(node, port, self::reads(node.kind, i), &mut readers)?;
             }
         }
+        self.check_cycles()?;
         for (alias, port) in &self.outputs {
             let stage = &self.nodes[port.stage];
-            if items(stage.kind).1 != Item::Batch {
+            if gives(stage.kind, port.output) != Item::Batch {
                 let text = format!("output `{alias}` is stage `{}`, which gives no batches", stage.name);
                 return Err(Error::config("output", text));
             }
@@ -158,7 +190,7 @@ impl<'a> Graph<'a> {
         readers: &mut HashMap<Port, &'a str>,
     ) -> Result<()> {
         let from = &self.nodes[port.stage];
-        let (_, gives) = items(from.kind);
+        let gives = gives(from.kind, port.output);
         if Some(gives) != reads {
             let wanted = reads.map_or("nothing", Item::name);
             let text = format!("expected {wanted}, but stage `{}` gives {}", from.name, gives.name());
@@ -172,6 +204,32 @@ impl<'a> Graph<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a stage that reads what it gives, however far around; the way back from an unpacker to its pool's cache is
+    /// none: it is planned, not run.
+    fn check_cycles(&self) -> Result<()> {
+        let feeds = |port: &&Port| gives(self.nodes[port.stage].kind, port.output) != Item::CacheRequest;
+        let mut readers = vec![Vec::new(); self.nodes.len()];
+        let mut waits: Vec<usize> = Vec::new();
+        for (i, node) in self.nodes.iter().enumerate() {
+            node.inputs.iter().filter(feeds).for_each(|port| readers[port.stage].push(i));
+            waits.push(node.inputs.iter().filter(feeds).count());
+        }
+        let mut ready: Vec<usize> = (0..waits.len()).filter(|i| waits[*i] == 0).collect();
+        while let Some(i) = ready.pop() {
+            for &reader in &readers[i] {
+                waits[reader] -= 1;
+                ready.extend((waits[reader] == 0).then_some(reader));
+            }
+        }
+        match self.nodes.iter().zip(&waits).find(|(_, waits)| **waits > 0) {
+            Some((node, _)) => {
+                let text = "it reads, directly or by way of others, what it gives itself";
+                Err(Error::field(node.name, "input", text))
+            }
+            None => Ok(()),
+        }
     }
 
     fn claim(&self, port: Port, reader: &'a str, readers: &mut HashMap<Port, &'a str>) -> Result<()> {

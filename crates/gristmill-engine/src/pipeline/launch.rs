@@ -6,9 +6,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::anchors::Anchors;
 use super::budget;
 use super::chain::{Chain, Shared};
+use super::flow::flow;
+use super::history::History;
 use super::metrics::Observer;
+use super::notices::{self, Notices};
 use super::plan::{ChainPlan, LogPlan, Plan};
 use super::recall::Recall;
 use super::roster::{Event, Roster, SharedJournal};
@@ -16,6 +20,7 @@ use super::verdict::Verdicts;
 use crate::config::{DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
+use crate::runtime::events::Events;
 use crate::runtime::journal::Journal;
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::stage::discover::Search;
@@ -26,7 +31,7 @@ use crate::store::{DirStore, Store};
 const READERS: usize = 2;
 
 /// How often totals are sampled for rates.
-const SAMPLE: Duration = Duration::from_millis(250);
+const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What exists only while the loader runs.
 pub(super) struct Running {
@@ -46,11 +51,19 @@ impl Launch {
     /// Starts the scans and lays out the chains; nothing is drawn yet.
     ///
     /// Errors: `Path` for a directory, journal or report, `State` for a seed that does not fit.
-    pub(super) fn new(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: Recall) -> Result<Self> {
+    pub(super) fn new(
+        config: &DataLoaderConfig,
+        plan: &Plan,
+        root: u64,
+        recall: Recall,
+        anchors: Arc<Anchors>,
+    ) -> Result<Self> {
         if recall.seed.is_some_and(|seed| seed != root) {
             return Err(Error::State(format!("it was made with another seed than {root}")));
         }
-        let verdicts = Arc::new(Verdicts::new(config.bad_chunks, config.quarantine.as_deref())?);
+        let events = Arc::new(Events::default());
+        let report = config.quarantine.as_deref();
+        let verdicts = Arc::new(Verdicts::new(config.bad_chunks, report, Arc::clone(&events))?);
         let scheduler = Scheduler::new();
         let rosters = rosters(config, plan, &scheduler, &recall)?;
         let journal = match &config.journal {
@@ -66,11 +79,24 @@ impl Launch {
             signal: scheduler.signal(),
             stop: scheduler.stop_flag(),
             verdicts: Arc::clone(&verdicts),
+            events: Arc::clone(&events),
             journal: journal.clone(),
+            anchors,
         };
         let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
         let chains = plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;
-        let observer = Observer { root, chains, rosters, verdicts, rates: Arc::default() };
+        let observer = Observer {
+            root,
+            chains,
+            rosters,
+            verdicts,
+            rates: Arc::default(),
+            history: Arc::new(Mutex::new(History::new(config)?)),
+            events,
+            flow: flow(config)?.into(),
+            stop: scheduler.stop_flag(),
+            readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),
+        };
         Ok(Launch { scheduler, observer, recall, journal })
     }
 
@@ -100,23 +126,26 @@ impl Launch {
         if let Some(journal) = &journal {
             write_first(journal, observer.root, &observer.rosters)?;
         }
-        if recall.waits_for_scan() {
+        let again = recall.waits_for_scan();
+        if again {
             observer.chains.iter().try_for_each(|chain| recall.put_into(chain))?;
         }
         let chains = observer.chains.iter();
         let tasks: Arc<[Arc<dyn Tasks>]> = chains.map(|chain| Arc::clone(chain) as Arc<dyn Tasks>).collect();
         let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
         scheduler.staff(Lane::Work, budget::workers(config), &tasks).map_err(failed)?;
-        let readers = config.io_threads.unwrap_or(READERS).clamp(1, 256);
-        scheduler.staff(Lane::Read, readers, &tasks).map_err(failed)?;
+        scheduler.staff(Lane::Read, observer.readers, &tasks).map_err(failed)?;
         let (stop, sampler) = (scheduler.stop_flag(), observer.clone());
         let sample = move || {
+            let mut notices = Notices::default();
             while !stop.load(Ordering::Relaxed) {
                 sampler.sample();
+                notices.look(&sampler);
                 std::thread::sleep(SAMPLE);
             }
         };
         scheduler.spawn("metrics", sample).map_err(failed)?;
+        notices::started(&observer, budget::workers(config), again);
         Ok(Running { scheduler, observer })
     }
 }

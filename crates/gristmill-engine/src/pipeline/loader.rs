@@ -8,18 +8,23 @@ use std::time::{Duration, Instant};
 
 use gristmill_format::encode::TensorSpec;
 
+use super::anchors::{Anchors, ControlReply, ControlRequest};
 use super::launch::{Launch, Running};
 use super::metrics::Metrics;
 use super::output::Batch;
-use super::plan::{Plan, plan};
+use super::plan::{DrawPlan, Plan, plan};
 use super::recall::Recall;
+use super::serve::{endpoint, failed};
 use super::state::{LoaderState, VERSION, fingerprint};
+use super::status::Status;
 use super::{budget, state};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
+use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::Taken;
+use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
-use crate::sink::prometheus::Endpoint;
+use crate::sink::http::Pages;
 
 /// How often a start looks whether the first scan is in.
 const SCAN_POLL: Duration = Duration::from_millis(2);
@@ -53,6 +58,7 @@ pub struct DataLoader {
     outputs: Vec<Output>,
     made_in: u32,
     root: OnceLock<u64>,
+    anchors: Arc<Anchors>,
     running: OnceLock<Running>,
     /// Held while starting, stopping or restoring; holds a state that waits for the start.
     control: Mutex<Control>,
@@ -93,7 +99,10 @@ impl DataLoader {
         if let Some(seed) = config.seed {
             let _ = root.set(seed);
         }
+        let pools =
+            plan.chains.iter().flat_map(|chain| &chain.branches).filter(|b| matches!(b.draw, DrawPlan::Pool { .. }));
         Ok(DataLoader {
+            anchors: Arc::new(Anchors::new(pools.map(|branch| branch.stage.clone()))),
             config,
             plan,
             outputs,
@@ -114,7 +123,7 @@ impl DataLoader {
         &self.outputs
     }
 
-    fn control(&self) -> MutexGuard<'_, Control> {
+    fn lock(&self) -> MutexGuard<'_, Control> {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -135,7 +144,7 @@ impl DataLoader {
     fn running(&self, deadline: Option<Instant>) -> Result<Option<&Running>> {
         self.here()?;
         loop {
-            let mut control = self.control();
+            let mut control = self.lock();
             if control.stopped {
                 return Err(Error::Stopped);
             }
@@ -147,7 +156,7 @@ impl DataLoader {
                 None => {
                     let recall = Recall::new(&self.config, control.restore.clone())?;
                     let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
-                    Launch::new(&self.config, &self.plan, root, recall)?
+                    Launch::new(&self.config, &self.plan, root, recall, Arc::clone(&self.anchors))?
                 }
             };
             if launch.scanned()? {
@@ -178,7 +187,7 @@ impl DataLoader {
             Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
             Taken::Item(Err(error)) => Err(error),
             Taken::Nothing => Ok(Next::Pending),
-            Taken::Closed if self.control().stopped => Err(Error::Stopped),
+            Taken::Closed if self.lock().stopped => Err(Error::Stopped),
             Taken::Closed => Ok(Next::End),
         }
     }
@@ -189,13 +198,16 @@ impl DataLoader {
         if self.here().is_err() {
             return Vec::new();
         }
-        let mut control = self.control();
-        control.stopped = true;
+        let mut control = self.lock();
+        let first = !std::mem::replace(&mut control.stopped, true);
         control.launch = None;
         if let Some(running) = self.running.get() {
+            if first {
+                running.observer.events.add(Event::new(Level::Info, "stopped", "the loader was stopped"));
+            }
             running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
-            running.observer.sample();
+            running.observer.close();
         }
         control.detached.clone()
     }
@@ -210,18 +222,51 @@ impl DataLoader {
         self.runs_here().map(|running| running.observer.metrics()).unwrap_or_default()
     }
 
-    /// Serves the metrics as Prometheus text at `/metrics` of `address`, such as `127.0.0.1:9100`; starts the loader.
-    /// Returns where it listens.
+    /// What happened in the latest complete period of 2^`exponent` seconds, and its age in seconds (to this moment
+    /// with `pending`, else to the last quarter of a second). The last values stay after a stop; empty before the
+    /// start.
     ///
-    /// Errors: `Config` for an address that cannot be bound, and as [`DataLoader::start`].
-    pub fn serve_metrics(&self, address: &str) -> Result<SocketAddr> {
+    /// Errors: `Config` for a period below a quarter of a second.
+    pub fn bucket_metrics(&self, exponent: i32, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        running.observer.history().bucket(exponent, pending, running.observer.uptime())
+    }
+
+    /// What happened in the last `seconds`, infinite for everything since the start, and the seconds that this
+    /// covers: up to this moment with `pending`, else to the last quarter of a second. The last values stay after
+    /// a stop; empty before the start.
+    ///
+    /// Errors: `Config` for a duration that is negative or no number.
+    pub fn aggregate_metrics(&self, seconds: f64, pending: bool) -> Result<(Period, f64)> {
+        let Some(running) = self.runs_here() else { return Ok(Default::default()) };
+        if pending {
+            running.observer.sample();
+        }
+        running.observer.history().ending_now(seconds, pending, running.observer.uptime())
+    }
+
+    /// Everything a view shows, with the events after number `after`; the last values stay after a stop. Empty before
+    /// the start and in a forked child.
+    pub fn status(&self, after: u64) -> Status {
+        self.runs_here().map(|running| running.observer.status(after)).unwrap_or_default()
+    }
+
+    /// Serves `/metrics` (Prometheus text) and `/status` (docs/format/status.md) at `address`, such as
+    /// `127.0.0.1:9100`, until the loader stops; starts it. With a token every reader has to bring it; an address that
+    /// other machines can reach needs one. Returns where it listens.
+    ///
+    /// Errors: `Config` for an address that cannot be bound or a token that is missing or too simple, and as
+    /// [`DataLoader::start`].
+    pub fn serve_metrics(&self, address: &str, token: Option<&str>) -> Result<SocketAddr> {
+        let endpoint = endpoint(address, token)?;
         let running = self.running(None)?.ok_or(Error::Stopped)?;
-        let failed = |e: std::io::Error| Error::config("metrics", format!("cannot listen on {address}: {e}"));
-        let endpoint = Endpoint::bind(address).map_err(failed)?;
-        let bound = endpoint.address().ok_or_else(|| failed(std::io::ErrorKind::AddrNotAvailable.into()))?;
+        let bound = endpoint.address();
         let (stop, observer) = (running.scheduler.stop_flag(), running.observer.clone());
-        let serve = move || endpoint.serve(&stop, || observer.metrics().prometheus());
-        running.scheduler.spawn("metrics-http", serve).map_err(failed)?;
+        let serve = move || {
+            let status = |after| serde_json::to_string(&observer.status(after)).unwrap_or_default();
+            endpoint.serve(&stop, &Pages { metrics: &|| observer.metrics().prometheus(), status: &status });
+        };
+        running.scheduler.spawn("metrics-http", serve).map_err(|e| failed(address, &e))?;
         Ok(bound)
     }
 
@@ -230,7 +275,7 @@ impl DataLoader {
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
         self.here()?;
-        let stopped = self.control().stopped;
+        let stopped = self.lock().stopped;
         let running = match self.running.get() {
             Some(running) if stopped => running,
             _ => self.running(None)?.ok_or(Error::Stopped)?,
@@ -238,12 +283,21 @@ impl DataLoader {
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let state = LoaderState {
             gristmill_state: VERSION,
-            config: fingerprint(&self.config),
+            config: fingerprint(&self.config, &self.plan),
             seed: self.root.get().copied().unwrap_or_default(),
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
             outputs: running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
+            anchors: self.anchors.all(),
         };
         serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))
+    }
+
+    /// Asks every pool for its chunk anchor, or changes it; before the start, while it runs and after it.
+    ///
+    /// Errors: `Forked`.
+    pub fn control(&self, request: &ControlRequest) -> Result<Vec<ControlReply>> {
+        self.here()?;
+        Ok(self.anchors.control(request))
     }
 
     /// Takes a state over; the loader must not have started. What does not fit the files is found at the start.
@@ -251,15 +305,16 @@ impl DataLoader {
     /// Errors: `State` with the difference to this config, or when the loader has started; `Forked`.
     pub fn restore(&self, text: &str) -> Result<()> {
         self.here()?;
-        let mut control = self.control();
+        let mut control = self.lock();
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let saved = state::parse(text, &self.config)?;
+        let saved = state::parse(text, &self.config, &self.plan)?;
         let known: BTreeMap<&str, ()> = self.outputs.iter().map(|output| (output.alias.as_str(), ())).collect();
         if !saved.outputs.keys().map(String::as_str).eq(known.into_keys()) {
             return Err(Error::State("it has other outputs than this config".into()));
         }
+        self.anchors.restore(&saved.anchors);
         control.restore = Some(Arc::new(saved));
         Ok(())
     }

@@ -1,15 +1,22 @@
 //! Chains and logs -> one row per stage: load, queue, gauges and counts, since the start and in the last second.
 //! Reads numbers that the river keeps anyway; never slows it and never changes it.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
+use super::acceptance::AcceptPlan;
 use super::chain::Chain;
+use super::flow::FlowStage;
+use super::history::History;
 use super::roster::Roster;
 use super::verdict::{BadChunkCounts, Verdicts};
+use crate::runtime::events::Events;
 use crate::runtime::metrics::{Load, Rates};
 use crate::sink::prometheus::{self, Sample};
+use crate::stage::pool::Accept;
 
 /// A value that goes up and down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,7 +33,8 @@ pub struct Gauge {
 /// A count since the start.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tally {
-    /// Name, such as `rows`; `busy_ns` is the time that threads spent in the stage, in nanoseconds.
+    /// Name, such as `rows`. `busy_ns` is the time that threads spent in the stage, in nanoseconds; a count called as
+    /// what the stage gives (`sources`, `chunks`, `frames`, `batches`) is how many it gave.
     pub name: &'static str,
     /// Since the start.
     pub total: u64,
@@ -56,6 +64,8 @@ pub struct StageMetrics {
     pub name: String,
     /// Its kind, such as `shuffling_chunk_pool`.
     pub kind: &'static str,
+    /// Threads that may be busy in it at once.
+    pub threads: u64,
     /// Values now.
     pub gauges: Vec<Gauge>,
     /// Counts; their order is fixed.
@@ -63,7 +73,7 @@ pub struct StageMetrics {
     /// Its output queue, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueMetrics>,
-    /// A text, such as the key of the newest source.
+    /// A text: the key of the newest source of a loader stage, the anchor of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<String>,
     /// What went wrong and was survived, newest last.
@@ -111,6 +121,12 @@ pub(super) struct Observer {
     pub(super) rosters: Vec<Arc<Roster>>,
     pub(super) verdicts: Arc<Verdicts>,
     pub(super) rates: Arc<Mutex<Rates>>,
+    pub(super) history: Arc<Mutex<History>>,
+    pub(super) events: Arc<Events>,
+    pub(super) flow: Arc<[FlowStage]>,
+    pub(super) stop: Arc<AtomicBool>,
+    /// Threads that only read.
+    pub(super) readers: usize,
 }
 
 impl Observer {
@@ -120,14 +136,35 @@ impl Observer {
 
     /// Remembers the totals of this moment.
     pub(super) fn sample(&self) {
-        let totals = totals(&self.collect());
-        self.rates().sample(totals);
+        let stages = self.collect();
+        let mut rates = self.rates();
+        rates.sample(totals(&stages));
+        let now = rates.uptime();
+        drop(rates);
+        self.history().record(now, &stages);
+    }
+
+    /// Remembers the totals of the end.
+    pub(super) fn close(&self) {
+        self.sample();
+        let now = self.rates().uptime();
+        self.history().close(now);
+    }
+
+    /// What happened in each period.
+    pub(super) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time since the start.
+    pub(super) fn uptime(&self) -> Duration {
+        self.rates().uptime()
     }
 
     /// One row per stage, without rates.
     fn collect(&self) -> Vec<StageMetrics> {
         let mut stages: Vec<StageMetrics> = self.rosters.iter().map(|roster| sources(roster)).collect();
-        self.chains.iter().for_each(|chain| of_chain(chain, &mut stages));
+        self.chains.iter().for_each(|chain| of_chain(chain, self.readers, &mut stages));
         stages
     }
 
@@ -139,7 +176,7 @@ impl Observer {
         for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
             count.per_second = per_second.next().unwrap_or_default();
         }
-        let (uptime_seconds, seed) = (rates.uptime(), Some(self.root));
+        let (uptime_seconds, seed) = (rates.uptime().as_secs_f64(), Some(self.root));
         Metrics { uptime_seconds, seed, stages, bad_chunks: self.verdicts.counts() }
     }
 }
@@ -177,6 +214,7 @@ fn capacity_of(name: &str) -> Option<&'static str> {
     match name {
         "chunks_current" => Some("chunks_capacity"),
         "reservoir" => Some("reservoir_capacity"),
+        "cached_positions" => Some("cached_positions_capacity"),
         _ => None,
     }
 }
@@ -198,7 +236,16 @@ fn busy(load: &Load) -> Tally {
 }
 
 fn row(name: &str, kind: &'static str, gauges: Vec<Gauge>, counts: Vec<Tally>) -> StageMetrics {
-    StageMetrics { name: name.to_owned(), kind, gauges, counts, queue: None, latest: None, faults: Vec::new() }
+    StageMetrics {
+        name: name.to_owned(),
+        kind,
+        threads: 0,
+        gauges,
+        counts,
+        queue: None,
+        latest: None,
+        faults: Vec::new(),
+    }
 }
 
 fn sources(roster: &Roster) -> StageMetrics {
@@ -213,6 +260,7 @@ fn sources(roster: &Roster) -> StageMetrics {
             "chunk_source_loader",
             vec![gauge("files", files, None)],
             vec![
+                tally("sources", files),
                 tally("skipped_files", found.skipped_files),
                 tally("duplicate_files", found.duplicate_files),
                 tally("faults", found.faults.total()),
@@ -221,54 +269,109 @@ fn sources(roster: &Roster) -> StageMetrics {
     }
 }
 
-fn of_chain(chain: &Chain, stages: &mut Vec<StageMetrics>) {
+/// What a pool that takes only some of its draws, or caches positions, did.
+fn of_acceptance(accept: &Accept, plan: &AcceptPlan, weighed: u64, row: &mut StageMetrics) {
+    let counts = accept.counts();
+    if plan.chance.needs_weight() {
+        let decided = counts.taken + counts.rejected;
+        row.gauges.push(gauge("hanse_accepted_permille", 1000 * counts.taken / decided.max(1), Some(1000)));
+        row.counts.push(tally("hanse_cache_hits", decided.saturating_sub(weighed)));
+        row.counts.push(tally("hanse_cache_misses", weighed));
+        row.counts.push(tally("hanse_rejected", counts.rejected));
+    }
+    if let Some(cache) = plan.cache {
+        row.gauges.push(gauge("cached_positions", accept.cached(), Some(cache.size)));
+        row.counts.push(tally("cache_hits", counts.cache_hits));
+        row.counts.push(tally("cache_misses", counts.cache_misses));
+        row.counts.push(tally("mismatched_use_counts", counts.mismatched_use_counts));
+        row.counts.push(tally("newly_cached", counts.newly_cached));
+        row.counts.push(tally("dropped_cache_positions", counts.dropped_cache_positions));
+        row.counts.push(tally("chunk_source_not_found", counts.chunk_source_not_found));
+    }
+}
+
+fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
+    let workers = chain.shared.workers;
+    let within = |ceiling: usize| workers.min(ceiling) as u64;
     let inner = chain.lock();
     for (branch, totals) in inner.branches.iter().zip(&chain.branch_totals) {
         let [sources, chunks, capacity, total, passes] =
             branch.drawer.as_ref().map_or([0; 5], |drawer| drawer.gauges());
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
-        stages.push(row(
+        let waiting = branch.window.len() as u64;
+        let pool_row = row(
             &branch.plan.stage,
             if pool { "shuffling_chunk_pool" } else { "simple_chunk_extractor" },
             vec![
                 gauge("chunk_sources", sources, None),
                 gauge("chunks_current", chunks, Some(capacity)),
                 gauge("chunks_total", total, None),
-                gauge("tickets", branch.window.len() as u64, None),
             ],
             vec![
                 busy(&totals.reading),
+                tally("chunks", branch.drawn),
                 tally("reshuffles", passes),
                 tally("stored_bytes", totals.stored_bytes.get()),
                 tally("dropped", totals.empty_chunks.get()),
             ],
-        ));
+        );
+        let mut pool_row = StageMetrics {
+            threads: readers as u64,
+            queue: Some(QueueMetrics {
+                put: branch.drawn,
+                got: branch.drawn - waiting.min(branch.drawn),
+                dropped: 0,
+                waiting,
+                capacity: chain.ahead() as u64,
+            }),
+            ..pool_row
+        };
+        if let Some(anchor) = chain.shared.anchors.of(&branch.plan.stage) {
+            pool_row.gauges.push(gauge("chunks_since_anchor", anchor.since, None));
+            pool_row.latest = (!anchor.key.is_empty()).then(|| anchor.key.clone());
+        }
+        if let (Some(accept), Some(plan)) = (&branch.accept, &branch.plan.accept) {
+            of_acceptance(accept, plan, totals.weighed.get(), &mut pool_row);
+        }
+        stages.push(pool_row);
         for (plan, of) in branch.plan.passes.iter().zip(&totals.passes) {
             let mut counts = vec![busy(&of.busy), tally("chunks", of.chunks.get()), tally("dropped", of.dropped.get())];
             counts.extend(plan.pass.counts().iter().zip(&of.counts).map(|(name, n)| tally(name, n.get())));
-            stages.push(row(&plan.stage, plan.kind, Vec::new(), counts));
+            let pass = row(&plan.stage, plan.kind, Vec::new(), counts);
+            stages.push(StageMetrics { threads: within(branch.plan.ceiling), ..pass });
         }
-        stages.push(row(
-            &branch.plan.unpacker,
-            "chunk_unpacker",
-            vec![gauge("chunks_decoding", branch.decoding as u64, None)],
-            vec![
-                busy(&totals.decoding),
-                tally("chunks", totals.chunks.get()),
-                tally("frames_decoded", totals.frames_decoded.get()),
-            ],
-        ));
+        stages.push(StageMetrics {
+            threads: within(branch.plan.ceiling),
+            ..row(
+                &branch.plan.unpacker,
+                "chunk_unpacker",
+                vec![gauge("chunks_decoding", branch.decoding as u64, None)],
+                vec![
+                    busy(&totals.decoding),
+                    tally("chunks", totals.chunks.get()),
+                    tally("frames_decoded", totals.frames_decoded.get()),
+                    tally("frames", totals.frames.get()),
+                ],
+            )
+        });
     }
     let (held, frames) = (inner.fold.reservoir.held().len() as u64, chain.plan.reservoir.1 as u64);
+    let (joined, placed) = (inner.fold.joined, inner.fold.placed);
     drop(inner);
+    if !chain.plan.join.0.is_empty() {
+        stages.push(row(&chain.plan.join.0, "join_positions", Vec::new(), vec![tally("frames", joined)]));
+    }
     if frames > 0 {
         let gauges = vec![gauge("reservoir", held, Some(frames))];
-        stages.push(row(&chain.plan.reservoir.0, "shuffling_frame_sampler", gauges, vec![busy(&chain.totals.filling)]));
+        let counts = vec![busy(&chain.totals.filling), tally("frames", placed)];
+        let sampler = row(&chain.plan.reservoir.0, "shuffling_frame_sampler", gauges, counts);
+        stages.push(StageMetrics { threads: workers as u64, ..sampler });
     }
     let counts = chain.handoff.counts();
     let totals = &chain.totals;
     let (batches, rows) = (tally("batches", totals.batches.get()), tally("rows", totals.rows.get()));
     stages.push(StageMetrics {
+        threads: within(chain.plan.ceiling),
         queue: Some(QueueMetrics {
             put: counts.put,
             got: counts.got,

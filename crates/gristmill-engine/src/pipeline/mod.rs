@@ -4,40 +4,66 @@
 //! |---|---|
 //! | `graph` | resolves names, refuses wrong graphs |
 //! | `plan` | lowers a graph to one chain per output |
+//! | `acceptance` | how a plan accepts draws, weighs and caches |
 //! | `budget` | adds up the memory a plan can take |
 //! | `roster` | gives sources ids that last, keeps the journal |
 //! | `drawer`, `branch` | admissions and draws; tickets in flight |
+//! | `decide` | which draws become tickets |
+//! | `anchors` | chunk anchors of the pools, and how they are controlled |
 //! | `fold` | rows to slots and batches, serially |
 //! | `chain` | the tasks that threads run |
 //! | `conform` | records of any layout into slots |
 //! | `state` | where a chain stands, and back |
 //! | `recall` | what an earlier run left: a state, a journal |
+//! | `flow` | stages in flow order with their edges, for views |
 //! | `metrics` | what each stage did, as data |
+//! | `history` | the same by period, as lc0 names it |
+//! | `message` | requests, replies and metrics as messages of the lc0 interface |
+//! | `status` | all of it as one document for other processes |
+//! | `notices` | what the logs found and what was started, as events |
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
 //! | `launch` | logs, chains and threads of a start |
+//! | `index` | the other way to feed: rows of a table by number |
 //! | `loader` | the shell that people hold |
 
+mod acceptance;
+mod anchors;
 mod branch;
 pub(crate) mod budget;
 mod chain;
 mod conform;
+mod decide;
 mod drawer;
-mod encoder;
+pub(crate) mod encoder;
+mod flow;
 mod fold;
 mod graph;
+mod history;
+mod index;
 mod launch;
 mod loader;
+mod message;
 mod metrics;
+mod notices;
 mod output;
 mod plan;
 mod recall;
 mod roster;
+mod serve;
 mod state;
+mod status;
 mod verdict;
 
+pub use anchors::{ControlReply, ControlRequest};
 pub use budget::promise;
+pub use encoder::tokenizer;
+pub use index::{IndexLoader, RowEncoder};
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};
+pub use status::{
+    BadChunksStatus, CountStatus, GaugeStatus, InputStatus, LoadStatus, OutputStatus, QueueStatus, RunState,
+    STATUS_VERSION, StageStatus, Status, TextStatus,
+};
 pub use verdict::BadChunkCounts;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use gristmill_format::chess::check::Rules;
 use gristmill_format::encode::Encoder;
+use gristmill_format::weigh::Weigher;
 
+use super::acceptance::{AcceptPlan, acceptance, frame_weigher};
 use super::encoder::encoder;
 use super::graph::{Graph, Node, Port};
 use crate::config::{
@@ -15,10 +17,12 @@ use crate::config::{
     LastBatch, Overflow, StageKind, TensorGeneratorConfig,
 };
 use crate::error::{Error, Result};
+use crate::rescorer::{Extras, prepare};
 use crate::runtime::handoff::WhenFull;
 use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
 use crate::stage::join::WhenExhausted;
+use crate::stage::rescore::Rescore;
 use crate::stage::split::Side;
 use crate::stage::unpack::Unpack;
 use crate::stage::validate::Validate;
@@ -48,6 +52,8 @@ pub(crate) struct PassPlan {
     /// Its kind, such as `chunk_validator`.
     pub(crate) kind: &'static str,
     pub(crate) pass: Arc<dyn ChunkPass>,
+    /// Numbers that tell apart what it reads besides the games, such as tables.
+    pub(crate) reads: [Option<u64>; 2],
 }
 
 /// From one log to selected rows.
@@ -62,11 +68,15 @@ pub(crate) struct BranchPlan {
     pub(crate) stage: String,
     pub(crate) draw: DrawPlan,
     pub(crate) key_order: KeyOrder,
+    /// Which draws become tickets, where not every one does.
+    pub(crate) accept: Option<AcceptPlan>,
     /// What each chunk goes through before its rows are selected, in this order.
     pub(crate) passes: Vec<PassPlan>,
     /// Name of the unpacker.
     pub(crate) unpacker: String,
     pub(crate) unpack: Unpack,
+    /// Weighs frames for the unpacker, where not all weigh the same.
+    pub(crate) frame_weigher: Option<Arc<dyn Weigher>>,
     /// Most chunks being decoded at once.
     pub(crate) ceiling: usize,
 }
@@ -98,6 +108,14 @@ pub(crate) struct Plan {
     pub(crate) chains: Vec<ChainPlan>,
 }
 
+impl Plan {
+    /// What the pass of this stage reads besides the games.
+    pub(crate) fn reads(&self, stage: &str) -> [Option<u64>; 2] {
+        let mut passes = self.chains.iter().flat_map(|chain| &chain.branches).flat_map(|branch| &branch.passes);
+        passes.find(|pass| pass.stage == stage).map_or([None; 2], |pass| pass.reads)
+    }
+}
+
 /// Checks a config and lowers it.
 pub(crate) fn plan(config: &DataLoaderConfig) -> Result<Plan> {
     let graph = Graph::new(config)?;
@@ -125,7 +143,8 @@ impl<'a> Lower<'a> {
         let StageKind::TensorGenerator(config) = generator.kind else {
             return Err(Error::stage(generator.name, "gives no batches"));
         };
-        let mut at = self.node(generator.inputs[0]);
+        let mut reads = generator.inputs[0];
+        let mut at = self.node(reads);
         let mut reservoir = (String::new(), 0, false);
         if let StageKind::ShufflingFrameSampler(sampler) = at.kind {
             let frames = sampler.threads.checked_mul(sampler.reservoir_size_per_thread).filter(|n| *n > 0);
@@ -133,25 +152,60 @@ impl<'a> Lower<'a> {
                 Error::field(at.name, "reservoir_size_per_thread", "expected 1 to 4 294 967 295 frames in all")
             })?;
             reservoir = (at.name.to_owned(), frames, sampler.drain);
-            at = self.node(at.inputs[0]);
+            reads = at.inputs[0];
+            at = self.node(reads);
         }
-        let mut join = (String::new(), vec![1.0], WhenExhausted::Drop);
-        let mut inputs = vec![at];
-        if let StageKind::JoinPositions(config) = at.kind {
-            join = (at.name.to_owned(), weights(at, config)?, exhausted(config));
-            inputs = at.inputs.iter().map(|port| self.node(*port)).collect();
-        }
-        let branches = inputs.into_iter().map(|node| self.branch(node)).collect::<Result<Vec<_>>>()?;
+        let (branches, join) = match at.kind {
+            StageKind::JoinPositions(config) => {
+                let weights = weights(at, config)?;
+                let (branches, shares) = self.inputs(at.inputs.iter().copied().zip(weights).collect())?;
+                (branches, (at.name.to_owned(), shares, exhausted(config)))
+            }
+            _ => {
+                let (branches, shares) = self.inputs(vec![(reads, 1.0)])?;
+                (branches, (String::new(), shares, WhenExhausted::Drop))
+            }
+        };
         Ok(ChainPlan { branches, join, reservoir, ..tensors(alias, generator.name, config)? })
     }
 
-    fn branch(&mut self, node: &'a Node<'a>) -> Result<BranchPlan> {
+    /// The branches behind frames that are joined, with their shares. Frames from a pool's cache come in the order of its
+    /// draws, as those of its unpacker do: the two are one branch and share the sum of their weights.
+    fn inputs(&mut self, inputs: Vec<(Port, f64)>) -> Result<(Vec<BranchPlan>, Vec<f64>)> {
+        let from_cache =
+            |port: &Port| port.output == 1 && matches!(self.node(*port).kind, StageKind::ShufflingChunkPool(_));
+        let (hits, frames): (Vec<_>, Vec<_>) = inputs.into_iter().partition(|(port, _)| from_cache(port));
+        let (mut branches, mut shares) = (Vec::new(), Vec::new());
+        for (port, weight) in frames {
+            branches.push(self.branch(port.stage)?);
+            shares.push(weight);
+        }
+        let apart = "its cached frames must be joined with those of the unpacker that reads it, in one join_positions";
+        for (port, weight) in &hits {
+            let pool = self.node(*port).name;
+            let own = branches.iter().position(|branch| branch.stage == pool);
+            shares[own.ok_or_else(|| Error::field(pool, "cachehit_output", apart))?] += weight;
+        }
+        let unread = |branch: &&BranchPlan| {
+            branch.accept.as_ref().is_some_and(|accept| accept.cache.is_some())
+                && !hits.iter().any(|(port, _)| self.node(*port).name == branch.stage)
+        };
+        match branches.iter().find(unread) {
+            Some(branch) => Err(Error::field(&branch.stage, "cachehit_output", apart)),
+            None => Ok((branches, shares)),
+        }
+    }
+
+    fn branch(&mut self, stage: usize) -> Result<BranchPlan> {
+        let node = &self.graph.nodes[stage];
         let StageKind::ChunkUnpacker(unpacker) = node.kind else {
             let text = "frames come as unpacker -> join_positions -> shuffling_frame_sampler -> tensor_generator, \
                         the middle two optional; this stage stands elsewhere";
             return Err(Error::stage(node.name, text));
         };
         let unpack = unpack(node.name, unpacker)?;
+        let frame_weigher = frame_weigher(node.name, unpacker)?;
+        let mut accept = None;
         let mut drawer = self.node(node.inputs[0]);
         let mut passes = Vec::new();
         let mut threads = vec![unpacker.threads];
@@ -166,6 +220,7 @@ impl<'a> Lower<'a> {
                 if pool.chunk_pool_size == 0 {
                     return Err(Error::field(drawer.name, "chunk_pool_size", "expected at least 1 chunk"));
                 }
+                accept = acceptance(drawer, pool, (stage, unpacker))?;
                 (DrawPlan::Pool { size: pool.chunk_pool_size }, pool.key_order, pool.chunk_loading_threads)
             }
             StageKind::SimpleChunkExtractor(extract) => {
@@ -176,6 +231,10 @@ impl<'a> Lower<'a> {
             }
             _ => return Err(Error::stage(drawer.name, "gives no chunks")),
         };
+        if unpacker.prefetch_output.is_some() && accept.as_ref().is_none_or(|accept| accept.cache.is_none()) {
+            let text = format!("stage `{}` has no `cachehit_output`: nobody keeps what is prefetched", drawer.name);
+            return Err(Error::field(node.name, "prefetch_output", text));
+        }
         threads.push(ceiling);
         let ceiling = threads.into_iter().flatten().min().unwrap_or(usize::MAX).max(1);
         let mut port = drawer.inputs[0];
@@ -200,9 +259,11 @@ impl<'a> Lower<'a> {
             stage: drawer.name.to_owned(),
             draw,
             key_order,
+            accept,
             passes,
             unpacker: node.name.to_owned(),
             unpack,
+            frame_weigher,
             ceiling,
         })
     }
@@ -239,14 +300,20 @@ impl<'a> Lower<'a> {
 
 /// The pass of a stage that takes chunks and gives chunks, and the most threads it may have; `None` for other kinds.
 fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
+    let mut reads = [None; 2];
     let (kind, pass, threads): (_, Arc<dyn ChunkPass>, _) = match node.kind {
         StageKind::ChunkValidator(config) => {
             let rules = Rules::parse(&config.rules).map_err(|e| Error::field(node.name, "rules", e.detail()))?;
             ("chunk_validator", Arc::new(Validate::new(rules)), config.threads)
         }
+        StageKind::ChunkRescorer(config) => {
+            let prepared = prepare(node.name, config, Extras::default())?;
+            reads = prepared.reads();
+            ("chunk_rescorer", Arc::new(Rescore::new(prepared.rescorer)), config.threads)
+        }
         _ => return Ok(None),
     };
-    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass }, threads)))
+    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass, reads }, threads)))
 }
 
 fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {

@@ -76,6 +76,7 @@ impl Recall {
             return chain.restore(saved);
         }
         for branch in &mut chain.lock().branches {
+            branch.counts_again = true;
             branch.replay = self.admissions.get(&branch.plan.stage).cloned().unwrap_or_default();
         }
         Ok(())

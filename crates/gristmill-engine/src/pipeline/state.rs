@@ -6,15 +6,18 @@ use std::collections::BTreeMap;
 use gristmill_format::encode::Provenance;
 use serde::{Deserialize, Serialize};
 
-use super::chain::{Chain, Refill};
+use super::branch::Branch;
+use super::chain::{Chain, Inner, Refill};
 use super::drawer::{Admission, Drawer, DrawerState};
 use super::fold::{Held, Mark};
+use super::plan::Plan;
 use super::roster::Recorded;
 use crate::config::{DataLoaderConfig, FilePathProviderConfig};
 use crate::error::{Error, Result};
+use crate::stage::pool::{AcceptState, Anchor, Lost};
 
-/// The part of a config that changes batches: no paths, threads, windows, queues or bounds.
-pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
+/// The part of a config that changes batches: no paths, threads, windows, queues or bounds; of tables, which there are.
+pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json::Value {
     let mut config = DataLoaderConfig {
         seed: None,
         threads: None,
@@ -30,11 +33,16 @@ pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
         if let Some(files) = &mut stage.file_path_provider {
             *files = FilePathProviderConfig::default();
         }
+        if let Some(rescorer) = &mut stage.chunk_rescorer {
+            (rescorer.threads, rescorer.output.queue_capacity) = (None, 0);
+            let [tables, policies] = plan.reads(&stage.name).map(|hash| hash.map(|hash| format!("{hash:016x}")));
+            (rescorer.syzygy_paths, rescorer.policy_directory) = (tables.unwrap_or_default(), policies.map(Into::into));
+        }
         if let Some(unpacker) = &mut stage.chunk_unpacker {
             unpacker.threads = None;
         }
         if let Some(pool) = &mut stage.shuffling_chunk_pool {
-            (pool.chunk_loading_threads, pool.source_ingestion_threads) = (None, None);
+            (pool.chunk_loading_threads, pool.source_ingestion_threads, pool.caching_threads) = (None, None, None);
         }
         if let Some(tensors) = &mut stage.tensor_generator {
             (tensors.threads, tensors.output.queue_capacity) = (None, 0);
@@ -46,13 +54,13 @@ pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
 /// Reads a state and compares it with a config.
 ///
 /// Errors: `State` with what differs.
-pub(super) fn parse(text: &str, config: &DataLoaderConfig) -> Result<LoaderState> {
+pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Result<LoaderState> {
     let state: LoaderState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
     if state.gristmill_state != VERSION {
         return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_state)));
     }
     let mut differences = Vec::new();
-    compare("", &state.config, &fingerprint(config), &mut differences);
+    compare("", &state.config, &fingerprint(config, plan), &mut differences);
     if config.seed.is_some_and(|seed| seed != state.seed) {
         differences.push(format!("seed: saved {}, configured {:?}", state.seed, config.seed));
     }
@@ -94,6 +102,9 @@ pub(super) struct LoaderState {
     pub(super) files: BTreeMap<String, Vec<Recorded>>,
     /// Per alias.
     pub(super) outputs: BTreeMap<String, ChainState>,
+    /// Chunk anchors, per pool.
+    #[serde(default)]
+    pub(super) anchors: BTreeMap<String, Anchor>,
 }
 
 /// The state of one output.
@@ -122,6 +133,9 @@ struct BranchState {
     drawer: Option<DrawerState>,
     /// Admissions from there on.
     admissions: Vec<Admission>,
+    /// What was decided on the draws before `head`, where not every one is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accept: Option<AcceptState>,
 }
 
 impl Chain {
@@ -135,9 +149,19 @@ impl Chain {
             let copy = branch.snapshots.iter().rev().find(|copy| copy.at() <= head).or(branch.drawer.as_ref()).cloned();
             let admissions = branch.admissions.iter().chain(&branch.replay);
             let from = copy.as_ref().map_or(0, Drawer::at);
-            (head, taken, copy, admissions.filter(|a| a.at >= from).cloned().collect())
+            let admissions = admissions.filter(|a| a.at >= from).cloned().collect();
+            (
+                copy,
+                BranchState {
+                    head,
+                    taken,
+                    drawer: None,
+                    admissions,
+                    accept: branch.accept.as_ref().map(|accept| accept.state_before(head)),
+                },
+            )
         });
-        let branches: Vec<(u64, usize, Option<Drawer>, Vec<Admission>)> = branches.collect();
+        let branches: Vec<(Option<Drawer>, BranchState)> = branches.collect();
         drop(inner);
         let row = |row: Held| [u64::from(row.branch), row.from.source, row.from.chunk.into(), row.from.frame.into()];
         ChainState {
@@ -147,12 +171,7 @@ impl Chain {
             reservoir: held.into_iter().flat_map(row).collect(),
             branches: branches
                 .into_iter()
-                .map(|(head, taken, copy, admissions)| BranchState {
-                    head,
-                    taken,
-                    drawer: copy.map(|drawer| drawer.state()),
-                    admissions,
-                })
+                .map(|(copy, state)| BranchState { drawer: copy.map(|drawer| drawer.state()), ..state })
                 .collect(),
         }
     }
@@ -171,13 +190,15 @@ impl Chain {
         }
         for (branch, saved) in inner.branches.iter_mut().zip(&state.branches) {
             let Some(drawer_state) = &saved.drawer else { continue };
-            let mut drawer = Drawer::restore(&branch.plan, self.shared.root, &branch.roster, drawer_state)?;
+            let anchors = &self.shared.anchors;
+            let mut drawer = Drawer::restore(&branch.plan, self.shared.root, &branch.roster, anchors, drawer_state)?;
             let mut admissions = saved.admissions.iter().cloned().collect::<std::collections::VecDeque<_>>();
             branch.snapshots.push_back(drawer.clone());
             while drawer.at() < saved.head {
                 while let Some(next) = admissions.pop_front_if(|next| next.at <= drawer.at()) {
                     let source = branch.roster.open(next.id)?;
                     drawer.admit(next.id, &source, next.old);
+                    anchors.seen(&branch.plan.stage, &source.key);
                     branch.admissions.push_back(next);
                 }
                 if drawer.draw().is_none() {
@@ -191,7 +212,11 @@ impl Chain {
             branch.replay = admissions;
             branch.drawer = Some(drawer);
         }
-        let mut refills: BTreeMap<(usize, u64, u32), Vec<(u32, u32)>> = BTreeMap::new();
+        let mut refills: BTreeMap<(usize, u64, u32), Refill> = BTreeMap::new();
+        let mut refill = |branch: usize, source, chunk, with: &mut dyn FnMut(&mut Refill)| {
+            let new = || Refill { branch, source, chunk, rows: Vec::new(), cached: Vec::new() };
+            with(refills.entry((branch, source, chunk)).or_insert_with(new));
+        };
         let mut held = Vec::with_capacity(state.reservoir.len() / 4);
         for row in state.reservoir.chunks_exact(4) {
             let number = |n: u64| u32::try_from(n).map_err(|_| unfit("a reservoir row is out of range"));
@@ -202,7 +227,23 @@ impl Chain {
             let Some(slot) = inner.fold.free.pop() else { return Err(unfit("its reservoir does not fit")) };
             let from = Provenance { source: row[1], chunk, frame };
             held.push(Held { slot, branch, from });
-            refills.entry((branch as usize, row[1], chunk)).or_default().push((frame, slot));
+            refill(branch as usize, row[1], chunk, &mut |refill| refill.rows.push((frame, slot)));
+        }
+        for (b, saved) in state.branches.iter().enumerate() {
+            let Inner { branches, fold, .. } = &mut *inner;
+            let Branch { accept, drawer, .. } = &mut branches[b];
+            let (Some(accept), Some(drawer)) = (accept, drawer) else { continue };
+            let Some(decided) = &saved.accept else { return Err(unfit("it lacks what was decided on draws")) };
+            accept.restore(decided).ok_or_else(|| unfit("its position cache does not fit the configured one"))?;
+            for (place, kept) in decided.cache.iter().flat_map(|cache| &cache.kept) {
+                // A chunk that has left the window by now gives up what is kept of it at the next draw.
+                let Some(at) = drawer.chunk_at(*place) else { continue };
+                let rows = Lost { place: *place, first: kept.first, left: kept.left }.rows();
+                for row in rows {
+                    let Some(slot) = fold.free.pop() else { return Err(unfit("its position cache does not fit")) };
+                    refill(b, drawer.source(at).0, at.chunk, &mut |refill| refill.cached.push((row, slot)));
+                }
+            }
         }
         inner
             .fold
@@ -212,8 +253,7 @@ impl Chain {
         let branches = state.branches.iter().map(|saved| (saved.head, saved.taken)).collect();
         let mark = Mark { batch: state.batch, join: state.join.clone(), draws: state.reservoir_draws, branches };
         inner.fold.restore(mark, held, self.plan.batch_size);
-        inner.refills =
-            refills.into_iter().map(|((branch, source, chunk), rows)| Refill { branch, source, chunk, rows }).collect();
+        inner.refills = refills.into_values().collect();
         Ok(())
     }
 }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gristmill_format::Kind;
 use serde::Serialize;
 
 use crate::config::BadChunks;
 use crate::error::{Error, Result};
+use crate::runtime::events::{Event, Events, Level};
 
 /// Latest verdicts that are kept for people to read.
 const KEPT: usize = 100;
@@ -72,13 +73,14 @@ pub(super) struct Verdicts {
     pub(super) policy: BadChunks,
     report: Option<Mutex<File>>,
     known: Mutex<Known>,
+    events: Arc<Events>,
 }
 
 impl Verdicts {
     /// Opens the report, if the policy writes one.
     ///
     /// Errors: `Config` when the policy needs a report that is not named, `Path` when it cannot be written.
-    pub(super) fn new(policy: BadChunks, report: Option<&Path>) -> Result<Self> {
+    pub(super) fn new(policy: BadChunks, report: Option<&Path>, events: Arc<Events>) -> Result<Self> {
         let report = match (policy, report) {
             (BadChunks::Quarantine, None) => {
                 return Err(Error::config("quarantine", "bad_chunks = \"quarantine\" needs the path of the report"));
@@ -92,7 +94,7 @@ impl Verdicts {
             }
             (_, None) => None,
         };
-        Ok(Verdicts { policy, report, known: Mutex::default() })
+        Ok(Verdicts { policy, report, known: Mutex::default(), events })
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -109,7 +111,7 @@ impl Verdicts {
         })
     }
 
-    /// Remembers a verdict, counts it and writes it to the report: once per chunk and scope.
+    /// Remembers a verdict, counts it, tells it and writes it to the report: once per chunk and scope.
     pub(super) fn add(&self, scope: Scope, source: u64, chunk: u32, error: &gristmill_format::Error) {
         let mut known = self.lock();
         let remembered = match self.policy {
@@ -124,8 +126,19 @@ impl Verdicts {
         if known.latest.len() > KEPT {
             known.latest.pop_front();
         }
-        if let Some(Err(e)) = self.report.as_ref().map(|report| write_line(report, error)) {
-            known.report_fault = Some(e.to_string());
+        let written = self.report.as_ref().map(|report| write_line(report, error));
+        let place = error.place();
+        let kind = if matches!(written, Some(Ok(()))) { "quarantined" } else { "bad_chunk" };
+        let event = Event::new(Level::Warning, kind, error.to_string()).with("kind", Some(error.kind().name()));
+        let event = event.with("source", place.source.as_deref()).with("member", place.member.as_deref());
+        self.events.add(event.with("chunk", place.chunk).with("frame", place.frame).with("offset", place.offset));
+        if let Some(Err(e)) = written {
+            let fault = Some(e.to_string());
+            if known.report_fault != fault {
+                let message = format!("the quarantine report cannot be written: {e}");
+                self.events.add(Event::new(Level::Error, "report_fault", message));
+            }
+            known.report_fault = fault;
         }
     }
 

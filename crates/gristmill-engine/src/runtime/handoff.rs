@@ -134,6 +134,11 @@ impl<T> Handoff<T> {
         self.arrived.notify_all();
     }
 
+    /// Whether it is closed: nothing more will come, though something may still wait.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// The counters.
     pub fn counts(&self) -> Counts {
         let state = self.lock();

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A counter that many threads add to.
 #[derive(Debug, Default)]
@@ -40,6 +40,32 @@ impl Load {
     }
 }
 
+/// Seconds since it was made, and when that was.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    started: Instant,
+    unix_ms: u64,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { started: Instant::now(), unix_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) }
+    }
+}
+
+impl Clock {
+    /// Seconds since it was made.
+    pub fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// When it was made, in milliseconds since 1970, as the system's clock said then.
+    pub fn unix_ms(&self) -> u64 {
+        self.unix_ms
+    }
+}
+
 /// Totals at moments of the recent past.
 #[derive(Debug)]
 pub struct Rates {
@@ -57,9 +83,9 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Seconds since this was made.
-    pub fn uptime(&self) -> f64 {
-        self.started.elapsed().as_secs_f64()
+    /// Time since this was made.
+    pub fn uptime(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Records the totals of this moment.
@@ -68,6 +94,13 @@ impl Rates {
         self.samples.push_back((now, totals));
         while self.samples.len() > 2 && self.samples[1].0 + KEPT < now {
             self.samples.pop_front();
+        }
+    }
+
+    /// Records the totals of this moment if the last ones are older than `every`.
+    pub fn sample_after(&mut self, every: Duration, totals: impl FnOnce() -> Vec<u64>) {
+        if self.samples.back().is_none_or(|(at, _)| at.elapsed() >= every) {
+            self.sample(totals());
         }
     }
 
@@ -94,6 +127,7 @@ mod tests {
         let now = rates.per_second(&[10, 100]);
         assert!(now[0] > 0.0 && now[0] <= 500.0, "{now:?}");
         assert_eq!(now[1], 0.0);
+        rates.sample_after(Duration::from_secs(60), || unreachable!("the last sample is young"));
         (0..1000).for_each(|i| rates.sample(vec![i, i]));
         assert!(rates.samples.len() <= 1001);
     }

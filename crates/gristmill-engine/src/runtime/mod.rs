@@ -1,10 +1,14 @@
 //! Machinery under the river: randomness, memory, threads, hand-off, metrics, the journal of arrivals.
 //! Knows no stage, no store and no format.
 
+pub mod aggregate;
 pub mod arena;
+pub mod events;
 pub mod handoff;
+pub mod intervals;
 pub mod journal;
 pub mod metrics;
+pub mod period;
 pub mod permute;
 pub mod scheduler;
 pub mod seed;

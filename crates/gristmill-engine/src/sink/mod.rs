@@ -1,3 +1,5 @@
 //! Where what the river does leaves it besides the batches themselves. Reads snapshots, touches nothing that flows.
 
+pub mod http;
 pub mod prometheus;
+pub mod token;

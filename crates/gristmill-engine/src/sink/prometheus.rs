@@ -1,9 +1,6 @@
-//! A metrics snapshot -> Prometheus text, and the endpoint that serves it at `/metrics`.
-//! Answers one request at a time from a snapshot; a scraper that hangs holds up nothing but the next scrape.
+//! A metrics snapshot -> Prometheus text. Serves nothing itself and knows no stage by name.
 
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -11,13 +8,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use tiny_http::{Header, Response, Server};
-
-/// How often the server looks whether it is to end.
-const POLL: Duration = Duration::from_millis(100);
-
-/// What the text content is called.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StageLabels {
@@ -73,46 +63,9 @@ pub fn text(samples: &[Sample], bad_chunks: &[(String, u64)]) -> String {
     text
 }
 
-/// A bound endpoint that is not serving yet.
-pub struct Endpoint(Server);
-
-impl Endpoint {
-    /// Binds `address`, such as `127.0.0.1:9100`; port 0 takes any free one.
-    ///
-    /// Errors: the address is wrong, in use or not allowed.
-    pub fn bind(address: &str) -> std::io::Result<Self> {
-        Server::http(address).map(Endpoint).map_err(|e| match e.downcast::<std::io::Error>() {
-            Ok(e) => *e,
-            Err(e) => std::io::Error::new(std::io::ErrorKind::InvalidInput, e.to_string()),
-        })
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.0.server_addr().to_ip()
-    }
-
-    /// Answers requests with what `text` gives, until `stop` is set.
-    pub fn serve(self, stop: &AtomicBool, text: impl Fn() -> String) {
-        let kind = Header::from_bytes("Content-Type", CONTENT_TYPE);
-        while !stop.load(Ordering::Relaxed) {
-            let Ok(Some(request)) = self.0.recv_timeout(POLL) else { continue };
-            let found = matches!(request.url().split('?').next(), Some("/metrics" | "/"));
-            let body = if found { text() } else { "see /metrics\n".to_owned() };
-            let mut response = Response::from_string(body).with_status_code(if found { 200 } else { 404 });
-            if let (true, Ok(kind)) = (found, &kind) {
-                response.add_header(kind.clone());
-            }
-            // The scraper went away: its loss.
-            let _ = request.respond(response);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
 
     fn samples() -> Vec<Sample> {
         let sample = |name, value, grows| Sample { stage: "po\"ol".into(), kind: "pool", name, value, grows };
@@ -131,27 +84,5 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
-    }
-
-    #[test]
-    fn the_endpoint_answers_and_ends() {
-        let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
-        let address = endpoint.address().unwrap();
-        assert!(Endpoint::bind(&address.to_string()).is_err(), "the address is in use");
-        let stop = AtomicBool::new(false);
-        let ask = |path: &str| {
-            let mut stream = std::net::TcpStream::connect(address).unwrap();
-            write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            answer
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(|| endpoint.serve(&stop, || text(&samples(), &[])));
-            let answer = ask("/metrics");
-            assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("openmetrics") && answer.contains("# EOF"));
-            assert!(ask("/elsewhere").starts_with("HTTP/1.1 404"));
-            stop.store(true, Ordering::Relaxed);
-        });
     }
 }

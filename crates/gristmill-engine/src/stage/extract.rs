@@ -53,7 +53,7 @@ impl Extract {
         let i = self.order.as_ref().map_or(self.at.position, |order| order.apply(self.at.position));
         self.at.position += 1;
         let use_count = u16::try_from(self.at.epoch % 65_536).unwrap_or(0);
-        Some(Draw { at: self.chunks[usize::try_from(i).ok()?], use_count })
+        Some(Draw { at: self.chunks[usize::try_from(i).ok()?], use_count, place: i, floor: 0 })
     }
 
     /// Chunks of one pass.

@@ -14,17 +14,18 @@ pub enum Unpack {
 }
 
 impl Unpack {
-    /// Replaces `rows` by the rows of use number `use_count` of a chunk of `frames` rows, in emission order.
-    pub fn select(&self, key: Key, frames: usize, use_count: u16, rows: &mut Vec<u32>) {
-        rows.clear();
+    /// Appends the rows of use number `use_count` of a chunk of `frames` rows to `rows`, in emission order. With
+    /// `weights`, one per row, a row comes up in a pass with its share of the largest weight (count mode alone).
+    pub fn select(&self, key: Key, frames: usize, weights: Option<&[f32]>, use_count: u16, rows: &mut Vec<u32>) {
         let n = u32::try_from(frames).unwrap_or(u32::MAX);
-        match *self {
-            Unpack::Rate(rate) if rate >= 1.0 => rows.extend(0..n),
-            Unpack::Rate(rate) => {
+        match (*self, weights) {
+            (Unpack::Rate(rate), _) if rate >= 1.0 => rows.extend(0..n),
+            (Unpack::Rate(rate), _) => {
                 let mut draws = key.at(0);
                 partition(n, f64::from(rate), use_count, || draws.unit(), rows);
             }
-            Unpack::Count(count) => sequence(key, n, count, use_count, rows),
+            (Unpack::Count(count), None) => sequence(key, n, count, use_count, rows),
+            (Unpack::Count(count), Some(weights)) => weighted(key, weights, count, use_count, rows),
         }
     }
 }
@@ -76,6 +77,35 @@ fn sequence(key: Key, n: u32, count: u32, use_count: u16, rows: &mut Vec<u32>) {
     }
 }
 
+/// As [`sequence`], but each pass leaves rows out by weight. Costs as many tosses as rows lie before the wanted ones:
+/// what a use gives is a function of its number, not of the uses before it.
+fn weighted(key: Key, weights: &[f32], count: u32, use_count: u16, rows: &mut Vec<u32>) {
+    let n = weights.len() as u64;
+    let count = u64::from(count).min(n);
+    let largest = weights.iter().copied().fold(0.0, f32::max);
+    let mut skip = u64::from(use_count) * count;
+    let mut left = count;
+    for pass in 0.. {
+        if left == 0 {
+            return;
+        }
+        let order = Permutation::new(key.of(b"pass", pass), n);
+        let mut tosses = key.of(b"weighed", pass).at(0);
+        for at in 0..n {
+            let i = order.apply(at);
+            let weight = weights.get(i as usize).copied().unwrap_or(0.0);
+            // The row of the largest weight comes up in every pass, so that there is an end.
+            let up = largest <= 0.0 || tosses.unit() < f64::from(weight) / f64::from(largest);
+            if up && skip > 0 {
+                skip -= 1;
+            } else if up && left > 0 {
+                rows.push(u32::try_from(i).unwrap_or(0));
+                left -= 1;
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,7 +135,7 @@ mod tests {
         let key = Key::new(9, "unpack").of(b"training.1.gz", 0);
         let one = |use_count| {
             let mut rows = Vec::new();
-            unpack.select(key, frames, use_count, &mut rows);
+            unpack.select(key, frames, None, use_count, &mut rows);
             rows
         };
         (0..count).map(one).collect()
@@ -132,5 +162,44 @@ mod tests {
         }
         let sizes: Vec<usize> = uses(Unpack::Rate(0.03), 4000, 200).iter().map(Vec::len).collect();
         assert!(sizes.iter().all(|s| (60..190).contains(s)), "{sizes:?}");
+    }
+
+    #[test]
+    fn weighted_rows_come_in_proportion_and_uses_go_on_where_the_last_ended() {
+        let weights: Vec<f32> = (1..=10).map(|i| i as f32 / 10.0).collect();
+        let key = Key::new(5, "unpack");
+        let row = |use_count| {
+            let mut rows = Vec::new();
+            Unpack::Count(1).select(key, 10, Some(&weights), use_count, &mut rows);
+            rows[0]
+        };
+        let mut counts = [0f64; 10];
+        (0..3300).for_each(|use_count| counts[row(use_count) as usize] += 1.0);
+        let chi: f64 = counts
+            .iter()
+            .zip(&weights)
+            .map(|(c, w)| {
+                let expected = 600.0 * f64::from(*w);
+                (c - expected).powi(2) / expected
+            })
+            .sum();
+        assert!(chi < 27.9, "9 degrees of freedom, p = 0.001: {chi} {counts:?}");
+        let mut three = Vec::new();
+        Unpack::Count(3).select(key, 10, Some(&weights), 4, &mut three);
+        assert_eq!(three, [row(12), row(13), row(14)]);
+    }
+
+    #[test]
+    fn rows_without_weight_come_up_only_where_none_has_any() {
+        let rows = |weights: &[f32], use_count| {
+            let mut rows = Vec::new();
+            Unpack::Count(2).select(Key::new(5, "unpack"), weights.len(), Some(weights), use_count, &mut rows);
+            rows
+        };
+        assert_eq!(rows(&[0.0, 0.0, 3.0, 0.0], 65_535), [2, 2]);
+        let mut all = [rows(&[0.0; 4], 0), rows(&[0.0; 4], 1)].concat();
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3]);
+        assert_eq!(rows(&[], 3), Vec::<u32>::new());
     }
 }

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
+use gristmill_engine::config::{
+    ChunkUnpackerConfig, DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, ShufflingChunkPoolConfig,
+    StageConfig, Weighted, lc0,
+};
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::{Batch, DataLoader, Next};
 use gristmill_format::chess::Version;
@@ -38,6 +41,19 @@ pub(crate) fn mixed() -> &'static Path {
         generate(options(&folder, 24));
         generate(ChessOptions { first: 101, version: Version::V7, ..options(&folder.join("v7"), 12) });
         generate(ChessOptions { first: 201, games_per_tar: Some(10), ..options(&folder.join("tars"), 20) });
+        folder
+    })
+}
+
+/// A folder with 40 games of very different lengths, as `.gz` and in a tar; made once.
+pub(crate) fn varied() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap().keep();
+        for (i, plies_max) in [3, 6, 12, 20, 28, 36, 44, 60].into_iter().enumerate() {
+            let games_per_tar = (i % 4 == 3).then_some(5);
+            generate(ChessOptions { first: 1 + 5 * i as u64, plies_max, games_per_tar, ..options(&folder, 5) });
+        }
         folder
     })
 }
@@ -92,6 +108,62 @@ pub(crate) fn ids(batch: &Batch) -> Vec<(u64, u64, u64)> {
 /// All rows of a stream that ends.
 pub(crate) fn all_ids(loader: &DataLoader, alias: &str) -> Vec<(u64, u64, u64)> {
     std::iter::from_fn(|| next(loader, alias)).flat_map(|batch| ids(&batch)).collect()
+}
+
+/// A preset with its pools and unpackers changed.
+pub(crate) fn changed(
+    options: &Lc0Preset,
+    change: impl Fn(&mut ShufflingChunkPoolConfig, &mut ChunkUnpackerConfig),
+) -> DataLoaderConfig {
+    let mut config = config(options);
+    let mut pools: Vec<_> = config.stage.iter_mut().filter_map(|stage| stage.shuffling_chunk_pool.take()).collect();
+    let mut pool = pools.iter_mut();
+    for unpacker in config.stage.iter_mut().filter_map(|stage| stage.chunk_unpacker.as_mut()) {
+        change(pool.next().unwrap(), unpacker);
+    }
+    let mut pool = pools.into_iter();
+    for stage in config.stage.iter_mut().filter(|stage| stage.name.starts_with("pool")) {
+        stage.shuffling_chunk_pool = pool.next();
+    }
+    config
+}
+
+/// One position of each draw, drawn by Hanse sampling; only where each row came from.
+pub(crate) fn single(folder: &Path) -> Lc0Preset {
+    let tensors = vec!["ids".to_owned()];
+    Lc0Preset { sampling_rate: None, position_count: Some(1), reservoir: Some(0), tensors, ..preset(folder) }
+}
+
+/// As the trainer's graphs have it: the unpacker foresees positions, the pool caches them, a join brings both together.
+pub(crate) fn with_cache(mut config: DataLoaderConfig, size: u64, prefetch: u32) -> DataLoaderConfig {
+    let named = |name: &str| QueueConfig { name: name.to_owned(), ..QueueConfig::default() };
+    let mut join = StageConfig { name: "both".into(), ..StageConfig::default() };
+    for stage in &mut config.stage {
+        if let Some(pool) = &mut stage.shuffling_chunk_pool {
+            (pool.position_cache_size, pool.cachehit_output) = (Some(size), Some(named("hits")));
+            stage.input.push("unpack.ahead".into());
+        }
+        if let Some(unpacker) = &mut stage.chunk_unpacker {
+            (unpacker.prefetch_count, unpacker.prefetch_output) = (Some(prefetch), Some(named("ahead")));
+        }
+        stage.input.iter_mut().filter(|input| *input == "unpack").for_each(|input| *input = "both".into());
+    }
+    join.input = ["unpack", "pool.hits"].map(String::from).to_vec();
+    join.join_positions = Some(JoinPositionsConfig::default());
+    config.stage.push(join);
+    config
+}
+
+/// A count or gauge of the pool.
+pub(crate) fn of_pool(loader: &DataLoader, name: &str) -> u64 {
+    let metrics = loader.metrics();
+    let pool = metrics.of_kind("shuffling_chunk_pool").next().unwrap();
+    pool.count(name).map(|count| count.total).or(pool.gauge(name).map(|gauge| gauge.value)).unwrap()
+}
+
+/// Chunks that were decoded so far.
+pub(crate) fn decodes(loader: &DataLoader) -> u64 {
+    loader.metrics().of_kind("chunk_unpacker").next().unwrap().count("chunks").unwrap().total
 }
 
 pub(crate) fn config(options: &Lc0Preset) -> DataLoaderConfig {

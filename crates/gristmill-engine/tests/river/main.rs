@@ -1,9 +1,16 @@
 //! The whole river through its public face: real (generated) games in, batches out.
 
+mod anchors;
 mod arrivals;
 mod bad_input;
+mod cache;
 mod determinism;
 mod games;
 mod graphs;
+mod hanse;
+mod rescoring;
 mod resume;
+mod status;
+mod stopping;
 mod streams;
+mod validator;

@@ -1,13 +1,20 @@
 //! A state taken after any batch gives, in a new loader, exactly the batches that would have followed.
 
-use gristmill_engine::config::{LastBatch, Lc0Preset, Weighted};
+use gristmill_engine::config::{DataLoaderConfig, LastBatch, Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error};
 
-use super::games::{config, generate, hash, hashes, loader, mixed, next, options, preset};
+use super::games::{
+    changed, config, generate, hash, hashes, loader, mixed, next, options, preset, single, varied, with_cache,
+};
 
 /// Takes the state after every batch, restores each into a loader with other threads, and compares the tail.
 fn check_every_batch(options: &Lc0Preset, alias: &str, batches: usize, tail: usize) {
-    let original = loader(options);
+    check_every_batch_of(&config(options), alias, batches, tail);
+}
+
+fn check_every_batch_of(config: &DataLoaderConfig, alias: &str, batches: usize, tail: usize) {
+    let loader = |threads| DataLoader::new(DataLoaderConfig { threads, ..config.clone() }).unwrap();
+    let original = loader(config.threads);
     let mut states = vec![original.state().unwrap()];
     let mut expected = Vec::new();
     while expected.len() < batches + tail {
@@ -17,7 +24,7 @@ fn check_every_batch(options: &Lc0Preset, alias: &str, batches: usize, tail: usi
     }
     for (after, state) in states.iter().enumerate().take(batches + 1) {
         let threads = [1, 2, 8][after % 3];
-        let restored = loader(&Lc0Preset { threads: Some(threads), ..options.clone() });
+        let restored = loader(Some(threads));
         restored.restore(state).unwrap();
         let rest = &expected[after..(after + tail).min(expected.len())];
         assert_eq!(hashes(&restored, alias, rest.len()), rest, "after batch {after}, {threads} threads");
@@ -58,6 +65,50 @@ fn joined_directories() {
     let mut options = preset(mixed());
     options.directories.push(second);
     check_every_batch(&options, "", 15, 8);
+}
+
+#[test]
+fn hanse_sampling_with_and_without_what_is_known() {
+    let index = tempfile::tempdir().unwrap();
+    for index in ["off".into(), index.path().to_owned()] {
+        let options = Lc0Preset { index: Some(index), tensors: preset(varied()).tensors, ..single(varied()) };
+        let hanse = changed(&options, |pool, _| {
+            (pool.hanse_sampling_threshold, pool.hanse_sampling_gamma) = (Some(1), 1.5);
+        });
+        check_every_batch_of(&hanse, "", 15, 10);
+    }
+}
+
+#[test]
+fn the_position_cache_by_reference() {
+    let options = Lc0Preset { tensors: preset(varied()).tensors, ..single(varied()) };
+    for reservoir in [0, 50] {
+        let options = Lc0Preset { reservoir: Some(reservoir), ..options.clone() };
+        let hanse = changed(&options, |pool, _| pool.hanse_sampling_threshold = Some(1));
+        check_every_batch_of(&with_cache(hanse, 100, 6), "", 20, 12);
+    }
+}
+
+#[test]
+fn a_cache_with_a_bad_game() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 10));
+    let path = folder.path().join("training.4.gz");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let options = Lc0Preset { pool: 10, batch_size: 7, ..single(folder.path()) };
+    check_every_batch_of(&with_cache(config(&options), 40, 8), "", 12, 12);
+}
+
+#[test]
+fn a_cache_of_another_size_is_refused() {
+    let with = |size| with_cache(config(&single(varied())), size, 6);
+    let original = DataLoader::new(with(100)).unwrap();
+    next(&original, "");
+    match DataLoader::new(with(50)).unwrap().restore(&original.state().unwrap()) {
+        Err(Error::State(text)) => assert!(text.contains("position_cache_size: saved 100, configured 50"), "{text}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn metrics_are_served_as_prometheus_text() {
     use std::io::{Read, Write};
     let loader = loader(&preset(mixed()));
     (0..5).for_each(|_| drop(next(&loader, "")));
-    let address = loader.serve_metrics("127.0.0.1:0").unwrap();
+    let address = loader.serve_metrics("127.0.0.1:0", None).unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
@@ -184,7 +184,7 @@ fn metrics_are_served_as_prometheus_text() {
     ] {
         assert!(answer.contains(name), "{name} in\n{answer}");
     }
-    assert!(loader.serve_metrics(&address.to_string()).is_err(), "the address is taken");
+    assert!(loader.serve_metrics(&address.to_string(), None).is_err(), "the address is taken");
     assert!(loader.stop().is_empty());
     assert!(loader.metrics().of_kind("tensor_generator").next().unwrap().count("rows").unwrap().total >= 80);
 }

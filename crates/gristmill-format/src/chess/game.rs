@@ -72,9 +72,7 @@ pub fn parse(chunk: &mut Chunk) -> Result<()> {
         return Err(wrong_size(version, chunk.bytes.len()));
     }
     let form = Form::of(version);
-    for (i, bytes) in chunk.bytes.chunks_exact(size).enumerate() {
-        check(&form, bytes).map_err(|(offset, error)| error.in_frame(i).at_byte((i * size + offset) as u64))?;
-    }
+    check_all(&form, &chunk.bytes)?;
     chunk.frames = chunk.bytes.len() / size;
     let layout = match version {
         Version::V7 => record::layout_v7(),
@@ -85,6 +83,34 @@ pub fn parse(chunk: &mut Chunk) -> Result<()> {
         }
     };
     chunk.layout = Some(Arc::clone(layout));
+    Ok(())
+}
+
+/// Checks the first `frames` records of a game whose first bytes, enough for so many, are in `chunk.bytes`; what lies
+/// behind them is not looked at. `false`, and the chunk unspecified, for V3 to V5, which are upgraded as a whole.
+///
+/// Errors: as [`parse`].
+pub fn parse_head(chunk: &mut Chunk, frames: usize) -> Result<bool> {
+    chunk.frames = 0;
+    chunk.layout = None;
+    let version = version_of(&chunk.bytes)?;
+    let layout = match version {
+        Version::V6 => record::layout_v6(),
+        Version::V7 => record::layout_v7(),
+        Version::V3 | Version::V4 | Version::V5 => return Ok(false),
+    };
+    let head = chunk.bytes.get(..frames * version.bytes()).ok_or_else(|| wrong_size(version, chunk.bytes.len()))?;
+    check_all(&Form::of(version), head)?;
+    chunk.frames = frames;
+    chunk.layout = Some(Arc::clone(layout));
+    Ok(true)
+}
+
+fn check_all(form: &Form, records: &[u8]) -> Result<()> {
+    let size = form.version.bytes();
+    for (i, bytes) in records.chunks_exact(size).enumerate() {
+        check(form, bytes).map_err(|(offset, error)| error.in_frame(i).at_byte((i * size + offset) as u64))?;
+    }
     Ok(())
 }
 

@@ -8,10 +8,14 @@ pub mod frame;
 pub mod game;
 pub mod policy;
 pub mod record;
+pub mod rescore;
 pub mod source;
+pub mod syzygy;
 pub mod transform;
+pub mod weight;
 
 pub use board::Board;
 pub use encode::{ChessEncoder, Output, Outputs};
 pub use frame::{Frame, FrameMut};
 pub use record::{InputFormat, Version, layout_v6, layout_v7};
+pub use weight::DiffFocus;

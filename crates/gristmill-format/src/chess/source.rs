@@ -3,7 +3,7 @@
 
 use crate::chess::game;
 use crate::chess::record::Version;
-use crate::container::gzip::Inflater;
+use crate::container::gzip::{HEAD_ROOM, Inflater};
 use crate::container::tar::{Entry, TarIndex, TarLimits, walk};
 use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
@@ -37,6 +37,13 @@ impl ChunkSource for GameFile {
             return Err(missing(i, 1));
         }
         decode_game(bytes, limits, out).map_err(|e| e.in_chunk(i))
+    }
+
+    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        if i == 0 && decode_first(frames, bytes, limits, out)? {
+            return Ok(());
+        }
+        self.decode(i, bytes, limits, out)
     }
 }
 
@@ -101,6 +108,13 @@ impl ChunkSource for GameTar {
         decode_game(bytes, limits, out).map_err(|e| e.in_chunk(i).in_member(game.name))
     }
 
+    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        if i < self.games.len() && decode_first(frames, bytes, limits, out)? {
+            return Ok(());
+        }
+        self.decode(i, bytes, limits, out)
+    }
+
     fn faults(&self) -> &[Error] {
         self.games.faults()
     }
@@ -122,6 +136,17 @@ fn decode_game(bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
     game::parse(out).map_err(|e| e.at_byte(0))?;
     out.trailing = inflated.trailing;
     Ok(())
+}
+
+/// The first frames of a game alone; `false` where only the whole of it can be had, or its head is not as it should be.
+fn decode_first(frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
+    out.trailing = 0;
+    let want = frames.saturating_mul(Version::V7.bytes());
+    if frames == 0 || want.saturating_add(HEAD_ROOM) > limits.max_chunk_bytes {
+        return Ok(false);
+    }
+    let inflated = out.kept.tool::<Inflater>().inflate_head(bytes, want, &mut out.bytes)?;
+    Ok(inflated && game::parse_head(out, frames).unwrap_or(false))
 }
 
 fn missing(i: usize, len: usize) -> Error {

@@ -19,6 +19,18 @@ const MAX_RATIO: usize = 1032;
 /// Room given beyond what the ratio allows, and the least that is ever offered to the decompressor.
 const SLACK: usize = 64 << 10;
 
+/// Most bytes that [`Inflater::inflate_head`] takes beyond those it is asked for.
+pub const HEAD_ROOM: usize = AHEAD + MARK.len() + LONGEST_RUN;
+
+/// Room behind a head: more than the decompressor ever writes ahead of itself, then the mark that it was there.
+const AHEAD: usize = 312;
+
+/// Stands behind a head before it is written; still there afterwards, the decompressor may not have got so far.
+const MARK: [u8; 8] = *b"\xa7\x1d\xe4\x93\x5c\x0f\xb8\x62";
+
+/// Longest run that one deflate symbol stands for: so close to the end of its room the decompressor may stop.
+const LONGEST_RUN: usize = 258;
+
 /// How the bytes were stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
@@ -117,6 +129,40 @@ impl Inflater {
             members += 1;
         }
         Ok(Inflated { stored: Stored::Gzip, members, trailing: input.len() - at })
+    }
+
+    /// Makes the first `want` bytes of `out` those of what `input` holds, and stops there: what costs as much as it gives.
+    /// `false`, with any bytes in `out`, where that is not possible or not cheaper; then use [`Inflater::inflate`].
+    ///
+    /// Verifies no checksum: only for data that was inflated whole before. `out` grows as needed and never shrinks.
+    ///
+    /// Errors: `Io` where there is no memory for a decompressor.
+    pub fn inflate_head(&mut self, input: &[u8], want: usize, out: &mut Vec<u8>) -> Result<bool> {
+        let room = want.saturating_add(HEAD_ROOM);
+        if !input.starts_with(&MAGIC) || first_guess(input, 0) <= room {
+            return Ok(false);
+        }
+        let raw = self.raw()?;
+        if out.len() < room {
+            out.resize(room, 0);
+        }
+        let (mark, end) = (want + AHEAD, want + AHEAD + MARK.len());
+        out[mark..end].copy_from_slice(&MARK);
+        // SAFETY: `raw` is a live decompressor that only we use; both buffers are valid for the lengths given and
+        // initialised; the counters may be null.
+        let verdict = unsafe {
+            sys::libdeflate_gzip_decompress_ex(
+                raw.as_ptr(),
+                input.as_ptr().cast(),
+                input.len(),
+                out.as_mut_ptr().cast(),
+                room,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+        // It writes front to back, and what it found before the room was full is in place (pinned by a test).
+        Ok(verdict == sys::libdeflate_result_LIBDEFLATE_INSUFFICIENT_SPACE && out[mark..end] != MARK)
     }
 
     /// Appends the first member of `input` to `out` and says how long it was in `input`.

@@ -4,9 +4,11 @@
 mod conform;
 mod descr;
 mod scalar;
+mod transpose;
 
 pub use conform::Conform;
 pub use scalar::{Order, Scalar};
+pub use transpose::c_order;
 
 use crate::error::{Error, Kind, Result};
 

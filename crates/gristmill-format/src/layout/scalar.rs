@@ -120,6 +120,30 @@ impl Scalar {
         })
     }
 
+    /// The value of one little-endian element as a number; exact up to 2^53. `None` for strings, bytes and complex numbers.
+    pub fn number(self, bytes: &[u8]) -> Option<f64> {
+        let int = |signed: bool| {
+            let mut wide = [if signed && bytes.last()? & 0x80 != 0 { 0xff } else { 0 }; 8];
+            wide.get_mut(..bytes.len())?.copy_from_slice(bytes);
+            Some(wide)
+        };
+        if bytes.len() != self.size() {
+            return None;
+        }
+        match self {
+            Scalar::Bool | Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64 => {
+                int(false).map(|wide| u64::from_le_bytes(wide) as f64)
+            }
+            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64 => {
+                int(true).map(|wide| i64::from_le_bytes(wide) as f64)
+            }
+            Scalar::F16 => bytes.first_chunk().map(|b| half::f16::from_le_bytes(*b).to_f64()),
+            Scalar::F32 => bytes.first_chunk().map(|b| f64::from(f32::from_le_bytes(*b))),
+            Scalar::F64 => bytes.first_chunk().map(|b| f64::from_le_bytes(*b)),
+            Scalar::C64 | Scalar::C128 | Scalar::Bytes(_) | Scalar::Text(_) | Scalar::Void(_) => None,
+        }
+    }
+
     /// NumPy's full type string in little-endian order, such as `<f4` or `|u1`.
     pub fn type_str(self, order: Order) -> String {
         let mark = match (self.swap_unit(), order) {
@@ -128,5 +152,20 @@ impl Scalar {
             (_, Order::Big) => '>',
         };
         format!("{mark}{}", self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_numbers_of_their_type() {
+        assert_eq!(Scalar::I16.number(&(-2i16).to_le_bytes()), Some(-2.0));
+        assert_eq!(Scalar::U16.number(&65534u16.to_le_bytes()), Some(65534.0));
+        assert_eq!(Scalar::F16.number(&[0, 0x3e]), Some(1.5));
+        assert_eq!(Scalar::F64.number(&f64::INFINITY.to_le_bytes()), Some(f64::INFINITY));
+        assert_eq!(Scalar::Bool.number(&[1]), Some(1.0));
+        assert_eq!((Scalar::I64.number(&[0; 4]), Scalar::Text(1).number(&[0; 4])), (None, None));
     }
 }

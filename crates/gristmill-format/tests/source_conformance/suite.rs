@@ -50,6 +50,7 @@ impl Case {
 pub(crate) fn conform(case: &Case) {
     length_is_exact(case);
     decoding_is_repeatable(case);
+    a_head_is_the_beginning(case);
     limits_are_kept(case);
     foreign_bytes_are_survived(case);
     every_cut_says_where(case);
@@ -81,6 +82,23 @@ fn decoding_is_repeatable(case: &Case) {
             assert_eq!(reused.record(0), &reused.records()[..reused.layout.as_ref().unwrap().size()]);
         }
     }
+}
+
+fn a_head_is_the_beginning(case: &Case) {
+    let source = case.open(&case.file).unwrap();
+    let mut out = Chunk::default();
+    for (i, chunk) in case.chunks.iter().enumerate() {
+        let mut bytes = Vec::new();
+        read_span(&case.file[..], source.locate(i).unwrap().0, u64::MAX, &mut bytes).unwrap();
+        case.decode(&*source, i, &case.file, &mut out).unwrap();
+        for frames in (0..=out.frames + 1).rev() {
+            source.decode_head(i, frames, &bytes, &case.limits(), &mut out).unwrap();
+            assert!(out.frames >= frames.min(chunk.len() / out.layout.as_ref().unwrap().size()));
+            assert!(chunk.starts_with(out.records()), "the first {frames} frames of chunk {i}");
+        }
+    }
+    let beyond = source.decode_head(case.chunks.len(), 1, &case.file, &case.limits(), &mut out);
+    assert_eq!(beyond.unwrap_err().kind(), Kind::Missing);
 }
 
 fn limits_are_kept(case: &Case) {

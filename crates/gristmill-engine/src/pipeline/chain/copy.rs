@@ -1,13 +1,15 @@
 //! The work lane's second half: frames from blocks into slots, slots into the rows of a batch, reservoirs refilled.
 //! Each frame is copied here twice and nowhere else.
 
-use gristmill_format::encode::Row;
+use std::sync::Arc;
+
+use gristmill_format::encode::{Provenance, Row};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 
 use super::{Chain, Refill, keep};
-use crate::error::Error;
-use crate::pipeline::fold::{Fill, Piece};
+use crate::error::{Error, Result};
+use crate::pipeline::fold::{Fill, Held, Piece};
 use crate::pipeline::roster::Roster;
 use crate::runtime::scheduler::Lane;
 
@@ -58,28 +60,47 @@ impl Chain {
         self.shared.signal.notify(Lane::Work);
     }
 
-    /// Reads the rows of one chunk that a restored reservoir held.
+    /// Reads the rows of one chunk that a restored reservoir or cache held.
     pub(super) fn refill_one(&self, refill: Refill, roster: &Roster, mut chunk: Chunk) {
-        let mut bytes = Vec::new();
-        let read = roster.open(refill.source).and_then(|source| {
-            source.fetch(refill.chunk as usize, &self.shared.limits, &mut bytes)?;
-            let conform = self.prepare(refill.branch, &source, refill.chunk, &bytes, &mut chunk).map_err(|(_, e)| e)?;
-            match refill.rows.iter().find(|(frame, _)| *frame as usize >= chunk.frames) {
-                Some((frame, _)) => Err(Error::State(format!("{} has no frame {frame} any more", source.path()))),
-                None => Ok(conform),
-            }
-        });
-        if let Ok(conform) = &read {
-            self.copy(&chunk, conform, &refill.rows);
+        let read = self.read_refill(&refill, roster, &mut chunk);
+        if let Ok((conform, cached)) = &read {
+            let kept = cached.iter().map(|(_, row)| (row.from.frame, row.slot));
+            self.copy(&chunk, conform, &refill.rows.iter().copied().chain(kept).collect::<Vec<_>>());
         }
         let mut inner = self.lock();
         inner.refilling -= 1;
         inner.spare_chunks.push(chunk);
-        if let Err(error) = read {
-            self.fail(&mut inner, error);
+        match read {
+            Ok((_, cached)) => inner.branches[refill.branch].cached.extend(cached),
+            Err(error) if !refill.rows.is_empty() => self.fail(&mut inner, error),
+            // It was bad when the cache was to keep it, and gives nothing when it is looked for.
+            Err(_) => inner.fold.free.extend(refill.cached.iter().map(|(_, slot)| *slot)),
         }
         self.settle(&mut inner);
         drop(inner);
         self.shared.signal.notify(Lane::Work);
     }
+
+    /// Decodes the chunk of a refill and finds the rows of the uses that the cache held.
+    fn read_refill(&self, refill: &Refill, roster: &Roster, chunk: &mut Chunk) -> Result<(Arc<Conform>, Vec<Cached>)> {
+        let (b, index) = (refill.branch, refill.chunk);
+        let source = roster.open(refill.source)?;
+        let mut bytes = Vec::new();
+        source.fetch(index as usize, &self.shared.limits, &mut bytes)?;
+        let conform = self.prepare(b, &source, index, &bytes, chunk).map_err(|(_, e)| e)?;
+        if let Some((frame, _)) = refill.rows.iter().find(|(frame, _)| *frame as usize >= chunk.frames) {
+            return Err(Error::State(format!("{} has no frame {frame} any more", source.path())));
+        }
+        let weights = self.frame_weights(b, &source, index, chunk).map_err(|(_, e)| e)?;
+        let row = |&((place, use_count), slot): &((u64, u16), u32)| {
+            let mut rows = Vec::new();
+            self.rows_of_use(b, &source, index, (chunk.frames, weights.as_deref()), use_count, &mut rows);
+            let from = Provenance { source: refill.source, chunk: index, frame: *rows.first()? };
+            Some(((place, use_count), Held { slot, branch: u32::try_from(b).ok()?, from }))
+        };
+        Ok((conform, refill.cached.iter().filter_map(row).collect()))
+    }
 }
+
+/// Place of a chunk and number of a use, and the row that the cache holds for it.
+type Cached = ((u64, u16), Held);

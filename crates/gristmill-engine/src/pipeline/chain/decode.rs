@@ -1,51 +1,178 @@
-//! The work lane's first half: fetched bytes -> a block with its selected rows, oldest ticket first.
+//! The work lane's first half: fetched bytes -> a weight to decide by, or a block with its selected rows; oldest first.
 //! One fused task per chunk; what a bad chunk leaves is an empty block with the reason.
 
 use std::sync::{Arc, MutexGuard};
 
-use super::{Chain, Inner};
+use gristmill_format::layout::Conform;
+use gristmill_format::source::Chunk;
+use gristmill_format::weigh::total;
+
+use super::{Chain, Fault, Inner};
 use crate::pipeline::branch::{Block, Phase};
+use crate::pipeline::verdict::Scope;
 use crate::runtime::scheduler::Lane;
+use crate::stage::Draw;
+use crate::stage::load::Source;
+use crate::stage::pool::Contents;
+
+/// A use of a chunk, as a task needs to know it.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    branch: usize,
+    id: u64,
+    draw: Draw,
+    /// Further uses whose rows the cache keeps.
+    keep: u32,
+    /// Frames of the chunk, where they are known.
+    frames: Option<usize>,
+}
 
 impl Chain {
     pub(super) fn decode_one(&self, mut inner: MutexGuard<'_, Inner>) -> bool {
         let within = self.work_window();
-        let ready = |phase: &Phase| matches!(phase, Phase::Read(..));
         let open = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
             let (head, free) = (branch.head, branch.decoding < branch.plan.ceiling);
-            branch.first(within, ready).filter(|_| free).map(|(number, _)| (number - head, b))
+            branch.to_decode(within).filter(|_| free).map(|(number, _)| (number - head, b))
         });
         let Some((_, b)) = open.min() else { return false };
         let mut chunk = inner.spare_chunks.pop().unwrap_or_default();
         let branch = &mut inner.branches[b];
-        let (plan, key) = (Arc::clone(&branch.plan), branch.unpack_key);
-        let Some((number, ticket)) = branch.first(within, ready) else { return false };
-        let (id, draw) = (ticket.source, ticket.draw);
-        let Phase::Read(source, bytes) = std::mem::replace(&mut ticket.phase, Phase::Busy) else { return false };
+        let Some((number, ticket)) = branch.to_decode(within) else { return false };
+        let (taken, phase) = (ticket.taken, std::mem::replace(&mut ticket.phase, Phase::Busy));
+        let (id, draw, keep) = (ticket.source, ticket.draw, ticket.keep);
+        let known = branch.accept.as_ref().and_then(|accept| accept.known(draw.place));
+        let frames = known.map(|contents| contents.frames as usize).filter(|frames| *frames > 0);
+        let of = Use { branch: b, id, draw, keep, frames };
         branch.decoding += 1;
         drop(inner);
-        let index = draw.at.chunk;
-        let block = match self.prepare(b, &source, index, &bytes, &mut chunk) {
-            Ok(conform) => {
-                let mut rows = Vec::new();
-                let own = key.of(source.key.as_bytes(), u64::from(index));
-                plan.unpack.select(own, chunk.frames, draw.use_count, &mut rows);
-                self.branch_totals[b].chunks.add(1);
-                self.branch_totals[b].frames_decoded.add(chunk.frames as u64);
-                Arc::new(Block { chunk, rows, source: id, index, conform: Some(conform), fault: None })
+        let (phase, contents, bytes) = match phase {
+            Phase::Read(source, bytes) if taken => {
+                let conform = self.read_rows(of, &source, &bytes, &mut chunk);
+                (self.block(of, conform, chunk), None, Some(bytes))
             }
-            Err(fault) => self.bad(b, id, index, fault, chunk),
+            Phase::Read(source, bytes) => match self.weigh(of, &source, &bytes, &mut chunk) {
+                Ok(contents) => (Phase::Weighed(source, chunk), Some(contents), Some(bytes)),
+                Err(fault) => (self.block(of, Err(fault), chunk), None, Some(bytes)),
+            },
+            Phase::Weighed(source, mut weighed) => {
+                let refined = self.refine(b, &source, draw.at.chunk, &mut weighed);
+                let selected = refined.and_then(|conform| Ok((conform, self.select(of, &source, &weighed)?)));
+                (self.block(of, selected, weighed), None, None)
+            }
+            other => (other, None, None),
         };
         let mut inner = self.lock();
-        inner.spare_bytes.push(bytes);
+        inner.spare_bytes.extend(bytes);
         let branch = &mut inner.branches[b];
         branch.decoding -= 1;
+        if let (Some(accept), Some(contents)) = (&mut branch.accept, contents) {
+            accept.learn(draw.place, contents);
+        }
         if let Some(ticket) = branch.ticket(number) {
-            ticket.phase = Phase::Done(block);
+            ticket.phase = phase;
         }
         self.settle(&mut inner);
         drop(inner);
         self.shared.signal.notify(Lane::Work);
         true
+    }
+
+    /// Decodes a chunk and weighs it as its bytes are, before any pass; the side index learns both.
+    fn weigh(&self, of: Use, source: &Source, bytes: &[u8], chunk: &mut Chunk) -> Result<Contents, Fault> {
+        let (b, index) = (of.branch, of.draw.at.chunk as usize);
+        self.decode(b, source, of.draw.at.chunk, bytes, chunk)?;
+        self.branch_totals[b].weighed.add(1);
+        let Some(accept) = &self.plan.branches[b].accept else { return Ok(Contents { frames: 0, weight: 0.0 }) };
+        let mut weights = Vec::new();
+        let refused = |e| (Scope::Branch(self.plan.branches[b].number), source.place(e, index));
+        accept.weigher.weigh(chunk, &mut weights).map_err(refused)?;
+        let weight = total(weights);
+        if accept.weigher.uniform().is_none() {
+            source.record_weight(accept.weigher.id(), index, weight);
+        }
+        Ok(Contents { frames: u32::try_from(chunk.frames).unwrap_or(0), weight })
+    }
+
+    /// Decodes as much of a chunk as the rows of a use need, sends it through the passes, and selects the rows.
+    fn read_rows(
+        &self,
+        of: Use,
+        source: &Source,
+        bytes: &[u8],
+        chunk: &mut Chunk,
+    ) -> Result<(Arc<Conform>, Vec<u32>), Fault> {
+        let (b, index) = (of.branch, of.draw.at.chunk);
+        let plan = &self.plan.branches[b];
+        let frames = of.frames.or_else(|| source.frames(index as usize).map(|frames| frames as usize));
+        if let Some(frames) = frames.filter(|_| plan.passes.is_empty() && plan.frame_weigher.is_none()) {
+            let rows = self.rows(of, source, frames, None);
+            let needed = rows.iter().max().map_or(1, |last| *last as usize + 1);
+            self.decode_head(b, source, (index, needed), bytes, chunk)?;
+            // More than the head, and not the known whole: the file is another than it was.
+            if chunk.frames == needed || chunk.frames == frames {
+                return Ok((self.refine(b, source, index, chunk)?, rows));
+            }
+        } else {
+            self.decode(b, source, index, bytes, chunk)?;
+        }
+        let conform = self.refine(b, source, index, chunk)?;
+        Ok((conform, self.select(of, source, chunk)?))
+    }
+
+    /// The rows of a use of a decoded chunk.
+    fn select(&self, of: Use, source: &Source, chunk: &Chunk) -> Result<Vec<u32>, Fault> {
+        let weights = self.frame_weights(of.branch, source, of.draw.at.chunk, chunk)?;
+        Ok(self.rows(of, source, chunk.frames, weights.as_deref()))
+    }
+
+    /// What the frames of a chunk weigh for the unpacker, where not all weigh the same.
+    pub(super) fn frame_weights(
+        &self,
+        branch: usize,
+        source: &Source,
+        index: u32,
+        chunk: &Chunk,
+    ) -> Result<Option<Vec<f32>>, Fault> {
+        let plan = &self.plan.branches[branch];
+        let Some(weigher) = &plan.frame_weigher else { return Ok(None) };
+        let mut weights = Vec::new();
+        let refused = |e| (Scope::Branch(plan.number), source.place(e, index as usize));
+        weigher.weigh(chunk, &mut weights).map_err(refused)?;
+        Ok(Some(weights))
+    }
+
+    fn rows(&self, of: Use, source: &Source, frames: usize, weights: Option<&[f32]>) -> Vec<u32> {
+        let mut rows = Vec::new();
+        for ahead in 0..=of.keep {
+            let use_count = of.draw.use_count.wrapping_add(ahead as u16);
+            self.rows_of_use(of.branch, source, of.draw.at.chunk, (frames, weights), use_count, &mut rows);
+        }
+        rows
+    }
+
+    /// Appends the rows of one use of a chunk: a function of the seed, the chunk and the use alone.
+    pub(super) fn rows_of_use(
+        &self,
+        branch: usize,
+        source: &Source,
+        chunk: u32,
+        (frames, weights): (usize, Option<&[f32]>),
+        use_count: u16,
+        rows: &mut Vec<u32>,
+    ) {
+        let own = self.unpack_keys[branch].of(source.key.as_bytes(), u64::from(chunk));
+        self.plan.branches[branch].unpack.select(own, frames, weights, use_count, rows);
+    }
+
+    fn block(&self, of: Use, made: Result<(Arc<Conform>, Vec<u32>), Fault>, chunk: Chunk) -> Phase {
+        let (b, index) = (of.branch, of.draw.at.chunk);
+        let (conform, rows) = match made {
+            Ok(made) => made,
+            Err(fault) => return Phase::Done(self.bad(b, of.id, index, fault, chunk)),
+        };
+        let given = rows.len() - (of.keep as usize).min(rows.len());
+        self.branch_totals[b].frames.add(given as u64);
+        let (source, conform, fault) = (of.id, Some(conform), None);
+        Phase::Done(Arc::new(Block { chunk, rows, given, source, index, conform, fault }))
     }
 }

@@ -15,6 +15,7 @@ use gristmill_format::encode::TensorSpec;
 use gristmill_format::source::{Chunk, Limits};
 
 use crate::error::{Error, Result};
+use crate::pipeline::anchors::Anchors;
 use crate::pipeline::branch::{Block, Branch};
 use crate::pipeline::conform::Conforms;
 use crate::pipeline::fold::Fold;
@@ -23,6 +24,7 @@ use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::roster::{Roster, SharedJournal};
 use crate::pipeline::verdict::{Scope, Verdicts};
 use crate::runtime::arena::Arena;
+use crate::runtime::events::Events;
 use crate::runtime::handoff::{Handoff, Taken};
 use crate::runtime::metrics::{Counter, Load};
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
@@ -49,7 +51,9 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) signal: Arc<Signal>,
     pub(in crate::pipeline) stop: Arc<AtomicBool>,
     pub(in crate::pipeline) verdicts: Arc<Verdicts>,
+    pub(in crate::pipeline) events: Arc<Events>,
     pub(in crate::pipeline) journal: Option<SharedJournal>,
+    pub(in crate::pipeline) anchors: Arc<Anchors>,
 }
 
 /// Totals of a chain since it started.
@@ -77,9 +81,12 @@ pub(in crate::pipeline) struct BranchTotals {
     pub(in crate::pipeline) reading: Load,
     pub(in crate::pipeline) decoding: Load,
     pub(in crate::pipeline) chunks: Counter,
+    /// Chunks that were decoded to be weighed.
+    pub(in crate::pipeline) weighed: Counter,
     pub(in crate::pipeline) empty_chunks: Counter,
     pub(in crate::pipeline) stored_bytes: Counter,
     pub(in crate::pipeline) frames_decoded: Counter,
+    pub(in crate::pipeline) frames: Counter,
     pub(in crate::pipeline) passes: Vec<PassTotals>,
 }
 
@@ -106,7 +113,7 @@ pub(in crate::pipeline) struct Inner {
     outbox: Option<Delivery>,
 }
 
-/// Rows of one chunk that a restored reservoir holds.
+/// Rows of one chunk that a restored reservoir or cache holds.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Refill {
     pub(in crate::pipeline) branch: usize,
@@ -114,6 +121,8 @@ pub(in crate::pipeline) struct Refill {
     pub(in crate::pipeline) chunk: u32,
     /// Frame of the chunk, slot.
     pub(in crate::pipeline) rows: Vec<(u32, u32)>,
+    /// Place of the chunk and use whose row the cache holds, slot.
+    pub(in crate::pipeline) cached: Vec<((u64, u16), u32)>,
 }
 
 /// One loader output.
@@ -123,6 +132,8 @@ pub(in crate::pipeline) struct Chain {
     conforms: Conforms,
     /// Draws for encoders that augment, one per row of the stream.
     row_key: Key,
+    /// Draws of each branch's unpacker.
+    unpack_keys: Vec<Key>,
     arena: Arena,
     sheets: Arc<SheetPool>,
     pub(in crate::pipeline) handoff: Handoff<Delivery>,
@@ -139,10 +150,10 @@ impl Chain {
         let arena = Arena::new(slots, plan.encoder.input().size()).map_err(memory)?;
         let row_bytes = plan.encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let sheets = SheetPool::new(plan.batch_size, row_bytes, plan.capacity + 1);
-        let branches = plan
-            .branches
-            .iter()
-            .map(|branch| Branch::new(Arc::new(branch.clone()), Arc::clone(&rosters[branch.log]), shared.root));
+        let branches = plan.branches.iter().map(|branch| {
+            let (roster, anchors) = (Arc::clone(&rosters[branch.log]), Arc::clone(&shared.anchors));
+            Branch::new(Arc::new(branch.clone()), roster, anchors, shared.root)
+        });
         let (name, weights, exhausted) = plan.join.clone();
         let join = Join::new(Key::new(shared.root, &name), weights, exhausted);
         let (name, frames, drain) = &plan.reservoir;
@@ -161,6 +172,7 @@ impl Chain {
         Ok(Chain {
             conforms: Conforms::new(plan.encoder.input()),
             row_key: Key::new(shared.root, &plan.stage),
+            unpack_keys: plan.branches.iter().map(|branch| Key::new(shared.root, &branch.unpacker)).collect(),
             arena,
             sheets,
             handoff: Handoff::new(plan.capacity.max(2), plan.when_full),
@@ -198,7 +210,7 @@ impl Chain {
     }
 
     /// Tickets that may be on their way, per branch.
-    fn ahead(&self) -> usize {
+    pub(in crate::pipeline) fn ahead(&self) -> usize {
         self.work_window() + READ_AHEAD
     }
 

@@ -20,9 +20,54 @@ impl Chain {
         bytes: &[u8],
         chunk: &mut Chunk,
     ) -> Result<Arc<Conform>, Fault> {
+        self.decode(b, source, index, bytes, chunk)?;
+        self.refine(b, source, index, chunk)
+    }
+
+    /// Decodes `bytes` into `chunk`. The side index learns how many frames there are.
+    pub(super) fn decode(
+        &self,
+        b: usize,
+        source: &Source,
+        index: u32,
+        bytes: &[u8],
+        chunk: &mut Chunk,
+    ) -> Result<(), Fault> {
         let totals = &self.branch_totals[b];
         let decode = || source.decode(index as usize, bytes, &self.shared.limits, chunk);
         totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
+        source.record_frames(index as usize, chunk.frames);
+        totals.chunks.add(1);
+        totals.frames_decoded.add(chunk.frames as u64);
+        Ok(())
+    }
+
+    /// Decodes the first `frames` frames of a chunk that is known to be sound.
+    pub(super) fn decode_head(
+        &self,
+        b: usize,
+        source: &Source,
+        (index, frames): (u32, usize),
+        bytes: &[u8],
+        chunk: &mut Chunk,
+    ) -> Result<(), Fault> {
+        let totals = &self.branch_totals[b];
+        let decode = || source.decode_head(index as usize, frames, bytes, &self.shared.limits, chunk);
+        totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
+        totals.chunks.add(1);
+        totals.frames_decoded.add(chunk.frames as u64);
+        Ok(())
+    }
+
+    /// Sends a decoded chunk through the passes of branch `b` and finds the conversion of its records.
+    pub(super) fn refine(
+        &self,
+        b: usize,
+        source: &Source,
+        index: u32,
+        chunk: &mut Chunk,
+    ) -> Result<Arc<Conform>, Fault> {
+        let totals = &self.branch_totals[b];
         let branch = &self.plan.branches[b];
         let refused = |e| (Scope::Branch(branch.number), source.place(e, index as usize));
         for (plan, of) in branch.passes.iter().zip(&totals.passes) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gristmill_format::source::Chunk;
 
-use super::{Chain, Fault, READ_SPAN};
+use super::{Chain, Fault, Inner, READ_SPAN};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
@@ -24,42 +24,45 @@ impl Chain {
                 branch.starting = true;
                 let (plan, roster) = (Arc::clone(&branch.plan), Arc::clone(&branch.roster));
                 drop(inner);
-                let drawer = Drawer::first(&plan, self.shared.root, &roster, &roster.first_files(), &self.shared.stop);
+                let files = roster.first_files();
+                let drawer =
+                    Drawer::first(&plan, self.shared.root, &roster, &files, &self.shared.anchors, &self.shared.stop);
                 self.lock().branches[b].drawer = Some(drawer);
                 self.shared.signal.notify(Lane::Read);
                 return true;
             }
         }
         let ahead = self.ahead();
-        let mut fault = None;
-        for branch in &mut inner.branches {
+        let (mut fault, mut more) = (None, false);
+        let Inner { branches, spare_chunks, fold, .. } = &mut *inner;
+        for branch in branches.iter_mut().filter(|_| !fold.ended) {
             let planned = branch.admit(self.shared.journal.as_ref());
-            fault = planned.and_then(|()| branch.plan(ahead, self.shared.journal.as_ref())).err().or(fault);
+            match planned.and_then(|()| branch.plan(ahead, self.shared.journal.as_ref(), spare_chunks)) {
+                Ok(left_off) => more |= left_off,
+                Err(error) => fault = Some(error),
+            }
         }
         if let Some(error) = fault {
-            if !inner.fold.ended {
-                self.fail(&mut inner, error);
-            }
+            self.fail(&mut inner, error);
             return false;
         }
-        let planned = |phase: &Phase| matches!(phase, Phase::Planned);
         let oldest = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
             let head = branch.head;
-            branch.first(usize::MAX, planned).map(|(number, _)| (number - head, b))
+            branch.to_fetch().map(|(number, _)| (number - head, b))
         });
         let Some((_, b)) = oldest.min() else {
             self.settle(&mut inner);
-            return false;
+            return more;
         };
-        let unread = inner.branches[b].window.iter().rev().take_while(|ticket| planned(&ticket.phase)).count();
-        if unread > READ_SPAN {
+        let unread = inner.branches[b].window.iter().rev().take_while(|ticket| matches!(ticket.phase, Phase::Planned));
+        if more || unread.count() > READ_SPAN {
             // More than one thread can read before the decoders have to wait.
             self.shared.signal.notify(Lane::Read);
         }
         let mut bytes = inner.spare_bytes.pop().unwrap_or_default();
         let branch = &mut inner.branches[b];
         let roster = Arc::clone(&branch.roster);
-        let Some((number, ticket)) = branch.first(usize::MAX, planned) else {
+        let Some((number, ticket)) = branch.to_fetch() else {
             return false;
         };
         ticket.phase = Phase::Busy;
@@ -102,7 +105,7 @@ impl Chain {
     ) -> Arc<Block> {
         self.shared.verdicts.add(scope, source, index, &error);
         self.branch_totals[branch].empty_chunks.add(1);
-        Arc::new(Block { chunk, rows: Vec::new(), source, index, conform: None, fault: Some(error) })
+        Arc::new(Block { chunk, source, index, fault: Some(error), ..Block::default() })
     }
 }
 

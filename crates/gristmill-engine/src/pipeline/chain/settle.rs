@@ -9,14 +9,28 @@ use crate::error::Error;
 use crate::pipeline::branch::{Block, Branch, Phase};
 use crate::pipeline::drawer::Drawer;
 use crate::pipeline::fold::Outgoing;
+use crate::pipeline::notices;
 use crate::pipeline::output::Batch;
+use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::WhenFull;
 use crate::runtime::scheduler::Lane;
 use crate::stage::batch::WhenPartial;
 
+/// What is said where no draw was taken for a very long time.
+const HOPELESS: &str = "a million draws in a row were rejected: by hanse_sampling_threshold and hanse_sampling_gamma \
+                        no chunk of this pool has a chance; lower one of them";
+
 impl Chain {
     /// Folds whatever is ready and hands over what is complete.
     pub(super) fn settle(&self, inner: &mut Inner) {
+        let Inner { branches, spare_chunks, .. } = inner;
+        if branches.iter_mut().fold(false, |rejected, branch| rejected | branch.decide(spare_chunks)) {
+            self.shared.signal.notify(Lane::Read);
+        }
+        while let Some(slot) = inner.fold.discarded() {
+            self.arena.drain(&[slot], |_| ());
+            inner.fold.free.push(slot);
+        }
         if inner.refills.is_empty() && inner.refilling == 0 {
             while !inner.fold.ended && self.fold_one(inner) {}
             inner.fold.flush();
@@ -56,15 +70,48 @@ impl Chain {
             return true;
         };
         let branch = &mut branches[chosen];
-        let Some(front) = branch.window.front() else {
+        let Some(front) = branch.window.front_mut() else {
             return branch.dry && self.exhausted(inner, chosen);
         };
-        let Phase::Done(block) = &front.phase else { return false };
-        let block = Arc::clone(block);
+        if !front.taken {
+            return false;
+        }
+        for row in front.lost.drain(..).flat_map(|lost| lost.rows()).filter_map(|row| branch.cached.remove(&row)) {
+            fold.discard(row);
+        }
+        let (place, use_count) = (front.draw.place, front.draw.use_count);
+        let block = match &front.phase {
+            Phase::Done(block) => Arc::clone(block),
+            Phase::Cached => {
+                match branch.cached.remove(&(place, use_count)) {
+                    // A restored chain has given it out already.
+                    Some(row) if branch.taken > 0 => fold.discard(row),
+                    Some(row) => {
+                        branch.taken = 1;
+                        fold.join.took();
+                        fold.give(row, || positions(branches));
+                        return true;
+                    }
+                    None if branch.taken == 0 => {
+                        // The chunk was bad when its rows were to be kept.
+                        front.phase = Phase::Planned;
+                        self.shared.signal.notify(Lane::Read);
+                        return false;
+                    }
+                    None => {}
+                }
+                branch.pop();
+                return true;
+            }
+            Phase::Hopeless => {
+                let (stage, message) = (branch.plan.stage.clone(), HOPELESS.to_owned());
+                self.fail(inner, Error::Stage { stage, message });
+                return true;
+            }
+            _ => return false,
+        };
         if branch.taken == block.rows.len() {
-            branch.window.pop_front();
-            branch.head += 1;
-            branch.taken = 0;
+            branch.pop();
             if branch.window.len() + READ_SPAN == self.ahead() {
                 self.shared.signal.notify(Lane::Read);
             }
@@ -73,14 +120,25 @@ impl Chain {
             match verdict {
                 Verdict::Fine => {}
                 Verdict::Raise(error) => fold.fault(error),
+                Verdict::NoneGood(error) => {
+                    notices::failed(&self.shared.events, &error);
+                    fold.fault(error);
+                }
                 Verdict::AllBad(error) => self.fail(inner, error),
             }
             return true;
         }
+        let number = u32::try_from(chosen).unwrap_or(0);
+        if branch.taken >= block.given {
+            let Some(row) = fold.hold(number, &block, branch.taken) else { return false };
+            let ahead = branch.taken - block.given + 1;
+            branch.cached.insert((place, use_count.wrapping_add(ahead as u16)), row);
+            branch.taken += 1;
+            return true;
+        }
         // With one input, the rows of a block follow each other until something is missing.
         let several = branches.len() > 1;
-        let number = u32::try_from(chosen).unwrap_or(0);
-        while !fold.free.is_empty() && fold.is_open() && branches[chosen].taken < block.rows.len() {
+        while !fold.free.is_empty() && fold.is_open() && branches[chosen].taken < block.given {
             let at = branches[chosen].taken;
             branches[chosen].taken += 1;
             fold.join.took();
@@ -116,6 +174,7 @@ impl Chain {
 
     /// Ends the chain with an error, after what is complete.
     pub(in crate::pipeline) fn fail(&self, inner: &mut Inner, error: Error) {
+        notices::failed(&self.shared.events, &error);
         inner.fold.fault(error);
         inner.fold.end(false, Vec::new());
         self.hand_over(inner);
@@ -139,6 +198,8 @@ impl Chain {
                     Some(Outgoing::Fault(error)) => Err(error),
                     Some(Outgoing::End) => {
                         self.handoff.close();
+                        let message = format!("the stream has ended after {} batches", self.totals.batches.get());
+                        self.shared.events.add(Event::new(Level::Info, "ended", message).of(&self.plan.stage));
                         return;
                     }
                     None => return,
@@ -155,6 +216,9 @@ impl Chain {
 enum Verdict {
     Fine,
     Raise(Error),
+    /// All are bad, and others may come.
+    NoneGood(Error),
+    /// All are bad, and that is the end.
     AllBad(Error),
 }
 
@@ -174,7 +238,7 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
         let error = Error::Stage { stage: branch.plan.stage.clone(), message };
         // While files may still come or be mended, the consumer is told and the stream goes on.
         branch.bad_run = 0;
-        return if branch.may_grow() { Verdict::Raise(error) } else { Verdict::AllBad(error) };
+        return if branch.may_grow() { Verdict::NoneGood(error) } else { Verdict::AllBad(error) };
     }
     Verdict::Fine
 }

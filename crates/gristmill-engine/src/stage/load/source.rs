@@ -82,6 +82,18 @@ impl Source {
         }
     }
 
+    /// What a chunk weighs by the weigher of this id, if the side index knows.
+    pub fn weight(&self, weigher: u64, chunk: usize) -> Option<f32> {
+        self.facts.as_ref()?.weight(&self.file(), weigher, chunk)
+    }
+
+    /// Notes in the side index, if there is one, what a chunk weighs by the weigher of this id.
+    pub fn record_weight(&self, weigher: u64, chunk: usize, weight: f32) {
+        if let Some(facts) = &self.facts {
+            facts.record_weight(&self.file(), weigher, chunk, weight);
+        }
+    }
+
     /// Reads the stored bytes of a chunk into `buf`, replacing what was there. Blocks; takes no lock while reading.
     ///
     /// Errors, with file, member and chunk: `Io` (vanished, permission, lost mount), `Truncated` where the file ends
@@ -108,6 +120,26 @@ impl Source {
     /// version than the log insists on.
     pub fn decode(&self, chunk: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         self.chunks.decode(chunk, bytes, limits, out).map_err(|e| self.place(e, chunk))?;
+        self.is_wanted(chunk, out)
+    }
+
+    /// Decodes at least the first `frames` frames of a chunk whose length the side index knows: it was decoded whole
+    /// before, in this very state of its file.
+    ///
+    /// Errors: as [`Source::decode`].
+    pub fn decode_head(
+        &self,
+        chunk: usize,
+        frames: usize,
+        bytes: &[u8],
+        limits: &Limits,
+        out: &mut Chunk,
+    ) -> Result<()> {
+        self.chunks.decode_head(chunk, frames, bytes, limits, out).map_err(|e| self.place(e, chunk))?;
+        self.is_wanted(chunk, out)
+    }
+
+    fn is_wanted(&self, chunk: usize, out: &Chunk) -> Result<()> {
         let Some(wanted) = self.version else { return Ok(()) };
         match version(out) {
             Some(found) if found != wanted => {

@@ -126,7 +126,13 @@ impl Pool {
         let i = usize::try_from(at - self.start).ok()?;
         let use_count = self.uses[i];
         self.uses[i] = use_count.wrapping_add(1);
-        Some(Draw { at: self.entries[i], use_count })
+        Some(Draw { at: self.entries[i], use_count, place: at, floor: self.start })
+    }
+
+    /// The chunk at a place, while it is in the window and can be drawn.
+    pub fn chunk_at(&self, place: u64) -> Option<ChunkRef> {
+        let entry = self.entries.get(usize::try_from(place.checked_sub(self.start)?).ok()?)?;
+        (entry.source != GONE).then_some(*entry)
     }
 
     fn end(&self) -> u64 {

@@ -81,6 +81,27 @@ impl Header {
     }
 }
 
+/// What a `.npy` file of Python objects says: a pickle of the array follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectHeader {
+    /// Length of each axis.
+    pub shape: Vec<u64>,
+    /// Byte at which the pickle starts.
+    pub data_offset: u64,
+}
+
+impl ObjectHeader {
+    /// Parses the header at the start of `head`, if its elements are Python objects; `None` where they are not.
+    ///
+    /// Errors: as [`Header::parse`].
+    pub fn parse(head: &[u8]) -> Result<Option<Self>> {
+        match parse::parsed(head)? {
+            parse::Parsed::Objects(header, _) => Ok(Some(header)),
+            parse::Parsed::Plain(_) => Ok(None),
+        }
+    }
+}
+
 /// Bytes of an array of this element type and shape.
 fn data_bytes(dtype: &DType, shape: &[u64]) -> Result<u64> {
     // An axis of length 0 makes the array empty, whatever the others say.

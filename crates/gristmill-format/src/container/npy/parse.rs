@@ -1,6 +1,6 @@
 //! Bytes at the start of a `.npy` file -> [`Header`]. A reader of one Python dictionary, and of nothing else of Python.
 
-use super::{Header, MAGIC, MAX_AXES, MAX_HEADER, data_bytes};
+use super::{Header, MAGIC, MAX_AXES, MAX_HEADER, ObjectHeader, data_bytes};
 use crate::error::{Error, Kind, Result};
 use crate::layout::DType;
 use crate::source::{ReadAt, Span, read_span};
@@ -56,8 +56,19 @@ fn frame(head: &[u8]) -> Result<Frame> {
     Ok(Frame { text: start..start + len, version: major })
 }
 
-/// Parses a header that is wholly in `head`.
+/// Parses a header that is wholly in `head`, of elements that have a size.
 pub(super) fn header(head: &[u8]) -> Result<Header> {
+    match parsed(head)? {
+        Parsed::Plain(header) => Ok(header),
+        Parsed::Objects(_, at) => {
+            let detail = "an array of Python objects; expected numbers or records";
+            Err(Error::new(Kind::Unsupported, detail).at_byte(at as u64))
+        }
+    }
+}
+
+/// Parses a header that is wholly in `head`.
+pub(super) fn parsed(head: &[u8]) -> Result<Parsed> {
     let Frame { text, version } = frame(head)?;
     let start = text.start;
     let data_offset = text.end as u64;
@@ -80,9 +91,28 @@ pub(super) fn header(head: &[u8]) -> Result<Header> {
         latin = bytes.iter().map(|&b| char::from(b)).collect();
         &latin
     };
-    let (dtype, fortran_order, shape) = Dictionary { text, at: 0 }.read().map_err(place)?;
-    let data_bytes = data_bytes(&dtype, &shape).map_err(place)?;
-    Ok(Header { dtype, fortran_order, shape, data_offset, data_bytes })
+    let (elements, fortran_order, shape) = Dictionary { text, at: 0 }.read().map_err(place)?;
+    match elements {
+        Elements::Plain(dtype) => {
+            let data_bytes = data_bytes(&dtype, &shape).map_err(place)?;
+            Ok(Parsed::Plain(Header { dtype, fortran_order, shape, data_offset, data_bytes }))
+        }
+        Elements::Objects(at) => Ok(Parsed::Objects(ObjectHeader { shape, data_offset }, start + at)),
+    }
+}
+
+/// What elements are: of a fixed size, or Python objects, which follow as a pickle.
+enum Elements {
+    Plain(DType),
+    /// Where in the text they are named.
+    Objects(usize),
+}
+
+/// A header by what its elements are.
+pub(super) enum Parsed {
+    Plain(Header),
+    /// With the byte at which they are named.
+    Objects(ObjectHeader, usize),
 }
 
 /// `{'descr': …, 'fortran_order': …, 'shape': …}`, its keys in any order.
@@ -92,7 +122,7 @@ struct Dictionary<'a> {
 }
 
 impl<'a> Dictionary<'a> {
-    fn read(mut self) -> Result<(DType, bool, Vec<u64>)> {
+    fn read(mut self) -> Result<(Elements, bool, Vec<u64>)> {
         let (mut dtype, mut fortran, mut shape) = (None, None, None);
         self.want(b'{')?;
         while !self.accept(b'}') {
@@ -182,7 +212,7 @@ impl<'a> Dictionary<'a> {
     }
 
     /// A scalar code or a list of fields: its extent is found here, its meaning by the layout.
-    fn descr(&mut self) -> Result<DType> {
+    fn descr(&mut self) -> Result<Elements> {
         let start = self.at;
         if self.peek() == Some(b'[') {
             let mut open = 0usize;
@@ -205,7 +235,10 @@ impl<'a> Dictionary<'a> {
         } else {
             self.skip_string()?;
         }
-        DType::parse_descr(&self.text[start..self.at]).map_err(|e| {
+        if matches!(self.text[start..self.at].trim_matches(['\'', '"']), "O" | "|O") {
+            return Ok(Elements::Objects(start));
+        }
+        DType::parse_descr(&self.text[start..self.at]).map(Elements::Plain).map_err(|e| {
             let within = e.place().offset.unwrap_or(0);
             Error::new(e.kind(), e.detail()).at_byte(start as u64 + within)
         })

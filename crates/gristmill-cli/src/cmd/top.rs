@@ -1,0 +1,58 @@
+//! `top`: attaches to a running loader and shows it, or looks once and prints.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use gristmill_engine::runtime::scheduler::Scheduler;
+
+use crate::args::Top;
+use crate::failure::{Failure, Result};
+use crate::report;
+use crate::stopping;
+use crate::top::attach::{Client, Heard};
+use crate::top::screen::{Screen, Wish};
+use crate::top::terminal::Live;
+use crate::top::{self, address};
+
+/// How long the view waits for a key before it looks for news.
+const TURN: Duration = Duration::from_millis(50);
+
+/// Seconds between the two documents that a look at rates takes.
+const LOOK: f64 = 1.0;
+
+/// Columns of the printed table.
+const WIDTH: usize = 100;
+
+pub(crate) fn run(args: &Top) -> Result<()> {
+    let client = Client::new(args.address.clone(), address::token(args.token_file.as_ref())?);
+    if args.once { once(args, &client) } else { watch(args, client) }
+}
+
+fn once(args: &Top, client: &Client) -> Result<()> {
+    let failed = |why: String| Failure::Failed(format!("no status of the loader at {}: {why}", args.address));
+    if args.json {
+        return Ok(report::json(&client.document(0, 0.0).map_err(failed)?)?);
+    }
+    let mut screen = Screen::new(args.address.clone());
+    for wait in [0.0, LOOK] {
+        let status = client.status(0, wait).map_err(failed)?;
+        screen.hear(Heard::Status(Box::new(status)));
+    }
+    Ok(report::text_out(&top::text(&screen, WIDTH))?)
+}
+
+fn watch(args: &Top, client: Client) -> Result<()> {
+    let mut live = Live::take(args.address.clone())?;
+    let ending = stopping::flag()?;
+    let scheduler = Scheduler::new();
+    let (stop, (listener, heard)) = (scheduler.stop_flag(), mpsc::channel());
+    let asking = move || client.watch(&stop, &listener);
+    scheduler.spawn("top", asking).map_err(|e| Failure::Failed(format!("no thread could be started: {e}")))?;
+    loop {
+        heard.try_iter().for_each(|heard| live.hear(heard));
+        if live.turn(TURN)? == Wish::Quit || ending.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The terminal: taken, drawn on through ratatui, asked for keys, and given back however the program ends.
+//! The one place besides the report that writes to it.
+
+use std::io::{self, IsTerminal};
+use std::time::{Duration, Instant};
+
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+
+use super::attach::Heard;
+use super::draw;
+use super::screen::{Screen, Wish};
+use crate::failure::{Failure, Result};
+
+/// The longest that a change of the document stays unseen.
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// A screen on a terminal, until it is dropped.
+pub(crate) struct Live {
+    terminal: DefaultTerminal,
+    screen: Screen,
+    drawn: Option<Instant>,
+    asked: Option<Instant>,
+}
+
+impl Live {
+    /// Takes the terminal for a loader at `place`.
+    ///
+    /// Errors: there is none.
+    pub(crate) fn take(place: String) -> Result<Self> {
+        if !(io::stdout().is_terminal() && io::stdin().is_terminal()) {
+            return Err(Failure::Usage("the live view needs a terminal; --once looks once and prints".to_owned()));
+        }
+        let terminal = ratatui::try_init().map_err(|e| Failure::Failed(format!("cannot take the terminal: {e}")))?;
+        Ok(Live { terminal, screen: Screen::new(place), drawn: None, asked: None })
+    }
+
+    /// Takes what was heard.
+    pub(crate) fn hear(&mut self, heard: Heard) {
+        self.screen.hear(heard);
+    }
+
+    /// Whether `every` has passed since this last said yes; the events to ask for follow the number given.
+    pub(crate) fn wants(&mut self, every: Duration) -> Option<u64> {
+        if self.asked.is_some_and(|asked| asked.elapsed() < every) {
+            return None;
+        }
+        self.asked = Some(Instant::now());
+        Some(self.screen.newest_event())
+    }
+
+    /// Draws if it is time to, and takes keys for up to `wait`.
+    ///
+    /// Errors: the terminal is gone.
+    pub(crate) fn turn(&mut self, wait: Duration) -> Result<Wish> {
+        if self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW) {
+            self.draw()?;
+        }
+        let mut wait = wait;
+        while event::poll(wait).map_err(gone)? {
+            wait = Duration::ZERO;
+            match event::read().map_err(gone)? {
+                Event::Key(key) if key.is_press() => {
+                    if self.screen.press(key) == Wish::Quit {
+                        return Ok(Wish::Quit);
+                    }
+                    self.draw()?;
+                }
+                Event::Resize(..) => self.draw()?,
+                _ => {}
+            }
+        }
+        Ok(Wish::Stay)
+    }
+
+    fn draw(&mut self) -> Result<()> {
+        self.terminal.draw(|frame| draw::draw(&mut self.screen, frame)).map_err(gone)?;
+        self.drawn = Some(Instant::now());
+        Ok(())
+    }
+}
+
+fn gone(e: io::Error) -> Failure {
+    Failure::Failed(format!("the terminal is gone: {e}"))
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}

@@ -1,0 +1,128 @@
+//! A real terminal (a pty) with the real binary in it: its bytes are read as a terminal reads them, cell by cell.
+//! Waits for what is to be seen, and fails with the whole screen when it does not come.
+#![allow(unreachable_pub)]
+
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+/// Long enough for anything on a busy machine; reaching it fails the test.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A terminal with a program in it.
+pub struct Terminal {
+    master: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    output: Receiver<Vec<u8>>,
+    parser: vt100::Parser,
+}
+
+fn size(columns: u16, rows: u16) -> PtySize {
+    PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
+}
+
+impl Terminal {
+    /// Runs `gristmill` with these words on a terminal of 80 columns and 24 rows.
+    pub fn run(words: &[&str]) -> Self {
+        Self::run_with(words, &[])
+    }
+
+    /// The same, with variables set.
+    pub fn run_with(words: &[&str], variables: &[(&str, &str)]) -> Self {
+        let pair = native_pty_system().openpty(size(80, 24)).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_gristmill"));
+        command.args(words);
+        command.env("TERM", "xterm-256color");
+        command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        command.env_remove("NO_COLOR");
+        command.env_remove("GRISTMILL_TOKEN");
+        variables.iter().for_each(|(name, value)| command.env(name, value));
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                if sender.send(bytes[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        let keys = pair.master.take_writer().unwrap();
+        Terminal { master: pair.master, keys, child, output, parser: vt100::Parser::new(24, 80, 0) }
+    }
+
+    /// Types.
+    pub fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Makes the terminal another size.
+    pub fn resize(&mut self, columns: u16, rows: u16) {
+        self.parser.screen_mut().set_size(rows, columns);
+        self.master.resize(size(columns, rows)).unwrap();
+    }
+
+    /// The lines that are seen now.
+    pub fn lines(&self) -> Vec<String> {
+        let (_, columns) = self.parser.screen().size();
+        self.parser.screen().rows(0, columns).map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// What is seen now.
+    pub fn screen(&self) -> &vt100::Screen {
+        self.parser.screen()
+    }
+
+    /// Reads on until the screen is as wanted.
+    pub fn wait(&mut self, what: &str, seen: impl Fn(&[String], &vt100::Screen) -> bool) -> Vec<String> {
+        let start = Instant::now();
+        loop {
+            let lines = self.lines();
+            if seen(&lines, self.parser.screen()) {
+                return lines;
+            }
+            assert!(start.elapsed() < PATIENCE, "never seen: {what}\n{}", lines.join("\n"));
+            match self.output.recv_timeout(Duration::from_millis(200)) {
+                Ok(bytes) => self.parser.process(&bytes),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let lines = self.lines();
+                    assert!(seen(&lines, self.parser.screen()), "it ended before: {what}\n{}", lines.join("\n"));
+                    return lines;
+                }
+            }
+        }
+    }
+
+    /// Reads on until a line has all these parts.
+    pub fn wait_line(&mut self, parts: &[&str]) -> Vec<String> {
+        self.wait(&format!("{parts:?}"), |lines, _| {
+            lines.iter().any(|line| parts.iter().all(|part| line.contains(part)))
+        })
+    }
+
+    /// The process that runs in it.
+    pub fn process(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Waits for the end: the exit code and what is left on the terminal.
+    pub fn end(&mut self) -> (u32, Vec<String>) {
+        while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
+            self.parser.process(&bytes);
+        }
+        (self.child.wait().unwrap().exit_code(), self.lines())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}

@@ -1,0 +1,69 @@
+//! What the logs found and how chains ended -> events for people. Looks at what is counted anyway, a few times a second;
+//! never slows the river, and tells each fault once however often a listing meets it again.
+
+use super::metrics::Observer;
+use super::roster::Roster;
+use crate::error::Error;
+use crate::runtime::events::{Event, Events, Level};
+
+/// What was told of one log.
+#[derive(Debug, Default)]
+struct Told {
+    scanned: bool,
+    arrived: u64,
+    faults: Vec<String>,
+}
+
+/// What was told so far of each log.
+#[derive(Debug, Default)]
+pub(super) struct Notices(Vec<Told>);
+
+impl Notices {
+    /// Tells what is new since the last look.
+    pub(super) fn look(&mut self, observer: &Observer) {
+        self.0.resize_with(observer.rosters.len(), Told::default);
+        for (roster, told) in observer.rosters.iter().zip(&mut self.0) {
+            told.look(roster, &observer.events);
+        }
+    }
+}
+
+impl Told {
+    fn look(&mut self, roster: &Roster, events: &Events) {
+        let stage = &roster.loader;
+        let found = roster.log().faults();
+        if let Some(files) = roster.log().initial().filter(|_| !self.scanned) {
+            self.scanned = true;
+            let message = format!("the first scan found {} files", files.len());
+            events.add(Event::new(Level::Info, "scanned", message).of(stage).with("files", Some(files.len())));
+        }
+        let arrived = roster.arrived_so_far();
+        if arrived > self.arrived {
+            let new = arrived - std::mem::replace(&mut self.arrived, arrived);
+            let message = format!("{new} new files, {arrived} since the start");
+            events.add(Event::new(Level::Info, "arrived", message).of(stage).with("files", Some(new)));
+        }
+        let faults: Vec<&str> = found.faults.messages().collect();
+        for fault in faults.iter().filter(|fault| !self.faults.iter().any(|told| told == *fault)) {
+            events.add(Event::new(Level::Warning, "file_fault", *fault).of(stage));
+        }
+        self.faults = faults.into_iter().map(str::to_owned).collect();
+    }
+}
+
+/// The threads of a loader were set to work.
+pub(super) fn started(observer: &Observer, workers: usize, again: bool) {
+    let how = if again { "started where an earlier run stood" } else { "started" };
+    let (seed, readers) = (observer.root, observer.readers);
+    let message = format!("{how}: seed {seed}, {workers} workers, {readers} readers");
+    observer.events.add(Event::new(Level::Info, "started", message).with("seed", Some(seed)));
+}
+
+/// An error that the consumer of a stream is given.
+pub(super) fn failed(events: &Events, error: &Error) {
+    let event = |message: String| Event::new(Level::Error, "failed", message);
+    events.add(match error {
+        Error::Stage { stage, message } => event(message.clone()).of(stage),
+        other => event(other.to_string()),
+    });
+}

@@ -1,0 +1,110 @@
+//! Chunk anchors: set, reset and asked for at any time, counted over files that were there and files that come.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::job::generate::ChessOptions;
+use gristmill_engine::{ControlRequest, DataLoader};
+
+use super::games::{generate, hashes, loader, next, of_pool, options, preset};
+
+fn live(folder: &Path) -> Lc0Preset {
+    Lc0Preset { watch: Some(true), pool: 20, ..preset(folder) }
+}
+
+/// Anchor and count of the only pool.
+fn ask(loader: &DataLoader, request: ControlRequest) -> (String, u64) {
+    let replies = loader.control(&request).unwrap();
+    assert_eq!(replies.len(), 1);
+    assert_eq!(replies[0].stage, "pool");
+    (replies[0].chunk_anchor.clone(), replies[0].chunks_since_anchor)
+}
+
+fn query(loader: &DataLoader) -> (String, u64) {
+    ask(loader, ControlRequest::QueryChunkAnchor)
+}
+
+fn wait_for(what: &str, loader: &DataLoader, since: u64) {
+    let start = Instant::now();
+    while query(loader).1 != since {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}: {:?}", query(loader));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn files_of_the_first_scan_count_beyond_the_anchor_and_later_ones_as_they_come() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 12));
+    let loader = loader(&live(folder.path()));
+    assert_eq!(query(&loader), (String::new(), 0), "before the start");
+    ask(&loader, ControlRequest::SetChunkAnchor("training.9.gz".into()));
+    next(&loader, "");
+    assert_eq!(query(&loader), ("training.9.gz".into(), 3), "10, 11 and 12: names compare as numbers");
+    generate(ChessOptions { first: 100, ..options(folder.path(), 4) });
+    wait_for("arrivals", &loader, 7);
+    assert_eq!(of_pool(&loader, "chunks_since_anchor"), 7);
+    let latest = |loader: &DataLoader| loader.metrics().of_kind("shuffling_chunk_pool").next().unwrap().latest.clone();
+    assert_eq!(latest(&loader).as_deref(), Some("training.9.gz"));
+    let newest = |key: &str| key.starts_with("training.10") && key.ends_with(".gz");
+    let (key, before) = ask(&loader, ControlRequest::ResetChunkAnchor);
+    assert!(newest(&key) && before == 7, "{key} {before}");
+    assert_eq!(query(&loader), (key, 0));
+    ask(&loader, ControlRequest::SetChunkAnchor("training.201.gz".into()));
+    generate(ChessOptions { first: 200, ..options(folder.path(), 1) });
+    wait_for("one more", &loader, 1);
+    generate(ChessOptions { first: 201, ..options(folder.path(), 1) });
+    wait_for("the anchor itself", &loader, 0);
+    loader.stop();
+    assert_eq!(query(&loader).0, "training.201.gz", "and after the stop");
+}
+
+#[test]
+fn a_state_has_the_anchor_and_its_count_once() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 10));
+    let original = loader(&live(folder.path()));
+    ask(&original, ControlRequest::SetChunkAnchor("training.6.gz".into()));
+    hashes(&original, "", 4);
+    generate(ChessOptions { first: 100, ..options(folder.path(), 3) });
+    wait_for("arrivals", &original, 7);
+    let state = original.state().unwrap();
+    let expected = hashes(&original, "", 40);
+    let restored = loader(&live(folder.path()));
+    restored.restore(&state).unwrap();
+    assert_eq!(query(&restored), ("training.6.gz".into(), 7), "at once");
+    assert_eq!(hashes(&restored, "", 40), expected);
+    assert_eq!(query(&restored).1, 7, "admissions that are made again are not counted again");
+    let (key, before) = ask(&restored, ControlRequest::ResetChunkAnchor);
+    assert!(key.starts_with("training.10") && before == 7, "{key} {before}");
+}
+
+#[test]
+fn a_replay_counts_what_its_journal_brings() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(options(folder.path(), 10));
+    let run = Lc0Preset { journal: Some(notes.path().join("journal")), ..live(folder.path()) };
+    let original = loader(&run);
+    hashes(&original, "", 4);
+    generate(ChessOptions { first: 100, ..options(folder.path(), 3) });
+    wait_for("arrivals", &original, 13);
+    let seen = hashes(&original, "", 60);
+    assert_eq!(seen.len(), 60);
+    original.stop();
+    let replay = loader(&Lc0Preset { replay: true, ..run });
+    hashes(&replay, "", 64);
+    assert_eq!(query(&replay).1, 13);
+}
+
+#[test]
+fn every_pool_of_a_split_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 10));
+    let split = vec![("train".to_string(), 1), ("test".to_string(), 1)];
+    let loader = loader(&Lc0Preset { split, ..preset(folder.path()) });
+    ["train", "test"].iter().for_each(|alias| drop(next(&loader, alias)));
+    let replies = loader.control(&ControlRequest::QueryChunkAnchor).unwrap();
+    assert_eq!(replies.iter().map(|reply| reply.stage.as_str()).collect::<Vec<_>>(), ["pool_test", "pool_train"]);
+    assert_eq!(replies.iter().map(|reply| reply.chunks_since_anchor).sum::<u64>(), 10);
+}

@@ -1,0 +1,176 @@
+//! Stop returns within a second, whatever the graph is made of and whatever it is doing: every stage is in one of the
+//! graphs, and every graph is stopped while it waits, while it is full, while it is read, and while all games are bad.
+
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use gristmill_engine::config::{ChunkValidatorConfig, DataLoaderConfig, HanseForm, Lc0Preset, StageConfig, Weighted};
+use gristmill_engine::{DataLoader, Error};
+
+use super::games::{changed, config, generate, of_pool, options, preset, single, with_cache};
+
+fn watched(folder: &Path) -> Lc0Preset {
+    Lc0Preset { watch: Some(true), ..preset(folder) }
+}
+
+fn hanse(options: &Lc0Preset, threshold: u64) -> DataLoaderConfig {
+    changed(options, |pool, _| {
+        (pool.hanse_sampling_threshold, pool.hanse_sampling_form) = (Some(threshold), HanseForm::Length);
+    })
+}
+
+/// A validator between pool and unpacker.
+fn validated(mut config: DataLoaderConfig) -> DataLoaderConfig {
+    let unpacker = config.stage.iter_mut().find(|stage| stage.name == "unpack").unwrap();
+    let input = std::mem::replace(&mut unpacker.input, vec!["judge".into()]);
+    let chunk_validator = Some(ChunkValidatorConfig::default());
+    config.stage.push(StageConfig { name: "judge".into(), input, chunk_validator, ..StageConfig::default() });
+    config
+}
+
+/// A graph over the games of a folder, for each way that stages can stand.
+fn graphs(folder: &Path) -> Vec<(&'static str, DataLoaderConfig)> {
+    let base = watched(folder);
+    let alone = Lc0Preset { watch: Some(true), ..single(folder) };
+    let split = vec![("train".to_string(), 1), ("test".to_string(), 1)];
+    let twice = vec![Weighted { directory: folder.to_owned(), weight: 1.0 }; 2];
+    vec![
+        ("pool and sampler", config(&base)),
+        ("pool alone", config(&Lc0Preset { reservoir: Some(0), ..base.clone() })),
+        ("extractor", config(&Lc0Preset { epochs: Some(1000), ..base.clone() })),
+        ("validator", validated(config(&base))),
+        ("splitter", config(&Lc0Preset { split, ..base.clone() })),
+        ("join", config(&Lc0Preset { directories: twice, ..base })),
+        ("hanse", hanse(&alone, 50)),
+        ("cache", with_cache(hanse(&alone, 50), 60, 5)),
+    ]
+}
+
+fn good() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            generate(options(folder.path(), 12));
+            folder
+        })
+        .path()
+}
+
+fn until(what: &str, loader: &DataLoader, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(30), "{what}: {:#?}", loader.metrics());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn stops(what: &str, loader: &DataLoader) {
+    let start = Instant::now();
+    let left = loader.stop();
+    let took = start.elapsed();
+    assert!(left.is_empty() && took <= Duration::from_secs(1), "{what}: {took:?}, still running: {left:?}");
+    assert!(matches!(loader.next(&loader.outputs()[0].alias, None), Err(Error::Stopped)), "{what}");
+}
+
+fn waiting_batches(loader: &DataLoader) -> Vec<(u64, u64)> {
+    let metrics = loader.metrics();
+    let queues = metrics.of_kind("tensor_generator").filter_map(|stage| stage.queue.as_ref());
+    queues.map(|queue| (queue.waiting, queue.capacity)).collect()
+}
+
+#[test]
+fn while_it_waits_for_the_first_game() {
+    let empty = tempfile::tempdir().unwrap();
+    for (what, config) in graphs(empty.path()) {
+        let loader = DataLoader::new(config).unwrap();
+        let alias = loader.outputs()[0].alias.clone();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| loader.next(&alias, None));
+            until(what, &loader, || !loader.metrics().stages.is_empty());
+            stops(what, &loader);
+            let found = waiting.join().unwrap();
+            let ended = what == "extractor" && !matches!(found, Err(Error::Stopped));
+            assert!(ended || matches!(found, Err(Error::Stopped)), "{what}: who waits is told: {found:?}");
+        });
+    }
+}
+
+#[test]
+fn while_it_is_full() {
+    for (what, config) in graphs(good()) {
+        let loader = DataLoader::new(config).unwrap();
+        loader.start().unwrap();
+        until(what, &loader, || waiting_batches(&loader).iter().all(|(waiting, capacity)| waiting == capacity));
+        stops(what, &loader);
+    }
+}
+
+#[test]
+fn while_it_is_read() {
+    for (what, config) in graphs(good()) {
+        let loader = DataLoader::new(config).unwrap();
+        let aliases: Vec<String> = loader.outputs().iter().map(|output| output.alias.clone()).collect();
+        std::thread::scope(|scope| {
+            for alias in &aliases {
+                let read = || loader.next(alias, None);
+                scope.spawn(move || while read().is_ok() {});
+            }
+            let batches = || -> u64 {
+                let metrics = loader.metrics();
+                metrics.of_kind("tensor_generator").filter_map(|stage| stage.count("batches")).map(|n| n.total).sum()
+            };
+            until(what, &loader, || batches() >= 20);
+            stops(what, &loader);
+        });
+    }
+}
+
+#[test]
+fn while_every_game_is_bad() {
+    let folder = tempfile::tempdir().unwrap();
+    (0..12).for_each(|n| std::fs::write(folder.path().join(format!("training.{n}.gz")), b"\x1f\x8bnonsense").unwrap());
+    for (what, config) in graphs(folder.path()) {
+        for reads in [false, true] {
+            let loader = DataLoader::new(config.clone()).unwrap();
+            loader.start().unwrap();
+            let alias = &loader.outputs()[0].alias;
+            if reads {
+                assert!(loader.next(alias, None).is_err(), "{what}: it is said");
+                let _ = loader.next(alias, Some(Duration::from_millis(20)));
+            }
+            until(what, &loader, || loader.metrics().bad_chunks.chunks >= 12);
+            stops(what, &loader);
+        }
+    }
+}
+
+#[test]
+fn while_every_draw_is_rejected() {
+    let alone = Lc0Preset { watch: Some(true), ..single(good()) };
+    let never = hanse(&alone, u64::MAX);
+    for (what, config) in [("hanse", never.clone()), ("cache", with_cache(never, 60, 5))] {
+        let loader = DataLoader::new(config).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| loader.next("", None));
+            until(what, &loader, || !loader.metrics().stages.is_empty() && of_pool(&loader, "hanse_rejected") > 20_000);
+            stops(what, &loader);
+            assert!(waiting.join().unwrap().is_err(), "{what}");
+        });
+    }
+}
+
+#[test]
+fn while_a_state_is_put_back() {
+    for (what, config) in graphs(good()) {
+        let original = DataLoader::new(config.clone()).unwrap();
+        let alias = original.outputs()[0].alias.clone();
+        (0..5).for_each(|_| drop(original.next(&alias, None).unwrap()));
+        let state = original.state().unwrap();
+        let restored = DataLoader::new(config).unwrap();
+        restored.restore(&state).unwrap();
+        restored.start().unwrap();
+        stops(what, &restored);
+    }
+}

@@ -1,0 +1,12 @@
+//! Demonstrations: trajectories of an agent in an environment, from any of the forms they are kept in.
+//! Whatever the form, a trajectory becomes a chunk of records (`obs`, `acts`, `dones`, ...) with its extras beside it.
+
+pub mod frames;
+pub mod json;
+pub mod native;
+pub mod picture;
+pub mod shard;
+pub mod source;
+pub mod space;
+pub mod trajectory;
+pub mod value;

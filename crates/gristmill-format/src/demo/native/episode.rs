@@ -1,0 +1,87 @@
+//! The arrays of one episode -> its frames: `obs`, `next_obs`, `acts`, `dones`, and `truncated`, `rews` where they belong.
+//! Lengths are compared before anything is copied.
+
+use std::borrow::Cow;
+
+use super::Semantics;
+use crate::demo::frames::Frames;
+use crate::demo::trajectory::{End, Trajectories};
+use crate::demo::value::Value;
+use crate::error::{Error, Kind, Result};
+use crate::layout::Scalar;
+
+/// Observations by field.
+pub(super) type Fields = Vec<(String, Frames)>;
+
+/// One episode, or a fragment of one.
+#[derive(Debug)]
+pub(super) struct Episode {
+    /// Observations by field: `obs` alone, or one field for each view. All of T.
+    pub(super) obs: Fields,
+    /// The observations after each step, by the same fields.
+    pub(super) next_obs: Fields,
+    /// Actions.
+    pub(super) acts: Frames,
+    /// Rewards, where there are any.
+    pub(super) rews: Option<Frames>,
+    /// `dones`, one for each step.
+    pub(super) dones: Vec<bool>,
+    /// How it ended.
+    pub(super) end: End,
+}
+
+/// `dones` of an episode that ends with its last step.
+pub(super) fn done_at_the_end(steps: usize) -> Vec<bool> {
+    (0..steps).map(|t| t + 1 == steps).collect()
+}
+
+impl Episode {
+    /// Adds its frames.
+    ///
+    /// Errors: `WrongSize` where its arrays have not the same length; what [`Trajectories::push`] gives.
+    pub(super) fn add(&self, semantics: Semantics, to: &mut Trajectories) -> Result<()> {
+        let steps = self.dones.len();
+        let arrays = self.obs.iter().chain(&self.next_obs).map(|(name, frames)| (name.as_str(), frames));
+        let arrays = arrays.chain([("acts", &self.acts)]).chain(self.rews.as_ref().map(|rews| ("rews", rews)));
+        for (name, frames) in arrays {
+            if frames.len() != steps {
+                let detail = format!("`{name}` has {} steps, the episode {steps}", frames.len());
+                return Err(Error::new(Kind::WrongSize, detail));
+            }
+        }
+        for t in 0..steps {
+            let array = |frames| step(frames, t);
+            let flag = |value: bool| Value::scalar(Scalar::Bool, &[u8::from(value)]);
+            let observed = self.obs.iter().chain(&self.next_obs);
+            let mut values: Vec<(String, Value<'_>)> =
+                observed.map(|(name, frames)| (name.clone(), array(frames))).collect();
+            values.push(("acts".to_owned(), array(&self.acts)));
+            values.push(("dones".to_owned(), flag(self.dones[t])));
+            if semantics == Semantics::Strict {
+                let cut = self.end == End::Truncated && t + 1 == steps;
+                values.push(("truncated".to_owned(), flag(cut)));
+            }
+            if let Some(rews) = &self.rews {
+                values.push(("rews".to_owned(), array(rews)));
+            }
+            to.push(values).map_err(|e| e.in_frame(t))?;
+            if self.dones[t] && t + 1 < steps {
+                to.end(End::Terminated);
+            }
+        }
+        // Where nothing says that it ended, the compatible form lets the next episode go on from it.
+        if semantics == Semantics::Strict || self.dones.last() == Some(&true) {
+            to.end(self.end);
+        }
+        Ok(())
+    }
+}
+
+fn step(frames: &Frames, t: usize) -> Value<'_> {
+    Value::Array { scalar: frames.scalar, shape: frames.shape.clone(), bytes: Cow::Borrowed(frames.get(t)) }
+}
+
+/// `obs` and `next_obs` of raw frames, one more than there are steps.
+pub(super) fn observed(obs: Frames, next_obs: Frames) -> (Fields, Fields) {
+    (vec![("obs".to_owned(), obs)], vec![("next_obs".to_owned(), next_obs)])
+}

@@ -1,0 +1,67 @@
+//! Trajectories of the imitation library, pickled or as `.npz` -> frames as they are: no stacks, any shape (spec demos §11).
+
+use super::Semantics;
+use super::dm_control::dm_control;
+use super::episode::{Episode, done_at_the_end, observed};
+use super::object::npz_frames;
+use crate::container::npz::Npz;
+use crate::demo::frames::Frames;
+use crate::demo::trajectory::{End, Trajectories};
+use crate::error::{Error, Kind, Result};
+
+/// Reads a pickled list of trajectories; a missing `terminal` means that the episode ended.
+///
+/// Errors: as for the other pickled lists of trajectories.
+pub fn imitation(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajectories> {
+    dm_control(bytes, 1, semantics, max)
+}
+
+/// Reads an `.npz`: all observations and actions concatenated, `indices` between the actions of two trajectories.
+///
+/// Errors: `Missing` for an array that is not there, `WrongSize` where lengths or indices do not fit each other, `TooLarge`
+/// beyond `max` bytes.
+pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajectories> {
+    let mut npz = Npz::open(bytes)?;
+    let obs = npz_frames(&mut npz, "obs", max)?;
+    let acts = npz_frames(&mut npz, "acts", max)?;
+    let terminal = npz_frames(&mut npz, "terminal", max)?;
+    let indices = npz_frames(&mut npz, "indices", max)?;
+    let has_rewards = npz.names().iter().any(|name| name == "rews");
+    let rews = if has_rewards { Some(npz_frames(&mut npz, "rews", max)?) } else { None };
+    let mut ends = Vec::with_capacity(terminal.len());
+    for i in 0..indices.len() {
+        let index = indices.scalar.number(indices.get(i)).filter(|n| *n >= 0.0);
+        ends.push(index.ok_or_else(|| Error::new(Kind::WrongSize, "`indices` are not whole numbers"))? as usize);
+    }
+    ends.push(acts.len());
+    let fits = ends.len() == terminal.len() && obs.len() == acts.len() + ends.len();
+    if !fits || !ends.is_sorted() || ends.iter().any(|end| *end > acts.len()) {
+        let detail = format!(
+            "{} observations, {} actions, {} indices, {} ends: expected one observation more for each trajectory",
+            obs.len(),
+            acts.len(),
+            indices.len(),
+            terminal.len()
+        );
+        return Err(Error::new(Kind::WrongSize, detail));
+    }
+    let mut all = Trajectories::new(max);
+    let mut start = 0;
+    for (i, end) in ends.into_iter().enumerate() {
+        let steps = end - start;
+        let part = |frames: &Frames, from: usize| frames.slice(from, steps);
+        let (obs, next_obs) = observed(part(&obs, start + i), part(&obs, start + i + 1));
+        let over = terminal.get(i).first().is_some_and(|flag| *flag != 0);
+        let episode = Episode {
+            obs,
+            next_obs,
+            acts: part(&acts, start),
+            rews: rews.as_ref().map(|rews| part(rews, start)),
+            dones: done_at_the_end(steps),
+            end: if over { End::Terminated } else { End::Truncated },
+        };
+        episode.add(semantics, &mut all).map_err(|e| e.in_chunk(i))?;
+        start = end;
+    }
+    Ok(all)
+}

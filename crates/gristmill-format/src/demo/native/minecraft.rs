@@ -1,0 +1,46 @@
+//! A MineRL `rendered.npz` and the frames of its video -> trajectories (spec demos §3.4). The video itself is decoded elsewhere.
+
+use super::Semantics;
+use super::episode::{Episode, observed};
+use super::object::npz_frames;
+use crate::container::npz::Npz;
+use crate::demo::frames::Frames;
+use crate::demo::trajectory::{End, Trajectories};
+use crate::error::{Error, Kind, Result};
+
+/// Reads actions and rewards of a recording; `pov` holds its frames, (H, W, 3), one more than there are actions (or as many:
+/// then the last step is left out in the strict form, and the last frame repeated in the compatible one).
+///
+/// Errors: `Missing` for an array that is not there, `WrongSize` where lengths do not fit, `TooLarge` beyond `max` bytes.
+pub fn minecraft(rendered: &[u8], pov: &Frames, semantics: Semantics, max: usize) -> Result<Trajectories> {
+    let mut npz = Npz::open(rendered)?;
+    let acts = npz_frames(&mut npz, "action$vector", max)?;
+    let rews = npz_frames(&mut npz, "reward", max)?;
+    let mut pov = pov.channels_first()?;
+    let mut steps = acts.len();
+    if pov.len() != steps && pov.len() != steps + 1 || rews.len() != steps || steps == 0 {
+        let detail = format!("{steps} actions, {} rewards, {} frames of video", rews.len(), pov.len());
+        return Err(Error::new(Kind::WrongSize, detail));
+    }
+    if pov.len() == steps {
+        match semantics {
+            Semantics::Strict => steps -= 1,
+            Semantics::Compat => {
+                let last = pov.get(steps - 1).to_vec();
+                pov.bytes.extend_from_slice(&last);
+            }
+        }
+    }
+    let (obs, next_obs) = observed(pov.slice(0, steps), pov.slice(1, steps));
+    let episode = Episode {
+        obs,
+        next_obs,
+        acts: acts.slice(0, steps),
+        rews: (semantics == Semantics::Strict).then(|| rews.slice(0, steps)),
+        dones: (0..steps).map(|t| t + 1 == steps).collect(),
+        end: End::Truncated,
+    };
+    let mut all = Trajectories::new(max);
+    episode.add(semantics, &mut all)?;
+    Ok(all)
+}

@@ -1,0 +1,98 @@
+//! Reads arrays, numbers and attributes out of pickled objects, with errors that name the attribute.
+//! Knows no project's classes: they differ in the names and places of their attributes only.
+
+use crate::container::npy::ObjectHeader;
+use crate::container::npz::Npz;
+use crate::container::pickle::{Id, Node, Object, Pickle, PickleLimits, parse};
+use crate::demo::frames::Frames;
+use crate::demo::shard::npy;
+use crate::demo::value::Value;
+use crate::error::{Error, Kind, Result};
+use crate::layout::Scalar;
+
+/// The attribute `name` of an object, or the item of a mapping.
+pub(super) fn attribute(pickle: &Pickle<'_>, id: Id, name: &str) -> Option<Id> {
+    match pickle.node(id) {
+        Node::Object(Object { state: Some(state), .. }) => pickle.get(*state, name),
+        _ => pickle.get(id, name),
+    }
+}
+
+/// As [`attribute`]. Errors: `Missing`.
+pub(super) fn wanted(pickle: &Pickle<'_>, id: Id, name: &str) -> Result<Id> {
+    let missing = || Error::new(Kind::Missing, format!("a {} without `{name}`", pickle.type_name(id)));
+    attribute(pickle, id, name).ok_or_else(missing)
+}
+
+/// The observations in an array whose first axis is time, or in a list of arrays of one type and shape.
+///
+/// Errors: `Unsupported` for what is neither, `WrongSize` for a list whose arrays differ; both name `what`.
+pub(super) fn frames(pickle: &Pickle<'_>, id: Id, what: &str) -> Result<Frames> {
+    let named = |e: Error| Error::new(e.kind(), format!("`{what}`: {}", e.detail()));
+    if let Some(items) = pickle.items(id) {
+        let mut all: Option<Frames> = None;
+        for item in items {
+            let (scalar, shape, bytes) = array(pickle, *item).map_err(named)?;
+            let all = all.get_or_insert_with(|| Frames { scalar, shape: shape.clone(), bytes: Vec::new() });
+            if all.scalar != scalar || all.shape != shape {
+                let detail = format!("shape {shape:?} among frames of shape {:?}", all.shape);
+                return Err(named(Error::new(Kind::WrongSize, detail)));
+            }
+            all.bytes.extend_from_slice(&bytes);
+        }
+        return all.ok_or_else(|| named(Error::new(Kind::Empty, "an empty list")));
+    }
+    let (scalar, shape, bytes) = array(pickle, id).map_err(named)?;
+    Frames::new(scalar, &shape, bytes.into_owned()).map_err(named)
+}
+
+type Parts<'a> = (Scalar, Vec<usize>, std::borrow::Cow<'a, [u8]>);
+
+fn array<'a>(pickle: &'a Pickle<'_>, id: Id) -> Result<Parts<'a>> {
+    match Value::of_pickle(pickle, id, &[])? {
+        Value::Array { scalar, shape, bytes } => Ok((scalar, shape, bytes)),
+        Value::Extra(_) => Err(Error::new(Kind::Unsupported, format!("a {}; expected an array", pickle.type_name(id)))),
+    }
+}
+
+/// The value of a truth: a `bool`, or a NumPy one.
+pub(super) fn truth(pickle: &Pickle<'_>, id: Id) -> Option<bool> {
+    pickle.int(id).map(|value| value != 0)
+}
+
+/// Whether the last of a list of infos says that the time limit ended the episode.
+pub(super) fn cut_by_limit(pickle: &Pickle<'_>, infos: Option<Id>) -> bool {
+    let last = infos.and_then(|infos| pickle.items(infos)).and_then(<[Id]>::last);
+    last.and_then(|info| pickle.get(*info, "TimeLimit.truncated")).and_then(|flag| truth(pickle, flag)).unwrap_or(false)
+}
+
+/// The array `name` of an `.npz`.
+pub(super) fn npz_frames(npz: &mut Npz<'_>, name: &str, max: usize) -> Result<Frames> {
+    let mut file = Vec::new();
+    npz.read(name, max, &mut file)?;
+    match npy(&file).map_err(|e| e.in_member(format!("{name}.npy")))? {
+        Value::Array { scalar, shape, bytes } => Frames::new(scalar, &shape, bytes.into_owned()),
+        Value::Extra(_) => Err(Error::new(Kind::Unsupported, format!("`{name}` is no array"))),
+    }
+}
+
+/// The Python objects of the member `name`, as `read` makes something of them.
+pub(super) fn npz_objects<T>(
+    npz: &mut Npz<'_>,
+    name: &str,
+    max: usize,
+    read: impl FnOnce(&Pickle<'_>, &[Id]) -> Result<T>,
+) -> Result<T> {
+    let mut file = Vec::new();
+    npz.read(name, max, &mut file)?;
+    let place = |e: Error| e.in_member(format!("{name}.npy"));
+    let header = ObjectHeader::parse(&file).map_err(place)?;
+    let header = header.ok_or_else(|| place(Error::new(Kind::Unsupported, "expected an array of Python objects")))?;
+    let start = usize::try_from(header.data_offset).unwrap_or(usize::MAX).min(file.len());
+    let pickle = parse(&file[start..], &PickleLimits { max_bytes: max }).map_err(place)?;
+    let found = pickle.array(pickle.root()).map(|array| &array.data);
+    let Some(crate::container::pickle::Data::Objects(objects)) = found else {
+        return Err(place(Error::new(Kind::Corrupt, "expected a pickled array of objects")));
+    };
+    read(&pickle, objects).map_err(place)
+}

@@ -1,0 +1,238 @@
+//! Frames, field by field -> records of one layout, extras and the ends of episodes: the form every demonstration takes.
+//! The first frame decides the layout; a frame that lacks a field, or has it in another type or shape, is refused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::value::{Extra, Value};
+use crate::error::{Error, Kind, Result};
+use crate::layout::{DType, Field, Layout, Order, Scalar};
+
+/// How a trajectory ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The environment said that the episode was over.
+    Terminated,
+    /// It was cut: a time limit, a fragment, the end of the data.
+    Truncated,
+}
+
+/// Records of one layout, back to back, whole trajectories one after another.
+#[derive(Debug, Clone, Default)]
+pub struct Trajectories {
+    layout: Option<Arc<Layout>>,
+    records: Vec<u8>,
+    /// Extras by field, one for each frame that has it.
+    extras: BTreeMap<String, Vec<(usize, Extra)>>,
+    /// The frame after the last of each trajectory, and how it ended.
+    ends: Vec<(usize, End)>,
+    frames: usize,
+    /// Bytes that records and extras may take.
+    bound: usize,
+    taken: usize,
+}
+
+impl Trajectories {
+    /// None yet, of at most `bound` bytes.
+    pub fn new(bound: usize) -> Self {
+        Trajectories { bound, ..Trajectories::default() }
+    }
+
+    /// Adds one frame. Fields of no fixed size become extras; of the others the first frame fixes names, types and shapes.
+    ///
+    /// Errors: `Missing` for a field that this frame lacks or the first one did not have, `WrongSize` for another shape or
+    /// type, `Empty` for a frame without arrays, `TooLarge` beyond the bound.
+    pub fn push(&mut self, values: Vec<(String, Value<'_>)>) -> Result<()> {
+        let mut arrays = Vec::with_capacity(values.len());
+        let mut extras = Vec::new();
+        for (name, value) in values {
+            match value {
+                Value::Array { scalar, shape, bytes } => arrays.push((name, scalar, shape, bytes)),
+                Value::Extra(extra) => extras.push((name, extra)),
+            }
+        }
+        let layout = match &self.layout {
+            Some(layout) => Arc::clone(layout),
+            None => {
+                let layout =
+                    Arc::new(layout(arrays.iter().map(|(n, scalar, shape, _)| (n.as_str(), *scalar, &shape[..])))?);
+                self.layout.insert(layout).clone()
+            }
+        };
+        let missing = layout.fields().iter().find(|field| !arrays.iter().any(|(name, ..)| *name == field.name));
+        if let Some(field) = missing {
+            return Err(Error::new(
+                Kind::Missing,
+                format!("the field `{}` of the frames before is absent", field.name),
+            ));
+        }
+        let extra_bytes: usize = extras.iter().map(|(_, extra)| extra_size(extra)).sum();
+        let taken = self.taken.saturating_add(layout.size() + extra_bytes);
+        if taken > self.bound {
+            let detail = format!("more than {} bytes of frames; raise the bound if they are real", self.bound);
+            return Err(Error::new(Kind::TooLarge, detail));
+        }
+        let start = self.records.len();
+        self.records.resize(start + layout.size(), 0);
+        for (name, scalar, shape, bytes) in &arrays {
+            let written = place(&layout, &mut self.records[start..], name, *scalar, shape, bytes);
+            if let Err(e) = written {
+                self.records.truncate(start);
+                return Err(e);
+            }
+        }
+        for (name, extra) in extras {
+            self.extras.entry(name).or_default().push((self.frames, extra));
+        }
+        self.taken = taken;
+        self.frames += 1;
+        Ok(())
+    }
+
+    /// Ends the trajectory after the last frame, unless it has no frames.
+    pub fn end(&mut self, how: End) {
+        if self.open() > 0 {
+            self.ends.push((self.frames, how));
+        }
+    }
+
+    /// Frames since the last end.
+    pub fn open(&self) -> usize {
+        self.frames - self.ends.last().map_or(0, |(end, _)| *end)
+    }
+
+    /// The layout, once there is a frame.
+    pub fn layout(&self) -> Option<&Arc<Layout>> {
+        self.layout.as_ref()
+    }
+
+    /// All records, back to back.
+    pub fn records(&self) -> &[u8] {
+        &self.records
+    }
+
+    /// How many frames there are.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// The frame after the last of each trajectory, and how it ended.
+    pub fn ends(&self) -> &[(usize, End)] {
+        &self.ends
+    }
+
+    /// The frames of trajectory `i`.
+    pub fn span(&self, i: usize) -> Option<std::ops::Range<usize>> {
+        let end = self.ends.get(i)?.0;
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before].0);
+        Some(start..end)
+    }
+
+    /// The extras of a field: frame and value.
+    pub fn extras(&self) -> &BTreeMap<String, Vec<(usize, Extra)>> {
+        &self.extras
+    }
+
+    /// The bytes of a field in one frame.
+    pub fn field(&self, frame: usize, name: &str) -> Option<&[u8]> {
+        let layout = self.layout.as_ref()?;
+        let field = layout.field(name)?;
+        let start = frame * layout.size() + field.offset;
+        self.records.get(start..start + field.bytes())
+    }
+}
+
+/// The aligned, little-endian layout of some fields, in their order.
+///
+/// Errors: `Empty` without any; `Corrupt` where two share a name.
+pub fn layout<'a>(fields: impl Iterator<Item = (&'a str, Scalar, &'a [usize])>) -> Result<Layout> {
+    let (mut placed, mut offset) = (Vec::new(), 0usize);
+    for (name, scalar, shape) in fields {
+        offset = offset.next_multiple_of(scalar.swap_unit().max(1));
+        let dtype = DType::Scalar(scalar, Order::Little);
+        let bytes = shape.iter().try_fold(scalar.size(), |n, dim| n.checked_mul(*dim));
+        let field = Field { name: name.to_owned(), dtype, shape: shape.to_vec(), offset };
+        offset = bytes
+            .and_then(|bytes| offset.checked_add(bytes))
+            .ok_or_else(|| Error::new(Kind::TooLarge, format!("the field `{name}` of shape {shape:?}")))?;
+        placed.push(field);
+    }
+    if placed.is_empty() {
+        return Err(Error::new(Kind::Empty, "a frame without a single array"));
+    }
+    Layout::new(placed, offset.next_multiple_of(8))
+}
+
+fn place(layout: &Layout, record: &mut [u8], name: &str, scalar: Scalar, shape: &[usize], bytes: &[u8]) -> Result<()> {
+    let Some(field) = layout.field(name) else {
+        return Err(Error::new(Kind::Missing, format!("the frames before have no field `{name}`")));
+    };
+    if field.dtype != DType::Scalar(scalar, Order::Little) || field.shape != shape || bytes.len() != field.bytes() {
+        let DType::Scalar(known, _) = field.dtype else {
+            return Err(Error::new(Kind::WrongSize, format!("field `{name}`: records within records")));
+        };
+        let detail = format!(
+            "field `{name}`: {} {shape:?}, but {} {:?} in the frames before",
+            scalar.code(),
+            known.code(),
+            field.shape
+        );
+        return Err(Error::new(Kind::WrongSize, detail));
+    }
+    record[field.offset..field.offset + bytes.len()].copy_from_slice(bytes);
+    Ok(())
+}
+
+fn extra_size(extra: &Extra) -> usize {
+    match extra {
+        Extra::Text(text) | Extra::Json(text) => text.len(),
+        Extra::Bytes(bytes) | Extra::Pickle(bytes) => bytes.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(obs: &[u8], act: f32) -> Vec<(String, Value<'_>)> {
+        let obs = Value::Array { scalar: Scalar::U8, shape: vec![obs.len()], bytes: obs.into() };
+        let act = Value::scalar(Scalar::F32, &act.to_le_bytes());
+        vec![("obs".into(), obs), ("acts".into(), act), ("infos".into(), Value::Extra(Extra::Text("hi".into())))]
+    }
+
+    #[test]
+    fn frames_become_aligned_records_with_extras_beside_them() {
+        let mut all = Trajectories::new(1 << 10);
+        all.push(frame(&[1, 2, 3], 0.5)).unwrap();
+        all.end(End::Terminated);
+        all.end(End::Truncated);
+        all.push(frame(&[4, 5, 6], 1.5)).unwrap();
+        all.push(frame(&[7, 8, 9], 2.5)).unwrap();
+        all.end(End::Truncated);
+        assert_eq!(all.layout().unwrap().to_descr(), "[('obs', '|u1', (3,)), ('', '|V1'), ('acts', '<f4')]");
+        assert_eq!(all.ends(), [(1, End::Terminated), (3, End::Truncated)]);
+        assert_eq!((all.span(1), all.span(2)), (Some(1..3), None));
+        assert_eq!(all.field(2, "acts"), Some(&2.5f32.to_le_bytes()[..]));
+        assert_eq!(all.field(1, "obs"), Some(&[4, 5, 6][..]));
+        assert_eq!(all.extras()["infos"].len(), 3);
+    }
+
+    #[test]
+    fn frames_that_differ_are_refused_and_leave_nothing() {
+        let mut all = Trajectories::new(100);
+        all.push(frame(&[1, 2, 3], 0.5)).unwrap();
+        assert_eq!(all.push(frame(&[1, 2], 0.5)).unwrap_err().kind(), Kind::WrongSize);
+        assert_eq!(all.push(frame(&[1, 2, 3], 0.5).split_off(1)).unwrap_err().kind(), Kind::Missing);
+        let mut more = frame(&[1, 2, 3], 0.5);
+        more.push(("rews".into(), Value::scalar(Scalar::F64, &[0; 8])));
+        assert_eq!(all.push(more).unwrap_err().kind(), Kind::Missing);
+        assert_eq!((all.frames(), all.records().len()), (1, 8));
+        while all.frames() < 100 {
+            if let Err(e) = all.push(frame(&[1, 2, 3], 0.5)) {
+                assert_eq!(e.kind(), Kind::TooLarge);
+                return;
+            }
+        }
+        panic!("the bound was not kept");
+    }
+}

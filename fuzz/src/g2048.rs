@@ -1,0 +1,68 @@
+//! Bodies of the `log_line` and `sidecar` fuzz targets: arbitrary bytes as raw logs of 2048; panics when a promise breaks.
+//! Shared, as source, with the replay of their corpora on stable Rust.
+
+use gristmill_format::Kind;
+use gristmill_format::g2048::log::{Game, RowDefaults, Sidecar, parse_fixed, parse_json, parse_piece, pieces};
+use gristmill_format::g2048::source::LogFile;
+use gristmill_format::source::{Chunk, ChunkSource};
+
+use super::LIMITS;
+
+/// The parser of the producer's form and the JSON one give the same step wherever the first takes a line; a text gives
+/// the same rows, or the same refusal, in one piece and in many; refusals say where.
+pub fn log_line(data: &[u8]) {
+    if let Some((step, used)) = parse_fixed(data) {
+        let line = data[..used].strip_suffix(b"\n").unwrap_or(&data[..used]);
+        let other = parse_json(line).expect("the producer's form is JSON").expect("and not blank");
+        assert_eq!(step.evs.map(f32::to_bits), other.evs.map(f32::to_bits));
+        assert_eq!(step, other);
+    }
+    let whole = in_pieces(data, usize::MAX);
+    if let Err(e) = &whole {
+        let (line, column) = e.place().line.expect("a refusal says its line");
+        assert!(line > 0 && column > 0 && e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}");
+    }
+    assert_eq!(in_pieces(data, 1), whole);
+    assert_eq!(in_pieces(data, data.len() / 3), whole);
+    let mut chunk = Chunk::default();
+    match LogFile::new("fuzz.jsonl.gz").decode(0, data, &LIMITS, &mut chunk) {
+        Ok(()) => assert!(chunk.frames > 0 && chunk.records().len() <= LIMITS.max_chunk_bytes),
+        Err(e) => assert!(e.place().offset.is_some() && chunk.frames == 0, "{e}"),
+    }
+}
+
+/// Rows of a text that is parsed in pieces of at least so many bytes, and how many names of valuations it has.
+fn in_pieces(text: &[u8], wanted: usize) -> gristmill_format::Result<(Vec<u8>, usize)> {
+    let (mut game, mut rows) = (Game::default(), Vec::new());
+    for piece in pieces(text, wanted) {
+        let mut own = Vec::new();
+        let defaults = RowDefaults { seed: 7, max_rank: 3 };
+        let parsed = parse_piece(piece, &defaults, LIMITS.max_chunk_bytes, &mut own).map_err(|e| game.place(e))?;
+        game.join(&parsed, &mut own)?;
+        rows.extend(own);
+    }
+    Ok((rows, game.valuations().names().len()))
+}
+
+/// What is taken has facts within their ranges and extras that are JSON; refusals say line and column.
+pub fn sidecar(data: &[u8]) {
+    match Sidecar::parse(data) {
+        Ok(sidecar) => {
+            let mut text = format!(
+                "{{\"seed\":{},\"num_moves\":{},\"score\":{},\"max_tile\":{}",
+                sidecar.seed, sidecar.num_moves, sidecar.score, sidecar.max_tile
+            );
+            if let Some(rank) = sidecar.max_rank {
+                text += &format!(",\"max_rank\":{rank}");
+            }
+            for (i, (_, value)) in sidecar.extras.iter().enumerate() {
+                text += &format!(",\"extra{i}\":{value}");
+            }
+            let again = Sidecar::parse((text + "}").as_bytes()).expect("facts and extras are JSON");
+            let values = |sidecar: &Sidecar| sidecar.extras.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>();
+            assert_eq!(values(&again), values(&sidecar));
+            assert_eq!(Sidecar { extras: Vec::new(), ..again }, Sidecar { extras: Vec::new(), ..sidecar });
+        }
+        Err(e) => assert!(e.kind() == Kind::Corrupt && e.place().line.is_some(), "{e}"),
+    }
+}
