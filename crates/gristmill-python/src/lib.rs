@@ -8,6 +8,7 @@ mod error;
 mod g2048;
 mod layout;
 mod loader;
+mod packing;
 mod rescore;
 mod rows;
 mod source;
@@ -30,6 +31,7 @@ mod _gristmill {
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
+    use crate::packing::{merge_packs, pack_games};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
