@@ -106,4 +106,4 @@ try:
 except RuntimeError as error:
     seen["after_stop"] = str(error)
 seen["maybe_after_stop"] = loader.maybe_get_next()
-print(json.dumps(seen))  # noqa: T201
+print(json.dumps(seen))

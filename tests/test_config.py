@@ -52,10 +52,26 @@ def test_each_stage_mirrors_the_engine_field_by_field(name: str) -> None:
     assert from_engine == ours
 
 
+def test_tables_within_stages_come_back_as_their_classes() -> None:
+    pool = gm.ShufflingChunkPoolConfig(
+        hanse_sampling_threshold=80,
+        position_sampling=gm.PositionSamplingConfig(diff_focus_q_weight=6.0, default_weight=0.5),
+        cachehit_output=gm.QueueConfig("hits"),
+    )
+    unpacker = gm.ChunkUnpackerConfig(position_count=1, prefetch_count=8, prefetch_output=gm.QueueConfig("ahead"))
+    config = gm.DataLoaderConfig(
+        stage=[gm.StageConfig("a", shuffling_chunk_pool=pool), gm.StageConfig("b", chunk_unpacker=unpacker)]
+    )
+    assert gm.DataLoaderConfig.from_toml(config.to_toml()) == config
+    assert gm.DataLoaderConfig.from_json(config.to_json()) == config
+
+
 def test_the_loader_stage_and_queue_mirror_the_engine() -> None:
     assert engine_fields({"zz": 1}) == names(gm.DataLoaderConfig)
     assert engine_fields({"stage": [{"zz": 1}]}) == names(gm.StageConfig)
     assert engine_fields({"stage": [{"chunk_unpacker": {"output": {"zz": 1}}}]}) == names(gm.QueueConfig)
+    weights = {"stage": [{"shuffling_chunk_pool": {"position_sampling": {"zz": 1}}}]}
+    assert engine_fields(weights) == names(gm.PositionSamplingConfig)
     assert gm.DataLoaderConfig.from_dict({}) == gm.DataLoaderConfig()
     assert set(STAGE_KINDS) == names(gm.StageConfig) - {"name", "input"}
 

@@ -191,9 +191,12 @@ def test_a_stream_that_ends_closes_its_queue(tmp_path: Path) -> None:
     games = write_games(tmp_path / "few", 4)
     config = gm.presets.lc0(games, epochs=1, batch_size=32, seed=1)
     loader = lczero.make_dataloader(config.to_proto_bytes())
+    while loader.maybe_get_next() is None:
+        pass
+    for _ in range(2):
+        assert loader.get_next()[0].shape[0] > 0
     with pytest.raises(lczero.QueueClosed, match="Queue is closed"):
-        for _ in range(100):
-            loader.get_next()
+        loader.get_next()
     assert loader.maybe_get_next() is None
     with pytest.raises(ValueError, match="period_exponent"):
         loader.get_bucket_metrics(-3, False)

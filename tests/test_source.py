@@ -35,7 +35,7 @@ def test_a_tar_holds_a_chunk_per_game(tmp_path: Path) -> None:
         np.testing.assert_array_equal(chunk["visits"], records["visits"])
     np.testing.assert_array_equal(source[-1]["visits"], source[3]["visits"])
     assert [len(chunk) for chunk in source[1:3]] == [6, 7]
-    assert source[np.int64(1)].shape == (6,)  # type: ignore[call-overload]
+    assert source[np.int64(1)].shape == (6,)
 
 
 def test_chunks_belong_to_the_caller(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_indices_outside_raise_index_error(tmp_path: Path) -> None:
         with pytest.raises(IndexError):
             source.frames(wrong)
     with pytest.raises(TypeError):
-        source["0"]  # type: ignore[call-overload]
+        source["0"]
 
 
 def test_chunks_encode(tmp_path: Path) -> None:

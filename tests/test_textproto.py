@@ -84,13 +84,25 @@ def test_the_protobuf_package_reads_what_is_written() -> None:
 @pytest.mark.parametrize(
     ("change", "says", "stage", "field"),
     [
-        (("chunk_pool_size", "chunk_pol_size"), "line 7, column .*did you mean `chunk_pool_size`", "pool", "chunk_pol_size"),
+        (
+            ("chunk_pool_size", "chunk_pol_size"),
+            "line 7, column .*did you mean `chunk_pool_size`",
+            "pool",
+            "chunk_pol_size",
+        ),
         (("batch_size: 512", "batch_size: 'x'"), "line 9, column", "tensors", "batch_size"),
         (('"tensors"\n}', '"tensors"\n  outptu: ""\n}'), "line 11, column 3: .*did you mean `output`", None, "outptu"),
-        (("model { embedding {", "model { embedding ("), r"line 13, column", None, None),
+        (
+            ("model { embedding {", "model { embedding ("),
+            r"line 12, column 19: expected a value of `embedding`",
+            None,
+            None,
+        ),
     ],
 )
-def test_faults_of_the_text_have_a_place(change: tuple[str, str], says: str, stage: str | None, field: str | None) -> None:
+def test_faults_of_the_text_have_a_place(
+    change: tuple[str, str], says: str, stage: str | None, field: str | None
+) -> None:
     assert change[0] in TRAINING
     with pytest.raises(gm.ConfigError, match=says) as refused:
         gm.DataLoaderConfig.from_textproto(TRAINING.replace(*change))

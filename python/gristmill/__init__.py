@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, presets
+from gristmill import chess, config, errors, g2048, presets
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -32,6 +32,7 @@ from gristmill.config import (
 from gristmill.errors import (
     AliasError,
     ConfigError,
+    EncoderError,
     EndOfStream,
     ForkedError,
     FormatError,
@@ -41,13 +42,16 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.layout import Layout
-from gristmill.loader import DataLoader, Output, TensorSpec
+from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
+from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
     "AliasError",
     "Array",
     "Batch",
+    "Blocks",
+    "ChunkAnchor",
     "ChunkRescorerConfig",
     "ChunkSourceLoaderConfig",
     "ChunkSourceSplitterConfig",
@@ -56,6 +60,7 @@ __all__ = [
     "ConfigError",
     "DataLoader",
     "DataLoaderConfig",
+    "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
     "ForkedError",
@@ -66,10 +71,12 @@ __all__ = [
     "Output",
     "PositionSamplingConfig",
     "QueueConfig",
+    "Rows",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
     "SimpleChunkExtractorConfig",
     "Source",
+    "Split",
     "StageConfig",
     "StageError",
     "StateError",
@@ -79,6 +86,7 @@ __all__ = [
     "chess",
     "config",
     "errors",
+    "g2048",
     "open",
     "presets",
 ]

@@ -170,7 +170,7 @@ class TensorGeneratorConfig:
 
     threads: int | None = None
     batch_size: int = 1024
-    encoder: str = "chess"
+    encoder: str | dict[str, Any] = "chess"
     tensors: list[str] = field(default_factory=lambda: ["planes", "probs", "values"])
     last_batch: Literal["keep", "drop", "pad"] = "keep"
     output: QueueConfig = field(default_factory=QueueConfig)

@@ -53,6 +53,10 @@ class FormatError(GristmillError, ValueError):
         self.column = column
 
 
+class EncoderError(GristmillError, TypeError):
+    """An encoder that needs what the rows do not have; the message says which encoders fit."""
+
+
 class StageError(GristmillError, RuntimeError):
     """A stage cannot go on, for example because every chunk of its pool is bad."""
 

@@ -6,13 +6,28 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import DataLoaderConfig, to_json
+from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
+from gristmill.rows import Rows
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Shuffling for packs beyond memory: blocks in random order, the rows of several of them shuffled together.
+
+    Only the blocks that are being shuffled, and those that come next, have to be in memory.
+    """
+
+    #: Neighbouring rows of a block.
+    rows: int = 65_536
+    #: Blocks whose rows are shuffled together.
+    blocks: int = 16
 
 
 @dataclass(frozen=True)
@@ -33,30 +48,122 @@ class Output:
     tensors: tuple[TensorSpec, ...]
 
 
+@dataclass(frozen=True)
+class ChunkAnchor:
+    """The anchor of a pool: the key of a file (empty before one was set), and how many chunks came after it."""
+
+    key: str
+    chunks_since: int
+
+
 class DataLoader:
-    """Delivers the batches that a `DataLoaderConfig` describes.
+    """Delivers the batches that a `DataLoaderConfig` describes, or batches of the rows of a pack.
+
+        gm.DataLoader(gm.presets.lc0("games/"))
+        gm.DataLoader(rows.train, encoder=gm.g2048.Tokens("tokenizer.json", rotate=True), batch_size=4096, seed=1)
 
     Nothing runs until `start`, `with`, or the first batch is asked for. Any thread may ask; each batch is
     delivered once. While a call waits, other Python threads run and Ctrl-C interrupts it. A loader belongs to
     the process that made it: a forked child gets `ForkedError`, and may drop its copy.
 
+    Args:
+        source: a configuration; or rows, to which all that follows belongs.
+        encoder: what to make of each row.
+        batch_size: rows of a batch, of all ranks together.
+        epochs: passes over the rows, each row once in each; `None` for no end.
+        shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
+        last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
+            zero rows (`Batch.rows` tells how many are real).
+        seed: root of order and augmentation; drawn once and kept in the state when absent.
+        threads: worker threads; never changes a batch.
+        queue_capacity: batches that may wait for the consumer.
+        rank: which of `world_size` processes this is. All of them together get the same rows in each batch, however
+            many they are.
+        world_size: how many processes share each batch; divides `batch_size`.
+
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field.
+        EncoderError: the rows do not have what the encoder needs; it says which encoder fits.
     """
 
-    def __init__(self, config: DataLoaderConfig | Mapping[str, Any]) -> None:
-        values = config.to_dict() if isinstance(config, DataLoaderConfig) else config
+    _engine: _gristmill.Loader | _gristmill.IndexLoader
+
+    def __init__(
+        self,
+        source: DataLoaderConfig | Mapping[str, Any] | Rows,
+        *,
+        encoder: Steps | None = None,
+        batch_size: int = 1024,
+        epochs: int | None = 1,
+        shuffle: bool | Blocks = True,
+        last_batch: Literal["keep", "drop", "pad"] = "keep",
+        seed: int | None = None,
+        threads: int | None = None,
+        queue_capacity: int = 4,
+        rank: int = 0,
+        world_size: int = 1,
+    ) -> None:
+        options = {
+            "batch_size": batch_size,
+            "epochs": epochs,
+            "shuffle": _shuffle(shuffle),
+            "last_batch": last_batch,
+            "seed": seed,
+            "threads": threads,
+            "queue_capacity": queue_capacity,
+            "rank": rank,
+            "world_size": world_size,
+        }
+        if isinstance(source, Rows):
+            if not isinstance(encoder, Steps):
+                raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
+            config = to_json({"encoder": encoder.to_config(), **options})
+            self._engine = _gristmill.IndexLoader(source._compiled, config)
+            return
+        given = [name for name, value in options.items() if value != _OPTIONS[name]]
+        if encoder is not None or given:
+            name = "encoder" if encoder is not None else given[0]
+            raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
+        values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         try:
             self._engine = _gristmill.Loader(to_json(values))
         except ConfigError as error:
-            if isinstance(config, DataLoaderConfig):
-                raise config.locate(error) from None
+            if isinstance(source, DataLoaderConfig):
+                raise source.locate(error) from None
             raise
 
     @property
     def config(self) -> DataLoaderConfig:
-        """The configuration, with the seed that was drawn for it once the loader has started."""
+        """The configuration, with the seed that was drawn for it once the loader has started.
+
+        Raises:
+            TypeError: a loader of rows, which has none.
+        """
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            raise TypeError("a loader of rows has no stages; see `seed` and `num_batches`")
         return DataLoaderConfig.from_json(self._engine.config())
+
+    @property
+    def seed(self) -> int | None:
+        """Root of every random draw; `None` until one was drawn."""
+        seed: int | None = json.loads(self._engine.config()).get("seed")
+        return seed
+
+    @property
+    def num_batches(self) -> int | None:
+        """Batches in all epochs; `None` when there is no end, or none that is known."""
+        return self._engine.batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
+
+    def seek(self, batch: int) -> None:
+        """Goes to a batch of a loader of rows, at no cost; call it before the loader starts.
+
+        Raises:
+            StateError: behind the last batch, or the loader runs already.
+            TypeError: a loader of a stream.
+        """
+        if not isinstance(self._engine, _gristmill.IndexLoader):
+            raise TypeError("only a loader of rows can go anywhere; a stream continues from a state")
+        self._engine.seek(batch)
 
     @property
     def outputs(self) -> dict[str, Output]:
@@ -136,9 +243,20 @@ class DataLoader:
         """
         return self._engine.serve_metrics(address, token)
 
+    def control(
+        self, *, reset_chunk_anchor: bool = False, set_chunk_anchor: str | None = None
+    ) -> dict[str, ChunkAnchor]:
+        """Asks every pool for its chunk anchor, or changes it, at any time; returns the answers by name of the stage.
+
+        A reset makes the newest file the anchor and answers with the count before that; setting a key leaves the count
+        as it is until that file comes. With both, the reset wins.
+        """
+        answers = self._engine.control(reset_chunk_anchor, set_chunk_anchor)
+        return {stage: ChunkAnchor(key, since) for stage, key, since in answers}
+
     def source_path(self, source: int) -> str | None:
-        """The file that a source number in the tensor `ids` stands for."""
-        return self._engine.source_path(source)
+        """The file that a source number in the tensor `ids` stands for. None in a loader of rows."""
+        return None if isinstance(self._engine, _gristmill.IndexLoader) else self._engine.source_path(source)
 
     def _next(self, alias: str, timeout: float | None) -> Batch | None:
         found = self._engine.next(alias, timeout)
@@ -173,3 +291,23 @@ class DataLoader:
 
     def __repr__(self) -> str:
         return f"DataLoader({', '.join(map(repr, self.outputs.values()))})"
+
+
+#: What rows are loaded with where nothing else is said: loaders of streams take no other.
+_OPTIONS: dict[str, Any] = {
+    "batch_size": 1024,
+    "epochs": 1,
+    "shuffle": "rows",
+    "last_batch": "keep",
+    "seed": None,
+    "threads": None,
+    "queue_capacity": 4,
+    "rank": 0,
+    "world_size": 1,
+}
+
+
+def _shuffle(shuffle: bool | Blocks) -> str | dict[str, dict[str, int]]:
+    if isinstance(shuffle, Blocks):
+        return {"blocks": {"rows": shuffle.rows, "blocks": shuffle.blocks}}
+    return "rows" if shuffle else "off"

@@ -1,15 +1,16 @@
-"""Opening one file of chunks, whatever its format."""
+"""Opening one file of chunks, whatever its format, or the folder of a pack."""
 
 from __future__ import annotations
 
 import operator
 import os
 from collections.abc import Iterator
-from typing import overload
+from typing import Any, overload
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.layout import Layout
+from gristmill.rows import Rows
 
 
 class Source:
@@ -82,12 +83,21 @@ class Source:
         return place
 
 
-def open(path: str | os.PathLike[str]) -> Source:  # noqa: A001  (gristmill.open is the public name)
-    """Opens any file that is known, by its name and first bytes; nothing is decoded yet.
+def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa: A001  (gristmill.open is the public name)
+    """Opens a file that is known, by its name and first bytes, or the folder of a pack; nothing is decoded yet.
+
+    Returns:
+        `Rows` for a folder, `Source` for a file.
+
+    Args:
+        path: the file or folder.
+        memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
 
     Raises:
-        OSError: the file cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
-        FormatError: nothing in it is recognised, or its headers are bad.
+        OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
+        FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
     """
     path = os.fspath(path)
+    if os.path.isdir(path):
+        return Rows(_gristmill.open_pack(path, memory))
     return Source(path, _gristmill.open_source(path))

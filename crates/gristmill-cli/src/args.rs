@@ -1,12 +1,16 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
+pub(crate) mod pack;
 pub(crate) mod river;
+pub(crate) mod tokenizer;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use pack::{Merge, Pack};
 use river::River;
+use tokenizer::Tokenizer;
 
 use crate::top::address;
 
@@ -27,6 +31,10 @@ pub(crate) enum Command {
     Generate(Generate),
     /// Say what a file or directory is: format, counts, layout, and one frame drawn.
     Inspect(Inspect),
+    /// Make one pack of a folder of raw games (2048), to be read at random.
+    Pack(Pack),
+    /// Make one pack of several.
+    Merge(Merge),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
     /// Show distributions: results, lengths, versions, sizes, visits.
@@ -35,6 +43,9 @@ pub(crate) enum Command {
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
     Bench(Bench),
+    /// Fit tokenizers of 2048 rows.
+    #[command(subcommand)]
+    Tokenizer(Tokenizer),
     /// Watch a running loader: every stage and queue, live.
     Top(Top),
 }
@@ -43,6 +54,9 @@ pub(crate) enum Command {
 pub(crate) enum Generate {
     /// Legal chess games as records of Leela Chess Zero.
     Chess(GenerateChess),
+    /// Raw logs of 2048 games, played by expectimax on the line heuristic.
+    #[command(name = "2048")]
+    G2048(GenerateG2048),
 }
 
 #[derive(Debug, Args)]
@@ -73,6 +87,39 @@ pub(crate) struct GenerateChess {
     /// Wait so long after each file, as if games were being played.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
+    /// Say what would be written, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateG2048 {
+    /// Folder to write to; made if it does not exist.
+    pub(crate) out: PathBuf,
+    /// How many games to write; each is a .jsonl.gz and a sidecar.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) games: u64,
+    /// Base seed: game n has the seed S + n, and the same seed gives the same bytes. Without it one is drawn and told.
+    #[arg(long, value_name = "S")]
+    pub(crate) seed: Option<u64>,
+    /// Number of the first game; go on from an earlier run with its last number plus one.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) first: u64,
+    /// How many new tiles the player looks ahead; each costs some twenty times more and plays better.
+    #[arg(long, value_name = "D", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=7))]
+    pub(crate) depth: u32,
+    /// Cut games after so many moves.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) moves_max: Option<u64>,
+    /// Level of compression.
+    #[arg(long, value_name = "L", default_value_t = 6, value_parser = clap::value_parser!(u8).range(0..=12))]
+    pub(crate) level: u8,
+    /// Threads that play; never changes a byte [default: the number of cores].
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
     /// Say what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -11,17 +11,22 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use args::tokenizer::Tokenizer;
 use args::{Cli, Command, Generate};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let done = match cli.command {
-        Command::Generate(Generate::Chess(args)) => cmd::generate::run(&args),
+        Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
+        Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
+        Command::Pack(args) => cmd::pack::run(&args),
+        Command::Merge(args) => cmd::merge::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
         Command::Top(args) => cmd::top::run(&args),
     };
     match done {

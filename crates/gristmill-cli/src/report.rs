@@ -4,6 +4,7 @@
 pub(crate) mod distributions;
 pub(crate) mod flow;
 pub(crate) mod inspection;
+pub(crate) mod packing;
 pub(crate) mod verification;
 
 use std::io::{self, IsTerminal, Write};

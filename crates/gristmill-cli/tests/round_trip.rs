@@ -103,3 +103,45 @@ fn a_reader_that_goes_away_is_no_failure() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn games_of_2048() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["generate", "2048", text(folder.path()), "--games", "3", "--seed", "5", "--moves-max", "60"];
+    let written = run(&[&words[..], &["--json"]].concat()).ok().json();
+    assert_eq!((written["games"].as_u64(), written["files"].as_u64()), (Some(3), Some(6)));
+    assert_eq!(written["frames"].as_u64(), Some(180));
+    let seen = run(&["inspect", text(folder.path()), "--json"]).ok().json();
+    assert_eq!((seen["format"].as_str(), seen["files"].as_u64()), (Some("2048.jsonl.gz"), Some(3)));
+    assert_eq!((seen["skipped"].as_u64(), seen["bad_chunks"].as_u64()), (Some(3), Some(0)));
+    assert_eq!((seen["frames"].as_u64(), seen["layout"]["size"].as_u64()), (Some(180), Some(48)));
+    let checked = run(&["verify", text(folder.path()), "--json"]).ok().json();
+    assert_eq!((checked["ok"].as_bool(), checked["checked"].as_u64()), (Some(true), Some(180)));
+    let file = only(folder.path(), "game000001.jsonl.gz");
+    let shown = run(&["inspect", text(&file), "--frame", "20"]).ok();
+    for part in ["tile_65536_mask", "frame 20 of 60: run 0, step 20, seed 6", "up  ", "right", "*", "board_eval"] {
+        assert!(shown.out.contains(part), "no `{part}` in {}", shown.out);
+    }
+    let view = run(&["inspect", text(&file), "--frame", "20", "--json"]).ok().json()["frame"].clone();
+    assert_eq!((view["ranks"].as_array().unwrap().len(), view["step_index"].as_u64()), (16, Some(20)));
+    let moves: Vec<&str> = view["branches"].as_array().unwrap().iter().map(|b| b["move"].as_str().unwrap()).collect();
+    assert_eq!(moves, ["up", "down", "left", "right"]);
+    let again = run(&words);
+    assert!(again.code == 1 && again.err.contains("--first 3"), "{again:?}");
+    run(&[&words[..5], &["--seed", "5", "--first", "3", "--dry-run"]].concat()).ok();
+}
+
+#[test]
+fn bad_logs_of_2048_are_named_with_line_or_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("g.jsonl.gz");
+    let line = r#"{"step_index":0,"max_rank":1,"move":"left","board":[0,1,0,0,0,0,0,0,0,0,0,0,0,0,0,0]}"#;
+    fs::write(&path, format!("{line}\n\n{}\n", line.replace("left", "Left"))).unwrap();
+    let bad = run(&["verify", text(&path), "--json"]);
+    let fault = &bad.json()["faults"][0];
+    assert_eq!((bad.code, &fault["kind"], &fault["line"]), (1, &"corrupt".into(), &3.into()));
+    assert!(fault["column"].as_u64().is_some_and(|column| column > 30), "{fault}");
+    fs::write(&path, format!("{line}\n{}\n", line.replace(":0", ":1"))).unwrap();
+    let bad = run(&["verify", text(&path)]);
+    assert!(bad.code == 1 && bad.out.contains("frame 1, byte 56: continuity: expected 2 . . . /"), "{bad:?}");
+}

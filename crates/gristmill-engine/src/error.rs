@@ -23,6 +23,9 @@ pub enum Error {
     /// Bytes that were refused, with file, member and offset.
     #[error("{0}")]
     Format(#[from] gristmill_format::Error),
+    /// An encoder that needs what the records do not have; the message says which encoders fit.
+    #[error("{0}")]
+    Unfit(String),
     /// A stage cannot go on (for example every chunk of a pool is bad).
     #[error("stage `{stage}`: {message}")]
     Stage {
@@ -82,6 +85,15 @@ impl Error {
     pub fn config(field: &str, message: impl Into<String>) -> Self {
         let field = (!field.is_empty()).then(|| field.into());
         Error::Config { stage: None, field, message: message.into() }
+    }
+
+    /// The same fault, in a stage, if it is one of configuration that names none.
+    #[must_use]
+    pub fn in_stage(mut self, name: &str) -> Self {
+        if let Error::Config { stage, .. } = &mut self {
+            stage.get_or_insert_with(|| name.into());
+        }
+        self
     }
 
     /// An operating-system error on a path.

@@ -11,10 +11,15 @@ pub mod key;
 pub mod open;
 pub mod pack;
 pub mod pipeline;
+pub mod rescorer;
 pub mod runtime;
 pub mod sink;
 pub mod stage;
 pub mod store;
+pub mod table;
+pub mod tablebase;
 
 pub use error::{Error, Result};
-pub use pipeline::{Batch, Column, ControlReply, ControlRequest, DataLoader, Metrics, Next, Output};
+pub use pipeline::{
+    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Next, Output, RowEncoder,
+};

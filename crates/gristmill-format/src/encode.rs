@@ -56,6 +56,13 @@ pub trait Encoder: Send + Sync + Debug {
     /// The layout that `Row::record` must have.
     fn input(&self) -> &Layout;
 
+    /// Whether rows can be made of records that are not in the input layout yet: fields that they lack would be zero.
+    ///
+    /// Errors: `Unsupported`, saying which fields are missing and which encoder fits.
+    fn fits(&self, _records: &Layout) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether `Row::bits` matter: where not, they may be left 0.
     fn draws(&self) -> bool {
         false

@@ -138,6 +138,13 @@ impl Error {
         self
     }
 
+    /// The same error, told of the file under another name.
+    #[must_use]
+    pub fn moved_to(mut self, source: impl Into<String>) -> Self {
+        self.0.at.source = Some(source.into());
+        self
+    }
+
     /// Names the member of a container, unless an inner layer already did.
     #[must_use]
     pub fn in_member(mut self, member: impl Into<String>) -> Self {

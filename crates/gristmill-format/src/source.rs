@@ -176,7 +176,7 @@ pub trait ChunkSource: Send + Sync + Debug {
     }
 }
 
-/// Reads the bytes of `span` into `buf` (cleared first), refusing more than `max` bytes.
+/// Replaces `buf` by the bytes of `span`, refusing more than `max` bytes. What `buf` holds after an error is unspecified.
 ///
 /// Errors: `Truncated` when the file ends inside the span, `TooLarge` beyond `max`.
 pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut Vec<u8>) -> Result<()> {
@@ -199,7 +199,6 @@ pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut 
     }
     let len =
         usize::try_from(len).map_err(|_| Error::new(Kind::TooLarge, format!("{len} bytes do not fit in memory")))?;
-    buf.clear();
     buf.resize(len, 0);
     let mut done = 0;
     while done < len {

@@ -65,6 +65,7 @@ fn engine(py: Python<'_>, e: &EngineError) -> PyResult<PyErr> {
             details.set_item("stage", stage)?;
             "StageError"
         }
+        EngineError::Unfit(_) => "EncoderError",
         EngineError::UnknownAlias { .. } => "AliasError",
         EngineError::State(_) => "StateError",
         EngineError::Stopped => "StoppedError",

@@ -5,8 +5,10 @@ mod array;
 mod chess;
 mod config;
 mod error;
+mod g2048;
 mod layout;
 mod loader;
+mod rows;
 mod source;
 
 /// The compiled part of the `gristmill` package.
@@ -15,16 +17,20 @@ mod _gristmill {
     #[pymodule_export]
     use crate::array::{Memory, allocate};
     #[pymodule_export]
-    use crate::chess::{chess_encode, chess_layouts, chess_policy_moves};
+    use crate::chess::{chess_check, chess_encode, chess_fens, chess_layouts, chess_policy_moves, chess_rules};
     #[pymodule_export]
     use crate::config::{
         check_config, config_from_proto_bytes, config_from_textproto, config_from_toml, config_to_proto_bytes,
         config_to_textproto, config_to_toml, place_in_textproto, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
+    use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
+    #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
-    use crate::loader::Loader;
+    use crate::loader::{IndexLoader, Loader};
+    #[pymodule_export]
+    use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
     use crate::source::{Source, open_source};
 }

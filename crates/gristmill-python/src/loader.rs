@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
 use gristmill_engine::pipeline::ControlRequest;
-use gristmill_engine::{Batch, Column, DataLoader, Next, Output};
+use gristmill_engine::{Batch, Column, DataLoader, IndexLoader as Engine, Next, Output};
 use gristmill_format::layout::Order;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,6 +13,7 @@ use pyo3::types::PyBytes;
 use crate::array::Memory;
 use crate::chess::Tensor;
 use crate::error::{Fault, end_of_stream};
+use crate::rows::Rows;
 
 /// The longest wait between two looks at pending signals.
 const SLICE: Duration = Duration::from_millis(50);
@@ -55,10 +56,7 @@ impl Loader {
 
     /// What the loader delivers.
     fn outputs(&self) -> Vec<OutputDescription> {
-        let tensors = |o: &Output| {
-            o.tensors.iter().map(|t| (t.name.clone(), t.dtype.type_str(Order::Little), t.row_shape.clone())).collect()
-        };
-        self.0.outputs().iter().map(|o| (o.alias.clone(), o.batch_size, tensors(o))).collect()
+        describe(self.0.outputs())
     }
 
     /// The next batch of an output; `None` when `timeout` seconds have passed. Without a timeout it waits for ever.
@@ -66,16 +64,7 @@ impl Loader {
     /// Raises EndOfStream at the end, and KeyboardInterrupt while it waits.
     #[pyo3(signature = (alias, timeout))]
     fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
-        let deadline = timeout.and_then(|t| Instant::now().checked_add(Duration::try_from_secs_f64(t.max(0.0)).ok()?));
-        loop {
-            let left = deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()).min(SLICE));
-            match py.detach(|| self.0.next(alias, Some(left)))? {
-                Next::Batch(batch) => return Ok(Some(raw(batch))),
-                Next::End => return Err(end_of_stream(py, alias).into()),
-                Next::Pending if deadline.is_some_and(|d| Instant::now() >= d) => return Ok(None),
-                Next::Pending => py.check_signals()?,
-            }
-        }
+        wait(py, alias, timeout, |left| self.0.next(alias, Some(left)))
     }
 
     /// Load, queues, pool and reservoir, in JSON.
@@ -128,9 +117,125 @@ impl Loader {
         py.detach(|| Ok(self.0.restore(json)?))
     }
 
+    /// Asks every pool for its chunk anchor: the stage's name, the key, and the chunks since (before a reset).
+    #[pyo3(signature = (reset, anchor))]
+    fn control(
+        &self,
+        py: Python<'_>,
+        reset: bool,
+        anchor: Option<String>,
+    ) -> Result<Vec<(String, String, u64)>, Fault> {
+        let request = match (reset, anchor) {
+            (true, _) => ControlRequest::ResetChunkAnchor,
+            (false, Some(key)) => ControlRequest::SetChunkAnchor(key),
+            (false, None) => ControlRequest::QueryChunkAnchor,
+        };
+        let plain = |reply: ControlReply| (reply.stage, reply.chunk_anchor, reply.chunks_since_anchor);
+        py.detach(|| Ok(self.0.control(&request)?.into_iter().map(plain).collect()))
+    }
+
     /// The file, relative to its directory, that a source number in the tensor `ids` stands for.
     fn source_path(&self, source: u64) -> Option<String> {
         self.0.source_path(source)
+    }
+}
+
+/// A loader of rows by number; the same calls as those of [`Loader`], but for files.
+#[pyclass(module = "gristmill._gristmill", frozen)]
+pub(crate) struct IndexLoader(Engine);
+
+#[pymethods]
+impl IndexLoader {
+    /// Reads a configuration in JSON and checks it against the rows; nothing runs yet.
+    #[new]
+    fn new(py: Python<'_>, rows: &Rows, config: &str) -> Result<Self, Fault> {
+        py.detach(|| Ok(IndexLoader(Engine::new(rows.0.input(), IndexConfig::from_json(config)?)?)))
+    }
+
+    /// The configuration in JSON, with the seed that was drawn once it has started.
+    fn config(&self) -> String {
+        self.0.config().to_json()
+    }
+
+    /// How many batches there are in all epochs; `None` when there is no end.
+    fn batches(&self) -> Option<u64> {
+        self.0.batches()
+    }
+
+    /// Starts the threads, once.
+    fn start(&self, py: Python<'_>) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.start()?))
+    }
+
+    /// Stops the threads within a second; returns the names of those that hang in a read and were left behind.
+    fn stop(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| self.0.stop())
+    }
+
+    /// What the loader delivers.
+    fn outputs(&self) -> Vec<OutputDescription> {
+        describe(self.0.outputs())
+    }
+
+    /// The next batch; `None` when `timeout` seconds have passed. Without a timeout it waits for ever.
+    ///
+    /// Raises EndOfStream at the end, and KeyboardInterrupt while it waits.
+    #[pyo3(signature = (alias, timeout))]
+    fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
+        wait(py, alias, timeout, |left| self.0.next(alias, Some(left)))
+    }
+
+    /// Load and queue, in JSON.
+    fn metrics(&self, py: Python<'_>) -> Result<String, Fault> {
+        let json = py.detach(|| serde_json::to_string(&self.0.metrics()));
+        json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
+    }
+
+    /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
+    #[pyo3(signature = (address, token))]
+    fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
+        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
+    }
+
+    /// The state after the last batch that was delivered, in JSON.
+    fn state(&self, py: Python<'_>) -> Result<String, Fault> {
+        py.detach(|| Ok(self.0.state()?))
+    }
+
+    /// Takes a state; before `start`.
+    fn restore(&self, py: Python<'_>, json: &str) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.restore(json)?))
+    }
+
+    /// Goes to a batch; before `start`.
+    fn seek(&self, py: Python<'_>, batch: u64) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.seek(batch)?))
+    }
+}
+
+fn describe(outputs: &[Output]) -> Vec<OutputDescription> {
+    let tensors = |o: &Output| {
+        o.tensors.iter().map(|t| (t.name.clone(), t.dtype.type_str(Order::Little), t.row_shape.clone())).collect()
+    };
+    outputs.iter().map(|o| (o.alias.clone(), o.batch_size, tensors(o))).collect()
+}
+
+/// Waits in slices, between which Ctrl-C gets through; `None` when `timeout` seconds have passed.
+fn wait(
+    py: Python<'_>,
+    alias: &str,
+    timeout: Option<f64>,
+    next: impl Fn(Duration) -> gristmill_engine::Result<Next> + Sync,
+) -> Result<Option<RawBatch>, Fault> {
+    let deadline = timeout.and_then(|t| Instant::now().checked_add(Duration::try_from_secs_f64(t.max(0.0)).ok()?));
+    loop {
+        let left = deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()).min(SLICE));
+        match py.detach(|| next(left))? {
+            Next::Batch(batch) => return Ok(Some(raw(batch))),
+            Next::End => return Err(end_of_stream(py, alias).into()),
+            Next::Pending if deadline.is_some_and(|d| Instant::now() >= d) => return Ok(None),
+            Next::Pending => py.check_signals()?,
+        }
     }
 }
 

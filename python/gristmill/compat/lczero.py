@@ -121,7 +121,7 @@ class DataLoader:
         """
         serialized = _bytes(request, _REQUEST)
         response = _beside(request)
-        found = _refusing(self._loader._engine.control_message, serialized)
+        found = _refusing(_engine(self._loader).control_message, serialized)
         return [(name, response.FromString(message)) for name, message in found]
 
     def get_bucket_metrics(self, period_exponent: int, include_pending: bool) -> tuple[bytes, float]:
@@ -131,7 +131,7 @@ class DataLoader:
         Raises:
             ValueError: a period below a quarter of a second.
         """
-        return _refusing(self._loader._engine.bucket_metrics, period_exponent, include_pending)
+        return _refusing(_engine(self._loader).bucket_metrics, period_exponent, include_pending)
 
     def get_aggregate_ending_now(self, duration_seconds: float, include_pending: bool) -> tuple[bytes, float]:
         """A serialized `lczero.DataLoaderMetricsProto` of the last seconds (`inf`: since the start), and the
@@ -140,7 +140,7 @@ class DataLoader:
         Raises:
             ValueError: a duration that is negative or no number.
         """
-        return _refusing(self._loader._engine.aggregate_metrics, duration_seconds, include_pending)
+        return _refusing(_engine(self._loader).aggregate_metrics, duration_seconds, include_pending)
 
 
 def make_dataloader(config: Any) -> DataLoader:
@@ -157,6 +157,13 @@ def _both(error: Exception) -> Exception:
     if isinstance(error, AliasError):
         return UnknownOutputError(str(error))
     return QueueClosed(f"Queue is closed: {error}")
+
+
+def _engine(loader: _Loader) -> _gristmill.Loader:
+    """What interprets messages below a loader of a graph."""
+    engine = loader._engine
+    assert isinstance(engine, _gristmill.Loader)
+    return engine
 
 
 def _refusing(call: Callable[..., _T], *args: Any) -> _T:

@@ -4,7 +4,10 @@ pub(crate) mod bench;
 pub(crate) mod feed;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod merge;
+pub(crate) mod pack;
 pub(crate) mod stats;
+pub(crate) mod tokenizer;
 pub(crate) mod top;
 pub(crate) mod verify;
 

@@ -33,6 +33,8 @@ fn line(fault: &Fault) -> String {
     part("member", fault.member.clone());
     part("chunk", fault.chunk.map(|n| n.to_string()));
     part("frame", fault.frame.map(|n| n.to_string()));
+    part("line", fault.line.map(|n| n.to_string()));
+    part("column", fault.column.map(|n| n.to_string()));
     part("byte", fault.offset.map(|n| n.to_string()));
     let _ = write!(out, ": {}: {}", fault.rule.unwrap_or(fault.kind), fault.detail);
     if let Some(n) = fault.salvageable {

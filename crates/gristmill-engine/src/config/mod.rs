@@ -2,6 +2,8 @@
 //! Read and checked here, turned into a running river by `pipeline`; nothing here opens a file of games.
 
 mod chunks;
+mod g2048;
+mod index;
 mod parse;
 mod preset;
 pub mod proto;
@@ -13,6 +15,8 @@ pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
     ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
 };
+pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, WholeNumbers};
+pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use rescorer::ChunkRescorerConfig;
 pub use size::MemorySize;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::chunks::{ChunkUnpackerConfig, ShufflingChunkPoolConfig, SimpleChunkExtractorConfig};
+use super::g2048::G2048EncoderConfig;
 use super::rescorer::ChunkRescorerConfig;
 
 /// What a full queue does with a new item.
@@ -183,16 +184,27 @@ pub enum LastBatch {
 }
 
 /// What makes rows of tensors of frames; each task has one.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncoderConfig {
     /// Chess records to planes, policy and values (the default).
     #[default]
     Chess,
+    /// 2048 step rows to exponents and targets; `tensors` is not looked at.
+    G2048(G2048EncoderConfig),
+}
+
+impl EncoderConfig {
+    /// Reads JSON; an unknown key is refused with the nearest known one.
+    ///
+    /// Errors: `Config`.
+    pub fn from_json(text: &str) -> crate::Result<Self> {
+        super::parse::from_json(text)
+    }
 }
 
 /// Encodes frames into batches of tensors (§1.10, §3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TensorGeneratorConfig {
     /// Most encode tasks at once.

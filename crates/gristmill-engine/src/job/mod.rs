@@ -4,12 +4,16 @@ pub mod bench;
 pub mod feed;
 pub mod generate;
 pub mod inspect;
+pub mod merge;
+pub mod pack;
 pub mod rewrite;
 pub mod stats;
+pub mod tokenizer;
 pub mod verify;
 
 mod ceiling;
 mod files;
+mod in_order;
 mod meter;
 mod npy;
 mod tally;

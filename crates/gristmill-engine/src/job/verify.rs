@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::container::salvage;
+use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::source::Chunk;
-use gristmill_format::{Error, Kind, chess};
+use gristmill_format::{Error, Kind, chess, g2048};
 use serde::Serialize;
 
 use super::files::{self, Found, Opened};
@@ -24,7 +25,11 @@ pub struct Fault {
     pub chunk: Option<u64>,
     /// Frame in the chunk.
     pub frame: Option<u64>,
-    /// Byte in the decoded chunk, or in the file when it could not be decoded.
+    /// Line of a text, from 1.
+    pub line: Option<u64>,
+    /// Column of that line in bytes, from 1.
+    pub column: Option<u64>,
+    /// Byte in the decoded chunk; where it could not be decoded, in the file, or in the text that the file holds.
     pub offset: Option<u64>,
     /// A short stable word, such as `truncated` or `out_of_range`.
     pub kind: &'static str,
@@ -44,6 +49,8 @@ impl Fault {
             member: place.member.clone(),
             chunk: place.chunk,
             frame: place.frame,
+            line: place.line.map(|(line, _)| line),
+            column: place.line.map(|(_, column)| column),
             offset: place.offset,
             kind: e.kind().name(),
             rule: None,
@@ -136,23 +143,39 @@ fn one_file(file: &Opened, keep: usize, hands: &mut Hands, report: &mut Verifica
             continue;
         }
         if let Err(e) = file.decode(i, &hands.stored, &mut hands.chunk) {
-            let salvageable = Some(salvageable(file, hands));
+            let chess = file.source.describe().format.starts_with("lc0");
+            let salvageable = chess.then(|| salvageable(file, hands));
             report.add(keep, Fault { salvageable, ..Fault::new(&e) });
             continue;
         }
         report.checked += hands.chunk.frames as u64;
         let size = hands.chunk.layout.as_ref().map_or(0, |layout| layout.size());
-        let checked = check::check(&hands.chunk, Rules::DEFAULT, &mut |breach| {
-            let at = (breach.frame * size + breach.offset) as u64;
-            let e = Error::new(Kind::OutOfRange, breach.reason).at_byte(at).in_frame(breach.frame);
+        let mut tell = |rule: &'static str, frame: usize, offset: usize, reason: String| {
+            let e = Error::new(Kind::OutOfRange, reason).at_byte((frame * size + offset) as u64).in_frame(frame);
             let e = e.in_chunk(i).in_source(&file.path);
             let e = file.member(i).map(|name| e.clone().in_member(name)).unwrap_or(e);
-            report.add(keep, Fault { rule: Some(breach.rule.name()), ..Fault::new(&e) });
+            report.add(keep, Fault { rule: Some(rule), ..Fault::new(&e) });
+        };
+        if hands.chunk.layout.as_deref() == Some(&**layout_aligned()) {
+            steps(&hands.chunk, &mut tell);
+            continue;
+        }
+        let checked = check::check(&hands.chunk, Rules::DEFAULT, &mut |breach| {
+            tell(breach.rule.name(), breach.frame, breach.offset, breach.reason);
             ControlFlow::Continue(())
         });
         if let Err(e) = checked {
             report.add(keep, Fault::new(&e.in_chunk(i).in_source(&file.path)));
         }
+    }
+}
+
+/// Gives every rule that the step rows of a 2048 game break to `tell`: rule, frame, byte of the row, reason.
+fn steps(chunk: &Chunk, tell: &mut dyn FnMut(&'static str, usize, usize, String)) {
+    let mut checker = g2048::check::Checker::default();
+    for (frame, row) in chunk.records().as_chunks().0.iter().enumerate() {
+        let row = g2048::StepRow::from_aligned(row);
+        checker.row(&row, &mut |rule, reason| tell(rule.name(), frame, rule.offset(), reason));
     }
 }
 

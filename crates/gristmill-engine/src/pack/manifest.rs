@@ -14,6 +14,9 @@ pub const FORMAT: &str = "gristmill.pack.2048";
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
 
+/// What `writer` says.
+pub const WRITER: &str = concat!("gristmill ", env!("CARGO_PKG_VERSION"));
+
 /// The manifest of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -37,6 +40,18 @@ pub struct Manifest {
     pub sources: Sources,
     /// What was found and is not in the pack, and why.
     pub skipped: Vec<Skipped>,
+    /// What is odd about games that are in the pack.
+    #[serde(default)]
+    pub remarks: Vec<Remarked>,
+}
+
+/// Something odd about a game that cost it nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remarked {
+    /// Path of the log below the folder that was packed, with `/`.
+    pub file: String,
+    /// What is odd.
+    pub detail: String,
 }
 
 /// One file of rows.
@@ -86,11 +101,26 @@ pub struct Skipped {
     /// Column (byte) of the line, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u64>,
-    /// Byte of the file, where there is no line.
+    /// Byte of the text of the log, or of the file where it could not be inflated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
     /// What was expected and what was found.
     pub detail: String,
+}
+
+impl Skipped {
+    /// An error in the file of this path.
+    pub fn new(file: &str, e: &Error) -> Self {
+        let place = e.place();
+        Skipped {
+            file: file.to_owned(),
+            kind: e.kind().name().to_owned(),
+            line: place.line.map(|(line, _)| line),
+            column: place.line.map(|(_, column)| column),
+            offset: place.offset,
+            detail: e.detail().to_owned(),
+        }
+    }
 }
 
 impl Manifest {
@@ -159,6 +189,7 @@ mod tests {
                 offset: None,
                 detail: "expected a number".into(),
             }],
+            remarks: vec![Remarked { file: "b/g.jsonl.gz".into(), detail: "no row has an EV".into() }],
         };
         let text = manifest.to_json().unwrap();
         assert_eq!(Manifest::parse(&text).unwrap(), manifest);

@@ -1,8 +1,18 @@
 //! What a pack of 2048 games is on disk, beside its rows: database, valuation names, manifest, list of shards.
 //! Reads and writes these files; the jobs that make packs and the readers that feed from them share it.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
+use gristmill_format::g2048::RowForm;
+
+use crate::error::{Error, Result};
+
 pub mod manifest;
 pub mod metadata;
+pub mod open;
+pub mod runs;
+pub mod select;
 pub mod shards;
 pub mod valuation;
 pub mod writer;
@@ -16,5 +26,35 @@ pub const VALUATION_TYPES: &str = "valuation_types.json";
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 
+/// The report of games that were left out, where one was asked for.
+pub const QUARANTINE: &str = "quarantine.jsonl";
+
 /// Name under which a job on a pack stages its files: see [`crate::store::publish`].
 pub const STAGING: &str = "pack";
+
+/// The name of a form of rows in manifests and options.
+pub fn layout_name(form: RowForm) -> &'static str {
+    match form {
+        RowForm::Aligned => "aligned48",
+        RowForm::Packed => "packed46",
+    }
+}
+
+/// The form of rows of this name.
+pub fn layout_of(name: &str) -> Option<RowForm> {
+    [RowForm::Aligned, RowForm::Packed].into_iter().find(|form| layout_name(*form) == name)
+}
+
+/// Names of the files in a folder that belong to a pack, and of logs that SQLite may have left beside the database.
+///
+/// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
+pub fn files(folder: &Path) -> Result<Vec<String>> {
+    let mut names = match shards::names(folder) {
+        Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
+        names => names?,
+    };
+    let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
+    let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE].map(str::to_owned);
+    names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));
+    Ok(names)
+}

@@ -1,21 +1,88 @@
-//! The config of a tensor generator -> its encoder: the one place of the engine that names every task's.
-//! Refuses what an encoder cannot make, with stage and field; reads no file.
+//! The config of an encoder -> the encoder: the one place of the engine that names every task's.
+//! Refuses what an encoder cannot make, with the field. Reads a tokenizer's file and nothing else.
 
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_format::chess::{ChessEncoder, Outputs};
 use gristmill_format::encode::Encoder;
+use gristmill_format::g2048::encode::{Augment, Binner, Classes, DEFAULT_EDGES, StepEncoder, Target, Tokenizer};
+use gristmill_format::g2048::log::KNOWN_VALUATIONS;
 
-use crate::config::{EncoderConfig, TensorGeneratorConfig};
+use crate::config::{EncoderConfig, G2048EncoderConfig, G2048Target, TensorGeneratorConfig};
 use crate::error::{Error, Result};
+
+/// Longest tokenizer that is read: 65 533 bins of all kinds fit.
+const MOST_TOKENIZER_BYTES: u64 = 32 << 20;
 
 /// The encoder that the generator called `stage` asks for.
 pub(super) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc<dyn Encoder>> {
-    match config.encoder {
+    match &config.encoder {
         EncoderConfig::Chess => {
             let outputs = Outputs::parse(&config.tensors);
             let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
             Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
         }
+        EncoderConfig::G2048(config) => Ok(Arc::new(g2048(config, &KNOWN_VALUATIONS).map_err(|e| e.in_stage(stage))?)),
     }
+}
+
+/// The encoder of rows of a table, whose valuation ids stand for `valuations`.
+///
+/// Errors: `Config`, and as [`g2048`].
+pub(super) fn of_rows(config: &EncoderConfig, valuations: &[String]) -> Result<Arc<dyn Encoder>> {
+    match config {
+        EncoderConfig::Chess => {
+            let outputs = Outputs::parse(&["planes", "probs", "values"].map(String::from));
+            let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
+            Ok(Arc::new(encoder.map_err(|e| Error::config("encoder", e.detail()))?))
+        }
+        EncoderConfig::G2048(config) => Ok(Arc::new(g2048(config, valuations)?)),
+    }
+}
+
+/// The 2048 encoder of a config, for rows whose valuation ids stand for `valuations`.
+///
+/// Errors: `Config` with the field, `Path` for the tokenizer, `Format` for what is in it.
+pub(crate) fn g2048(config: &G2048EncoderConfig, valuations: &[impl AsRef<str>]) -> Result<StepEncoder> {
+    let target = match config.target {
+        G2048Target::Steps => Target::Steps,
+        G2048Target::HardMove => Target::HardMove,
+        G2048Target::BinnedEv => {
+            let edges = config.edges.clone().unwrap_or_else(|| DEFAULT_EDGES.to_vec());
+            let binner = Binner::new(edges, config.edge_form.into());
+            Target::BinnedEv(binner.map_err(|e| Error::config("edges", e.detail()))?)
+        }
+        G2048Target::Tokens => {
+            let path = config.tokenizer.as_deref();
+            let path = path.ok_or_else(|| Error::config("tokenizer", "tokens need a tokenizer.json; fit one"))?;
+            let classes = Classes::new(tokenizer(path)?, valuations);
+            Target::Tokens(if config.compat_swapped_tuple_ids { classes.with_swapped_tuple_ids() } else { classes })
+        }
+    };
+    let augment = Augment { rotate: config.rotate.into(), flip: config.flip.into() };
+    StepEncoder::new(target, augment, config.dtype.into()).map_err(|e| Error::config("dtype", e.detail()))
+}
+
+/// Reads a `tokenizer.json`.
+///
+/// Errors: `Path`; `Format` with the path.
+pub fn tokenizer(path: &Path) -> Result<Tokenizer> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|e| Error::path(path, &e))?;
+    file.take(MOST_TOKENIZER_BYTES).read_to_string(&mut text).map_err(|e| Error::path(path, &e))?;
+    Ok(Tokenizer::from_json(&text).map_err(|e| e.in_source(path.display().to_string()))?)
+}
+
+/// What of an encoder's config decides its rows: for a tokenizer what it says, not where it lies.
+pub(super) fn fingerprint(config: &EncoderConfig) -> serde_json::Value {
+    let mut value = serde_json::to_value(config).unwrap_or_default();
+    if let EncoderConfig::G2048(G2048EncoderConfig { tokenizer: Some(path), .. }) = config
+        && let Ok(tokenizer) = tokenizer(path)
+    {
+        let hash = xxhash_rust::xxh3::xxh3_64(tokenizer.to_json(0).as_bytes());
+        value["g2048"]["tokenizer"] = format!("{hash:016x}").into();
+    }
+    value
 }

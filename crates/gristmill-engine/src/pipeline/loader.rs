@@ -15,6 +15,7 @@ use super::notices;
 use super::output::Batch;
 use super::plan::{DrawPlan, Plan, plan};
 use super::recall::Recall;
+use super::serve::{endpoint, failed};
 use super::state::{LoaderState, VERSION, fingerprint};
 use super::status::Status;
 use super::{budget, state};
@@ -24,8 +25,7 @@ use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::Taken;
 use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
-use crate::sink::http::{Endpoint, Pages, Refusal};
-use crate::sink::token::Token;
+use crate::sink::http::Pages;
 
 /// How often a start looks whether the first scan is in.
 const SCAN_POLL: Duration = Duration::from_millis(2);
@@ -259,15 +259,7 @@ impl DataLoader {
     /// Errors: `Config` for an address that cannot be bound or a token that is missing or too simple, and as
     /// [`DataLoader::start`].
     pub fn serve_metrics(&self, address: &str, token: Option<&str>) -> Result<SocketAddr> {
-        let token = token.map(Token::new).transpose().map_err(|e| Error::config("token", e))?;
-        let failed = |e: std::io::Error| Error::config("metrics", format!("cannot listen on {address}: {e}"));
-        let endpoint = Endpoint::bind(address, token).map_err(|refusal| match refusal {
-            Refusal::Address(e) => failed(e),
-            Refusal::Open(bound) => {
-                let text = format!("{bound} can be reached from other machines: give a token, or listen on 127.0.0.1");
-                Error::config("token", text)
-            }
-        })?;
+        let endpoint = endpoint(address, token)?;
         let running = self.running(None)?.ok_or(Error::Stopped)?;
         let bound = endpoint.address();
         let (stop, observer) = (running.scheduler.stop_flag(), running.observer.clone());
@@ -275,7 +267,7 @@ impl DataLoader {
             let status = |after| serde_json::to_string(&observer.status(after)).unwrap_or_default();
             endpoint.serve(&stop, &Pages { metrics: &|| observer.metrics().prometheus(), status: &status });
         };
-        running.scheduler.spawn("metrics-http", serve).map_err(failed)?;
+        running.scheduler.spawn("metrics-http", serve).map_err(|e| failed(address, &e))?;
         Ok(bound)
     }
 
@@ -292,7 +284,7 @@ impl DataLoader {
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let state = LoaderState {
             gristmill_state: VERSION,
-            config: fingerprint(&self.config),
+            config: fingerprint(&self.config, &self.plan),
             seed: self.root.get().copied().unwrap_or_default(),
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
             outputs: running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
@@ -322,7 +314,7 @@ impl DataLoader {
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let saved = state::parse(text, &self.config)?;
+        let saved = state::parse(text, &self.config, &self.plan)?;
         let known: BTreeMap<&str, ()> = self.outputs.iter().map(|output| (output.alias.as_str(), ())).collect();
         if !saved.outputs.keys().map(String::as_str).eq(known.into_keys()) {
             return Err(Error::State("it has other outputs than this config".into()));

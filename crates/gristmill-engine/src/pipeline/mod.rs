@@ -24,6 +24,7 @@
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
 //! | `launch` | logs, chains and threads of a start |
+//! | `index` | the other way to feed: rows of a table by number |
 //! | `loader` | the shell that people hold |
 
 mod acceptance;
@@ -34,11 +35,12 @@ mod chain;
 mod conform;
 mod decide;
 mod drawer;
-mod encoder;
+pub(crate) mod encoder;
 mod flow;
 mod fold;
 mod graph;
 mod history;
+mod index;
 mod launch;
 mod loader;
 mod message;
@@ -48,12 +50,15 @@ mod output;
 mod plan;
 mod recall;
 mod roster;
+mod serve;
 mod state;
 mod status;
 mod verdict;
 
 pub use anchors::{ControlReply, ControlRequest};
 pub use budget::promise;
+pub use encoder::tokenizer;
+pub use index::{IndexLoader, RowEncoder};
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use output::{Batch, Column};

@@ -17,10 +17,12 @@ use crate::config::{
     LastBatch, Overflow, StageKind, TensorGeneratorConfig,
 };
 use crate::error::{Error, Result};
+use crate::rescorer::{Extras, prepare};
 use crate::runtime::handoff::WhenFull;
 use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
 use crate::stage::join::WhenExhausted;
+use crate::stage::rescore::Rescore;
 use crate::stage::split::Side;
 use crate::stage::unpack::Unpack;
 use crate::stage::validate::Validate;
@@ -50,6 +52,8 @@ pub(crate) struct PassPlan {
     /// Its kind, such as `chunk_validator`.
     pub(crate) kind: &'static str,
     pub(crate) pass: Arc<dyn ChunkPass>,
+    /// Numbers that tell apart what it reads besides the games, such as tables.
+    pub(crate) reads: [Option<u64>; 2],
 }
 
 /// From one log to selected rows.
@@ -102,6 +106,14 @@ pub(crate) struct ChainPlan {
 pub(crate) struct Plan {
     pub(crate) logs: Vec<LogPlan>,
     pub(crate) chains: Vec<ChainPlan>,
+}
+
+impl Plan {
+    /// What the pass of this stage reads besides the games.
+    pub(crate) fn reads(&self, stage: &str) -> [Option<u64>; 2] {
+        let mut passes = self.chains.iter().flat_map(|chain| &chain.branches).flat_map(|branch| &branch.passes);
+        passes.find(|pass| pass.stage == stage).map_or([None; 2], |pass| pass.reads)
+    }
 }
 
 /// Checks a config and lowers it.
@@ -288,14 +300,20 @@ impl<'a> Lower<'a> {
 
 /// The pass of a stage that takes chunks and gives chunks, and the most threads it may have; `None` for other kinds.
 fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
+    let mut reads = [None; 2];
     let (kind, pass, threads): (_, Arc<dyn ChunkPass>, _) = match node.kind {
         StageKind::ChunkValidator(config) => {
             let rules = Rules::parse(&config.rules).map_err(|e| Error::field(node.name, "rules", e.detail()))?;
             ("chunk_validator", Arc::new(Validate::new(rules)), config.threads)
         }
+        StageKind::ChunkRescorer(config) => {
+            let prepared = prepare(node.name, config, Extras::default())?;
+            reads = prepared.reads();
+            ("chunk_rescorer", Arc::new(Rescore::new(prepared.rescorer)), config.threads)
+        }
         _ => return Ok(None),
     };
-    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass }, threads)))
+    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass, reads }, threads)))
 }
 
 fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {

@@ -10,13 +10,14 @@ use super::branch::Branch;
 use super::chain::{Chain, Inner, Refill};
 use super::drawer::{Admission, Drawer, DrawerState};
 use super::fold::{Held, Mark};
+use super::plan::Plan;
 use super::roster::Recorded;
 use crate::config::{DataLoaderConfig, FilePathProviderConfig};
 use crate::error::{Error, Result};
 use crate::stage::pool::{AcceptState, Anchor, Lost};
 
-/// The part of a config that changes batches: no paths, threads, windows, queues or bounds.
-pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
+/// The part of a config that changes batches: no paths, threads, windows, queues or bounds; of tables, which there are.
+pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json::Value {
     let mut config = DataLoaderConfig {
         seed: None,
         threads: None,
@@ -31,6 +32,11 @@ pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
     for stage in &mut config.stage {
         if let Some(files) = &mut stage.file_path_provider {
             *files = FilePathProviderConfig::default();
+        }
+        if let Some(rescorer) = &mut stage.chunk_rescorer {
+            (rescorer.threads, rescorer.output.queue_capacity) = (None, 0);
+            let [tables, policies] = plan.reads(&stage.name).map(|hash| hash.map(|hash| format!("{hash:016x}")));
+            (rescorer.syzygy_paths, rescorer.policy_directory) = (tables.unwrap_or_default(), policies.map(Into::into));
         }
         if let Some(unpacker) = &mut stage.chunk_unpacker {
             unpacker.threads = None;
@@ -48,13 +54,13 @@ pub(super) fn fingerprint(config: &DataLoaderConfig) -> serde_json::Value {
 /// Reads a state and compares it with a config.
 ///
 /// Errors: `State` with what differs.
-pub(super) fn parse(text: &str, config: &DataLoaderConfig) -> Result<LoaderState> {
+pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Result<LoaderState> {
     let state: LoaderState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
     if state.gristmill_state != VERSION {
         return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_state)));
     }
     let mut differences = Vec::new();
-    compare("", &state.config, &fingerprint(config), &mut differences);
+    compare("", &state.config, &fingerprint(config, plan), &mut differences);
     if config.seed.is_some_and(|seed| seed != state.seed) {
         differences.push(format!("seed: saved {}, configured {:?}", state.seed, config.seed));
     }

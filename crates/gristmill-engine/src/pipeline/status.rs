@@ -228,7 +228,7 @@ impl Observer {
 }
 
 /// A stage with its numbers, where it has some.
-fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f64) -> StageStatus {
+pub(super) fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f64) -> StageStatus {
     let inputs =
         stage.inputs.iter().map(|(stage, output)| InputStatus { stage: stage.clone(), output: output.clone() });
     let mut status = StageStatus {

@@ -97,6 +97,13 @@ impl Rates {
         }
     }
 
+    /// Records the totals of this moment if the last ones are older than `every`.
+    pub fn sample_after(&mut self, every: Duration, totals: impl FnOnce() -> Vec<u64>) {
+        if self.samples.back().is_none_or(|(at, _)| at.elapsed() >= every) {
+            self.sample(totals());
+        }
+    }
+
     /// Growth per second of each total since about a second ago; zero where nothing was sampled yet.
     pub fn per_second(&self, totals: &[u64]) -> Vec<f64> {
         let now = Instant::now();
@@ -120,6 +127,7 @@ mod tests {
         let now = rates.per_second(&[10, 100]);
         assert!(now[0] > 0.0 && now[0] <= 500.0, "{now:?}");
         assert_eq!(now[1], 0.0);
+        rates.sample_after(Duration::from_secs(60), || unreachable!("the last sample is young"));
         (0..1000).for_each(|i| rates.sample(vec![i, i]));
         assert!(rates.samples.len() <= 1001);
     }

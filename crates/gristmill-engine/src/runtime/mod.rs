@@ -5,6 +5,7 @@ pub mod aggregate;
 pub mod arena;
 pub mod events;
 pub mod handoff;
+pub mod intervals;
 pub mod journal;
 pub mod metrics;
 pub mod period;

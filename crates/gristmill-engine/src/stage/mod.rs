@@ -9,17 +9,21 @@
 //! | `pool` | sources -> draws of chunks, shuffled, newest N |
 //! | `extract` | sources -> draws of chunks, whole passes |
 //! | `validate` | chunk -> the same chunk, or the first rule that it breaks |
+//! | `rescore` | chunk -> the same game with better targets, or why it cannot be trusted |
 //! | `unpack` | chunk, use count -> rows |
 //! | `join` | several streams of rows -> one |
 //! | `sample` | rows -> rows, shuffled through a reservoir |
+//! | `gather` | position -> row of a table, epoch by epoch |
 //! | `batch` | rows -> numbered batches |
 
 pub mod batch;
 pub mod discover;
 pub mod extract;
+pub mod gather;
 pub mod join;
 pub mod load;
 pub mod pool;
+pub mod rescore;
 pub mod sample;
 pub mod split;
 pub mod unpack;

@@ -196,6 +196,18 @@ impl Board {
         builder
     }
 
+    /// The same position with the colours exchanged.
+    pub(super) fn color_swapped(&self) -> Self {
+        let man = |square: usize| self.squares[square ^ 56].map(|(color, piece)| (!color, piece));
+        let [white, black] = self.castling;
+        Board {
+            squares: std::array::from_fn(man),
+            black_to_move: !self.black_to_move,
+            castling: [black, white],
+            ..self.clone()
+        }
+    }
+
     /// The policy indices of all legal moves, ascending; `None` when no game can reach the position.
     pub fn legal_indices(&self) -> Option<Vec<u16>> {
         let board = self.to_cozy()?;

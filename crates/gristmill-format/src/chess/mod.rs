@@ -8,7 +8,9 @@ pub mod frame;
 pub mod game;
 pub mod policy;
 pub mod record;
+pub mod rescore;
 pub mod source;
+pub mod syzygy;
 pub mod transform;
 pub mod weight;
 

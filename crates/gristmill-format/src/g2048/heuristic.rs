@@ -64,12 +64,23 @@ pub fn board_eval_interactive(board: &Board) -> Result<i32> {
 /// Errors: `WrongSize` unless there are sixteen ranks for every value; with the index of the board as the frame,
 /// `OutOfRange` for a rank above 31 or a value that leaves i32.
 pub fn board_eval_all(ranks: &[u8], values: &mut [i32]) -> Result<()> {
+    each(ranks, values, board_eval)
+}
+
+/// [`board_eval_interactive`] of boards of sixteen ranks each, back to back.
+///
+/// Errors: as [`board_eval_all`].
+pub fn board_eval_interactive_all(ranks: &[u8], values: &mut [i32]) -> Result<()> {
+    each(ranks, values, board_eval_interactive)
+}
+
+fn each(ranks: &[u8], values: &mut [i32], evaluate: impl Fn(&Board) -> Result<i32>) -> Result<()> {
     if ranks.len() != values.len() * CELLS {
         let detail = format!("{} ranks for {} values; expected 16 for each", ranks.len(), values.len());
         return Err(Error::new(Kind::WrongSize, detail));
     }
     for (i, (cells, value)) in ranks.as_chunks().0.iter().zip(values).enumerate() {
-        *value = Board::new(*cells).and_then(|board| board_eval(&board)).map_err(|e| e.in_frame(i))?;
+        *value = Board::new(*cells).and_then(|board| evaluate(&board)).map_err(|e| e.in_frame(i))?;
     }
     Ok(())
 }

@@ -2,6 +2,8 @@
 //! Every field, rule and defined result is written out in `docs/format/g2048.md`.
 
 pub mod board;
+pub mod check;
+pub mod encode;
 pub mod heuristic;
 pub mod log;
 pub mod moves;

@@ -9,6 +9,7 @@
 
 mod bad_lines;
 mod bad_sidecars;
+mod document;
 mod parts;
 mod vectors;
 

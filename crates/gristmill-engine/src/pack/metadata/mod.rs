@@ -139,8 +139,7 @@ impl MetadataWriter {
             extra.sidecar
         ];
         if !has_table(&self.db, "extras").map_err(|e| refusal(&self.path, &e))? {
-            self.begin()?;
-            self.db.execute_batch(EXTRAS).map_err(|e| refusal(&self.path, &e))?;
+            self.batch(EXTRAS)?;
         }
         self.put(statement, values)
     }
@@ -151,6 +150,11 @@ impl MetadataWriter {
             self.open = true;
         }
         Ok(())
+    }
+
+    fn batch(&mut self, statements: &str) -> Result<()> {
+        self.begin()?;
+        self.db.execute_batch(statements).map_err(|e| refusal(&self.path, &e))
     }
 
     fn put(&mut self, statement: &str, values: &[&dyn rusqlite::ToSql]) -> Result<()> {
@@ -169,12 +173,30 @@ impl MetadataWriter {
         Ok(())
     }
 
-    /// The connection, for what only the caller knows how to keep; part of the same transaction.
+    /// Notes how far the job that writes the database is, in the same transaction as what was put.
     ///
     /// Errors: `Format` with the path.
-    pub fn connection(&mut self) -> Result<&Connection> {
-        self.begin()?;
-        Ok(&self.db)
+    pub fn put_progress(&mut self, progress: &str) -> Result<()> {
+        self.batch("CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, state TEXT NOT NULL)")?;
+        self.put("INSERT OR REPLACE INTO progress (id, state) VALUES (0, ?1)", params![progress])
+    }
+
+    /// What [`MetadataWriter::put_progress`] noted last.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn progress(&self) -> Result<Option<String>> {
+        let read = || match has_table(&self.db, "progress")? {
+            true => self.db.query_row("SELECT state FROM progress WHERE id = 0", [], |row| row.get(0)).optional(),
+            false => Ok(None),
+        };
+        read().map_err(|e| refusal(&self.path, &e))
+    }
+
+    /// Forgets the notes on progress: the job is done.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn drop_progress(&mut self) -> Result<()> {
+        self.batch("DROP TABLE IF EXISTS progress")
     }
 
     /// Commits and closes: one file remains, without a log beside it.

@@ -6,12 +6,12 @@ mod history;
 mod outcome;
 mod policy;
 mod rule;
-mod view;
+pub(super) mod view;
 mod walk;
 
 use std::ops::ControlFlow;
 
-pub use rule::{NAMES, Rule, Rules};
+pub use rule::{NAMES, REFUSED_BY, Rule, Rules};
 
 use self::walk::Walk;
 use super::frame::Frame;

@@ -15,17 +15,17 @@ const BLACK: u8 = 1 << 7;
 const OUTER: u64 = 0xff00_0000_0000_00ff;
 
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
-    pub(super) frame: Frame<'a>,
-    pub(super) format: InputFormat,
-    pub(super) transform: Transform,
-    pub(super) black: bool,
+pub(in crate::chess) struct View<'a> {
+    pub(in crate::chess) frame: Frame<'a>,
+    pub(in crate::chess) format: InputFormat,
+    pub(in crate::chess) transform: Transform,
+    pub(in crate::chess) black: bool,
     /// Pawns to king of the side to move, then of the other, as the side to move sees them, the transform undone.
-    pub(super) men: [u64; 12],
+    pub(in crate::chess) men: [u64; 12],
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(frame: Frame<'a>) -> Option<Self> {
+    pub(in crate::chess) fn new(frame: Frame<'a>) -> Option<Self> {
         let format = frame.input_format().ok()?;
         let canonical = format.is_canonical();
         let transform = if canonical { Transform::from_bits(frame.invariance_info()) } else { Transform::NONE };
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
     }
 
     /// Where the men stand, as White sees it.
-    pub(super) fn placement(&self) -> Placement {
+    pub(in crate::chess) fn placement(&self) -> Placement {
         let seen = |mask: u64| if self.black { mirror(mask) } else { mask };
         let side = |first: usize| self.men[first..first + 6].iter().fold(0, |all, mask| all | mask);
         let (us, them) = (seen(side(0)), seen(side(6)));
@@ -111,13 +111,13 @@ impl<'a> View<'a> {
 
 /// The men of a position, as White sees it: by colour and by piece.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Placement {
-    pub(super) colors: [u64; 2],
+pub(in crate::chess) struct Placement {
+    pub(in crate::chess) colors: [u64; 2],
     pieces: [u64; 6],
 }
 
 impl Placement {
-    pub(super) fn of(board: &cozy_chess::Board) -> Self {
+    pub(in crate::chess) fn of(board: &cozy_chess::Board) -> Self {
         Placement {
             colors: Color::ALL.map(|color| board.colors(color).0),
             pieces: Piece::ALL.map(|piece| board.pieces(piece).0),

@@ -1,0 +1,105 @@
+//! The words of `pack` and `merge` -> typed options.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// A folder of raw games -> a pack.
+#[derive(Debug, Args)]
+pub(crate) struct Pack {
+    /// Folder of raw games, at any depth: for 2048, pairs of .meta.json(.gz) and .jsonl.gz files.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) input: PathBuf,
+    /// Folder of the pack; made if it does not exist.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Worker threads; never changes a byte [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+    /// Rows in each file; without it there is one file of all rows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) shard_rows: Option<u64>,
+    /// Form of the rows [default: aligned48, or that of the pack that is added to].
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) layout: Option<Layout>,
+    /// Replace the pack that is there, when the new one is complete.
+    #[arg(long, conflicts_with_all = ["resume", "append"])]
+    pub(crate) overwrite: bool,
+    /// Go on with a job that was interrupted.
+    #[arg(long, conflicts_with = "append")]
+    pub(crate) resume: bool,
+    /// Add the games that are not in the pack yet.
+    #[arg(long)]
+    pub(crate) append: bool,
+    /// What to do about a game that cannot be taken.
+    #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
+    pub(crate) on_error: OnError,
+    /// Rows between two points to which a killed job can return [default: 4000000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) checkpoint_rows: Option<u64>,
+    /// Say what would be packed, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Packs -> one pack.
+#[derive(Debug, Args)]
+pub(crate) struct Merge {
+    /// The packs, in the order in which their rows follow each other.
+    pub(crate) packs: Vec<PathBuf>,
+    /// The first pack.
+    #[arg(long, value_name = "DIR", requires = "right", conflicts_with = "packs")]
+    pub(crate) left: Option<PathBuf>,
+    /// The second pack.
+    #[arg(long, value_name = "DIR", requires = "left", conflicts_with = "packs")]
+    pub(crate) right: Option<PathBuf>,
+    /// Folder of the new pack; made if it does not exist.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    /// Worker threads; never changes a byte [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+    /// Rows in each file; without it there is one file of all rows.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) shard_rows: Option<u64>,
+    /// Form of the rows.
+    #[arg(long, value_name = "FORM", value_enum, default_value = "aligned48")]
+    pub(crate) layout: Layout,
+    /// Replace the pack that is in the output, when the new one is complete.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Delete the packs that went in, once the new one is durable and was read back.
+    #[arg(long)]
+    pub(crate) delete_inputs: bool,
+    /// Say what would be merged, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forms of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layout {
+    /// 48 bytes, as NumPy aligns them.
+    #[value(name = "aligned48")]
+    Aligned,
+    /// 46 bytes, byte for byte as existing packs have them.
+    #[value(name = "packed46")]
+    Packed,
+}
+
+/// What to do about a game that cannot be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnError {
+    /// Leave it out; the manifest says so.
+    Skip,
+    /// Leave it out, and list it in quarantine.jsonl of the pack.
+    Quarantine,
+    /// End there; --resume goes on.
+    Raise,
+}

@@ -1,0 +1,47 @@
+//! Options of `tokenizer`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tokenizer {
+    /// Fit the bins of a tokenizer (advantage, version 2) to the rows of a 2048 pack.
+    Fit(FitTokenizer),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FitTokenizer {
+    /// Folder of the pack.
+    pub(crate) pack: PathBuf,
+    /// File to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Bins of each kind of valuation.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) num_bins: usize,
+    /// Search branches with a lower advantage over board_eval are failures, in thousandths.
+    #[arg(long, value_name = "N", default_value_t = -1500, allow_negative_numbers = true)]
+    pub(crate) search_failure_cutoff: i64,
+    /// Tuple values up to this are failures, differences up to this are ties.
+    #[arg(long, value_name = "X", default_value_t = 1e-9)]
+    pub(crate) zero_tolerance: f64,
+    /// Take only the runs that this SQL condition on table runs names, such as "max_score > 400000".
+    #[arg(long = "where", value_name = "SQL")]
+    pub(crate) condition: Option<String>,
+    /// Write what the fit was made of into this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) summary_out: Option<PathBuf>,
+    /// Spaces of indent in the file; 0 for one line.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=16))]
+    pub(crate) indent: u8,
+    /// Replace files that are there.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Do not show how far it is.
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

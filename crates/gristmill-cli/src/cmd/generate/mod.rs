@@ -1,0 +1,4 @@
+//! `generate`: one file for each game.
+
+pub(crate) mod chess;
+pub(crate) mod g2048;

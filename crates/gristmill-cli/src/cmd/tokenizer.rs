@@ -1,0 +1,65 @@
+//! `tokenizer fit`: rows of a pack -> `tokenizer.json`, and what it was made of.
+
+use std::sync::Arc;
+
+use gristmill_engine::job::tokenizer::{self, Summary};
+use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::select::Selection;
+use gristmill_engine::store::Residence;
+use gristmill_engine::store::publish::write_whole;
+use gristmill_format::g2048::encode::FitOptions;
+
+use crate::args::tokenizer::FitTokenizer;
+use crate::failure::Result;
+use crate::report;
+
+pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
+    let files = [Some(&args.output), args.summary_out.as_ref()];
+    for file in files.into_iter().flatten() {
+        tokenizer::check_output(file, args.overwrite)?;
+    }
+    let mut rows = Selection::all(Arc::new(Pack::open(&args.pack, Residence::Mapped)?));
+    if let Some(condition) = &args.condition {
+        rows = rows.query(condition, &[])?;
+    }
+    let options = FitOptions {
+        num_bins: args.num_bins,
+        failure_cutoff: args.search_failure_cutoff,
+        zero_tolerance: args.zero_tolerance,
+    };
+    let mut progress = report::Progress::open_ended("rows", !args.json && !args.no_progress);
+    let fitted = tokenizer::fit(&rows, &options, &mut |pass, done, total| {
+        progress.at(done, &format!("of {total}, pass {}", pass + 1));
+        Ok(())
+    })?;
+    progress.end();
+    tokenizer::write(&fitted.tokenizer, &args.output, usize::from(args.indent))?;
+    if let Some(path) = &args.summary_out {
+        let text = serde_json::to_string_pretty(&fitted.summary).map_err(std::io::Error::from)?;
+        write_whole(path, &[text.as_bytes(), b"\n"])?;
+    }
+    if args.json {
+        return Ok(report::json(&fitted.summary)?);
+    }
+    Ok(report::text_out(&text(&fitted.summary, &args.output.display().to_string()))?)
+}
+
+fn text(summary: &Summary, output: &str) -> String {
+    let mut lines = vec![format!("{output}: {} bins from {} rows", summary.num_bins, summary.rows)];
+    for kind in &summary.valuations {
+        let ends = kind.bin_edges.first().map_or(0.0, |edge| *edge);
+        lines.push(format!(
+            "  {:8} {} rows, {} branches: {} failures, {} ties, {} better, {} binned from {ends} to 0",
+            kind.name, kind.rows, kind.branches, kind.failures, kind.ties, kind.better, kind.used
+        ));
+    }
+    for (rows, why) in [
+        (summary.rows_of_other_valuations, "are of other valuations"),
+        (summary.unusable_rows, "have a move that is not legal or values that are not finite"),
+    ] {
+        if rows > 0 {
+            lines.push(format!("  left out: {rows} rows {why}"));
+        }
+    }
+    lines.join("\n")
+}

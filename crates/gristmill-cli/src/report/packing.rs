@@ -1,0 +1,53 @@
+//! What came of `pack` and `merge`, as text: the pack in a line, and what is not in it. Prints nothing.
+
+use std::fmt::Write;
+
+use gristmill_engine::job::merge::Merged;
+use gristmill_engine::job::pack::Packed;
+
+/// Lines about single games, at most; the manifest has them all.
+const LINES: usize = 20;
+
+/// The text of a packing.
+pub(crate) fn packed(packed: &Packed) -> String {
+    let mut out = String::new();
+    let left_out = packed.skipped.iter().map(|skipped| {
+        let line = skipped.line.map(|line| format!(", line {line}")).unwrap_or_default();
+        let column = skipped.column.map(|column| format!(" column {column}")).unwrap_or_default();
+        format!("left out: {}{line}{column}: {}: {}", skipped.file, skipped.kind, skipped.detail)
+    });
+    some(&mut out, left_out, "left out");
+    some(&mut out, packed.remarks.iter().map(|odd| format!("odd: {}: {}", odd.file, odd.detail)), "odd");
+    let verb = if packed.dry_run { "would hold" } else { "holds" };
+    let files = if packed.files == 1 { "one file".to_owned() } else { format!("{} files", packed.files) };
+    let Packed { pack, rows, runs, layout, .. } = packed;
+    let _ = write!(out, "{pack} {verb} {rows} rows of {runs} games in {files}, {layout}");
+    let mut part = |n: u64, what: &str| {
+        if n > 0 {
+            let _ = write!(out, "; {n} {what}");
+        }
+    };
+    part(packed.known, "were in it already");
+    part(packed.resumed, "come from the interrupted job");
+    part(packed.skipped.len() as u64, "left out");
+    out
+}
+
+/// The text of a merge.
+pub(crate) fn merged(merged: &Merged) -> String {
+    let mut out = String::new();
+    let verb = if merged.dry_run { "would hold" } else { "holds" };
+    let Merged { pack, rows, runs, layout, packs, .. } = merged;
+    let _ = writeln!(out, "{pack} {verb} {rows} rows of {runs} games from {packs} packs, {layout}");
+    merged.deleted.iter().for_each(|folder| _ = writeln!(out, "deleted: {folder}"));
+    merged.left.iter().for_each(|path| _ = writeln!(out, "left, since it is no part of a pack: {path}"));
+    out
+}
+
+fn some(out: &mut String, lines: impl ExactSizeIterator<Item = String>, what: &str) {
+    let more = lines.len().saturating_sub(LINES);
+    lines.take(LINES).for_each(|line| _ = writeln!(out, "{line}"));
+    if more > 0 {
+        let _ = writeln!(out, "... and {more} more {what}; see manifest.json");
+    }
+}

@@ -1,0 +1,167 @@
+//! `pack` and `merge` as commands: what they say, and what is left when they are killed at any moment.
+
+mod command;
+
+use std::fs;
+use std::path::Path;
+
+use command::{gristmill, run, text};
+use gristmill_format::container::gzip::compress;
+
+/// The text of a game, each game and line different.
+fn log(seed: usize, steps: usize) -> String {
+    let line = |step: usize| {
+        format!(
+            "{{\"seed\":{seed},\"step_index\":{step},\"max_rank\":3,\"move\":\"left\",\"valuation_type\":\"search\",\
+             \"valuation\":0.034000,\"board\":[1,2,3,0,0,0,0,0,0,0,0,0,0,0,0,{}],\
+             \"branch_evs\":{{\"up\":null,\"left\":{step}.500000,\"right\":0.25{seed:04},\"down\":-0.125000}}}}\n",
+            step % 4
+        )
+    };
+    (0..steps).map(line).collect()
+}
+
+fn drop_of(games: usize, steps: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 0..games {
+        let put = |ending: &str, bytes: &[u8]| {
+            fs::write(folder.path().join(format!("game{seed:03}.{ending}")), bytes).unwrap();
+        };
+        let sidecar = format!("{{\"seed\":{seed},\"num_moves\":{steps},\"score\":9,\"max_tile\":8,\"depth\":6}}");
+        put("meta.json", sidecar.as_bytes());
+        put("jsonl.gz", &compress(1, log(seed, steps).as_bytes()).unwrap());
+    }
+    folder
+}
+
+/// The visible files of a pack, the database as its size only: its bytes tell how often it was written.
+fn visible(pack: &Path) -> Vec<(String, Vec<u8>)> {
+    let Ok(entries) = fs::read_dir(pack) else { return Vec::new() };
+    let mut found: Vec<_> = entries
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().is_file() && !entry.file_name().to_str().unwrap().starts_with("metadata.db"))
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn a_pack_is_made_looked_at_and_merged() {
+    let (drop, out) = (drop_of(5, 100), tempfile::tempdir().unwrap());
+    fs::write(drop.path().join("game002.jsonl.gz"), "nonsense").unwrap();
+    let (a, b, ab) = (out.path().join("a"), out.path().join("b"), out.path().join("ab"));
+    let plan = run(&["pack", "--input", text(drop.path()), "--output", text(&a), "--dry-run", "--json"]).ok().json();
+    assert_eq!((plan["dry_run"].as_bool(), plan["rows"].as_u64(), a.exists()), (Some(true), Some(500), false));
+    let said = run(&["pack", "--input", text(drop.path()), "--output", text(&a)]).ok().out;
+    assert!(
+        said.contains("game002.jsonl.gz, line 1")
+            && said.contains("400 rows of 4 games")
+            && said.contains("1 left out"),
+        "{said}"
+    );
+    let words =
+        ["pack", "--input", text(drop.path()), "--output", text(&b), "--layout", "packed46", "--shard-rows", "150"];
+    let packed = run(&[&words[..], &["--on-error", "quarantine", "--workers", "1", "--json"]].concat()).ok().json();
+    assert_eq!((packed["files"].as_u64(), packed["layout"].as_str()), (Some(3), Some("packed46")));
+    assert!(b.join("quarantine.jsonl").exists() && packed["peak_rss"].as_u64() > Some(1 << 20));
+    let raised = run(&[&words[..], &["--on-error", "raise", "--overwrite"]].concat());
+    assert_eq!(raised.code, 1);
+    assert!(raised.err.contains("game002.jsonl.gz, line 1") && raised.err.contains("--resume"), "{}", raised.err);
+    let merged = run(&["merge", "--left", text(&a), "--right", text(&b), "--output", text(&ab), "--json"]).ok().json();
+    assert_eq!(
+        (merged["rows"].as_u64(), merged["runs"].as_u64(), merged["packs"].as_u64()),
+        (Some(800), Some(8), Some(2))
+    );
+    let deleted = run(&["merge", text(&a), text(&ab), "--output", text(&out.path().join("c")), "--delete-inputs"]).ok();
+    assert!(deleted.out.contains("deleted") && !a.exists() && !ab.exists(), "{deleted:?}");
+}
+
+#[test]
+fn dangerous_and_senseless_words_are_refused() {
+    let (drop, out) = (drop_of(1, 5), tempfile::tempdir().unwrap());
+    let target = out.path().join("pack");
+    let (input, output) = (["--input", text(drop.path())], ["--output", text(&target)]);
+    run(&[&["pack"][..], &input, &output].concat()).ok();
+    for (words, code) in [
+        (&[&["pack"][..], &input].concat()[..], 2),
+        (&[&["pack"][..], &input, &output].concat(), 2),
+        (&[&["pack", "--resume", "--append"][..], &input, &output].concat(), 2),
+        (&[&["pack", "--shard-rows", "0"][..], &input, &output].concat(), 2),
+        (&["pack", "--input", text(&target), "--output", text(&out.path().join("x"))], 1),
+        (&[&["merge", text(&target)][..], &output].concat(), 2),
+        (&[&["merge", text(&target), text(&target)][..], &["--output", text(&out.path().join("x"))]].concat(), 2),
+        (&[&["merge", "--left", text(&target)][..], &output].concat(), 2),
+    ] {
+        let ran = run(words);
+        assert_eq!((ran.code, ran.out.as_str()), (code, ""), "{words:?}: {ran:?}");
+    }
+}
+
+/// Runs a command and kills it as soon as `when` holds; whether it came to that.
+fn killed(words: &[&str], when: &dyn Fn() -> bool) -> bool {
+    let mut child = gristmill(words).stdout(std::process::Stdio::null()).spawn().unwrap();
+    loop {
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        if when() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return true;
+        }
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_the_old_pack_or_one_that_can_be_gone_on_with() {
+    let (old, new, out) = (drop_of(3, 50), drop_of(60, 700), tempfile::tempdir().unwrap());
+    let (target, whole) = (out.path().join("pack"), out.path().join("whole"));
+    let shape = ["--shard-rows", "9000", "--checkpoint-rows", "1500", "--json"];
+    run(&[&["pack", "--input", text(new.path()), "--output", text(&whole)][..], &shape].concat()).ok();
+    let whole = visible(&whole);
+    run(&["pack", "--input", text(old.path()), "--output", text(&target)]).ok();
+    let before = visible(&target);
+    let words = ["pack", "--input", text(new.path()), "--output", text(&target)];
+    let overwrite = [&words[..], &["--overwrite"], &shape].concat();
+    let resume = [&words[..], &["--resume"], &shape].concat();
+
+    let staging = target.join(".pack.part");
+    let staged = |name: &str| fs::metadata(staging.join(name)).map_or(0, |file| file.len());
+    let plan = || staging.join(".publish.json").exists();
+    let moments: [(&str, &dyn Fn() -> bool); 8] = [
+        ("it begins", &|| staging.exists()),
+        ("the database is made", &|| staged("metadata.db") > 0),
+        ("rows are written", &|| staged("steps-00000.npy") > 100_000),
+        ("a file is complete", &|| staged("steps-00001.npy") > 0),
+        ("more rows are written", &|| staged("steps-00003.npy") > 200_000),
+        ("the last file is begun", &|| staged("steps-00004.npy") > 0),
+        ("all is staged", &|| staged("manifest.json") > 0 || plan()),
+        ("it is published", &|| plan() || target.join("steps-00000.npy").exists()),
+    ];
+    let mut kills = 0;
+    for (moment, when) in moments {
+        // A job that was killed before its first point has nothing to resume, and says so.
+        let hit = killed(&resume, when) || killed(&overwrite, when);
+        kills += usize::from(hit);
+        let now = visible(&target);
+        assert!(now == before || now == whole || plan(), "killed when {moment}");
+    }
+    assert!(kills >= 5, "{kills} kills");
+    if run(&resume).code != 0 {
+        run(&overwrite).ok();
+    }
+    assert!(visible(&target) == whole, "what was resumed is what was never killed");
+    assert!(!staging.exists());
+}
+
+#[test]
+fn a_long_game_needs_little_memory() {
+    let out = tempfile::tempdir().unwrap();
+    let (drop, target) = (drop_of(1, 500_000), out.path().join("pack"));
+    let words = ["pack", "--input", text(drop.path()), "--output", text(&target), "--workers", "4"];
+    let packed = run(&[&words[..], &["--json"]].concat()).ok().json();
+    assert_eq!(packed["rows"].as_u64(), Some(500_000));
+    let peak = packed["peak_rss"].as_u64().unwrap();
+    assert!(peak < 256_000_000, "{} MB for 24 MB of rows and 110 MB of text", peak / 1_000_000);
+}

@@ -1,0 +1,50 @@
+//! The bytes of a generated file -> the file. It appears under its name only when it is whole.
+//! Nothing that exists is overwritten.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// Writes `bytes` under a hidden name in `folder` and renames it to `name`.
+///
+/// Not forced to the disk: the same seed gives the same games again.
+///
+/// Errors: `Path` when the folder cannot be written or `name` exists.
+pub(super) fn publish(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+    let path = folder.join(name);
+    if path.exists() {
+        let e = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "is there already and is not overwritten");
+        return Err(Error::path(path, &e));
+    }
+    let hidden = folder.join(format!(".{name}.part"));
+    let write = || {
+        let mut file = BufWriter::new(File::create(&hidden)?);
+        file.write_all(bytes)?;
+        file.flush()?;
+        fs::rename(&hidden, &path)
+    };
+    match write() {
+        Ok(()) => Ok(path),
+        Err(e) => {
+            // What is left of a failed write is ours alone; a failure to remove it says nothing new.
+            let _ = fs::remove_file(&hidden);
+            Err(Error::path(path, &e))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_exists_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        publish(folder.path(), "a", b"one").unwrap();
+        assert!(publish(folder.path(), "a", b"two").is_err());
+        assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"one");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,135 @@
+//! A stretch of rows of a pack -> the same rows as the new pack has them: form, run ids, valuation ids.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gristmill_format::g2048::RowForm;
+use gristmill_format::g2048::row::{ALIGNED_BYTES, at, narrow, widen};
+use gristmill_format::source::{Span, read_span};
+use gristmill_format::{Error as FormatError, Kind};
+
+use super::input::{Input, RowsOf, Stored};
+use crate::error::Result;
+
+/// Rows in a block: some 3 MB.
+const ROWS: u64 = 1 << 16;
+
+/// Buffers that wait to be used again.
+const SPARE: usize = 16;
+
+/// A stretch of rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    /// Number of the pack.
+    pub(super) input: usize,
+    file: usize,
+    first: u64,
+    rows: u64,
+}
+
+/// All rows of all packs, in order.
+pub(super) fn all(inputs: &[Input]) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for (input, pack) in inputs.iter().enumerate() {
+        for (file, RowsOf { shard, .. }) in pack.files.iter().enumerate() {
+            let starts = (0..shard.rows).step_by(ROWS as usize);
+            blocks.extend(starts.map(|first| Block { input, file, first, rows: ROWS.min(shard.rows - first) }));
+        }
+    }
+    blocks
+}
+
+/// What became of a block.
+pub(super) struct Merged {
+    /// Its rows as they go into the new pack.
+    pub(super) bytes: Vec<u8>,
+    /// Its rows as they were stored.
+    pub(super) stored: Vec<u8>,
+    /// Its rows by run: position of the run in its pack, and how many rows follow each other.
+    pub(super) runs: Vec<(usize, u64)>,
+}
+
+/// Reads blocks, from many threads at once.
+pub(super) struct BlockReader {
+    inputs: Arc<[Input]>,
+    form: RowForm,
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+impl BlockReader {
+    pub(super) fn new(inputs: Arc<[Input]>, form: RowForm) -> Self {
+        BlockReader { inputs, form, spare: Mutex::default() }
+    }
+
+    /// Gives buffers back.
+    pub(super) fn recycle(&self, buffers: impl IntoIterator<Item = Vec<u8>>) {
+        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.extend(buffers);
+        spare.truncate(SPARE);
+    }
+
+    fn buffer(&self) -> Vec<u8> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Reads a block.
+    ///
+    /// Errors: `Format` naming file and row: a run that the database has not, a valuation that has no name.
+    pub(super) fn read(&self, block: &Block) -> Result<Merged> {
+        let input = &self.inputs[block.input];
+        let file = &input.files[block.file];
+        let place = |e: FormatError| e.in_source(file.shard.path.display().to_string());
+        let size = file.shard.layout.size() as u64;
+        let (mut stored, mut rows) = (self.buffer(), self.buffer());
+        let span = Span { offset: file.shard.offset + block.first * size, len: block.rows * size };
+        read_span(&*file.bytes, span, u64::MAX, &mut stored).map_err(place)?;
+        rows.resize(block.rows as usize * ALIGNED_BYTES, 0);
+        match &file.form {
+            Stored::Form(RowForm::Aligned) => rows.copy_from_slice(&stored),
+            Stored::Form(RowForm::Packed) => widen(&stored, &mut rows).map_err(place)?,
+            Stored::Other(conform) => conform.records(&stored, &mut rows).map_err(place)?,
+        }
+        let runs = renumber(input, &mut rows).map_err(|(row, detail)| {
+            let row = block.first + row as u64;
+            place(
+                FormatError::new(Kind::OutOfRange, format!("row {row}: {detail}"))
+                    .at_byte(file.shard.offset + row * size),
+            )
+        })?;
+        if self.form == RowForm::Packed {
+            let mut narrowed = self.buffer();
+            narrowed.resize(block.rows as usize * self.form.bytes(), 0);
+            narrow(&rows, &mut narrowed)?;
+            self.recycle([std::mem::replace(&mut rows, narrowed)]);
+        }
+        Ok(Merged { bytes: rows, stored, runs })
+    }
+}
+
+/// Gives aligned rows their new ids; an error is told with its row.
+fn renumber(input: &Input, rows: &mut [u8]) -> Result<Vec<(usize, u64)>, (usize, String)> {
+    let same = input.ids.iter().enumerate().all(|(was, is)| was == usize::from(*is));
+    let mut runs: Vec<(usize, u64)> = Vec::new();
+    let mut last = None;
+    let mut id = [0; 4];
+    for (i, row) in rows.as_chunks_mut::<ALIGNED_BYTES>().0.iter_mut().enumerate() {
+        let run = [row[at::RUN_ID], row[at::RUN_ID + 1], row[at::RUN_ID + 2], row[at::RUN_ID + 3]];
+        if last != Some(run) {
+            let known = input.runs.binary_search_by_key(&u32::from_le_bytes(run), |(id, _)| *id);
+            let found = known.map_err(|_| (i, format!("run {} is not in the database", u32::from_le_bytes(run))))?;
+            last = Some(run);
+            id = ((input.first_run + found as u64) as u32).to_le_bytes();
+            runs.push((found, 0));
+        }
+        if let Some((_, count)) = runs.last_mut() {
+            *count += 1;
+        }
+        row[at::RUN_ID..][..4].copy_from_slice(&id);
+        let valuation = usize::from(row[at::VALUATION_TYPE]);
+        match input.ids.get(valuation) {
+            Some(_) if same => {}
+            Some(id) => row[at::VALUATION_TYPE] = *id,
+            None => return Err((i, format!("valuation type {valuation} has no name; there are {}", input.ids.len()))),
+        }
+    }
+    Ok(runs)
+}

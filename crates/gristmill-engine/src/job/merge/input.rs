@@ -1,0 +1,202 @@
+//! A pack that is to be merged: its files of rows, runs, names and session, read and held against each other.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_format::g2048::RowForm;
+use gristmill_format::g2048::row::layout_aligned;
+use gristmill_format::layout::{Conform, Layout};
+use gristmill_format::source::ReadAt;
+use gristmill_format::{Error as FormatError, Kind};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::{Error, Result};
+use crate::pack::manifest::{Manifest, Merged};
+use crate::pack::metadata::{Metadata, MetadataWriter, Run};
+use crate::pack::shards::{self, Shard};
+use crate::pack::valuation::ValuationTypes;
+use crate::pack::{self};
+use crate::store::open_file;
+
+/// One pack.
+pub(super) struct Input {
+    pub(super) path: PathBuf,
+    pub(super) files: Vec<RowsOf>,
+    /// Ids of its runs, ascending, and how many rows the database says each has.
+    pub(super) runs: Vec<(u32, u64)>,
+    pub(super) types: ValuationTypes,
+    /// What each of its valuation ids is in the new pack.
+    pub(super) ids: Vec<u8>,
+    pub(super) manifest: Option<Manifest>,
+    /// Id of its first run in the new pack.
+    pub(super) first_run: u64,
+}
+
+/// One file of rows.
+pub(super) struct RowsOf {
+    pub(super) shard: Shard,
+    pub(super) bytes: Arc<dyn ReadAt>,
+    pub(super) form: Stored,
+}
+
+/// How the rows of a file are stored.
+pub(super) enum Stored {
+    /// In one of the two forms.
+    Form(RowForm),
+    /// The same fields in another order, with other padding, or in another byte order.
+    Other(Conform),
+}
+
+impl Input {
+    /// Opens the pack in the folder `path`. Its names are unified with `types`; none for the pack that gives them.
+    ///
+    /// Errors: `Format` naming the file: what is missing, damaged, or holds other rows.
+    pub(super) fn open(path: &Path, types: Option<&mut ValuationTypes>) -> Result<Self> {
+        let mut files = Vec::new();
+        for shard in shards::list(path)? {
+            let form = stored(&shard.layout).map_err(|e| e.in_source(shard.path.display().to_string()))?;
+            let bytes = open_file(&shard.path)?;
+            files.push(RowsOf { shard, bytes, form });
+        }
+        let database = path.join(pack::METADATA);
+        let wrong = |e: FormatError| Error::from(e.in_source(database.display().to_string()));
+        let mut runs = Vec::new();
+        Metadata::open(&database)?.runs(&mut |run| {
+            let id = u32::try_from(run.id);
+            let id = id.map_err(|_| {
+                wrong(FormatError::new(Kind::OutOfRange, format!("run id {}: rows have 32 bits for it", run.id)))
+            })?;
+            runs.push((id, run.steps));
+            Ok(())
+        })?;
+        let names = path.join(pack::VALUATION_TYPES);
+        let own = match fs::read_to_string(&names) {
+            Ok(text) => ValuationTypes::parse(&text).map_err(|e| e.in_source(names.display().to_string()))?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => ValuationTypes::default(),
+            Err(e) => return Err(Error::path(names, &e)),
+        };
+        let ids = match types {
+            Some(types) => types.unify(&own).map_err(|e| e.in_source(names.display().to_string()))?,
+            None => own.clone().unify(&own)?,
+        };
+        let manifest = Manifest::read(path)?;
+        Ok(Input { path: path.to_owned(), files, runs, types: own, ids, manifest, first_run: 0 })
+    }
+
+    /// Rows in all files.
+    pub(super) fn rows(&self) -> u64 {
+        self.files.iter().map(|file| file.shard.rows).sum()
+    }
+
+    /// Writes the session entries of pack number `i`. A key that an earlier pack has with another value gets the
+    /// pack's number behind it, from 1.
+    pub(super) fn put_session(&self, i: usize, earlier: &[Input], metadata: &mut MetadataWriter) -> Result<()> {
+        let session = |input: &Input| Metadata::open(input.path.join(pack::METADATA))?.session();
+        for (key, value) in session(self)? {
+            let mut taken = false;
+            for input in earlier {
+                taken |= session(input)?.get(&key).is_some_and(|theirs| *theirs != value);
+            }
+            let key = if taken { format!("{key}@{}", i + 1) } else { key };
+            metadata.put_session(&key, &value)?;
+        }
+        Ok(())
+    }
+}
+
+/// Says how rows of this layout are stored; by the names of the fields, whatever their order.
+fn stored(layout: &Layout) -> gristmill_format::Result<Stored> {
+    for form in [RowForm::Aligned, RowForm::Packed] {
+        if *layout == **form.layout() {
+            return Ok(Stored::Form(form));
+        }
+    }
+    let has = |name: &str| layout.field(name).is_some();
+    let missing: Vec<&str> =
+        layout_aligned().fields().iter().map(|field| field.name.as_str()).filter(|name| !has(name)).collect();
+    let more: Vec<&str> = layout
+        .fields()
+        .iter()
+        .map(|field| field.name.as_str())
+        .filter(|name| layout_aligned().field(name).is_none())
+        .collect();
+    if missing.is_empty() && more.is_empty() {
+        return Ok(Stored::Other(Conform::new(layout, layout_aligned())?));
+    }
+    let what = if has("exps") {
+        "these are self-play rows, which `convert` makes a pack of"
+    } else if has("ev_values") {
+        "these are rows of a legacy expectimax pack, which `convert` reads"
+    } else if missing == ["board_eval"] && more.is_empty() {
+        "rows without board_eval are of 2025 and number the moves otherwise; pack their logs again"
+    } else {
+        "these are no step rows"
+    };
+    let detail = format!("{what} (fields missing: {}; unknown: {})", missing.join(", "), more.join(", "));
+    Err(FormatError::new(Kind::Unsupported, detail))
+}
+
+/// The sums over the rows of a pack, held against its database.
+pub(super) struct Tally {
+    hash: Xxh3,
+    /// Rows of each run, and the number of its first one.
+    runs: Vec<(u64, u64)>,
+    first_row: u64,
+    at: u64,
+}
+
+impl Tally {
+    /// Starts where the first row of the pack goes.
+    pub(super) fn new(input: &Input, first_row: u64) -> Self {
+        Tally { hash: Xxh3::new(), runs: vec![(0, 0); input.runs.len()], first_row, at: first_row }
+    }
+
+    /// Takes in a block: its bytes as they were stored, and its rows as (position of the run in the pack, rows).
+    pub(super) fn add(&mut self, stored: &[u8], runs: &[(usize, u64)]) {
+        self.hash.update(stored);
+        for &(run, rows) in runs {
+            if let Some((count, first)) = self.runs.get_mut(run) {
+                if *count == 0 {
+                    *first = self.at;
+                }
+                *count += rows;
+            }
+            self.at += rows;
+        }
+    }
+
+    /// Writes the runs of the pack under their new ids.
+    ///
+    /// Errors: `Format` naming the database and the run when the rows are not as many as it says.
+    pub(super) fn finish(self, input: &Input, metadata: &mut MetadataWriter) -> Result<Merged> {
+        let path = input.path.join(pack::METADATA);
+        for (&(id, said), &(found, _)) in input.runs.iter().zip(&self.runs) {
+            if said != found {
+                let detail =
+                    format!("run {id} has {said} steps, the files of rows have {found}; see `gristmill verify`");
+                return Err(FormatError::new(Kind::WrongSize, detail).in_source(path.display().to_string()).into());
+            }
+        }
+        let old = Metadata::open(&path)?;
+        let new_id = |id: u64| {
+            let at = input.runs.binary_search_by_key(&id, |(id, _)| u64::from(*id)).ok()?;
+            Some((at, input.first_run + at as u64))
+        };
+        old.runs(&mut |run| match new_id(run.id) {
+            Some((_, id)) => metadata.put_run(&Run { id, ..run }),
+            None => Ok(()),
+        })?;
+        old.extras(&mut |mut extra| {
+            let Some((at, id)) = new_id(extra.run_id) else { return Ok(()) };
+            let (rows, first_row) = self.runs[at];
+            extra.run_id = id;
+            extra.first_row = if rows == 0 { self.first_row } else { first_row };
+            metadata.put_extra(&extra)
+        })?;
+        metadata.commit()?;
+        let rows = self.at - self.first_row;
+        let xxh3_128 = format!("{:032x}", self.hash.digest128());
+        Ok(Merged { rows, runs: input.runs.len() as u64, xxh3_128 })
+    }
+}

@@ -1,0 +1,295 @@
+//! Packs -> one pack: rows one after another, runs numbered anew, names of valuations unified, sessions kept.
+//! Inputs are deleted only when they are asked to be, and the new pack is durable and was read back.
+
+mod block;
+mod danger;
+mod input;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use gristmill_format::g2048::RowForm;
+use gristmill_format::{Error as FormatError, Kind};
+use serde::Serialize;
+
+use self::block::{Block, BlockReader, Merged as Taken};
+use self::input::Input;
+use super::in_order::InOrder;
+use super::meter::{Meter, peak_rss};
+use crate::error::{Error, Result};
+use crate::pack::manifest::{self, Manifest, RowFile, Sources};
+use crate::pack::metadata::{Metadata, MetadataWriter};
+use crate::pack::valuation::ValuationTypes;
+use crate::pack::writer::{RowWriter, hash_rows};
+use crate::pack::{self, layout_name, shards};
+use crate::store::publish::{self, Found, Staging};
+
+/// What to merge, and how.
+#[derive(Debug, Clone)]
+pub struct MergeOptions {
+    /// The packs, in the order in which their rows follow each other.
+    pub inputs: Vec<PathBuf>,
+    /// Folder of the new pack; made when it does not exist.
+    pub output: PathBuf,
+    /// Form of the rows.
+    pub layout: RowForm,
+    /// Rows of every file but the last; none for one file.
+    pub shard_rows: Option<u64>,
+    /// Worker threads, from 1 on. Changes no byte of the pack.
+    pub workers: usize,
+    /// Whether a pack in the output is replaced.
+    pub overwrite: bool,
+    /// Whether the inputs are deleted in the end.
+    pub delete_inputs: bool,
+    /// Look at the packs only, and write nothing.
+    pub dry_run: bool,
+    /// Set from another thread to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl MergeOptions {
+    /// Merges `inputs` into `output` as the defaults have it: one file of 48-byte rows, one worker per core.
+    pub fn new(inputs: Vec<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        MergeOptions {
+            inputs,
+            output: output.into(),
+            layout: RowForm::default(),
+            shard_rows: None,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            overwrite: false,
+            delete_inputs: false,
+            dry_run: false,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Merged {
+    /// The folder of the new pack.
+    pub pack: String,
+    /// `aligned48` or `packed46`.
+    pub layout: &'static str,
+    /// Packs that went in.
+    pub packs: u64,
+    /// Runs in the new pack.
+    pub runs: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// Its files of rows.
+    pub files: u64,
+    /// Folders of packs that were deleted.
+    pub deleted: Vec<String>,
+    /// What was left in these folders, since it was no part of a pack.
+    pub left: Vec<String>,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// How long it took by the clock.
+    pub seconds: f64,
+    /// How long all threads worked.
+    pub cpu_seconds: f64,
+    /// Most memory that the process had resident, in bytes; none where the system does not tell.
+    pub peak_rss: Option<u64>,
+}
+
+/// Merges packs. `progress` is told now and then of the rows written and of all rows.
+///
+/// Errors: `Config` for options that are dangerous or make no sense, before anything is written; `Format` with file
+/// and row for packs that are damaged, contradict their database, or hold other rows; `Path`; `Stopped`. After an
+/// error the inputs and what was in the output are as they were.
+pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Merged> {
+    if options.shard_rows == Some(0) {
+        return Err(Error::config(
+            "shard_rows",
+            "a file holds at least one row; leave it out for one file of all rows",
+        ));
+    }
+    if options.workers == 0 || options.workers > 256 {
+        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
+    }
+    if options.inputs.len() < 2 {
+        return Err(Error::config("packs", "expected two packs or more"));
+    }
+    danger::check(&options.inputs, &options.output)?;
+    let meter = Meter::default();
+    let before = meter.now();
+    let merged = checked(options, progress)?;
+    let now = meter.now();
+    Ok(Merged { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..merged })
+}
+
+/// Merges, with options that were checked.
+fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Merged> {
+    let mut types = ValuationTypes::default();
+    let mut inputs = Vec::new();
+    for (i, path) in options.inputs.iter().enumerate() {
+        // The first pack keeps its ids.
+        inputs.push(Input::open(path, if i == 0 { None } else { Some(&mut types) })?);
+        if i == 0 {
+            types = inputs[0].types.clone();
+        }
+    }
+    let mut first_run = 0;
+    for input in &mut inputs {
+        input.first_run = first_run;
+        first_run += input.runs.len() as u64;
+    }
+    if u32::try_from(first_run).is_err() {
+        return Err(Error::config("packs", format!("{first_run} runs together; run ids have 32 bits")));
+    }
+    let rows: u64 = inputs.iter().map(Input::rows).sum();
+    let merged = Merged {
+        pack: options.output.display().to_string(),
+        layout: layout_name(options.layout),
+        packs: inputs.len() as u64,
+        runs: first_run,
+        rows,
+        files: options.shard_rows.map_or(1, |most| rows.div_ceil(most).max(1)),
+        dry_run: options.dry_run,
+        ..Merged::default()
+    };
+    if options.dry_run {
+        return Ok(merged);
+    }
+    let staging = stage(options)?;
+    let inputs: Arc<[Input]> = inputs.into();
+    let files = match write(options, &staging, &inputs, &types, progress) {
+        Ok(files) => files,
+        Err(e) => {
+            // The inputs are all there; that the staging could not be removed as well says nothing new.
+            let _ = staging.discard();
+            return Err(e);
+        }
+    };
+    let outdated = pack::files(&options.output)?;
+    staging.publish(&outdated)?;
+    let (deleted, left) = if options.delete_inputs {
+        verify(options, &files, first_run)?;
+        delete(&options.inputs)?
+    } else {
+        Default::default()
+    };
+    Ok(Merged { deleted, left, ..merged })
+}
+
+/// The staging in the output, empty.
+fn stage(options: &MergeOptions) -> Result<Staging> {
+    let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
+    if !options.overwrite && !pack::files(&options.output)?.is_empty() {
+        return refuse("there is a pack already; --overwrite replaces it");
+    }
+    let (staging, found) = Staging::open(&options.output, pack::STAGING)?;
+    if found == Found::Published && !options.overwrite {
+        return refuse("an interrupted job was completed there now; --overwrite replaces the pack");
+    }
+    // A merge that was killed left nothing that is worth more than its inputs; a job of packing did.
+    let of_packing = staging.path(pack::METADATA).exists()
+        && MetadataWriter::open(staging.path(pack::METADATA))?.progress()?.is_some();
+    if of_packing && !options.overwrite {
+        return refuse("an interrupted job of `pack` is there; --overwrite gives it up");
+    }
+    staging.clear()?;
+    Ok(staging)
+}
+
+/// Stages the new pack.
+fn write(
+    options: &MergeOptions,
+    staging: &Staging,
+    inputs: &Arc<[Input]>,
+    types: &ValuationTypes,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<RowFile>> {
+    let rows = inputs.iter().map(Input::rows).sum();
+    let mut writer = RowWriter::new(&staging.path(""), options.layout, options.shard_rows);
+    let mut metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
+    let mut merged = Sources::default();
+    let blocks: Arc<[Block]> = block::all(inputs).into();
+    let reader = Arc::new(BlockReader::new(inputs.clone(), options.layout));
+    let (work, listed) = (reader.clone(), blocks.clone());
+    let mut flow = InOrder::start(options.workers, blocks.len(), options.stop.clone(), move |i| work.read(&listed[i]))
+        .map_err(|e| Error::path(&options.output, &e))?;
+    let mut rest = blocks.iter().peekable();
+    for (i, input) in inputs.iter().enumerate() {
+        let mut tally = input::Tally::new(input, writer.rows());
+        while rest.next_if(|block| block.input == i).is_some() {
+            let Some(taken) = flow.next()? else { break };
+            let Taken { bytes, stored, runs } = taken?;
+            tally.add(&stored, &runs);
+            writer.write(&bytes)?;
+            reader.recycle([bytes, stored]);
+            progress(writer.rows(), rows);
+        }
+        merged.merged.push(tally.finish(input, &mut metadata)?);
+    }
+    drop(flow);
+    for (i, input) in inputs.iter().enumerate() {
+        input.put_session(i, &inputs[..i], &mut metadata)?;
+        let earlier = input.manifest.as_ref().map(|manifest| &manifest.sources);
+        merged.logs += earlier.map_or(0, |sources| sources.logs);
+        merged.stored_bytes += earlier.map_or(0, |sources| sources.stored_bytes);
+    }
+    metadata.finish()?;
+    let files = writer.finish()?;
+    let manifests = || inputs.iter().filter_map(|input| input.manifest.as_ref());
+    let manifest = Manifest {
+        format: manifest::FORMAT.to_owned(),
+        version: manifest::VERSION,
+        writer: manifest::WRITER.to_owned(),
+        layout: layout_name(options.layout).to_owned(),
+        rows,
+        runs: inputs.iter().map(|input| input.runs.len() as u64).sum(),
+        shard_rows: options.shard_rows,
+        files: files.clone(),
+        sources: merged,
+        skipped: manifests().flat_map(|manifest| manifest.skipped.clone()).collect(),
+        remarks: manifests().flat_map(|manifest| manifest.remarks.clone()).collect(),
+    };
+    publish::write_whole(&staging.path(pack::VALUATION_TYPES), &[types.to_json().as_bytes()])?;
+    publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.to_json()?.as_bytes()])?;
+    Ok(files)
+}
+
+/// Reads the published pack back: every row by its hash, the number of runs, and the names.
+fn verify(options: &MergeOptions, files: &[RowFile], runs: u64) -> Result<()> {
+    let wrong = |path: &Path, detail: &str| {
+        let detail = format!("{detail}; the inputs were kept");
+        Err(FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string()).into())
+    };
+    for (shard, file) in shards::list(&options.output)?.iter().zip(files) {
+        let hash = hash_rows(&shard.path, shard.offset, shard.rows * options.layout.bytes() as u64)?;
+        if shard.rows != file.rows || format!("{hash:032x}") != file.xxh3_128 {
+            return wrong(&shard.path, "what was read back is not what was written");
+        }
+    }
+    let path = options.output.join(pack::METADATA);
+    if Metadata::open(&path)?.run_count()? != runs {
+        return wrong(&path, "what was read back is not what was written");
+    }
+    let path = options.output.join(pack::VALUATION_TYPES);
+    let text = fs::read_to_string(&path).map_err(|e| Error::path(&path, &e))?;
+    ValuationTypes::parse(&text)?;
+    Ok(())
+}
+
+/// Deletes the files of packs, and their folders where nothing else is in them.
+fn delete(packs: &[PathBuf]) -> Result<(Vec<String>, Vec<String>)> {
+    let (mut deleted, mut left) = (Vec::new(), Vec::new());
+    for folder in packs {
+        for name in pack::files(folder)? {
+            let path = folder.join(name);
+            fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
+        }
+        let others = fs::read_dir(folder).map_err(|e| Error::path(folder, &e))?;
+        let others: Vec<String> = others.flatten().map(|entry| entry.path().display().to_string()).collect();
+        if others.is_empty() {
+            fs::remove_dir(folder).map_err(|e| Error::path(folder, &e))?;
+        }
+        deleted.push(folder.display().to_string());
+        left.extend(others);
+    }
+    Ok((deleted, left))
+}

@@ -1,0 +1,160 @@
+//! A folder of raw games -> a pack, whole or not at all, in bounded memory; goes on after a kill, adds to what is there.
+//! The door of the job: what it takes, what it gives back, and what kinds of data it knows.
+
+mod assemble;
+mod discover;
+mod flow;
+mod game;
+mod start;
+mod work;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use gristmill_format::g2048::RowForm;
+use serde::Serialize;
+
+use super::meter::{Meter, peak_rss};
+use crate::error::{Error, Result};
+use crate::pack::manifest::{Remarked, Skipped};
+
+/// What to do about a game that cannot be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// Leave it out; the manifest says so.
+    #[default]
+    Skip,
+    /// Leave it out, and list it in `quarantine.jsonl` of the pack too.
+    Quarantine,
+    /// End with its error; what was packed before can be resumed.
+    Raise,
+}
+
+/// What to do about what is in the output folder already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Existing {
+    /// Refuse to touch it.
+    #[default]
+    Refuse,
+    /// Replace the pack, when the new one is complete.
+    Overwrite,
+    /// Go on with a job that was interrupted; nothing to do where the pack is complete.
+    Resume,
+    /// Add the games that are not in the pack yet.
+    Append,
+}
+
+/// What to pack, and how.
+#[derive(Debug, Clone)]
+pub struct PackOptions {
+    /// Folder with raw games, at any depth.
+    pub input: PathBuf,
+    /// Folder of the pack; made when it does not exist.
+    pub output: PathBuf,
+    /// Form of the rows; none for that of the pack that is added to, else 48 bytes.
+    pub layout: Option<RowForm>,
+    /// Rows of every file but the last; none for one file, or that of the pack that is added to.
+    pub shard_rows: Option<u64>,
+    /// Worker threads, from 1 on. Changes no byte of the pack.
+    pub workers: usize,
+    /// What is there already.
+    pub existing: Existing,
+    /// Games that cannot be taken.
+    pub on_error: OnError,
+    /// Rows between two points to which a killed job can return.
+    pub checkpoint_rows: u64,
+    /// Look at the games only, and write nothing.
+    pub dry_run: bool,
+    /// Set from another thread to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl PackOptions {
+    /// Packs `input` into `output` as the defaults have it: new, one file of 48-byte rows, one worker per core.
+    pub fn new(input: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        PackOptions {
+            input: input.into(),
+            output: output.into(),
+            layout: None,
+            shard_rows: None,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            existing: Existing::default(),
+            on_error: OnError::default(),
+            checkpoint_rows: 4_000_000,
+            dry_run: false,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// How far packing is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// Games looked at, of `games`.
+    pub done: u64,
+    /// All games found.
+    pub games: u64,
+    /// Rows written so far.
+    pub rows: u64,
+    /// Games left out.
+    pub skipped: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Packed {
+    /// The folder of the pack.
+    pub pack: String,
+    /// `aligned48` or `packed46`.
+    pub layout: &'static str,
+    /// Games found in the input.
+    pub games: u64,
+    /// Games that were in the pack already.
+    pub known: u64,
+    /// Games in the pack now. In a dry run: those that would be looked at.
+    pub runs: u64,
+    /// Rows in the pack now. In a dry run: as many as the sidecars promise.
+    pub rows: u64,
+    /// Files of rows.
+    pub files: u64,
+    /// What was found and is not in the pack, this time.
+    pub skipped: Vec<Skipped>,
+    /// What is odd about games that went in, this time.
+    pub remarks: Vec<Remarked>,
+    /// Games that were taken over from an interrupted job.
+    pub resumed: u64,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// How long it took by the clock.
+    pub seconds: f64,
+    /// How long all threads worked.
+    pub cpu_seconds: f64,
+    /// Most memory that the process had resident, in bytes; none where the system does not tell.
+    pub peak_rss: Option<u64>,
+}
+
+/// Packs a folder. `progress` is told now and then.
+///
+/// Errors: `Config` naming the option; `Path`; `Format` for a game that cannot be taken under [`OnError::Raise`], or
+/// where there is none to take; `Stopped`. After an error the output holds what it held before, and perhaps a staging
+/// that [`Existing::Resume`] goes on with.
+pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    if options.shard_rows == Some(0) {
+        return Err(Error::config(
+            "shard_rows",
+            "a file holds at least one row; leave it out for one file of all rows",
+        ));
+    }
+    if options.workers == 0 || options.workers > 256 {
+        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
+    }
+    if options.checkpoint_rows == 0 {
+        return Err(Error::config("checkpoint_rows", "expected at least one row"));
+    }
+    let meter = Meter::default();
+    let before = meter.now();
+    let packed = start::pack(options, progress)?;
+    let now = meter.now();
+    Ok(Packed { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..packed })
+}

@@ -1,0 +1,213 @@
+//! Which rows of a pack belong to which run: from the database where rows lie in its order, else from the rows themselves.
+//! Memory follows the number of runs (or of stretches of one run); the database is believed only where rows agree.
+
+use gristmill_format::layout::{DType, Field, Layout, Scalar};
+use gristmill_format::{Error, Kind};
+
+use super::metadata::{Metadata, Run};
+use crate::error::Result;
+use crate::runtime::intervals::Intervals;
+use crate::table::FrameTable;
+
+/// Runs whose first and last rows are looked at when a pack is opened.
+const LOOKED_AT: usize = 1024;
+
+/// Rows that a scan copies at a time.
+pub(super) const SCANNED: u64 = 8192;
+
+/// Most stretches of rows of one run that a scan keeps: 1 GiB of them.
+const MOST_STRETCHES: usize = 1 << 26;
+
+/// The runs of a pack, by ascending id, and where their rows are.
+#[derive(Debug)]
+pub struct RunIndex {
+    runs: Vec<Run>,
+    /// First row and position of the run of each stretch of rows; a stretch ends where the next one starts.
+    stretches: Vec<(u64, u32)>,
+    rows: u64,
+}
+
+impl RunIndex {
+    /// Reads the runs from the database and finds their rows in `table`: by counting where the rows lie run by run in
+    /// order of id, as packers write them; else by reading the run of every row.
+    ///
+    /// Errors: `Format` with the database or file: as the database's, `Missing` for rows whose run it does not know,
+    /// `Unsupported` for rows of runs so interleaved that an index does not fit.
+    pub fn read(metadata: &Metadata, table: &dyn FrameTable) -> Result<Self> {
+        let mut runs = Vec::new();
+        metadata.runs(&mut |run| {
+            runs.push(run);
+            Ok(())
+        })?;
+        if u32::try_from(runs.len()).is_err() {
+            return Err(Error::new(Kind::TooLarge, format!("{} runs", runs.len())).into());
+        }
+        let mut index = RunIndex { runs, stretches: Vec::new(), rows: table.len() };
+        if !index.count(table)? {
+            index.scan(table)?;
+        }
+        Ok(index)
+    }
+
+    /// Lays the runs out one after the other; whether that agrees with the rows, as far as it is looked at.
+    fn count(&mut self, table: &dyn FrameTable) -> Result<bool> {
+        let mut at = 0u64;
+        for (run, i) in self.runs.iter().zip(0u32..) {
+            if run.steps > 0 {
+                self.stretches.push((at, i));
+            }
+            let Some(end) = at.checked_add(run.steps) else { return Ok(false) };
+            at = end;
+        }
+        if at != self.rows {
+            return Ok(false);
+        }
+        let step = self.stretches.len().div_ceil(LOOKED_AT).max(1);
+        let last = self.stretches.len().saturating_sub(1);
+        for i in (0..self.stretches.len()).step_by(step).chain([last]).take_while(|_| self.rows > 0) {
+            if !self.agrees(table, i)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the first and the last row of a stretch say that they are of its run.
+    fn agrees(&self, table: &dyn FrameTable, stretch: usize) -> Result<bool> {
+        let (start, run) = self.stretches[stretch];
+        let mut ids = RunIds::new(table)?;
+        let found = [ids.of(table, start)?, ids.of(table, self.end(stretch) - 1)?];
+        Ok(found == [self.runs[run as usize].id; 2])
+    }
+
+    /// Reads the run of every row.
+    fn scan(&mut self, table: &dyn FrameTable) -> Result<()> {
+        self.stretches.clear();
+        let mut ids = RunIds::new(table)?;
+        let mut current = None;
+        for first in (0..self.rows).step_by(SCANNED as usize) {
+            let rows: Vec<u64> = (first..(first + SCANNED).min(self.rows)).collect();
+            let read = ids.read(table, &rows)?;
+            for (row, id) in (first..).zip(read) {
+                if current.replace(id) == Some(id) {
+                    continue;
+                }
+                let place = |e: Error| {
+                    let (file, row) = table.locate(row);
+                    e.in_source(file).in_frame(usize::try_from(row).unwrap_or(usize::MAX))
+                };
+                let Ok(run) = self.runs.binary_search_by_key(&id, |run| run.id) else {
+                    let detail = format!("run {id}, which `metadata.db` does not list; it lists {}", self.runs.len());
+                    return Err(place(Error::new(Kind::Missing, detail)).into());
+                };
+                if self.stretches.len() == MOST_STRETCHES {
+                    let detail = "rows of different runs alternate too often for an index; convert the pack first";
+                    return Err(place(Error::new(Kind::Unsupported, detail)).into());
+                }
+                self.stretches.push((row, run as u32));
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs, by ascending id.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    fn end(&self, stretch: usize) -> u64 {
+        self.stretches.get(stretch + 1).map_or(self.rows, |(start, _)| *start)
+    }
+
+    /// The rows of some runs, given by position. Where they border on rows of other runs, the rows are looked at.
+    ///
+    /// Errors: `Format`: `Corrupt`, with the file, where the rows do not lie as the database says.
+    pub fn rows_of(&self, runs: &[u32], table: &dyn FrameTable) -> Result<Intervals> {
+        let mut wanted = vec![false; self.runs.len()];
+        runs.iter().for_each(|run| wanted[*run as usize] = true);
+        let mut rows = Intervals::default();
+        let is_wanted = |i: usize| self.stretches.get(i).is_some_and(|(_, run)| wanted[*run as usize]);
+        for (i, (start, run)) in self.stretches.iter().enumerate() {
+            if !is_wanted(i) {
+                continue;
+            }
+            rows.push(*start, self.end(i));
+            let borders = i > 0 && !is_wanted(i - 1) || i + 1 < self.stretches.len() && !is_wanted(i + 1);
+            if borders && !self.agrees(table, i)? {
+                let (file, row) = table.locate(*start);
+                let id = self.runs[*run as usize].id;
+                let detail = format!(
+                    "the {} rows from {row} on are those of run {id} by `metadata.db`, but not by their own run_id; \
+                     `gristmill verify` lists what is wrong",
+                    self.end(i) - start
+                );
+                return Err(Error::new(Kind::Corrupt, detail).in_source(file).into());
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The id of the run that a row belongs to. `None` beyond the last row.
+    pub fn run_of(&self, row: u64) -> Option<u64> {
+        let stretch = self.stretches.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
+        (row < self.rows).then(|| self.runs[self.stretches[stretch].1 as usize].id)
+    }
+}
+
+/// Reads the field `run_id` of rows.
+struct RunIds {
+    number: Number,
+    records: Vec<u8>,
+}
+
+impl RunIds {
+    fn new(table: &dyn FrameTable) -> Result<Self> {
+        Ok(RunIds { number: Number::new(table.layout(), "run_id")?, records: Vec::new() })
+    }
+
+    fn of(&mut self, table: &dyn FrameTable, row: u64) -> Result<u64> {
+        Ok(self.read(table, &[row])?.next().unwrap_or_default())
+    }
+
+    fn read(&mut self, table: &dyn FrameTable, rows: &[u64]) -> Result<impl Iterator<Item = u64>> {
+        self.records.resize(rows.len() * table.layout().size(), 0);
+        table.gather(rows, &mut self.records)?;
+        Ok(self.records.chunks_exact(table.layout().size()).map(|record| self.number.of(record)))
+    }
+}
+
+/// An unsigned number in a record, whatever its width.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Number {
+    offset: usize,
+    bytes: usize,
+}
+
+impl Number {
+    /// The field called `name`.
+    ///
+    /// Errors: `Missing` where there is none; `Unsupported` where it is no single little-endian unsigned number.
+    pub(super) fn new(layout: &Layout, name: &str) -> gristmill_format::Result<Self> {
+        let Some(Field { dtype, shape, offset, .. }) = layout.field(name) else {
+            let found: Vec<&str> = layout.fields().iter().map(|field| &*field.name).collect();
+            return Err(Error::new(
+                Kind::Missing,
+                format!("rows have no field `{name}`; they have {}", found.join(", ")),
+            ));
+        };
+        let unsigned = matches!(dtype, DType::Scalar(Scalar::U8 | Scalar::U16 | Scalar::U32 | Scalar::U64, order)
+            if *order == gristmill_format::layout::Order::Little);
+        if !unsigned || !shape.is_empty() {
+            let detail = format!("field `{name}` is {dtype:?} {shape:?}, expected a little-endian unsigned number");
+            return Err(Error::new(Kind::Unsupported, detail));
+        }
+        Ok(Number { offset: *offset, bytes: dtype.size() })
+    }
+
+    /// Its value in a record.
+    pub(super) fn of(self, record: &[u8]) -> u64 {
+        let mut value = [0; 8];
+        value[..self.bytes].copy_from_slice(&record[self.offset..self.offset + self.bytes]);
+        u64::from_le_bytes(value)
+    }
+}

@@ -1,0 +1,244 @@
+//! A pack -> some of its rows: by SQL over its runs, by values of the rows, by side of a split. Nothing is changed.
+//! Selections are ranges of rows; the two sides of a split never share a run.
+
+use std::sync::Arc;
+
+use gristmill_format::layout::Layout;
+pub use rusqlite::types::Value as SqlValue;
+use rusqlite::{Connection, params_from_iter};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::open::Pack;
+use super::runs::{Number, SCANNED};
+use crate::error::{Error, Result};
+use crate::runtime::intervals::Intervals;
+use crate::stage::split::Side;
+use crate::table::{IndexInput, rows_at};
+
+/// Shares of a split are whole numbers of this many.
+const SHARES: u64 = 1 << 53;
+
+/// Which rows of the selected runs are meant; bounds are inclusive, what is not set lets every row through.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Lowest and highest `step_index`.
+    pub step_index: (Option<u64>, Option<u64>),
+    /// Lowest and highest `max_rank`.
+    pub max_rank: (Option<u64>, Option<u64>),
+    /// Names of valuations.
+    pub valuation: Option<Vec<String>>,
+}
+
+/// Some rows of a pack.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pack: Arc<Pack>,
+    /// Positions of the selected runs in the index, ascending.
+    runs: Arc<[u32]>,
+    rows: Arc<Intervals>,
+}
+
+impl Selection {
+    /// All rows.
+    pub fn all(pack: Arc<Pack>) -> Self {
+        let runs = (0..pack.index().runs().len() as u32).collect();
+        let rows = Arc::new(Intervals::all(pack.table().len()));
+        Selection { pack, runs, rows }
+    }
+
+    /// The pack.
+    pub fn pack(&self) -> &Arc<Pack> {
+        &self.pack
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &Arc<Intervals> {
+        &self.rows
+    }
+
+    /// Ids of the selected runs, ascending. A run may have no row that passes the filters.
+    pub fn run_ids(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.runs.iter().map(|run| self.pack.index().runs()[*run as usize].id)
+    }
+
+    fn of_runs(&self, runs: Vec<u32>) -> Result<Self> {
+        if runs.len() == self.runs.len() {
+            return Ok(self.clone());
+        }
+        let theirs = self.pack.index().rows_of(&runs, &**self.pack.table())?;
+        Ok(Selection { pack: Arc::clone(&self.pack), runs: runs.into(), rows: Arc::new(self.rows.intersect(&theirs)) })
+    }
+
+    /// Those of the selected runs that `sql` names: a condition on table `runs`, such as `max_score > ?`, or a whole
+    /// query whose first column is run ids. `params` are bound to its question marks.
+    ///
+    /// Errors: `Config` in `where` with what SQLite says; `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
+    pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
+        let named = ids(self.pack.metadata()?.connection(), sql, params)
+            .map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
+        self.of_ids(named)
+    }
+
+    fn of_ids(&self, mut named: Vec<u64>) -> Result<Self> {
+        named.sort_unstable();
+        let runs = self.pack.index().runs();
+        let of = |run: &&u32| named.binary_search(&runs[**run as usize].id).is_ok();
+        self.of_runs(self.runs.iter().filter(of).copied().collect())
+    }
+
+    /// Those rows that pass `filter`; reads the fields of every row once.
+    ///
+    /// Errors: `Config` in `valuation` for a name that the pack does not have; `Format` for a field that rows lack.
+    pub fn filter(&self, filter: &Filter) -> Result<Self> {
+        let test = Test::new(filter, &self.pack)?;
+        let table = self.pack.table();
+        let mut rows = Intervals::default();
+        let mut numbers = Vec::with_capacity(SCANNED as usize);
+        let mut records = Vec::new();
+        for (start, end) in self.rows.iter() {
+            for first in (start..end).step_by(SCANNED as usize) {
+                numbers.clear();
+                numbers.extend(first..end.min(first + SCANNED));
+                records.resize(numbers.len() * table.layout().size(), 0);
+                table.gather(&numbers, &mut records)?;
+                for (row, record) in (first..).zip(records.chunks_exact(table.layout().size())) {
+                    if test.passes(record) {
+                        rows.push(row, row + 1);
+                    }
+                }
+            }
+        }
+        Ok(Selection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// Two sides, by run: about the share `val` of the runs on the second. The side of a run depends on `seed` and the
+    /// seed of its game alone (its id, where games have none): the same in every pack that the game is in, and games
+    /// that are there twice are on one side.
+    ///
+    /// Errors: `Config` in `val` for a share outside 0..1, and when no run falls on that side.
+    pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        if !(0.0..1.0).contains(&val) {
+            return Err(Error::config("val", format!("{val}, expected a share of the runs: 0 or more, below 1")));
+        }
+        let share = (val * SHARES as f64) as u64;
+        let side = Side::new(&[SHARES - share, share], 1);
+        let side = side.ok_or_else(|| Error::config("val", format!("{val} is no share")))?;
+        let runs = self.pack.index().runs();
+        let key = format!("split {seed}");
+        let falls = |run: &u32| side.holds(&key, runs[*run as usize].seed.unwrap_or(runs[*run as usize].id));
+        let (second, first): (Vec<u32>, Vec<u32>) = self.runs.iter().copied().partition(falls);
+        if second.is_empty() && share > 0 {
+            let text = format!(
+                "none of the {} runs falls on the val side at {val}: raise it, take another seed, or name the runs",
+                self.runs.len()
+            );
+            return Err(Error::config("val", text));
+        }
+        Ok((self.of_runs(first)?, self.of_runs(second)?))
+    }
+
+    /// Two sides, by run: on the second those that `sql` names, as in [`Selection::query`].
+    ///
+    /// Errors: as [`Selection::query`].
+    pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
+        self.without(self.query(sql, params)?)
+    }
+
+    /// Two sides, by run: on the second those of these ids.
+    ///
+    /// Errors: `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
+    pub fn split_ids(&self, ids: Vec<u64>) -> Result<(Self, Self)> {
+        self.without(self.of_ids(ids)?)
+    }
+
+    fn without(&self, second: Self) -> Result<(Self, Self)> {
+        let first = self.runs.iter().filter(|run| second.runs.binary_search(run).is_err()).copied().collect();
+        Ok((self.of_runs(first)?, second))
+    }
+
+    /// The records of rows of this selection, by place in it, back to back in the layout of the pack.
+    ///
+    /// Errors: `Format`: `Missing` for a place beyond the last row.
+    pub fn take(&self, places: &[u64]) -> Result<Vec<u8>> {
+        let rows = rows_at(&self.rows, places)?;
+        let mut records = vec![0; rows.len() * self.layout().size()];
+        self.pack.table().gather(&rows, &mut records)?;
+        Ok(records)
+    }
+
+    /// What an index loader needs of it.
+    pub fn input(&self) -> IndexInput {
+        let mut hash = Xxh3::new();
+        hash.update(&self.pack.identity().to_le_bytes());
+        for (start, end) in self.rows.iter() {
+            hash.update(&start.to_le_bytes());
+            hash.update(&end.to_le_bytes());
+        }
+        IndexInput {
+            table: Arc::clone(self.pack.table()),
+            rows: Arc::clone(&self.rows),
+            identity: hash.digest(),
+            valuations: self.pack.valuations().names().to_vec(),
+        }
+    }
+
+    /// The layout of the records.
+    pub fn layout(&self) -> &Layout {
+        self.pack.table().layout()
+    }
+}
+
+/// Run ids that a condition or a query gives.
+fn ids(db: &Connection, sql: &str, params: &[SqlValue]) -> rusqlite::Result<Vec<u64>> {
+    let start = sql.trim_start().get(..6).unwrap_or_default().to_ascii_lowercase();
+    let whole = start.starts_with("select") || start.starts_with("with") && !start.starts_with("within");
+    // The line feeds keep a comment at the end of the condition from hiding what follows it.
+    let text = if whole { sql.to_owned() } else { format!("SELECT id FROM runs WHERE (\n{sql}\n)") };
+    let mut statement = db.prepare(&text)?;
+    let mut rows = statement.query(params_from_iter(params))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.extend(u64::try_from(row.get::<_, i64>(0)?));
+    }
+    Ok(found)
+}
+
+/// A filter made ready for the records of one pack.
+struct Test {
+    ranges: Vec<(Number, u64, u64)>,
+    /// Which valuation ids pass.
+    valuations: Option<(Number, [bool; 256])>,
+}
+
+impl Test {
+    fn new(filter: &Filter, pack: &Pack) -> Result<Self> {
+        let layout = pack.table().layout();
+        let mut ranges = Vec::new();
+        for (name, (low, high)) in [("step_index", filter.step_index), ("max_rank", filter.max_rank)] {
+            if low.is_some() || high.is_some() {
+                ranges.push((Number::new(layout, name)?, low.unwrap_or(0), high.unwrap_or(u64::MAX)));
+            }
+        }
+        let valuations = match &filter.valuation {
+            None => None,
+            Some(names) => {
+                let mut passing = [false; 256];
+                for name in names {
+                    let Some(id) = pack.valuations().id(name) else {
+                        let known = pack.valuations().names().join(", ");
+                        return Err(Error::config("valuation", format!("`{name}` is none of this pack's: {known}")));
+                    };
+                    passing[usize::from(id)] = true;
+                }
+                Some((Number::new(layout, "valuation_type")?, passing))
+            }
+        };
+        Ok(Test { ranges, valuations })
+    }
+
+    fn passes(&self, record: &[u8]) -> bool {
+        let within = |(number, low, high): &(Number, u64, u64)| (*low..=*high).contains(&number.of(record));
+        self.ranges.iter().all(within)
+            && self.valuations.as_ref().is_none_or(|(number, passing)| passing[number.of(record) as usize & 255])
+    }
+}

@@ -1,0 +1,382 @@
+//! The tasks of an index loader: pieces of batches are gathered and encoded by any worker, batches leave in order.
+//! What is in a batch is the plan's; nothing here depends on who is quicker.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
+use gristmill_format::layout::Conform;
+
+use super::plan::{Pick, Plan, Share};
+use crate::error::{Error, Result};
+use crate::pipeline::output::{Batch, Delivery};
+use crate::runtime::handoff::{Handoff, Taken, WhenFull};
+use crate::runtime::metrics::{Counter, Load};
+use crate::runtime::scheduler::{Lane, Signal, Tasks};
+use crate::runtime::sheet::{Sheet, SheetPool};
+use crate::table::FrameTable;
+
+/// Rows of one task: enough to hide the memory's latency, few enough to stay in the first caches.
+const PIECE_ROWS: usize = 256;
+
+/// Totals since the start.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    pub(super) gathering: Load,
+    pub(super) encoding: Load,
+    pub(super) rows: Counter,
+    pub(super) batches: Counter,
+}
+
+/// What the feed shares with its loader.
+pub(super) struct Shared {
+    pub(super) signal: Arc<Signal>,
+    pub(super) stop: Arc<AtomicBool>,
+    pub(super) workers: usize,
+    pub(super) capacity: usize,
+}
+
+/// Everything that workers need.
+pub(super) struct Feed {
+    plan: Plan,
+    table: Arc<dyn FrameTable>,
+    encoder: Arc<dyn Encoder>,
+    /// Records of the table into those of the encoder, where they differ.
+    conform: Option<Conform>,
+    sheets: Arc<SheetPool>,
+    handoff: Handoff<(u64, Delivery)>,
+    /// Batches that may be begun and not taken yet.
+    most: usize,
+    shared: Shared,
+    pub(super) totals: Totals,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Number of the next batch to begin.
+    next: u64,
+    /// Number of the next batch for the consumer.
+    delivered: u64,
+    open: VecDeque<Open>,
+    spare: Vec<Scratch>,
+    /// The epoch and group of blocks that was last asked for ahead.
+    asked: Option<(u64, u64)>,
+    wanted: Option<Vec<(u64, u64)>>,
+    failed: bool,
+}
+
+/// A batch that was begun.
+struct Open {
+    number: u64,
+    share: Share,
+    sheet: Arc<Sheet>,
+    started: usize,
+    done: usize,
+    error: Option<Error>,
+}
+
+/// A part of a batch.
+struct Piece {
+    number: u64,
+    from: usize,
+    to: usize,
+    rows: usize,
+    sheet: Arc<Sheet>,
+}
+
+/// Buffers of one task, used again by the next.
+#[derive(Default)]
+struct Scratch {
+    picks: Vec<Pick>,
+    rows: Vec<u64>,
+    stored: Vec<u8>,
+    records: Vec<u8>,
+}
+
+impl Feed {
+    /// A feed that begins with batch `first`.
+    ///
+    /// Errors: `Unfit` for records that the encoder can make nothing of.
+    pub(super) fn new(
+        plan: Plan,
+        table: Arc<dyn FrameTable>,
+        encoder: Arc<dyn Encoder>,
+        shared: Shared,
+        first: u64,
+    ) -> Result<Self> {
+        let conform = conform(&*table, &*encoder)?;
+        let row_bytes = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
+        let pieces = plan.batch_rows().div_ceil(PIECE_ROWS);
+        let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
+        Ok(Feed {
+            sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
+            handoff: Handoff::new(most, WhenFull::Block),
+            inner: Mutex::new(Inner { next: first, delivered: first, ..Inner::default() }),
+            plan,
+            table,
+            encoder,
+            conform,
+            most,
+            shared,
+            totals: Totals::default(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Number of the next batch for the consumer.
+    pub(super) fn delivered(&self) -> u64 {
+        self.lock().delivered
+    }
+
+    /// Threads that gather and encode.
+    pub(super) fn workers(&self) -> usize {
+        self.shared.workers
+    }
+
+    /// Whether the last batch was handed out, or nothing more will come.
+    pub(super) fn ended(&self) -> bool {
+        self.handoff.is_closed()
+    }
+
+    /// Batches waiting, and how many may wait.
+    pub(super) fn queue(&self) -> (crate::runtime::handoff::Counts, usize) {
+        (self.handoff.counts(), self.handoff.capacity())
+    }
+
+    /// The next batch, error or end, waiting up to `wait`.
+    pub(super) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
+        match self.handoff.take(wait) {
+            Taken::Item((number, delivery)) => {
+                self.lock().delivered = number + 1;
+                self.shared.signal.notify(Lane::Work);
+                Taken::Item(delivery)
+            }
+            Taken::Nothing => Taken::Nothing,
+            Taken::Closed => Taken::Closed,
+        }
+    }
+
+    /// Ends the stream for whoever waits.
+    pub(super) fn close(&self) {
+        self.handoff.close();
+    }
+
+    /// Hands out whole batches in order, and ends the stream behind the last.
+    fn settle(&self, inner: &mut Inner) {
+        while let Some(open) = inner.open.pop_front_if(|open| open.done == open.share.shown) {
+            let Open { number, share, sheet, error, .. } = open;
+            let delivery = match (error, Arc::into_inner(sheet)) {
+                (Some(error), _) => Err(error),
+                (None, Some(sheet)) => {
+                    let shared = self.sheets.share(sheet);
+                    Ok(Batch::new(number, share.rows, share.shown, shared, self.encoder.outputs()))
+                }
+                // Tasks let go of the sheet before they say that they are done.
+                (None, None) => Err(stage_error("a batch is held by a task that has ended")),
+            };
+            self.totals.batches.add(1);
+            self.totals.rows.add(share.rows as u64);
+            // There is room: no more are begun than fit. Only a closed queue refuses.
+            let _ = self.handoff.offer((number, delivery));
+        }
+        if inner.open.is_empty() && self.plan.batches().is_some_and(|batches| inner.next >= batches) {
+            self.handoff.close();
+        }
+    }
+
+    /// Begins the next batch if there is one and room for it.
+    fn begin(&self, inner: &mut Inner) -> bool {
+        let ended = self.plan.batches().is_some_and(|batches| inner.next >= batches);
+        if inner.failed || ended || inner.open.len() + self.handoff.counts().waiting >= self.most {
+            return false;
+        }
+        let sheet = match self.sheets.take() {
+            Ok(sheet) => Arc::new(sheet),
+            Err(e) => {
+                self.fail(inner, Error::config("batch_size", format!("no memory: {e}")));
+                return false;
+            }
+        };
+        let (number, share) = (inner.next, self.plan.share(inner.next));
+        inner.next += 1;
+        inner.open.push_back(Open { number, share, sheet, started: 0, done: 0, error: None });
+        if share.shown > PIECE_ROWS {
+            self.shared.signal.notify(Lane::Work);
+        }
+        if let Some((epoch, group, rows)) = self.plan.ahead(number)
+            && inner.asked != Some((epoch, group))
+        {
+            inner.asked = Some((epoch, group));
+            inner.wanted = Some(rows);
+            self.shared.signal.notify(Lane::Read);
+        }
+        true
+    }
+
+    fn fail(&self, inner: &mut Inner, error: Error) {
+        inner.failed = true;
+        let _ = self.handoff.offer((inner.delivered, Err(error)));
+        self.handoff.close();
+    }
+
+    fn piece(&self, inner: &mut Inner) -> Option<Piece> {
+        loop {
+            if let Some(open) = inner.open.iter_mut().find(|open| open.started < open.share.shown) {
+                let from = open.started;
+                let to = open.share.shown.min(from + PIECE_ROWS);
+                open.started = to;
+                let (number, rows) = (open.number, open.share.rows);
+                return Some(Piece { number, from, to, rows, sheet: Arc::clone(&open.sheet) });
+            }
+            if !self.begin(inner) {
+                return None;
+            }
+            self.settle(inner);
+        }
+    }
+
+    fn work_one(&self) -> bool {
+        let mut inner = self.lock();
+        let Some(piece) = self.piece(&mut inner) else {
+            self.settle(&mut inner);
+            return false;
+        };
+        let mut scratch = inner.spare.pop().unwrap_or_default();
+        drop(inner);
+        let Piece { number, from, to, rows, sheet } = piece;
+        let made = self.make(number, from, to, rows, &sheet, &mut scratch);
+        drop(sheet);
+        let mut inner = self.lock();
+        inner.spare.push(scratch);
+        if let Some(open) = inner.open.iter_mut().find(|open| open.number == number) {
+            open.done += to - from;
+            if let Err(error) = made {
+                open.error.get_or_insert(error);
+            }
+        }
+        self.settle(&mut inner);
+        true
+    }
+
+    fn make(&self, number: u64, from: usize, to: usize, real: usize, sheet: &Sheet, s: &mut Scratch) -> Result<()> {
+        let real = real.clamp(from, to);
+        self.plan.picks(number, from, real, &mut s.picks, self.encoder.draws());
+        let records = self.totals.gathering.during(|| {
+            s.rows.clear();
+            s.rows.extend(s.picks.iter().map(|pick| pick.row));
+            records(
+                &*self.table,
+                self.conform.as_ref(),
+                self.encoder.input().size(),
+                &s.rows,
+                &mut s.stored,
+                &mut s.records,
+            )
+        });
+        let encoded = self.totals.encoding.during(|| {
+            sheet.write(from, to - from, |columns| {
+                for (column, spec) in columns.iter_mut().zip(self.encoder.outputs()) {
+                    column[(real - from) * spec.row_bytes()..].fill(0);
+                }
+                let mut columns: Vec<&mut [u8]> = columns
+                    .iter_mut()
+                    .zip(self.encoder.outputs())
+                    .map(|(column, spec)| &mut column[..(real - from) * spec.row_bytes()])
+                    .collect();
+                records.and_then(|()| encode(&*self.encoder, &*self.table, &s.picks, &s.records, &mut columns))
+            })
+        });
+        encoded
+    }
+}
+
+/// The conversion of a table's records into an encoder's, where they differ.
+///
+/// Errors: `Unfit`.
+pub(super) fn conform(table: &dyn FrameTable, encoder: &dyn Encoder) -> Result<Option<Conform>> {
+    encoder.fits(table.layout()).map_err(|e| Error::Unfit(e.detail().to_owned()))?;
+    if table.layout() == encoder.input() {
+        return Ok(None);
+    }
+    let conform = Conform::new(table.layout(), encoder.input());
+    Ok(Some(conform.map_err(|e| Error::Unfit(e.detail().to_owned()))?))
+}
+
+/// Rows of a table as records of an encoder, of `size` bytes.
+pub(super) fn records(
+    table: &dyn FrameTable,
+    conform: Option<&Conform>,
+    size: usize,
+    rows: &[u64],
+    stored: &mut Vec<u8>,
+    records: &mut Vec<u8>,
+) -> Result<()> {
+    records.resize(rows.len() * size, 0);
+    match conform {
+        None => table.gather(rows, records)?,
+        Some(conform) => {
+            stored.resize(rows.len() * table.layout().size(), 0);
+            table.gather(rows, stored)?;
+            conform.records(stored, records)?;
+        }
+    }
+    Ok(())
+}
+
+/// Encodes rows of a table; an error names the file and the row.
+pub(super) fn encode(
+    encoder: &dyn Encoder,
+    table: &dyn FrameTable,
+    picks: &[Pick],
+    records: &[u8],
+    columns: &mut [&mut [u8]],
+) -> Result<()> {
+    let row = |(pick, record): (&Pick, _)| Row {
+        record,
+        provenance: Provenance { source: pick.row, ..Provenance::default() },
+        bits: pick.bits,
+    };
+    let rows: Vec<Row<'_>> = picks.iter().zip(records.chunks_exact(encoder.input().size())).map(row).collect();
+    let Err(error) = encoder.encode(&rows, columns) else { return Ok(()) };
+    // Which row it was, the encoder does not say: they are tried one by one.
+    let alone = rows.iter().find_map(|row| {
+        let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; spec.row_bytes()]).collect();
+        let mut out: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
+        Some((row.provenance.source, encoder.encode(std::slice::from_ref(row), &mut out).err()?))
+    });
+    let Some((row, error)) = alone else { return Err(error.into()) };
+    let (file, row) = table.locate(row);
+    let placed = gristmill_format::Error::new(error.kind(), error.detail());
+    Err(placed.in_source(file).in_frame(usize::try_from(row).unwrap_or(usize::MAX)).into())
+}
+
+fn stage_error(message: &str) -> Error {
+    Error::Stage { stage: "index".into(), message: message.into() }
+}
+
+impl Tasks for Feed {
+    fn run(&self, lane: Lane) -> bool {
+        if self.shared.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        match lane {
+            Lane::Work => self.work_one(),
+            Lane::Read => {
+                let Some(wanted) = self.lock().wanted.take() else { return false };
+                wanted.iter().for_each(|(start, end)| self.table.want(*start, *end));
+                true
+            }
+        }
+    }
+
+    fn panicked(&self, what: &str) {
+        let message = format!("a task broke off, which is a fault of gristmill: {what}");
+        self.fail(&mut self.lock(), stage_error(&message));
+    }
+}

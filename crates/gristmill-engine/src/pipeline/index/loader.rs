@@ -1,0 +1,318 @@
+//! The loader of rows by number that people hold: starts and stops its threads, hands out batches, says where it stands.
+//! The same calls as the loader of streams; where it stands is a number, so that any place is as near as the first.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use gristmill_format::encode::Encoder;
+
+use super::feed::{Feed, Shared};
+use super::plan::Plan;
+use super::state::IndexState;
+use super::status::{stages, status};
+use crate::config::IndexConfig;
+use crate::error::{Error, Result};
+use crate::pipeline::encoder::{fingerprint, of_rows};
+use crate::pipeline::loader::{Next, Output};
+use crate::pipeline::metrics::{Metrics, StageMetrics};
+use crate::pipeline::serve::{endpoint, failed};
+use crate::pipeline::status::RunState;
+use crate::runtime::handoff::Taken;
+use crate::runtime::metrics::Rates;
+use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
+use crate::runtime::seed::fresh_root;
+use crate::sink::http::Pages;
+use crate::table::IndexInput;
+
+/// How often totals are sampled for rates, at most: each time a batch is asked for.
+const SAMPLE: Duration = Duration::from_millis(250);
+
+/// Rows of a table in, batches out. Shared freely between threads.
+pub struct IndexLoader {
+    config: IndexConfig,
+    input: IndexInput,
+    encoder: Arc<dyn Encoder>,
+    /// What of the encoder decides its rows, for states.
+    encoding: serde_json::Value,
+    outputs: Vec<Output>,
+    batches: Option<u64>,
+    made_in: u32,
+    root: OnceLock<u64>,
+    running: OnceLock<Running>,
+    control: Mutex<Control>,
+}
+
+#[derive(Default)]
+struct Control {
+    /// Number of the first batch.
+    first: u64,
+    stopped: bool,
+    detached: Vec<String>,
+}
+
+struct Running {
+    scheduler: Scheduler,
+    feed: Arc<Feed>,
+    rates: Arc<Mutex<Rates>>,
+}
+
+impl std::fmt::Debug for IndexLoader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IndexLoader")
+            .field("outputs", &self.outputs)
+            .field("input", &self.input)
+            .finish_non_exhaustive()
+    }
+}
+
+impl IndexLoader {
+    /// Checks a config against the rows. Nothing runs yet.
+    ///
+    /// Errors: `Config` with the field, `Unfit` for an encoder that needs what the rows do not have, `Path` and `Format`
+    /// for a tokenizer.
+    pub fn new(input: IndexInput, config: IndexConfig) -> Result<Self> {
+        let encoder = of_rows(&config.encoder, &input.valuations)?;
+        super::feed::conform(&*input.table, &*encoder)?;
+        let plan = Plan::new(&config, 0, Arc::clone(&input.rows))?;
+        let root = OnceLock::new();
+        if let Some(seed) = config.seed {
+            let _ = root.set(seed);
+        }
+        Ok(IndexLoader {
+            outputs: vec![Output {
+                alias: String::new(),
+                batch_size: plan.batch_rows(),
+                tensors: encoder.outputs().to_vec(),
+            }],
+            batches: plan.batches(),
+            encoding: fingerprint(&config.encoder),
+            made_in: std::process::id(),
+            root,
+            running: OnceLock::new(),
+            control: Mutex::default(),
+            config,
+            input,
+            encoder,
+        })
+    }
+
+    /// The config, with the seed that is used once it has started.
+    pub fn config(&self) -> IndexConfig {
+        IndexConfig { seed: self.root.get().copied(), ..self.config.clone() }
+    }
+
+    /// The one output; its batch size is this rank's.
+    pub fn outputs(&self) -> &[Output] {
+        &self.outputs
+    }
+
+    /// How many batches there are in all epochs; none when there is no end.
+    pub fn batches(&self) -> Option<u64> {
+        self.batches
+    }
+
+    fn control(&self) -> MutexGuard<'_, Control> {
+        self.control.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn here(&self) -> Result<()> {
+        let used_in = std::process::id();
+        if used_in == self.made_in { Ok(()) } else { Err(Error::Forked { made_in: self.made_in, used_in }) }
+    }
+
+    fn root(&self) -> u64 {
+        *self.root.get_or_init(fresh_root)
+    }
+
+    /// Starts the threads; does nothing when they run already.
+    ///
+    /// Errors: `Stopped` after a stop, `Config` when there are no threads, `Forked`.
+    pub fn start(&self) -> Result<()> {
+        self.running().map(|_| ())
+    }
+
+    fn running(&self) -> Result<&Running> {
+        self.here()?;
+        let control = self.control();
+        if control.stopped {
+            return Err(Error::Stopped);
+        }
+        if let Some(running) = self.running.get() {
+            return Ok(running);
+        }
+        let scheduler = Scheduler::new();
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = self.config.threads.unwrap_or_else(cores).clamp(1, 1024);
+        let shared = Shared {
+            signal: scheduler.signal(),
+            stop: scheduler.stop_flag(),
+            workers,
+            capacity: self.config.queue_capacity.clamp(1, 1 << 16),
+        };
+        let plan = Plan::new(&self.config, self.root(), Arc::clone(&self.input.rows))?;
+        let (table, encoder) = (Arc::clone(&self.input.table), Arc::clone(&self.encoder));
+        let feed = Arc::new(Feed::new(plan, table, encoder, shared, control.first)?);
+        let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([Arc::clone(&feed) as Arc<dyn Tasks>]);
+        let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
+        scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;
+        scheduler.staff(Lane::Read, 1, &tasks).map_err(failed)?;
+        Ok(self.running.get_or_init(|| Running { scheduler, feed, rates: Arc::default() }))
+    }
+
+    /// The next batch, waiting up to `wait` (for ever when `None`); starts the loader if needed.
+    ///
+    /// Errors: `UnknownAlias` for any alias but the empty one, `Stopped`, `Forked`; `Format`, with file and row, in place
+    /// of a batch that has a row which cannot be encoded.
+    pub fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
+        if !alias.is_empty() {
+            let known = "only the nameless one".to_owned();
+            return Err(Error::UnknownAlias { alias: alias.to_owned(), known });
+        }
+        let running = self.running()?;
+        let taken = running.feed.next(wait);
+        let mut rates = running.rates.lock().unwrap_or_else(PoisonError::into_inner);
+        rates.sample_after(SAMPLE, || totals(&stages(&running.feed)));
+        drop(rates);
+        match taken {
+            Taken::Item(Ok(batch)) => Ok(Next::Batch(batch)),
+            Taken::Item(Err(error)) => Err(error),
+            Taken::Nothing => Ok(Next::Pending),
+            Taken::Closed if self.control().stopped => Err(Error::Stopped),
+            Taken::Closed => Ok(Next::End),
+        }
+    }
+
+    /// Stops the threads within a second; does nothing the second time. Returns the names of those that hang in the
+    /// operating system and were left behind.
+    pub fn stop(&self) -> Vec<String> {
+        if self.here().is_err() {
+            return Vec::new();
+        }
+        let mut control = self.control();
+        control.stopped = true;
+        if let Some(running) = self.running.get() {
+            running.feed.close();
+            control.detached = running.scheduler.stop();
+        }
+        control.detached.clone()
+    }
+
+    /// Number of the next batch.
+    fn position(&self) -> u64 {
+        match self.running.get() {
+            Some(running) => running.feed.delivered(),
+            None => self.control().first,
+        }
+    }
+
+    fn state_at(&self, batch: u64) -> IndexState {
+        IndexState::new(&self.config, self.root(), self.input.identity, self.encoding.clone(), batch)
+    }
+
+    /// Where the loader stands after the batches delivered so far, as JSON text. The same for every rank.
+    ///
+    /// Errors: `Forked`.
+    pub fn state(&self) -> Result<String> {
+        self.here()?;
+        Ok(self.state_at(self.position()).to_json())
+    }
+
+    /// Takes a state over; the loader must not have started.
+    ///
+    /// Errors: `State` with the difference to this config or these rows, or when the loader has started; `Forked`.
+    pub fn restore(&self, text: &str) -> Result<()> {
+        self.here()?;
+        let mut control = self.control();
+        if self.running.get().is_some() {
+            return Err(Error::State("the loader has started; restore into a new one".into()));
+        }
+        let expected = IndexState::new(&self.config, 0, self.input.identity, self.encoding.clone(), 0);
+        let saved = IndexState::parse(text, &expected, &self.config)?;
+        if *self.root.get_or_init(|| saved.seed) != saved.seed {
+            return Err(Error::State(format!("it was made with another seed: {}", saved.seed)));
+        }
+        control.first = self.reachable(saved.batch)?;
+        Ok(())
+    }
+
+    /// Goes to batch `batch` before the start, at no cost.
+    ///
+    /// Errors: `State` behind the last batch, or when the loader has started; `Forked`.
+    pub fn seek(&self, batch: u64) -> Result<()> {
+        self.here()?;
+        let mut control = self.control();
+        if self.running.get().is_some() {
+            return Err(Error::State("the loader has started; seek in a new one".into()));
+        }
+        control.first = self.reachable(batch)?;
+        Ok(())
+    }
+
+    fn reachable(&self, batch: u64) -> Result<u64> {
+        match self.batches {
+            Some(batches) if batch > batches => {
+                Err(Error::State(format!("batch {batch} of {batches}; raise epochs, or start anew")))
+            }
+            _ if batch.checked_mul(self.config.batch_size as u64).is_none() => {
+                Err(Error::State(format!("batch {batch} is further than 64 bits count")))
+            }
+            _ => Ok(batch),
+        }
+    }
+
+    /// What the loader did so far and in the last second. Empty before the start and in a forked child.
+    pub fn metrics(&self) -> Metrics {
+        let running = self.here().ok().and_then(|()| self.running.get());
+        running.map(|running| metrics(&running.feed, &running.rates, self.root())).unwrap_or_default()
+    }
+
+    /// Serves `/metrics` (Prometheus text) and `/status` (docs/format/status.md) at `address` until the loader stops; starts
+    /// it. An address that other machines can reach needs a token. Returns where it listens.
+    ///
+    /// Errors: `Config` for an address that cannot be bound or a token that is missing or too simple, and as
+    /// [`IndexLoader::start`].
+    pub fn serve_metrics(&self, address: &str, token: Option<&str>) -> Result<SocketAddr> {
+        let endpoint = endpoint(address, token)?;
+        let running = self.running()?;
+        let bound = endpoint.address();
+        let (stop, feed, rates, root) =
+            (running.scheduler.stop_flag(), Arc::clone(&running.feed), Arc::clone(&running.rates), self.root());
+        let serve = move || {
+            let text = || metrics(&feed, &rates, root).prometheus();
+            let document = |_| {
+                let state = match () {
+                    () if stop.load(Ordering::Relaxed) => RunState::Stopped,
+                    () if feed.ended() => RunState::Ended,
+                    () => RunState::Running,
+                };
+                let uptime = rates.lock().unwrap_or_else(PoisonError::into_inner).uptime();
+                serde_json::to_string(&status(&feed, root, uptime, state)).unwrap_or_default()
+            };
+            endpoint.serve(&stop, &Pages { metrics: &text, status: &document });
+        };
+        running.scheduler.spawn("metrics-http", serve).map_err(|e| failed(address, &e))?;
+        Ok(bound)
+    }
+}
+
+impl Drop for IndexLoader {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn totals(stages: &[StageMetrics]) -> Vec<u64> {
+    stages.iter().flat_map(|stage| stage.counts.iter().map(|count| count.total)).collect()
+}
+
+fn metrics(feed: &Feed, rates: &Mutex<Rates>, root: u64) -> Metrics {
+    let mut stages = stages(feed);
+    let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut per_second = rates.per_second(&totals(&stages)).into_iter();
+    for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
+        count.per_second = per_second.next().unwrap_or_default();
+    }
+    Metrics { uptime_seconds: rates.uptime(), seed: Some(root), stages, ..Metrics::default() }
+}

@@ -1,0 +1,20 @@
+//! Index feeding: rows of a table by number, in an order that is known from the start, as batches. No reservoir, no warm-up.
+//!
+//! | file | does |
+//! |---|---|
+//! | `plan` | batch number -> the rows of this rank |
+//! | `feed` | the tasks: gather, encode, hand out in order |
+//! | `loader` | the shell that people hold |
+//! | `encode` | single rows, asked for by number |
+//! | `state` | where a loader stands: a number |
+//! | `status` | its stages with their numbers, for views |
+
+mod encode;
+mod feed;
+mod loader;
+mod plan;
+mod state;
+mod status;
+
+pub use encode::RowEncoder;
+pub use loader::IndexLoader;

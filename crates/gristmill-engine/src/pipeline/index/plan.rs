@@ -1,0 +1,260 @@
+//! Batch number -> which rows of the table this rank puts into it, and in which epoch. Pure and in O(1).
+//! All ranks together put the same rows into a batch, however many they are.
+
+use std::sync::Arc;
+
+use crate::config::{IndexConfig, LastBatch, Shuffle};
+use crate::error::{Error, Result};
+use crate::runtime::intervals::Intervals;
+use crate::runtime::seed::Key;
+use crate::stage::batch::WhenPartial;
+use crate::stage::gather::{Epoch, Gather, Order};
+
+/// Largest batch of one rank.
+const MOST_ROWS: usize = 1 << 20;
+
+/// What a loader delivers, by number.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    rows: Arc<Intervals>,
+    gather: Gather,
+    /// Rows of a batch of all ranks.
+    batch: u64,
+    rank: u64,
+    world: u64,
+    /// Positions in all epochs; none when there is no end.
+    end: Option<u64>,
+    partial: WhenPartial,
+    root: u64,
+}
+
+/// The random bits of rows in one epoch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Augmentation(Key);
+
+impl Augmentation {
+    /// The bits of an epoch under a root seed.
+    pub(super) fn new(root: u64, epoch: u64) -> Self {
+        Augmentation(Key::new(root, "augment").of(b"epoch", epoch))
+    }
+
+    /// A row of the table with its bits, if they are needed.
+    pub(super) fn pick(self, row: u64, draws: bool) -> Pick {
+        Pick { row, bits: if draws { self.0.at(row).bits() } else { 0 } }
+    }
+}
+
+/// One batch of this rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Rows that hold data.
+    pub(super) rows: usize,
+    /// Rows that are shown.
+    pub(super) shown: usize,
+}
+
+/// One row of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pick {
+    /// Its number in the table.
+    pub(super) row: u64,
+    /// Random bits of the row in this epoch.
+    pub(super) bits: u64,
+}
+
+impl Plan {
+    /// The plan of a config over `rows` under a root seed.
+    ///
+    /// Errors: `Config` with the field.
+    pub(super) fn new(config: &IndexConfig, root: u64, rows: Arc<Intervals>) -> Result<Self> {
+        let (size, world) = (config.batch_size as u64, config.world_size);
+        if world == 0 || config.rank >= world {
+            let text = format!("rank {} of {world}; ranks count from 0 to world_size - 1", config.rank);
+            return Err(Error::config("rank", text));
+        }
+        if size == 0 || !size.is_multiple_of(world) || size / world > MOST_ROWS as u64 {
+            let text = format!("{size} rows for {world} ranks; expected 1 to {MOST_ROWS} for each, the same for all");
+            return Err(Error::config("batch_size", text));
+        }
+        if rows.is_empty() {
+            return Err(Error::config("rows", "no rows are selected; loosen the conditions, or ask for len() first"));
+        }
+        if config.epochs == Some(0) {
+            return Err(Error::config("epochs", "expected at least 1 pass"));
+        }
+        let end = config.epochs.map(|epochs| epochs.checked_mul(rows.len()));
+        let end = match end {
+            Some(None) => return Err(Error::config("epochs", "more rows than 64 bits count; leave it out for no end")),
+            Some(Some(end)) => Some(end),
+            None => None,
+        };
+        let order = match config.shuffle {
+            Shuffle::Off => Order::Stored,
+            Shuffle::Rows => Order::Shuffled,
+            Shuffle::Blocks { rows: 0, .. } | Shuffle::Blocks { blocks: 0, .. } => {
+                return Err(Error::config("shuffle", "expected blocks of at least 1 row, at least 1 at a time"));
+            }
+            Shuffle::Blocks { rows, blocks } => Order::Blocks { rows, blocks },
+        };
+        Ok(Plan {
+            gather: Gather::new(Key::new(root, "gather"), rows.len(), order),
+            rows,
+            batch: size,
+            rank: config.rank,
+            world,
+            end,
+            partial: match config.last_batch {
+                LastBatch::Keep => WhenPartial::Keep,
+                LastBatch::Drop => WhenPartial::Drop,
+                LastBatch::Pad => WhenPartial::Pad,
+            },
+            root,
+        })
+    }
+
+    /// Rows of a whole batch of this rank.
+    pub(super) fn batch_rows(&self) -> usize {
+        (self.batch / self.world) as usize
+    }
+
+    /// How many batches there are; none when there is no end.
+    pub(super) fn batches(&self) -> Option<u64> {
+        self.end.map(|end| match self.partial {
+            WhenPartial::Drop => end / self.batch,
+            WhenPartial::Keep | WhenPartial::Pad => end.div_ceil(self.batch),
+        })
+    }
+
+    /// What this rank puts into batch `number`, which there must be.
+    pub(super) fn share(&self, number: u64) -> Share {
+        let first = number.saturating_mul(self.batch);
+        let all = self.end.map_or(self.batch, |end| end.saturating_sub(first).min(self.batch));
+        let rows = (all.saturating_sub(self.rank)).div_ceil(self.world) as usize;
+        let shown = if self.partial == WhenPartial::Pad { self.batch_rows() } else { rows };
+        Share { rows, shown }
+    }
+
+    /// Rows `from..to` of this rank's share of batch `number`.
+    pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) {
+        picks.clear();
+        let mut current: Option<(u64, Epoch, Augmentation)> = None;
+        for i in from..to {
+            let position = number * self.batch + i as u64 * self.world + self.rank;
+            let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
+            if current.as_ref().is_none_or(|(known, ..)| *known != epoch) {
+                current = Some((epoch, self.gather.epoch(epoch), Augmentation::new(self.root, epoch)));
+            }
+            let Some((_, order, augmentation)) = &mut current else { continue };
+            picks.push(augmentation.pick(self.rows.row(order.row(place)), draws));
+        }
+    }
+
+    /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
+    /// next one are made of.
+    pub(super) fn ahead(&self, number: u64) -> Option<(u64, u64, Vec<(u64, u64)>)> {
+        let position = number.saturating_mul(self.batch);
+        let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
+        let order = self.gather.epoch(epoch);
+        let (group, mut places) = order.group(place)?;
+        let length: u64 = places.iter().map(|(start, end)| end - start).sum();
+        if place + length < self.gather.rows() {
+            places.extend(order.group(place + length).into_iter().flat_map(|(_, places)| places));
+        }
+        let rows = places.into_iter().map(|(start, end)| (self.rows.row(start), self.rows.row(end - 1) + 1));
+        Some((epoch, group, rows.collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(config: IndexConfig, rows: u64) -> Plan {
+        let mut selected = Intervals::default();
+        selected.push(100, 100 + rows / 2);
+        selected.push(1000, 1000 + rows - rows / 2);
+        Plan::new(&config, 7, Arc::new(selected)).unwrap()
+    }
+
+    fn batch(plan: &Plan, number: u64) -> Vec<Pick> {
+        let mut picks = Vec::new();
+        plan.picks(number, 0, plan.share(number).rows, &mut picks, true);
+        picks
+    }
+
+    #[test]
+    fn ranks_together_fill_the_same_batches_however_many_they_are() {
+        for shuffle in [Shuffle::Off, Shuffle::Rows, Shuffle::Blocks { rows: 16, blocks: 3 }] {
+            let config = |rank, world_size| IndexConfig {
+                batch_size: 12,
+                epochs: Some(3),
+                shuffle,
+                rank,
+                world_size,
+                ..IndexConfig::default()
+            };
+            let alone = plan(config(0, 1), 101);
+            assert_eq!(alone.batches(), Some(26));
+            for number in 0..26 {
+                let mut expected = batch(&alone, number);
+                expected.sort_unstable_by_key(|pick| (pick.row, pick.bits));
+                for world in [2, 3, 4, 6, 12] {
+                    let mut union: Vec<Pick> =
+                        (0..world).flat_map(|rank| batch(&plan(config(rank, world), 101), number)).collect();
+                    union.sort_unstable_by_key(|pick| (pick.row, pick.bits));
+                    assert_eq!(union, expected, "batch {number} of {world} ranks, {shuffle:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn epochs_have_every_row_once_and_bits_of_their_own() {
+        let config = IndexConfig { batch_size: 7, epochs: Some(2), ..IndexConfig::default() };
+        let plan = plan(config, 20);
+        let all: Vec<Pick> = (0..plan.batches().unwrap()).flat_map(|number| batch(&plan, number)).collect();
+        let sorted = |picks: &[Pick]| {
+            let mut rows: Vec<u64> = picks.iter().map(|pick| pick.row).collect();
+            rows.sort_unstable();
+            rows
+        };
+        let expected: Vec<u64> = (100..110).chain(1000..1010).collect();
+        assert_eq!((sorted(&all[..20]), sorted(&all[20..])), (expected.clone(), expected));
+        let of = |row: u64, picks: &[Pick]| picks.iter().find(|pick| pick.row == row).unwrap().bits;
+        assert_ne!(of(105, &all[..20]), of(105, &all[20..]));
+    }
+
+    #[test]
+    fn what_is_left_over_is_kept_dropped_or_padded() {
+        for (last_batch, batches, last) in [
+            (LastBatch::Keep, 3, Share { rows: 2, shown: 2 }),
+            (LastBatch::Drop, 2, Share { rows: 4, shown: 4 }),
+            (LastBatch::Pad, 3, Share { rows: 2, shown: 4 }),
+        ] {
+            let config = IndexConfig { batch_size: 8, world_size: 2, last_batch, ..IndexConfig::default() };
+            let plan = plan(config, 20);
+            assert_eq!((plan.batches(), plan.share(plan.batches().unwrap() - 1)), (Some(batches), last));
+        }
+        let endless = plan(IndexConfig { epochs: None, ..IndexConfig::default() }, 5);
+        assert_eq!((endless.batches(), endless.share(1 << 40)), (None, Share { rows: 1024, shown: 1024 }));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_field() {
+        let rows = Arc::new(Intervals::all(10));
+        for (config, word) in [
+            (IndexConfig { batch_size: 0, ..IndexConfig::default() }, "batch_size"),
+            (IndexConfig { batch_size: 9, world_size: 2, ..IndexConfig::default() }, "batch_size"),
+            (IndexConfig { rank: 2, world_size: 2, ..IndexConfig::default() }, "rank"),
+            (IndexConfig { world_size: 0, ..IndexConfig::default() }, "rank"),
+            (IndexConfig { epochs: Some(0), ..IndexConfig::default() }, "epochs"),
+            (IndexConfig { epochs: Some(u64::MAX), ..IndexConfig::default() }, "epochs"),
+            (IndexConfig { shuffle: Shuffle::Blocks { rows: 0, blocks: 1 }, ..IndexConfig::default() }, "shuffle"),
+        ] {
+            let error = Plan::new(&config, 0, Arc::clone(&rows)).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+        let none = Plan::new(&IndexConfig::default(), 0, Arc::default()).unwrap_err().to_string();
+        assert!(none.contains("no rows"), "{none}");
+    }
+}

@@ -1,0 +1,71 @@
+//! Where an index loader stands, as JSON: the number of the next batch, and what that number means. Holds no row.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::{IndexConfig, Shuffle};
+use crate::error::{Error, Result};
+
+/// Version of the state; raised whenever its meaning changes.
+const VERSION: u32 = 1;
+
+/// The state of an index loader (docs/format/state.md).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IndexState {
+    gristmill_index_state: u32,
+    /// Number of the next batch.
+    pub(super) batch: u64,
+    /// Root of the order and of augmentation.
+    pub(super) seed: u64,
+    batch_size: usize,
+    shuffle: Shuffle,
+    /// Hash of the selected rows and of what they are rows of, hexadecimal.
+    data: String,
+    /// What decides the rows of tensors.
+    encoder: serde_json::Value,
+}
+
+impl IndexState {
+    /// The state before batch `batch`.
+    pub(super) fn new(config: &IndexConfig, seed: u64, data: u64, encoder: serde_json::Value, batch: u64) -> Self {
+        IndexState {
+            gristmill_index_state: VERSION,
+            batch,
+            seed,
+            batch_size: config.batch_size,
+            shuffle: config.shuffle,
+            data: format!("{data:016x}"),
+            encoder,
+        }
+    }
+
+    /// JSON text.
+    pub(super) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads JSON and compares it with `expected`, the state that this loader would save, but for batch and seed; the
+    /// seed is compared where the config has one. Ranks, epochs and threads may differ.
+    ///
+    /// Errors: `State` with the differences.
+    pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig) -> Result<Self> {
+        let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
+        if state.gristmill_index_state != VERSION {
+            return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_index_state)));
+        }
+        let mut differences = Vec::new();
+        let mut compare = |name: &str, saved: String, now: String| {
+            if saved != now {
+                differences.push(format!("{name}: saved {saved}, now {now}"));
+            }
+        };
+        compare("batch_size", state.batch_size.to_string(), expected.batch_size.to_string());
+        compare("shuffle", format!("{:?}", state.shuffle), format!("{:?}", expected.shuffle));
+        compare("rows (what is selected of which pack)", state.data.clone(), expected.data.clone());
+        compare("encoder", state.encoder.to_string(), expected.encoder.to_string());
+        if let Some(seed) = config.seed {
+            compare("seed", state.seed.to_string(), seed.to_string());
+        }
+        if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
+    }
+}

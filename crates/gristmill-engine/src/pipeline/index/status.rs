@@ -1,0 +1,63 @@
+//! A loader of rows -> its stages with their numbers, and the document that a view draws of them.
+//! Reads counters only; rates are left to the caller.
+
+use super::feed::Feed;
+use crate::pipeline::flow::FlowStage;
+use crate::pipeline::metrics::{QueueMetrics, StageMetrics, Tally};
+use crate::pipeline::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe};
+
+/// One row per step, without rates.
+pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
+    let stage = |name: &str, kind, counts: &[(&'static str, u64)], queue| StageMetrics {
+        name: name.to_owned(),
+        kind,
+        threads: feed.workers() as u64,
+        gauges: Vec::new(),
+        counts: counts.iter().map(|(name, total)| Tally { name, total: *total, per_second: 0.0 }).collect(),
+        queue,
+        latest: None,
+        faults: Vec::new(),
+    };
+    let (counts, capacity) = feed.queue();
+    let queue = QueueMetrics {
+        put: counts.put,
+        got: counts.got,
+        dropped: counts.dropped,
+        waiting: counts.waiting as u64,
+        capacity: capacity as u64,
+    };
+    let totals = &feed.totals;
+    let encoded =
+        [("rows", totals.rows.get()), ("batches", totals.batches.get()), ("busy_ns", totals.encoding.nanos())];
+    let gathered = [("rows", totals.rows.get()), ("busy_ns", totals.gathering.nanos())];
+    vec![stage("gather", "gather", &gathered, None), stage("tensors", "tensor_generator", &encoded, Some(queue))]
+}
+
+/// The document of a loader that has run for `uptime` seconds.
+pub(super) fn status(feed: &Feed, seed: u64, uptime: f64, state: RunState) -> Status {
+    let rows = stages(feed);
+    let flow = |name: &str, kind, gives, inputs: &[&str]| FlowStage {
+        name: name.to_owned(),
+        kind,
+        gives,
+        inputs: inputs.iter().map(|stage| ((*stage).to_owned(), String::new())).collect(),
+        streams: vec![String::new()],
+    };
+    let flow = [flow("gather", "gather", "rows", &[]), flow("tensors", "tensor_generator", "batches", &["gather"])];
+    let found = |stage: &FlowStage| describe(stage, rows.iter().find(|row| row.name == stage.name), uptime);
+    Status {
+        gristmill_status: STATUS_VERSION,
+        gristmill: env!("CARGO_PKG_VERSION").to_owned(),
+        process: std::process::id(),
+        uptime_seconds: uptime,
+        state,
+        seed,
+        outputs: vec![OutputStatus {
+            alias: String::new(),
+            stage: "tensors".to_owned(),
+            ended: state == RunState::Ended,
+        }],
+        stages: flow.iter().map(found).collect(),
+        ..Status::default()
+    }
+}

@@ -1,0 +1,37 @@
+//! Chunk -> the same game with better targets, as V7 records, or the reason why it cannot be trusted.
+//! Knows no other game and no use of this one; tables are only read.
+
+use gristmill_format::Result;
+use gristmill_format::chess::rescore::{COUNTS, Rescorer};
+use gristmill_format::source::Chunk;
+
+use super::{ChunkPass, Passed};
+
+/// Sends chess games through a rescorer.
+#[derive(Debug, Clone)]
+pub struct Rescore {
+    rescorer: Rescorer,
+}
+
+impl Rescore {
+    /// A stage around `rescorer`.
+    pub fn new(rescorer: Rescorer) -> Self {
+        Rescore { rescorer }
+    }
+}
+
+impl ChunkPass for Rescore {
+    /// What the passes changed, and what the tablebase was asked.
+    fn counts(&self) -> &[&'static str] {
+        COUNTS
+    }
+
+    /// Errors: as those of the rescorer.
+    fn run(&self, chunk: &mut Chunk, count: &mut dyn FnMut(usize, u64)) -> Result<Passed> {
+        let tally = self.rescorer.run(chunk)?;
+        for (i, n) in tally.counts().iter().enumerate().filter(|(_, n)| **n > 0) {
+            count(i, *n);
+        }
+        Ok(if tally.changed() { Passed::Changed } else { Passed::Unchanged })
+    }
+}

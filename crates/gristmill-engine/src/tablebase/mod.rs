@@ -1,0 +1,113 @@
+//! Directories -> a Syzygy tablebase that knows what it covers; what is missing or damaged is an error unless allowed.
+//! Opens and maps files; every answer is the format's.
+
+mod map;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_format::chess::rescore::Tablebase;
+use gristmill_format::chess::syzygy::{Coverage, Material, Table, TableKind, Tables};
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::map::Mapped;
+use crate::error::{Error, Result};
+
+/// An open tablebase.
+#[derive(Debug, Clone)]
+pub struct Syzygy {
+    tables: Arc<Tables<Mapped>>,
+    faults: Vec<gristmill_format::Error>,
+    fingerprint: u64,
+}
+
+impl Syzygy {
+    /// Opens every `.rtbw` and `.rtbz` file right in these directories; of two of one name the first counts.
+    ///
+    /// Errors: `Path` for a directory that cannot be read; `Config` where there is no table, or where a complete set of
+    /// as many men has more; `Format` for a damaged one. With `allow_missing` only the first.
+    pub fn open(directories: &[PathBuf], allow_missing: bool) -> Result<Self> {
+        let mut files: BTreeMap<(String, TableKind), PathBuf> = BTreeMap::new();
+        for directory in directories {
+            list(directory, &mut files)?;
+        }
+        let (mut tables, mut faults) = (Vec::new(), Vec::new());
+        let mut names = String::new();
+        for ((name, kind), path) in files {
+            match read(&name, kind, &path)? {
+                Ok((table, size)) => {
+                    names.push_str(&format!("{name}.{} {size}\n", kind.extension()));
+                    tables.push(table);
+                }
+                Err(e) if allow_missing => faults.push(e.in_source(path.display().to_string())),
+                Err(e) => return Err(e.in_source(path.display().to_string()).into()),
+            }
+        }
+        let tables = Tables::new(tables);
+        let coverage = tables.coverage();
+        if !allow_missing && (coverage.tables[0] == 0 || !coverage.is_complete()) {
+            let shown: Vec<String> = directories.iter().map(|d| d.display().to_string()).collect();
+            let advice = "fetch what is missing, or allow missing tables";
+            return Err(Error::config("syzygy", format!("{}: {coverage}; {advice}", shown.join(", "))));
+        }
+        Ok(Syzygy { tables: Arc::new(tables), faults, fingerprint: xxh3_64(names.as_bytes()) })
+    }
+
+    /// The directories in a list between commas, or what separates paths on this system.
+    pub fn directories(list: &str) -> Vec<PathBuf> {
+        let parts = list.split(',').flat_map(|part| std::env::split_paths(part.trim()).collect::<Vec<_>>());
+        parts.filter(|path| !path.as_os_str().is_empty()).collect()
+    }
+
+    /// What the tables that are there cover.
+    pub fn coverage(&self) -> &Coverage {
+        self.tables.coverage()
+    }
+
+    /// Damaged tables that were left out.
+    pub fn faults(&self) -> &[gristmill_format::Error] {
+        &self.faults
+    }
+
+    /// A number that tells sets of tables apart, by their names and sizes.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The tablebase, as passes ask it.
+    pub fn tables(&self) -> Arc<dyn Tablebase> {
+        Arc::clone(&self.tables) as Arc<dyn Tablebase>
+    }
+}
+
+/// Adds the tables of a directory that are not there yet.
+fn list(directory: &Path, files: &mut BTreeMap<(String, TableKind), PathBuf>) -> Result<()> {
+    let failed = |e: std::io::Error| Error::path(directory, &e);
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let extension = path.extension().and_then(|e| e.to_str());
+        let kind = TableKind::ALL.into_iter().find(|kind| extension == Some(kind.extension()));
+        let (Some(kind), Some(name)) = (kind, path.file_stem().and_then(|name| name.to_str())) else { continue };
+        files.entry((name.to_owned(), kind)).or_insert(path);
+    }
+    Ok(())
+}
+
+/// Reads one table; the outer error is the operating system's.
+fn read(name: &str, kind: TableKind, path: &Path) -> Result<gristmill_format::Result<(Table<Mapped>, usize)>> {
+    let Some(material) = Material::parse(name) else {
+        let text = format!("`{name}` names no men, such as KQvKR of at most seven; rename or remove the file");
+        return Ok(Err(gristmill_format::Error::new(gristmill_format::Kind::UnknownFormat, text)));
+    };
+    if fs::metadata(path).map_err(|e| Error::path(path, &e))?.len() == 0 {
+        return Ok(Err(gristmill_format::Error::new(gristmill_format::Kind::Empty, "the file is empty")));
+    }
+    let bytes = Mapped::open(path).map_err(|e| Error::path(path, &e))?;
+    let size = bytes.as_ref().len();
+    Ok(Table::read(kind, material, bytes).map(|table| (table, size)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! Packs through the public API: what raw games become, what is refused, what is left after a kill, and merging.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+mod append;
+mod bad_input;
+mod drops;
+mod merging;
+mod packing;
+mod resume;

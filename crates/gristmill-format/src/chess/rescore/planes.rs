@@ -1,0 +1,85 @@
+//! A replayed game and an input format -> the planes of a position: its own men and those of the plies before.
+//! Looks at no record; what lies before the first one is unknown and stays empty.
+
+use cozy_chess::{Board, Color, Piece};
+
+use super::game::Ply;
+use super::replay::en_passant;
+use crate::chess::record::{InputFormat, PLANES};
+use crate::chess::transform::{Transform, flip, mirror};
+
+/// Boards in a record.
+const BOARDS: usize = 8;
+/// Planes of a board.
+const PER_BOARD: usize = 13;
+
+/// The stored planes of the last of `plies`, and the transform that they are under.
+pub(super) fn write(plies: &[Ply], format: InputFormat) -> ([u64; PLANES], Transform) {
+    let mut planes = [0; PLANES];
+    let Some(now) = plies.last() else { return (planes, Transform::NONE) };
+    let us = now.board.side_to_move();
+    let own = men(&now.board, us);
+    let transform = match format.is_canonical() {
+        true => Transform::of_position(&own, may_castle(&now.board)),
+        false => Transform::NONE,
+    };
+    let shown = history(plies, format);
+    for (ply, to) in shown.into_iter().flatten().zip(planes.chunks_exact_mut(PER_BOARD)) {
+        for (mask, plane) in men(&ply.board, us).into_iter().zip(to.iter_mut()) {
+            *plane = flip(transform.apply(mask));
+        }
+        to[PER_BOARD - 1] = if ply.repetitions > 0 { u64::MAX } else { 0 };
+    }
+    (planes, transform)
+}
+
+/// The positions that go into the slots of a record, the current one first (spec lc0 §2.5).
+fn history(plies: &[Ply], format: InputFormat) -> [Option<&Ply>; BOARDS] {
+    let mut slots = [None; BOARDS];
+    let mut free = slots.iter_mut();
+    let repeats_only = matches!(format, InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon);
+    let mut newer: Option<&Ply> = None;
+    for ply in plies.iter().rev() {
+        if let Some(newer) = newer.filter(|_| format.is_canonical()) {
+            let over = newer.board.halfmove_clock() == 0
+                || rights(&newer.board) != rights(&ply.board)
+                || en_passant(&ply.board).is_some();
+            if over {
+                break;
+            }
+        }
+        if newer.is_none() || !repeats_only || ply.repetitions > 0 {
+            match free.next() {
+                Some(slot) => *slot = Some(ply),
+                None => break,
+            }
+        }
+        newer = Some(ply);
+    }
+    slots
+}
+
+/// The twelve masks of a board in plane order, as `us` sees it.
+fn men(board: &Board, us: Color) -> [u64; 12] {
+    let seen = |color, piece| {
+        let mask = board.colored_pieces(color, piece).0;
+        if us == Color::White { mask } else { mirror(mask) }
+    };
+    let mut men = [0; 12];
+    for (i, piece) in Piece::ALL.into_iter().enumerate() {
+        men[i] = seen(us, piece);
+        men[i + 6] = seen(!us, piece);
+    }
+    men
+}
+
+/// Files of the rooks that may castle: queenside and kingside of White, then of Black.
+fn rights(board: &Board) -> [Option<cozy_chess::File>; 4] {
+    let [white, black] = [Color::White, Color::Black].map(|color| *board.castle_rights(color));
+    [white.long, white.short, black.long, black.short]
+}
+
+/// Whether anybody may still castle.
+fn may_castle(board: &Board) -> bool {
+    rights(board).iter().any(Option::is_some)
+}

@@ -1,0 +1,51 @@
+//! Policies with another temperature, with rare moves pruned, and with more for moves that win fast (spec lc0 §7.5).
+//! Changes the probabilities of legal moves only; their sum becomes 1.
+
+use super::game::Game;
+use super::rank::fastest_wins;
+use super::replay::index_of;
+use super::settings::Settings;
+use super::tablebase::Probes;
+use super::tally::{Count, Tally};
+use crate::chess::record::POLICY;
+use crate::error::Result;
+
+/// Reshapes the policy of every frame.
+///
+/// Errors: `Refused` where a table is missing or damaged and may not be.
+pub(super) fn run(game: &mut Game<'_>, settings: &Settings, probes: &Probes<'_>, tally: &mut Tally) -> Result<()> {
+    let mut legal: Vec<(usize, f32)> = Vec::new();
+    let mut boosted: Vec<usize> = Vec::new();
+    for i in 0..game.len() {
+        let ply = &game.plies[i];
+        boosted.clear();
+        if settings.boost != 0.0 && probes.covers(&ply.board) {
+            let moves = fastest_wins(&ply.board, probes, tally).map_err(|e| e.in_frame(i))?;
+            boosted.extend(moves.iter().filter_map(|m| index_of(ply, *m, ply.mapping)).map(usize::from));
+        }
+        legal.clear();
+        let probabilities = game.frame(i).probabilities();
+        legal.extend((0..POLICY).zip(probabilities).filter(|(_, p)| *p >= 0.0));
+        let each = settings.boost / boosted.len().max(1) as f32;
+        for (index, p) in &mut legal {
+            let more = if boosted.contains(index) { each } else { 0.0 };
+            *p = libm::powf((*p + settings.offset + more).max(0.0), 1.0 / settings.temperature);
+        }
+        let sum: f32 = legal.iter().map(|(_, p)| p).sum();
+        if !(sum > 0.0 && sum.is_finite()) {
+            // Everything was pruned: there is nothing to share out.
+            continue;
+        }
+        let mut changed = false;
+        for (index, p) in &legal {
+            let new = p / sum;
+            if game.frame(i).probability(*index) != new {
+                game.frame_mut(i).set_probability(*index, new);
+                changed = true;
+            }
+        }
+        tally.add(Count::Reshaped, u64::from(changed));
+        tally.add(Count::Boosted, u64::from(changed && !boosted.is_empty()));
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! What a rescorer is to do, and which quirks of the original it reproduces.
+//! Values are checked where settings are made; the passes trust them.
+
+use std::sync::Arc;
+
+use super::substitute::PolicyBook;
+use crate::chess::record::InputFormat;
+use crate::error::{Error, Kind, Result};
+
+/// When a move counts as a blunder (spec lc0 §7.9).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Deblunder {
+    /// Loss of value from which on it counts.
+    pub threshold: f32,
+    /// Width around the threshold within which it counts in part; 0 for all or nothing.
+    pub width: f32,
+}
+
+/// What a rescorer does besides the passes that always run. The default changes nothing but the version.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Temperature of the policy, above 0; 1 leaves it.
+    pub temperature: f32,
+    /// Added to each legal probability before the temperature, above -1 and at most 0.
+    pub offset: f32,
+    /// Shared out among the moves that win fastest by the tablebase, 0 to 1.
+    pub boost: f32,
+    /// Input format to convert to.
+    pub input_format: Option<InputFormat>,
+    /// When results and plies left are mended for blunders.
+    pub deblunder: Option<Deblunder>,
+    /// Decay of the short-term values per ply, 0 to 1.
+    pub theta: f32,
+    /// Policies that replace those of frames reached by the same moves.
+    pub policies: Option<Arc<PolicyBook>>,
+    /// V6 records stay V6.
+    pub keep_v6: bool,
+    /// Frames flagged for deletion (bit 6 of `invariance_info`) are left out.
+    pub drop_flagged: bool,
+    /// A missing or damaged table leaves a position as it is, and is counted; else the game is refused.
+    pub allow_missing_tables: bool,
+    /// Quirks to reproduce.
+    pub compat: Compat,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            temperature: 1.0,
+            offset: 0.0,
+            boost: 0.0,
+            input_format: None,
+            deblunder: None,
+            theta: 0.833_333_3,
+            policies: None,
+            keep_v6: false,
+            drop_flagged: false,
+            allow_missing_tables: false,
+            compat: Compat::NONE,
+        }
+    }
+}
+
+impl Settings {
+    /// Errors: the name of the field whose value is out of range, and what was expected.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let between = |name, value: f32, least: f32, most: f32| {
+            let good = (least..=most).contains(&value);
+            if good { Ok(()) } else { Err((name, format!("{value}; expected {least} to {most}"))) }
+        };
+        between("dist_temp", self.temperature, 0.001, 100.0)?;
+        between("dist_offset", self.offset, -0.999, 0.0)?;
+        between("dtz_boost", self.boost, 0.0, 1.0)?;
+        between("st_q_theta", self.theta, 0.0, 1.0)?;
+        if let Some(Deblunder { threshold, width }) = self.deblunder {
+            between("deblunder_threshold", threshold, 0.0, 100.0)?;
+            between("deblunder_width", width, 0.0, 100.0)?;
+        }
+        Ok(())
+    }
+
+    /// Whether policies are reshaped.
+    pub(super) fn reshapes(&self) -> bool {
+        self.temperature != 1.0 || self.offset != 0.0 || self.boost != 0.0
+    }
+}
+
+macro_rules! quirks {
+    ($($(#[doc = $doc:literal])* $quirk:ident = $name:literal,)*) => {
+        /// A quirk of the original rescorer.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Quirk {
+            $($(#[doc = $doc])* $quirk,)*
+        }
+
+        impl Quirk {
+            /// All of them.
+            pub const ALL: &[Quirk] = &[$(Quirk::$quirk,)*];
+
+            /// Its name in configurations.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Quirk::$quirk => $name,)*
+                }
+            }
+
+            /// What it does, in a sentence.
+            pub fn says(self) -> &'static str {
+                match self {
+                    $(Quirk::$quirk => concat!($($doc),*).trim_ascii(),)*
+                }
+            }
+        }
+    };
+}
+
+quirks! {
+    /// Formats with hectoplies start from a fifty-move counter one too low where it is 53 or 59.
+    Hectoplies = "hectoplies_rounding",
+    /// Games in canonical formats are taken to begin with White to move, whatever bit 7 says.
+    CanonicalWhite = "canonical_white",
+    /// A policy index of 1858, one past the end, is let through in frames without visits.
+    IndexPastEnd = "index_past_end",
+    /// Deblundering starts from the result as the last frame sees it, also where it starts at an earlier frame.
+    DeblunderStart = "deblunder_start",
+    /// Under a transposed board, policy indices are converted to a turn by half a circle, as lc0 does since March 2025.
+    HalfTurn = "half_turn_policy",
+}
+
+/// A set of quirks; none by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compat(u8);
+
+impl Compat {
+    /// No quirk.
+    pub const NONE: Compat = Compat(0);
+
+    /// This set and `quirk`.
+    #[must_use]
+    pub const fn with(self, quirk: Quirk) -> Self {
+        Compat(self.0 | 1 << quirk as u8)
+    }
+
+    /// Whether `quirk` is in the set.
+    pub const fn has(self, quirk: Quirk) -> bool {
+        self.0 >> quirk as u8 & 1 != 0
+    }
+
+    /// Reads names; `all` stands for every quirk.
+    ///
+    /// Errors: `OutOfRange` for a name that is not known.
+    pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self> {
+        let mut set = Compat::NONE;
+        for name in names.iter().map(AsRef::as_ref) {
+            let named = Quirk::ALL.iter().copied().filter(|quirk| name == "all" || name == quirk.name());
+            let more = named.fold(set, Compat::with);
+            if !Quirk::ALL.iter().any(|quirk| name == "all" || name == quirk.name()) {
+                let known: Vec<_> = Quirk::ALL.iter().map(|quirk| quirk.name()).collect();
+                let text = format!("no quirk is called `{name}`; known are {} and all", known.join(", "));
+                return Err(Error::new(Kind::OutOfRange, text));
+            }
+            set = more;
+        }
+        Ok(set)
+    }
+
+    /// The names of its quirks.
+    pub fn names(self) -> Vec<&'static str> {
+        Quirk::ALL.iter().filter(|quirk| self.has(**quirk)).map(|quirk| quirk.name()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quirks_are_switched_on_by_name() {
+        let set = Compat::parse(&["half_turn_policy", "hectoplies_rounding"]).unwrap();
+        assert!(set.has(Quirk::HalfTurn) && set.has(Quirk::Hectoplies) && !set.has(Quirk::CanonicalWhite));
+        assert_eq!(set.names(), ["hectoplies_rounding", "half_turn_policy"]);
+        assert_eq!(Compat::parse(&["all"]).unwrap().names().len(), Quirk::ALL.len());
+        assert_eq!(Compat::parse::<&str>(&[]).unwrap(), Compat::NONE);
+        assert!(Compat::parse(&["halfturn"]).unwrap_err().detail().contains("half_turn_policy"));
+        assert!(Quirk::ALL.iter().all(|quirk| quirk.says().ends_with('.')));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        assert_eq!(Settings::default().check(), Ok(()));
+        for (settings, name) in [
+            (Settings { temperature: 0.0, ..Settings::default() }, "dist_temp"),
+            (Settings { temperature: f32::NAN, ..Settings::default() }, "dist_temp"),
+            (Settings { offset: 0.5, ..Settings::default() }, "dist_offset"),
+            (Settings { boost: -0.1, ..Settings::default() }, "dtz_boost"),
+            (Settings { theta: 1.5, ..Settings::default() }, "st_q_theta"),
+        ] {
+            assert_eq!(settings.check().unwrap_err().0, name);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The 2048 `Encoder`: step rows -> exponents, and the targets of one of four tasks (spec 6.5, 6.7).
+//! Each row is shown in the symmetry that its random bits say; `board_eval` is computed anew where that changes it.
+
+use super::augment::Augment;
+use super::binner::Binner;
+use super::symmetry::Symmetry;
+use super::tokenizer::{Branches, Tokenizer, Valuation};
+use crate::encode::{Encoder, Row, TensorSpec};
+use crate::error::{Error, Kind, Result};
+use crate::g2048::board::{Board, Packed};
+use crate::g2048::heuristic;
+use crate::g2048::row::{ALIGNED_BYTES, StepRow, layout_aligned};
+use crate::layout::{Layout, Scalar};
+
+/// Element type of whole-number tensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Element {
+    /// 64-bit, as existing training code expects.
+    #[default]
+    I64,
+    /// 32-bit.
+    I32,
+    /// 8-bit: an eighth of the bytes; refused where a class is above 255.
+    U8,
+}
+
+impl Element {
+    fn scalar(self) -> Scalar {
+        match self {
+            Element::I64 => Scalar::I64,
+            Element::I32 => Scalar::I32,
+            Element::U8 => Scalar::U8,
+        }
+    }
+}
+
+/// What a row's targets are.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// None: exponents with the row's `run_id` and `step_index`.
+    Steps,
+    /// `branch_values` and the move that was made.
+    HardMove,
+    /// `branch_values`, their bins, and which branches have a value.
+    BinnedEv(Binner),
+    /// Classes of the four branches by a fitted tokenizer.
+    Tokens(Classes),
+}
+
+/// Targets by name, with the fields that each needs.
+const NEEDS: [(&str, &[&str]); 4] = [
+    ("steps", &["board"]),
+    ("hard_move", &["board", "branch_evs", "move_dir"]),
+    ("binned_ev", &["board", "branch_evs", "ev_legal"]),
+    ("tokens", &["board", "branch_evs", "ev_legal", "move_dir", "board_eval", "valuation_type"]),
+];
+
+impl Target {
+    /// Its name, and the fields that it needs.
+    fn needs(&self) -> (&'static str, &'static [&'static str]) {
+        NEEDS[match self {
+            Target::Steps => 0,
+            Target::HardMove => 1,
+            Target::BinnedEv(_) => 2,
+            Target::Tokens(_) => 3,
+        }]
+    }
+}
+
+/// A tokenizer, and which kind of valuation each id of a pack stands for.
+#[derive(Debug, Clone)]
+pub struct Classes {
+    tokenizer: Tokenizer,
+    names: Vec<String>,
+    kinds: Vec<Option<Valuation>>,
+}
+
+impl Classes {
+    /// Classes of rows whose ids stand for `names`, in order of id.
+    pub fn new(tokenizer: Tokenizer, names: &[impl AsRef<str>]) -> Self {
+        let names: Vec<String> = names.iter().map(|name| name.as_ref().to_owned()).collect();
+        let kinds = names.iter().map(|name| Valuation::named(name)).collect();
+        Classes { tokenizer, names, kinds }
+    }
+
+    /// The same with the ids that the reference's training code takes by mistake: `tuple10` 1 and `tuple11` 2, where
+    /// its packer writes them the other way round (spec 0.2). For comparison with models trained so, only.
+    #[must_use]
+    pub fn with_swapped_tuple_ids(mut self) -> Self {
+        self.names = ["search", "tuple10", "tuple11"].map(String::from).to_vec();
+        self.kinds = self.names.iter().map(|name| Valuation::named(name)).collect();
+        self
+    }
+
+    fn kind(&self, id: u8) -> Result<Valuation> {
+        if let Some(Some(kind)) = self.kinds.get(usize::from(id)) {
+            return Ok(*kind);
+        }
+        let detail = match self.names.get(usize::from(id)) {
+            Some(name) => format!(
+                "valuation `{name}` has no bins in the tokenizer; leave such rows out with a filter on valuation, or \
+                 use an encoder that takes any: hard_move, steps"
+            ),
+            None => format!("valuation id {id}, of which `valuation_types.json` knows nothing: {:?}", self.names),
+        };
+        Err(Error::new(Kind::OutOfRange, detail))
+    }
+}
+
+/// Encodes step rows of 48 bytes.
+#[derive(Debug, Clone)]
+pub struct StepEncoder {
+    target: Target,
+    augment: Augment,
+    element: Element,
+    specs: Vec<TensorSpec>,
+}
+
+impl StepEncoder {
+    /// An encoder of exponents and `target`.
+    ///
+    /// Errors: `Unsupported` for classes that do not fit the element type.
+    pub fn new(target: Target, augment: Augment, element: Element) -> Result<Self> {
+        let int = element.scalar();
+        let tokens = TensorSpec::new("tokens", int, &[16]);
+        let values = TensorSpec::new("branch_values", Scalar::F32, &[4]);
+        let (specs, classes) = match &target {
+            Target::Steps => {
+                let ids = ["run_id", "step_index"].map(|name| TensorSpec::new(name, Scalar::I64, &[]));
+                (Vec::from_iter([tokens].into_iter().chain(ids)), 0)
+            }
+            Target::HardMove => (vec![tokens, values, TensorSpec::new("move_targets", int, &[])], 4),
+            Target::BinnedEv(binner) => {
+                let bins = TensorSpec::new("branch_bin_targets", int, &[4]);
+                let mask = TensorSpec::new("branch_mask", Scalar::Bool, &[4]);
+                (vec![tokens, values, bins, mask], binner.count())
+            }
+            Target::Tokens(classes) => {
+                (vec![tokens, TensorSpec::new("targets", int, &[4])], classes.tokenizer.num_classes())
+            }
+        };
+        if element == Element::U8 && classes > 256 {
+            let detail = format!("{classes} classes do not fit 8 bits; take i32 or i64");
+            return Err(Error::new(Kind::Unsupported, detail));
+        }
+        Ok(StepEncoder { target, augment, element, specs })
+    }
+
+    /// What the targets are.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// How many classes a target may have: moves, bins, or those of the tokenizer; 0 without targets.
+    pub fn num_classes(&self) -> usize {
+        match &self.target {
+            Target::Steps => 0,
+            Target::HardMove => 4,
+            Target::BinnedEv(binner) => binner.count(),
+            Target::Tokens(classes) => classes.tokenizer.num_classes(),
+        }
+    }
+
+    /// Writes row `i` of the targets; `board` is what is shown of the step.
+    fn targets(
+        &self,
+        step: &StepRow,
+        board: &Board,
+        symmetry: Symmetry,
+        i: usize,
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
+        match (&self.target, out) {
+            (Target::Steps, [run, index]) => {
+                run[i * 8..][..8].copy_from_slice(&i64::from(step.run_id).to_le_bytes());
+                index[i * 8..][..8].copy_from_slice(&i64::from(step.step_index).to_le_bytes());
+            }
+            (Target::HardMove, [values, moves]) => {
+                put_values(values, i, symmetry.branches(step.branch_evs));
+                if step.move_dir > 3 {
+                    let detail = format!("move {}, expected 0 (up) to 3 (right)", step.move_dir);
+                    return Err(Error::new(Kind::OutOfRange, detail));
+                }
+                self.put(moves, i, [u16::from(symmetry.direction(step.move_dir))]);
+            }
+            (Target::BinnedEv(binner), [values, bins, mask]) => {
+                let branches = symmetry.branches(step.branch_evs);
+                put_values(values, i, branches);
+                self.put(bins, i, branches.map(|value| binner.bin(value)));
+                let legal = symmetry.directions(step.ev_legal);
+                mask[i * 4..][..4].copy_from_slice(&[0, 1, 2, 3].map(|bit| legal >> bit & 1));
+            }
+            (Target::Tokens(classes), [targets]) => {
+                let kind = classes.kind(step.valuation_type)?;
+                let board_eval = match kind {
+                    Valuation::Search if symmetry.is_identity() => Some(step.board_eval),
+                    Valuation::Search => Some(heuristic::board_eval(board)?),
+                    _ => None,
+                };
+                let chosen = step.move_dir;
+                let row = Branches {
+                    values: symmetry.branches(step.branch_evs),
+                    legal: symmetry.directions(step.ev_legal),
+                    chosen: if chosen < 4 { symmetry.direction(chosen) } else { chosen },
+                    board_eval,
+                };
+                self.put(targets, i, classes.tokenizer.classes(kind, &row)?);
+            }
+            _ => return Err(Error::new(Kind::WrongSize, "another number of output slices than tensors")),
+        }
+        Ok(())
+    }
+
+    fn put<const N: usize>(&self, out: &mut [u8], i: usize, values: [u16; N]) {
+        match self.element {
+            Element::I64 => put(out, i, values.map(|value| i64::from(value).to_le_bytes())),
+            Element::I32 => put(out, i, values.map(|value| i32::from(value).to_le_bytes())),
+            Element::U8 => put(out, i, values.map(|value| [value as u8])),
+        }
+    }
+}
+
+fn put<const N: usize, const BYTES: usize>(out: &mut [u8], i: usize, values: [[u8; BYTES]; N]) {
+    out[i * N * BYTES..][..N * BYTES].copy_from_slice(values.as_flattened());
+}
+
+fn put_values(out: &mut [u8], i: usize, values: [f32; 4]) {
+    put(out, i, values.map(f32::to_le_bytes));
+}
+
+fn step(record: &[u8]) -> Result<StepRow> {
+    let wrong =
+        |_| Error::new(Kind::WrongSize, format!("a record of {} bytes, expected {ALIGNED_BYTES}", record.len()));
+    record.try_into().map(StepRow::from_aligned).map_err(wrong)
+}
+
+impl Encoder for StepEncoder {
+    fn input(&self) -> &Layout {
+        layout_aligned()
+    }
+
+    fn fits(&self, records: &Layout) -> Result<()> {
+        let lacking = |needs: &[&str]| -> Vec<String> {
+            let missing = needs.iter().filter(|name| records.field(name).is_none());
+            missing.map(|name| format!("`{name}`")).collect()
+        };
+        let (name, needs) = self.target.needs();
+        let missing = lacking(needs);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let fitting: Vec<&str> =
+            NEEDS.iter().filter(|(_, needs)| lacking(needs).is_empty()).map(|(name, _)| *name).collect();
+        let advice = match &fitting[..] {
+            [] => "no encoder of 2048 rows fits".to_owned(),
+            some => format!("what fits them: {}", some.join(", ")),
+        };
+        let fields: Vec<&str> = records.fields().iter().map(|field| &*field.name).collect();
+        let detail = format!(
+            "{name} needs {}, which these rows do not have ({}); {advice}",
+            missing.join(", "),
+            fields.join(", ")
+        );
+        Err(Error::new(Kind::Unsupported, detail))
+    }
+
+    fn draws(&self) -> bool {
+        self.augment.draws()
+    }
+
+    fn outputs(&self) -> &[TensorSpec] {
+        &self.specs
+    }
+
+    fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
+        let fits = out.len() == self.specs.len()
+            && out.iter().zip(&self.specs).all(|(slice, spec)| slice.len() == rows.len() * spec.row_bytes());
+        let [tokens, rest @ ..] = out else { return Err(Error::new(Kind::WrongSize, "no output slices")) };
+        if !fits {
+            let found: Vec<usize> = rest.iter().map(|slice| slice.len()).collect();
+            let detail = format!("output slices of {} and {found:?} bytes for {} rows", tokens.len(), rows.len());
+            return Err(Error::new(Kind::WrongSize, detail));
+        }
+        for (i, row) in rows.iter().enumerate() {
+            let symmetry = self.augment.symmetry(row.bits);
+            let encoded = step(row.record).and_then(|step| {
+                let packed = Packed { board: symmetry.board(step.board), mask: symmetry.cells(step.tile_65536_mask) };
+                let board = Board::unpack(packed);
+                self.put(tokens, i, board.ranks().map(u16::from));
+                self.targets(&step, &board, symmetry, i, rest)
+            });
+            let place = row.provenance;
+            encoded.map_err(|e| e.in_frame(place.frame as usize).in_chunk(place.chunk as usize))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Step rows, read several times -> a tokenizer whose bins hold equal shares of what they are to tell apart (spec 6.7).
+//! The same edges as by sorting all differences at once, in memory that does not grow with the rows.
+
+use serde_json::{Map, Value, json};
+
+use super::quantile::Quantiles;
+use super::tokenizer::{MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE, round};
+use crate::error::{Error, Kind, Result};
+use crate::g2048::row::StepRow;
+
+/// The difference that equal edges are moved apart by.
+const APART: f64 = 1e-9;
+
+/// What a fit is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitOptions {
+    /// Bins of each kind of valuation.
+    pub num_bins: usize,
+    /// Search branches below this advantage over `board_eval` are failures.
+    pub failure_cutoff: i64,
+    /// Tuple values at most so large are failures, differences at most so large are ties.
+    pub zero_tolerance: f64,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        FitOptions { num_bins: 32, failure_cutoff: -1500, zero_tolerance: ZERO_TOLERANCE }
+    }
+}
+
+/// What became of the rows and branches of one kind of valuation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Rows.
+    pub rows: u64,
+    /// Branches beside the chosen one that have a value.
+    pub branches: u64,
+    /// Of these, failures.
+    pub failures: u64,
+    /// Of these, as good as the chosen one.
+    pub ties: u64,
+    /// Of these, better than the chosen one.
+    pub better: u64,
+    /// Of these, worse: what the edges are made of.
+    pub used: u64,
+}
+
+/// A fit under way.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    options: FitOptions,
+    /// By [`Valuation`].
+    quantiles: [Quantiles; 3],
+    counts: [Counts; 3],
+    other: u64,
+    unusable: u64,
+    first: bool,
+}
+
+impl Fit {
+    /// A fit before its first pass.
+    ///
+    /// Errors: `OutOfRange` for a number of bins that is not 1 to [`MAX_BINS`], or a tolerance that is negative.
+    pub fn new(options: FitOptions) -> Result<Self> {
+        if !(1..=MAX_BINS).contains(&options.num_bins) {
+            let detail = format!("{} bins, expected 1 to {MAX_BINS}", options.num_bins);
+            return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        if !(options.zero_tolerance >= 0.0 && options.zero_tolerance.is_finite()) {
+            let detail = format!("zero tolerance {}, expected 0 or more", options.zero_tolerance);
+            return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        let quantiles = [(); 3].map(|()| Quantiles::new(options.num_bins + 1));
+        Ok(Fit { options, quantiles, counts: Default::default(), other: 0, unusable: 0, first: true })
+    }
+
+    /// Takes in a row of the current pass; `kind` is what its valuation id stands for, if the tokenizer knows it.
+    pub fn add(&mut self, kind: Option<Valuation>, row: &StepRow) {
+        let Some(kind) = kind else {
+            self.other += u64::from(self.first);
+            return;
+        };
+        let values = row.branch_evs.map(f64::from);
+        let legal = |i: usize| row.ev_legal >> i & 1 != 0;
+        let chosen = usize::from(row.move_dir);
+        if chosen > 3 || !legal(chosen) || (0..4).any(|i| legal(i) && !values[i].is_finite()) {
+            self.unusable += u64::from(self.first);
+            return;
+        }
+        let mut counts = Counts { rows: 1, ..Counts::default() };
+        let (eval, tolerance) = (f64::from(row.board_eval), self.options.zero_tolerance);
+        let cutoff = self.options.failure_cutoff as f64;
+        let measure = |i: usize| match kind {
+            Valuation::Search => round(values[i] * 1000.0) - eval,
+            _ => values[i],
+        };
+        let best = measure(chosen);
+        for i in (0..4).filter(|&i| i != chosen && legal(i)) {
+            let measured = measure(i);
+            let difference = measured - best;
+            let (tie, failure) = match kind {
+                Valuation::Search => (difference.abs() <= 0.5, measured < cutoff),
+                _ => (difference.abs() <= tolerance, measured <= tolerance),
+            };
+            counts.branches += 1;
+            if tie {
+                counts.ties += 1;
+            } else if failure {
+                counts.failures += 1;
+            } else if difference > 0.0 {
+                counts.better += 1;
+            } else {
+                counts.used += 1;
+                self.quantiles[kind as usize].add(difference);
+            }
+        }
+        if self.first {
+            let sums = &mut self.counts[kind as usize];
+            sums.rows += counts.rows;
+            sums.branches += counts.branches;
+            sums.failures += counts.failures;
+            sums.ties += counts.ties;
+            sums.better += counts.better;
+            sums.used += counts.used;
+        }
+    }
+
+    /// Ends a pass; whether another one over the same rows is needed.
+    pub fn end_pass(&mut self) -> bool {
+        self.first = false;
+        let mut more = false;
+        for quantiles in &mut self.quantiles {
+            more |= quantiles.end_pass();
+        }
+        more
+    }
+
+    /// Rows and branches of a kind, after the first pass.
+    pub fn counts(&self, kind: Valuation) -> Counts {
+        self.counts[kind as usize]
+    }
+
+    /// Rows of valuations that the tokenizer does not know, and rows that it cannot encode: both were left out.
+    pub fn left_out(&self) -> (u64, u64) {
+        (self.other, self.unusable)
+    }
+
+    /// The tokenizer, when no further pass is needed; `metadata` is kept in it beside what was counted.
+    ///
+    /// Errors: `Missing` for a kind of valuation with fewer differences than bins.
+    pub fn finish(self, mut metadata: Map<String, Value>) -> Result<Tokenizer> {
+        let mut edges = [vec![], vec![], vec![]];
+        let mut counted = Map::new();
+        for kind in Valuation::ALL {
+            let found = self.counts(kind);
+            if found.used < self.options.num_bins as u64 {
+                let detail = format!(
+                    "{} losing branches of `{}` for {} bins; all three kinds need at least one for each bin: \
+                     take more games, or fewer bins",
+                    found.used,
+                    kind.name(),
+                    self.options.num_bins
+                );
+                return Err(Error::new(Kind::Missing, detail));
+            }
+            let Some(quantiles) = self.quantiles[kind as usize].values() else {
+                return Err(Error::new(Kind::Missing, "a pass over the rows is missing"));
+            };
+            edges[kind as usize] = apart(quantiles);
+            counted.insert(kind.name().to_owned(), found.used.into());
+        }
+        metadata.insert("counts".into(), counted.into());
+        metadata.insert("search_value_scale".into(), json!(1000));
+        Tokenizer::new(edges, self.options.failure_cutoff, metadata)
+    }
+}
+
+/// Quantiles as edges: the last raised to 0, equal ones moved apart.
+fn apart(mut edges: Vec<f64>) -> Vec<f64> {
+    if let Some(last) = edges.last_mut() {
+        *last = last.max(0.0);
+    }
+    for i in 1..edges.len() {
+        if edges[i] <= edges[i - 1] {
+            edges[i] = (edges[i - 1] + APART).max(edges[i - 1].next_up());
+        }
+    }
+    edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(values: [f32; 4], chosen: u8, legal: u8) -> StepRow {
+        StepRow { branch_evs: values, move_dir: chosen, ev_legal: legal, board_eval: 500, ..StepRow::default() }
+    }
+
+    fn fit(options: FitOptions, rows: &[(Option<Valuation>, StepRow)]) -> Result<(Tokenizer, Fit)> {
+        let mut fit = Fit::new(options)?;
+        loop {
+            rows.iter().for_each(|(kind, row)| fit.add(*kind, row));
+            if !fit.end_pass() {
+                break;
+            }
+        }
+        Ok((fit.clone().finish(Map::new())?, fit))
+    }
+
+    fn rows() -> Vec<(Option<Valuation>, StepRow)> {
+        let mut rows = Vec::new();
+        for kind in Valuation::ALL {
+            rows.push((Some(kind), row([0.9, 0.8, 0.6, 0.0], 0, 0b0111)));
+            rows.push((Some(kind), row([0.5, 0.7, 0.7, 0.1], 1, 0b1111)));
+        }
+        rows
+    }
+
+    /// Acceptance case 13 of spec 7: increasing edges, one more than bins, the last 0.
+    #[test]
+    fn a_handful_of_rows_gives_increasing_edges_that_end_at_zero() {
+        let mut more = rows();
+        more.push((None, row([0.5; 4], 0, 15)));
+        more.push((Some(Valuation::Search), row([0.5; 4], 4, 15)));
+        more.push((Some(Valuation::Search), row([0.5; 4], 3, 7)));
+        more.push((Some(Valuation::Search), row([0.5, f32::NAN, 0.5, 0.5], 3, 15)));
+        let options = FitOptions { num_bins: 4, ..FitOptions::default() };
+        let (tokenizer, fit) = fit(options, &more).unwrap();
+        for kind in Valuation::ALL {
+            let edges = tokenizer.bins(kind).edges();
+            assert!(edges.len() == 5 && edges.windows(2).all(|pair| pair[0] < pair[1]) && edges[4] == 0.0, "{edges:?}");
+            let counts = fit.counts(kind);
+            assert_eq!((counts.rows, counts.branches, counts.ties, counts.used), (2, 5, 1, 4), "{kind:?}");
+        }
+        let search = tokenizer.bins(Valuation::Search).edges();
+        assert_eq!((search[0], search[1]), (-600.0, -375.0));
+        assert_eq!(fit.left_out(), (1, 3));
+    }
+
+    #[test]
+    fn too_few_differences_and_senseless_options_are_refused() {
+        let five = FitOptions { num_bins: 5, ..FitOptions::default() };
+        let error = fit(five, &rows()).unwrap_err();
+        assert!(error.kind() == Kind::Missing && error.detail().contains("4 losing branches of `search`"), "{error}");
+        for options in [
+            FitOptions { num_bins: 0, ..FitOptions::default() },
+            FitOptions { num_bins: MAX_BINS + 1, ..FitOptions::default() },
+            FitOptions { zero_tolerance: f64::NAN, ..FitOptions::default() },
+        ] {
+            assert!(Fit::new(options).is_err());
+        }
+    }
+
+    #[test]
+    fn equal_edges_are_moved_apart_at_any_size() {
+        let edges = apart(vec![-1e12, -1e12, -1e12, -0.5, -0.5]);
+        assert!(edges.windows(2).all(|pair| pair[0] < pair[1]), "{edges:?}");
+        assert_eq!(edges[4], 0.0);
+    }
+}

@@ -1,0 +1,19 @@
+//! Step rows -> tensors: symmetries, tokenizer and its fit, and the encoder that puts them together (spec 6.5 to 6.7).
+
+mod augment;
+mod binner;
+mod bins;
+mod encoder;
+mod fit;
+mod quantile;
+mod symmetry;
+mod tokenizer;
+
+pub use augment::{Augment, Draw};
+pub use binner::{Binner, DEFAULT_EDGES, Form};
+pub use bins::Bins;
+pub use encoder::{Classes, Element, StepEncoder, Target};
+pub use fit::{Counts, Fit, FitOptions};
+pub use quantile::Quantiles;
+pub use symmetry::Symmetry;
+pub use tokenizer::{Branches, MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE};

@@ -1,0 +1,355 @@
+//! The artifact `tokenizer.json`, version 2 ("advantage"), <-> its bins; and the classes of one row (spec 6.7).
+//! Knows names of valuations, never their ids: those belong to a pack.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::bins::Bins;
+use crate::error::{Error, Kind, Result};
+
+/// What the artifact calls itself.
+const TYPE: &str = "macroxue_ev_advantage_v2";
+
+/// The version that is read and written.
+const VERSION: u32 = 2;
+
+/// Most bins: classes are `bins + 3` and fit 16 bits.
+pub const MAX_BINS: usize = 65_533;
+
+/// A tuple valuation at most so large is a failure, and a difference at most so large a tie.
+pub const ZERO_TOLERANCE: f64 = 1e-9;
+
+/// Class of a branch that is not legal.
+pub(super) const ILLEGAL: u16 = 0;
+
+/// Class of a branch that loses.
+pub(super) const FAILURE: u16 = 1;
+
+/// The three kinds of valuation that the tokenizer knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Valuation {
+    /// Heuristic search: thousandths of a score, relative to `board_eval`.
+    Search,
+    /// Table of ten cells: a probability.
+    Tuple10,
+    /// Table of eleven cells: a probability.
+    Tuple11,
+}
+
+impl Valuation {
+    /// All, in the order of the artifact.
+    pub const ALL: [Valuation; 3] = [Valuation::Search, Valuation::Tuple10, Valuation::Tuple11];
+
+    /// Its name in packs and in the artifact.
+    pub fn name(self) -> &'static str {
+        match self {
+            Valuation::Search => "search",
+            Valuation::Tuple10 => "tuple10",
+            Valuation::Tuple11 => "tuple11",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Valuation::ALL.into_iter().find(|valuation| valuation.name() == name)
+    }
+}
+
+/// The part of a step row that its classes depend on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Branches {
+    /// Values of up, down, left, right.
+    pub values: [f32; 4],
+    /// Bit i: branch i has a value.
+    pub legal: u8,
+    /// The move that was made, 0..=3.
+    pub chosen: u8,
+    /// The heuristic's value of the board; only search rows need it.
+    pub board_eval: Option<i32>,
+}
+
+/// A tokenizer of version 2.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tokenizer {
+    /// By [`Valuation`].
+    bins: [Bins; 3],
+    failure_cutoff: f64,
+    metadata: Map<String, Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Artifact {
+    tokenizer_type: String,
+    version: u32,
+    num_bins: usize,
+    vocab_order: Vec<String>,
+    valuation_types: Vec<String>,
+    search: SearchPart,
+    tuple10: TuplePart,
+    tuple11: TuplePart,
+    #[serde(default)]
+    metadata: Map<String, Value>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SearchPart {
+    bin_edges: Vec<f64>,
+    failure_cutoff: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TuplePart {
+    bin_edges: Vec<f64>,
+}
+
+fn refuse(detail: impl Into<String>) -> Error {
+    Error::new(Kind::Corrupt, format!("tokenizer: {}", detail.into()))
+}
+
+fn vocabulary(bins: usize) -> Vec<String> {
+    let middle = (0..bins).map(|i| format!("BIN_{i}"));
+    ["ILLEGAL", "FAILURE"].map(String::from).into_iter().chain(middle).chain(["WINNER".to_owned()]).collect()
+}
+
+impl Tokenizer {
+    /// A tokenizer from edges in the order of [`Valuation::ALL`], each of the same number.
+    ///
+    /// Errors: `Corrupt` for edges that are not 2 to [`MAX_BINS`] + 1 strictly increasing numbers, or differ in number.
+    pub fn new(edges: [Vec<f64>; 3], failure_cutoff: i64, metadata: Map<String, Value>) -> Result<Self> {
+        let count = edges[0].len();
+        let [search, tuple10, tuple11] = edges;
+        let part = |valuation: Valuation, edges: Vec<f64>| {
+            let found = edges.len();
+            if found != count || found > MAX_BINS + 1 {
+                let name = valuation.name();
+                return Err(refuse(format!("{found} edges for `{name}`, expected {count}, at most {}", MAX_BINS + 1)));
+            }
+            let text = format!("the edges of `{}` are not at least two strictly increasing numbers", valuation.name());
+            Bins::new(edges).ok_or_else(|| refuse(text))
+        };
+        let bins =
+            [part(Valuation::Search, search)?, part(Valuation::Tuple10, tuple10)?, part(Valuation::Tuple11, tuple11)?];
+        Ok(Tokenizer { bins, failure_cutoff: failure_cutoff as f64, metadata })
+    }
+
+    /// Reads `tokenizer.json`.
+    ///
+    /// Errors: `Corrupt` for JSON or edges that are wrong; `UnknownVersion` for another kind of tokenizer.
+    pub fn from_json(text: &str) -> Result<Self> {
+        let value: Value = serde_json::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        let found = value.get("tokenizer_type").and_then(Value::as_str);
+        if found != Some(TYPE) {
+            let found = found.unwrap_or("none");
+            let detail =
+                format!("tokenizer: tokenizer_type `{found}`, expected `{TYPE}`; fit one with `tokenizer fit`");
+            return Err(Error::new(Kind::UnknownVersion, detail));
+        }
+        let artifact: Artifact = serde_json::from_value(value).map_err(|e| refuse(e.to_string()))?;
+        if artifact.version != VERSION {
+            let detail = format!("tokenizer: version {}, expected {VERSION}", artifact.version);
+            return Err(Error::new(Kind::UnknownVersion, detail));
+        }
+        if artifact.search.bin_edges.len() != artifact.num_bins.saturating_add(1) {
+            let found = artifact.search.bin_edges.len();
+            return Err(refuse(format!("{found} edges for {} bins, expected one more", artifact.num_bins)));
+        }
+        let edges = [artifact.search.bin_edges, artifact.tuple10.bin_edges, artifact.tuple11.bin_edges];
+        let tokenizer = Tokenizer::new(edges, artifact.search.failure_cutoff, artifact.metadata)?;
+        if artifact.vocab_order != vocabulary(tokenizer.num_bins()) {
+            return Err(refuse("vocab_order is not ILLEGAL, FAILURE, BIN_0 …, WINNER"));
+        }
+        Ok(tokenizer)
+    }
+
+    /// Writes `tokenizer.json` with `indent` spaces, all on one line for 0.
+    pub fn to_json(&self, indent: usize) -> String {
+        let edges = |valuation: Valuation| self.bins(valuation).edges().to_vec();
+        let artifact = Artifact {
+            tokenizer_type: TYPE.to_owned(),
+            version: VERSION,
+            num_bins: self.num_bins(),
+            vocab_order: vocabulary(self.num_bins()),
+            valuation_types: Valuation::ALL.map(|valuation| valuation.name().to_owned()).to_vec(),
+            search: SearchPart { bin_edges: edges(Valuation::Search), failure_cutoff: self.failure_cutoff as i64 },
+            tuple10: TuplePart { bin_edges: edges(Valuation::Tuple10) },
+            tuple11: TuplePart { bin_edges: edges(Valuation::Tuple11) },
+            metadata: self.metadata.clone(),
+        };
+        let mut out = Vec::new();
+        let spaces = " ".repeat(indent);
+        let formatter = serde_json::ser::PrettyFormatter::with_indent(spaces.as_bytes());
+        let written = match indent {
+            0 => serde_json::to_writer(&mut out, &artifact),
+            _ => artifact.serialize(&mut serde_json::Serializer::with_formatter(&mut out, formatter)),
+        };
+        written.ok().and_then(|()| String::from_utf8(out).ok()).unwrap_or_default()
+    }
+
+    /// Bins of each kind.
+    pub fn num_bins(&self) -> usize {
+        self.bins[0].count()
+    }
+
+    /// Classes: illegal, failure, the bins, winner.
+    pub fn num_classes(&self) -> usize {
+        self.num_bins() + 3
+    }
+
+    /// The bins of one kind of valuation.
+    pub fn bins(&self, valuation: Valuation) -> &Bins {
+        &self.bins[valuation as usize]
+    }
+
+    /// Search branches below this advantage over `board_eval` are failures.
+    pub fn failure_cutoff(&self) -> f64 {
+        self.failure_cutoff
+    }
+
+    /// The classes of the four branches of a row.
+    ///
+    /// Errors: `OutOfRange` for a move above 3, a move that is not legal, a legal branch without a finite value;
+    /// `Missing` for a search row without `board_eval`.
+    pub fn classes(&self, valuation: Valuation, row: &Branches) -> Result<[u16; 4]> {
+        if row.chosen > 3 || row.legal >> row.chosen & 1 == 0 {
+            return Err(unusable_move(row));
+        }
+        let values = row.values.map(f64::from);
+        let finite = (0..4).fold(0, |set, i| set | u8::from(values[i].is_finite()) << i);
+        if row.legal & 15 & !finite != 0 {
+            let detail = format!("branch values {:?}, legal {:#06b}: a legal one is not finite", row.values, row.legal);
+            return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        match valuation {
+            Valuation::Search => {
+                let Some(eval) = row.board_eval else {
+                    return Err(Error::new(Kind::Missing, "a search row needs its `board_eval`"));
+                };
+                Ok(self.search(values, row, f64::from(eval)))
+            }
+            _ => Ok(self.tuple(&self.bins[valuation as usize], values, row)),
+        }
+    }
+
+    fn search(&self, values: [f64; 4], row: &Branches, eval: f64) -> [u16; 4] {
+        let advantages = values.map(|value| round(value * 1000.0) - eval);
+        let best = advantages[usize::from(row.chosen)];
+        self.assemble(&self.bins[Valuation::Search as usize], row, |i| {
+            let difference = advantages[i] - best;
+            let illegal = row.legal >> i & 1 == 0;
+            Branch { difference, tie: difference.abs() <= 0.5, failure: advantages[i] < self.failure_cutoff, illegal }
+        })
+    }
+
+    /// Branches that are not legal are ties here, as the reference has it.
+    fn tuple(&self, bins: &Bins, values: [f64; 4], row: &Branches) -> [u16; 4] {
+        let best = values[usize::from(row.chosen)];
+        self.assemble(bins, row, |i| {
+            let difference = values[i] - best;
+            let tie = difference.abs() <= ZERO_TOLERANCE || row.legal >> i & 1 == 0;
+            Branch { difference, tie, failure: values[i] <= ZERO_TOLERANCE, illegal: false }
+        })
+    }
+
+    fn assemble(&self, bins: &Bins, row: &Branches, branch: impl Fn(usize) -> Branch) -> [u16; 4] {
+        let zero = 1 + bins.count() as u16;
+        std::array::from_fn(|i| {
+            let branch = branch(i);
+            if i == usize::from(row.chosen) {
+                zero + 1
+            } else if branch.illegal {
+                ILLEGAL
+            } else if branch.tie {
+                zero
+            } else if branch.failure {
+                FAILURE
+            } else {
+                2 + bins.bin(branch.difference)
+            }
+        })
+    }
+}
+
+struct Branch {
+    difference: f64,
+    tie: bool,
+    failure: bool,
+    illegal: bool,
+}
+
+/// To the nearest whole number, halves to the even one, as NumPy's `rint`. Exact for every finite number.
+pub(super) fn round(value: f64) -> f64 {
+    const WHOLE_FROM: f64 = (1u64 << 52) as f64;
+    let magic = WHOLE_FROM.copysign(value);
+    if value.abs() < WHOLE_FROM { (value + magic) - magic } else { value }
+}
+
+fn unusable_move(row: &Branches) -> Error {
+    let detail = match row.chosen {
+        0..=3 => format!("move {} is not legal by `ev_legal` {:#06b}", row.chosen, row.legal),
+        other => format!("move {other}, expected 0 (up) to 3 (right)"),
+    };
+    Error::new(Kind::OutOfRange, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_is_to_even_at_every_size() {
+        for value in
+            [0.5, 1.5, 2.5, -0.5, -1.5, 62.5, 1e15 + 0.5, 4.5e15, -4.503_599_627_370_495_5e15, 1e300, 0.0, -7.2]
+        {
+            assert_eq!(round(value), value.round_ties_even(), "{value}");
+        }
+    }
+
+    fn spec() -> Tokenizer {
+        let edges = [
+            vec![-5000.0, -1000.0, -200.0, -20.0, 0.0],
+            vec![-2.0, -1.0, -0.2, -0.05, 0.0],
+            vec![-2.5, -1.5, -0.4, -0.05, 0.0],
+        ];
+        Tokenizer::new(edges, -1500, Map::new()).unwrap()
+    }
+
+    #[test]
+    fn artifacts_round_trip_and_wrong_ones_are_refused() {
+        let text = spec().to_json(2);
+        assert_eq!(Tokenizer::from_json(&text).unwrap(), spec());
+        assert_eq!(Tokenizer::from_json(&spec().to_json(0)).unwrap(), spec());
+        for (from, to) in [
+            ("advantage_v2", "advantage_v3"),
+            ("\"version\": 2", "\"version\": 3"),
+            ("\"num_bins\": 4", "\"num_bins\": 5"),
+            ("\"num_bins\": 4", "\"num_bins\": 18446744073709551615"),
+            ("-1000.0", "-6000.0"),
+            ("-2.5,", ""),
+            ("\"BIN_1\"", "\"BIN_2\""),
+            ("\"tuple11\": {", "\"tuple12\": {"),
+        ] {
+            assert_ne!(text.replace(from, to), text, "{from}");
+            Tokenizer::from_json(&text.replace(from, to)).expect_err(to);
+        }
+    }
+
+    /// Acceptance case 5 of spec 7, and what it does not say: values that are not finite.
+    #[test]
+    fn rows_become_the_classes_of_the_acceptance_list() {
+        let row = |values, legal, chosen, board_eval| Branches { values, legal, chosen, board_eval };
+        let spec = spec();
+        let tuple = row([1.0, 0.2, 0.0, 0.0], 0b0111, 0, None);
+        assert_eq!(spec.classes(Valuation::Tuple10, &tuple).unwrap(), [6, 3, 1, 5]);
+        let search = row([0.9, 0.8, 0.6, 0.95], 15, 3, Some(500));
+        assert_eq!(spec.classes(Valuation::Search, &search).unwrap(), [4, 4, 3, 6]);
+        let without = Branches { board_eval: None, ..search };
+        assert_eq!(spec.classes(Valuation::Search, &without).unwrap_err().kind(), Kind::Missing);
+        let failing = row([0.407, 0.5, 0.469, -74.284], 15, 1, Some(500));
+        assert_eq!(spec.classes(Valuation::Search, &failing).unwrap(), [4, 6, 4, 1]);
+        for value in [f32::NAN, f32::INFINITY] {
+            let wild = Branches { values: [0.9, value, 0.6, 0.95], ..search };
+            assert_eq!(spec.classes(Valuation::Search, &wild).unwrap_err().kind(), Kind::OutOfRange);
+            assert!(spec.classes(Valuation::Search, &Branches { legal: 0b1101, ..wild }).is_ok());
+        }
+    }
+}

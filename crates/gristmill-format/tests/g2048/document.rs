@@ -1,0 +1,52 @@
+//! The tables of `docs/format/g2048.md` against the code: fields, offsets, keys.
+
+use gristmill_format::g2048::row::{ALIGNED_BYTES, PACKED_BYTES, layout_aligned, layout_packed};
+use gristmill_format::layout::{DType, Layout};
+
+use crate::{LINE, SIDECAR, parse};
+
+const PAGE: &str = include_str!("../../../../docs/format/g2048.md");
+
+/// The body rows of the first table after a heading, as trimmed cells without backquotes.
+fn table(heading: &str) -> Vec<Vec<String>> {
+    let section = PAGE.split(&format!("{heading}\n")).nth(1).unwrap_or_else(|| panic!("no section {heading}"));
+    let lines = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|c| c.trim().replace('`', "")).collect();
+    lines.skip(2).map(cells).collect()
+}
+
+#[test]
+fn the_field_table_is_both_layouts() {
+    let fields = |layout: &Layout| -> Vec<(String, String, usize)> {
+        let fields = layout.fields().iter().map(|field| {
+            let DType::Scalar(scalar, _) = &field.dtype else { panic!("{} is nested", field.name) };
+            let shape = field.shape.first().map(|n| format!(" ({n},)")).unwrap_or_default();
+            (field.name.clone(), format!("{}{shape}", scalar.code()), field.offset)
+        });
+        fields.collect()
+    };
+    let rows = table("## Step rows");
+    let documented = |column: usize| -> Vec<(String, String, usize)> {
+        rows.iter().map(|r| (r[0].clone(), r[1].clone(), r[column].parse().unwrap())).collect()
+    };
+    assert_eq!(documented(2), fields(layout_aligned()));
+    assert_eq!(documented(3), fields(layout_packed()));
+    assert!(PAGE.contains(&format!("A row is {ALIGNED_BYTES} bytes aligned")));
+    assert!(PAGE.contains(&format!("and {PACKED_BYTES} packed")));
+}
+
+#[test]
+fn keys_that_the_page_calls_refused_are() {
+    let refused = |heading: &str| -> Vec<String> {
+        table(heading).into_iter().filter(|row| row[2] == "refused").map(|row| row[0].clone()).collect()
+    };
+    for key in ["seed", "num_moves", "score", "max_tile", "max_rank", "other"] {
+        let text = SIDECAR.replace(&format!("\"{key}\""), "\"renamed\"");
+        let parsed = gristmill_format::g2048::log::Sidecar::parse(text.as_bytes());
+        assert_eq!(parsed.is_err(), refused("### Sidecar").contains(&key.to_owned()), "{key}");
+    }
+    for key in ["seed", "step_index", "max_rank", "move", "valuation_type", "board", "branch_evs", "valuation"] {
+        let parsed = parse(LINE.replace(&format!("\"{key}\""), "\"renamed\""));
+        assert_eq!(parsed.is_err(), refused("### Lines").contains(&key.to_owned()), "{key}");
+    }
+}

@@ -1,0 +1,201 @@
+//! A pack in, selections of its rows out: by SQL, by value, by side of a split; and rows by number.
+//! Everything that reads is called with the GIL released.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gristmill_engine::RowEncoder;
+use gristmill_engine::config::EncoderConfig;
+use gristmill_engine::job::tokenizer;
+use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::select::{Filter, Selection, SqlValue};
+use gristmill_engine::store::Residence;
+use gristmill_format::encode::TensorSpec;
+use gristmill_format::g2048::encode::FitOptions;
+use gristmill_format::layout::Order;
+use pyo3::prelude::*;
+
+use crate::array::{Contiguous, Memory};
+use crate::chess::Tensor;
+use crate::error::Fault;
+use crate::layout::Layout;
+
+/// Some rows of a pack.
+#[pyclass(module = "gristmill._gristmill", frozen)]
+pub(crate) struct Rows(pub(crate) Selection);
+
+/// Opens the pack in a folder; `memory` reads its rows into memory instead of mapping them.
+#[pyfunction]
+pub(crate) fn open_pack(py: Python<'_>, path: PathBuf, memory: bool) -> Result<Rows, Fault> {
+    let residence = if memory { Residence::Memory } else { Residence::Mapped };
+    py.detach(|| Ok(Rows(Selection::all(Arc::new(Pack::open(&path, residence)?)))))
+}
+
+/// A value bound to a question mark.
+#[derive(FromPyObject)]
+pub(crate) enum Parameter {
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Real(f64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+fn bound(parameters: Vec<Option<Parameter>>) -> Vec<SqlValue> {
+    let value = |parameter| match parameter {
+        None => SqlValue::Null,
+        Some(Parameter::Int(n)) => SqlValue::Integer(n),
+        Some(Parameter::Real(x)) => SqlValue::Real(x),
+        Some(Parameter::Text(text)) => SqlValue::Text(text),
+        Some(Parameter::Blob(bytes)) => SqlValue::Blob(bytes),
+    };
+    parameters.into_iter().map(value).collect()
+}
+
+/// Whole numbers of 64 bits in a buffer.
+fn numbers(buffer: &Contiguous) -> Vec<u64> {
+    buffer.bytes().as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
+}
+
+type Range = (Option<u64>, Option<u64>);
+
+#[pymethods]
+impl Rows {
+    /// How many rows there are.
+    fn __len__(&self) -> usize {
+        usize::try_from(self.0.rows().len()).unwrap_or(usize::MAX)
+    }
+
+    /// The folder of the pack.
+    #[getter]
+    fn folder(&self) -> PathBuf {
+        self.0.pack().folder().to_owned()
+    }
+
+    /// Names of the valuations, by id.
+    #[getter]
+    fn valuations(&self) -> Vec<String> {
+        self.0.pack().valuations().names().to_vec()
+    }
+
+    /// Ranges of rows that the selection is made of.
+    #[getter]
+    fn ranges(&self) -> usize {
+        self.0.rows().ranges()
+    }
+
+    /// Layout of the records.
+    fn layout(&self) -> Layout {
+        Layout(self.0.layout().clone())
+    }
+
+    /// Ids of the runs, ascending.
+    fn run_ids(&self) -> Vec<u64> {
+        self.0.run_ids().collect()
+    }
+
+    /// Those of the runs that a condition or query names.
+    fn query(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<Parameter>>) -> Result<Self, Fault> {
+        let parameters = bound(parameters);
+        py.detach(|| Ok(Rows(self.0.query(sql, &parameters)?)))
+    }
+
+    /// Those rows whose values lie within bounds, both inclusive.
+    fn filter(
+        &self,
+        py: Python<'_>,
+        step_index: Range,
+        max_rank: Range,
+        valuation: Option<Vec<String>>,
+    ) -> Result<Self, Fault> {
+        py.detach(|| Ok(Rows(self.0.filter(&Filter { step_index, max_rank, valuation })?)))
+    }
+
+    /// Two sides by run, at random.
+    fn split(&self, py: Python<'_>, val: f64, seed: u64) -> Result<(Self, Self), Fault> {
+        py.detach(|| self.0.split(val, seed)).map(sides).map_err(Fault::from)
+    }
+
+    /// Two sides by run; on the second those that a condition or query names.
+    fn split_by(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<Parameter>>) -> Result<(Self, Self), Fault> {
+        let parameters = bound(parameters);
+        py.detach(|| self.0.split_by(sql, &parameters)).map(sides).map_err(Fault::from)
+    }
+
+    /// Two sides by run; on the second those of these ids.
+    fn split_ids(&self, py: Python<'_>, ids: Vec<u64>) -> Result<(Self, Self), Fault> {
+        py.detach(|| self.0.split_ids(ids)).map(sides).map_err(Fault::from)
+    }
+
+    /// Records of the rows at these places (u64).
+    fn take(&self, py: Python<'_>, places: Contiguous) -> Result<Memory, Fault> {
+        py.detach(|| {
+            let records = self.0.take(&numbers(&places))?;
+            let len = records.len();
+            Ok(Memory::of_vec(records, len))
+        })
+    }
+
+    /// Tensors of the rows at these places (u64), as they look in an epoch under a seed.
+    fn encode(
+        &self,
+        py: Python<'_>,
+        encoder: &str,
+        places: Contiguous,
+        seed: u64,
+        epoch: u64,
+    ) -> Result<Vec<Tensor>, Fault> {
+        py.detach(|| {
+            let encoder = RowEncoder::new(self.0.input(), &EncoderConfig::from_json(encoder)?)?;
+            let places = numbers(&places);
+            let specs = encoder.outputs();
+            let zeroed = |spec: &TensorSpec| Memory::zeroed(places.len() * spec.row_bytes());
+            let mut out = specs.iter().map(zeroed).collect::<Result<Vec<_>, _>>()?;
+            let slices = out.iter_mut().map(Memory::bytes_mut).collect::<Result<Vec<_>, _>>()?;
+            encoder.encode(&places, seed, epoch, slices)?;
+            let tensor = |(spec, memory): (&TensorSpec, Memory)| {
+                let shape = [&[places.len()], &spec.row_shape[..]].concat();
+                (spec.name.clone(), spec.dtype.type_str(Order::Little), shape, memory)
+            };
+            Ok(specs.iter().zip(out).map(tensor).collect())
+        })
+    }
+}
+
+/// Fits a tokenizer to rows and writes it; what it was made of, in JSON.
+#[pyfunction]
+pub(crate) fn fit_tokenizer(
+    py: Python<'_>,
+    rows: &Rows,
+    output: PathBuf,
+    num_bins: usize,
+    search_failure_cutoff: i64,
+    zero_tolerance: f64,
+    overwrite: bool,
+) -> Result<String, Fault> {
+    let options = FitOptions { num_bins, failure_cutoff: search_failure_cutoff, zero_tolerance };
+    py.detach(|| {
+        tokenizer::check_output(&output, overwrite)?;
+        let mut interrupted = None;
+        let fitted = tokenizer::fit(&rows.0, &options, &mut |_, _, _| {
+            Python::attach(|py| py.check_signals()).map_err(|signal| {
+                interrupted = Some(signal);
+                gristmill_engine::Error::Stopped
+            })
+        });
+        if let Some(signal) = interrupted {
+            return Err(signal.into());
+        }
+        let fitted = fitted?;
+        tokenizer::write(&fitted.tokenizer, &output, 2)?;
+        let json = serde_json::to_string(&fitted.summary);
+        json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
+    })
+}
+
+fn sides((first, second): (Selection, Selection)) -> (Rows, Rows) {
+    (Rows(first), Rows(second))
+}

@@ -1,0 +1,117 @@
+"""What to make of 2048 step rows: exponents and the targets of one task, shown as they are or turned and mirrored."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from gristmill.config import Path, to_json
+
+#: `False` never, `True` uniformly over all choices, `"changed"` only over those that change something.
+Augment: TypeAlias = bool | Literal["changed"]
+
+_AUGMENTATIONS: dict[Augment, str] = {False: "off", True: "any", "changed": "changed"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """The exponents alone: `tokens` (16), with `run_id` and `step_index` of the row. Fits every pack that has boards.
+
+    Args:
+        rotate: quarter turns.
+        flip: mirrors, after the turn: left-right or up-down. What a row gets depends on the loader's seed, the row and
+            the epoch alone.
+        dtype: element type of whole numbers.
+    """
+
+    target: ClassVar[str] = "steps"
+
+    rotate: Augment = False
+    flip: Augment = False
+    dtype: Literal["i64", "i32", "u8"] = "i64"
+
+    def to_config(self) -> dict[str, Any]:
+        """The value of `encoder` in a configuration."""
+        return {
+            "g2048": {
+                "target": self.target,
+                "rotate": _AUGMENTATIONS[self.rotate],
+                "flip": _AUGMENTATIONS[self.flip],
+                "dtype": self.dtype,
+                **self._options(),
+            }
+        }
+
+    def to_json(self) -> str:
+        """`to_config` as JSON text."""
+        return to_json(self.to_config())
+
+    def _options(self) -> dict[str, Any]:
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardMove(Steps):
+    """`tokens` (16), `branch_values` (4, float32: up, down, left, right) and `move_targets`: the move that was made."""
+
+    target: ClassVar[str] = "hard_move"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinnedEV(Steps):
+    """`tokens`, `branch_values`, `branch_bin_targets` (4), and `branch_mask` (4, bool): which branches have a value.
+
+    Args:
+        edges: strictly increasing numbers from 0 to 1; by default those of the reference.
+        edge_form: `special_zero_one`: exactly 0 is the first bin, exactly 1 the last, `(low, high]` between the edges
+            are the others. `edges`: only those between. `upper_bounds`: each edge ends a bin.
+    """
+
+    target: ClassVar[str] = "binned_ev"
+
+    edges: Sequence[float] | None = None
+    edge_form: Literal["special_zero_one", "edges", "upper_bounds"] = "special_zero_one"
+
+    #: The edges that are used where none are given.
+    DEFAULT_EDGES: ClassVar[tuple[float, ...]] = (0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1)
+
+    @property
+    def n_bins(self) -> int:
+        """How many bins there are."""
+        edges = len(self.DEFAULT_EDGES if self.edges is None else self.edges)
+        return edges + {"special_zero_one": 1, "edges": -1, "upper_bounds": 0}[self.edge_form]
+
+    def _options(self) -> dict[str, Any]:
+        edges = {} if self.edges is None else {"edges": [float(edge) for edge in self.edges]}
+        return {"edge_form": self.edge_form, **edges}
+
+
+@dataclass(frozen=True)
+class Tokens(Steps):
+    """`tokens` (16) and `targets` (4): the class of each branch by a fitted tokenizer (`macroxue_ev_advantage_v2`).
+
+    Args:
+        tokenizer: a `tokenizer.json`, as `gristmill tokenizer fit` writes it.
+        compat_swapped_tuple_ids: take `tuple10` for id 1 and `tuple11` for id 2 whatever the pack says, as existing
+            training code does by mistake; only for comparison with models trained so.
+    """
+
+    target: ClassVar[str] = "tokens"
+
+    tokenizer: Path
+    compat_swapped_tuple_ids: bool = False
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are: ILLEGAL, FAILURE, the bins, WINNER."""
+        with open(self.tokenizer, encoding="utf-8") as file:
+            return int(json.load(file)["num_bins"]) + 3
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "tokenizer": os.fspath(self.tokenizer),
+            "compat_swapped_tuple_ids": self.compat_swapped_tuple_ids,
+        }

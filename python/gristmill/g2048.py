@@ -1,0 +1,137 @@
+"""2048 boards and step rows: layouts, packed boards, the heuristic value, encoders and the fit of a tokenizer."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill import _gristmill
+from gristmill.arrays import Array
+from gristmill.config import Path
+from gristmill.encoders import BinnedEV, HardMove, Steps, Tokens
+from gristmill.layout import Layout
+from gristmill.rows import Rows
+
+__all__ = [
+    "CELLS",
+    "PACKED_ROW",
+    "ROW",
+    "BinnedEV",
+    "HardMove",
+    "Steps",
+    "Tokens",
+    "board_eval",
+    "fit_tokenizer",
+    "pack_boards",
+    "unpack_boards",
+]
+
+#: The 48-byte step row (aligned) and the 46-byte one of existing packs.
+ROW, PACKED_ROW = map(Layout, _gristmill.g2048_layouts())
+
+#: Cells of a board.
+CELLS = 16
+
+
+def board_eval(exps: npt.ArrayLike, *, interactive: bool = False) -> Array:
+    """The line heuristic's value of boards, exactly as step rows store it in `board_eval`.
+
+    Args:
+        exps: integers of shape (..., 16): ranks in row-major order, 0 for empty, r for the tile 2^r.
+        interactive: the variant that takes the better direction of rows and of columns; no row stores it.
+
+    Returns:
+        int32 of shape (...).
+
+    Raises:
+        FormatError: a rank above 31, or a value beyond 32 bits; `frame` is the index of the board in row-major order.
+        ValueError: not sixteen cells in the last axis, or numbers outside 0 to 255.
+        TypeError: not integers.
+    """
+    ranks = _ranks(exps)
+    return Array.over(_gristmill.g2048_board_eval(ranks.reshape(-1), interactive), ranks.shape[:-1], "<i4")
+
+
+def pack_boards(exps: npt.ArrayLike) -> tuple[Array, Array]:
+    """Boards as step rows store them: `board` (uint64) and `tile_65536_mask` (uint16), each of shape (...).
+
+    Ranks of 16 and more are 15 in `board` and a bit of the mask, so that 131072 and more come back as 65536.
+    Takes and raises what `board_eval` does, but for values beyond 32 bits.
+    """
+    ranks = _ranks(exps)
+    boards, masks = _gristmill.g2048_pack(ranks.reshape(-1))
+    return Array.over(boards, ranks.shape[:-1], "<u8"), Array.over(masks, ranks.shape[:-1], "<u2")
+
+
+def unpack_boards(board: npt.ArrayLike, tile_65536_mask: npt.ArrayLike = 0) -> Array:
+    """Ranks (uint8, shape (..., 16)) of packed boards; the two arguments are broadcast against each other.
+
+    A set bit of the mask is rank 16, whatever the board says.
+
+    Raises:
+        ValueError: numbers that do not fit in 64 and 16 bits.
+        TypeError: not integers.
+    """
+    boards, masks = np.broadcast_arrays(_unsigned(board, "<u8"), _unsigned(tile_65536_mask, "<u2"))
+    flat = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (boards, masks)]
+    return Array.over(_gristmill.g2048_unpack(*flat), (*boards.shape, CELLS), "u1")
+
+
+def fit_tokenizer(
+    rows: Rows,
+    output: Path,
+    *,
+    num_bins: int = 32,
+    search_failure_cutoff: int = -1500,
+    zero_tolerance: float = 1e-9,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Fits the bins of a tokenizer (advantage, version 2) to rows and writes `tokenizer.json`.
+
+    The rows are read a few times; memory does not grow with them. Does what `gristmill tokenizer fit` does.
+
+    Args:
+        rows: the rows, of all three valuations.
+        output: the file to write.
+        num_bins: bins of each kind of valuation.
+        search_failure_cutoff: search branches with a lower advantage over `board_eval` are failures, in thousandths.
+        zero_tolerance: tuple values up to this are failures, differences up to this are ties.
+        overwrite: whether a file that is there is replaced.
+
+    Returns:
+        What the fit was made of: rows, passes, and for each valuation its counts and edges.
+
+    Raises:
+        FileExistsError: the file is there already.
+        FormatError: a valuation has fewer losing branches than bins.
+    """
+    summary: dict[str, Any] = json.loads(
+        _gristmill.fit_tokenizer(
+            rows._compiled, os.fspath(output), num_bins, search_failure_cutoff, zero_tolerance, overwrite
+        )
+    )
+    return summary
+
+
+def _ranks(exps: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+    """Contiguous bytes of shape (..., 16)."""
+    ranks = _unsigned(exps, "u1")
+    if ranks.shape[-1:] != (CELLS,):
+        raise ValueError(f"expected boards of shape (..., {CELLS}), found {ranks.shape}")
+    return np.ascontiguousarray(ranks)
+
+
+def _unsigned(numbers: npt.ArrayLike, dtype: str) -> npt.NDArray[np.unsignedinteger]:
+    """The numbers as an unsigned dtype that holds all of them."""
+    array, wanted = np.asarray(numbers), np.dtype(dtype)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"expected integers, found {array.dtype}")
+    if array.dtype != wanted and array.size:
+        least, most = int(array.min()), int(array.max())
+        if least < 0 or most > np.iinfo(wanted).max:
+            raise ValueError(f"expected numbers from 0 to {np.iinfo(wanted).max}, found {least} to {most}")
+    return array.astype(wanted, copy=False)

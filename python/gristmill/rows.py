@@ -1,0 +1,170 @@
+"""Rows of a pack by number: selected by SQL, by value and by side of a split, taken and encoded at random."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill import _gristmill
+from gristmill.arrays import Array
+from gristmill.layout import Layout
+
+if TYPE_CHECKING:
+    from gristmill.encoders import Steps
+
+#: A value bound to a question mark of SQL.
+Parameter: TypeAlias = int | float | str | bytes | None
+
+#: One number, or the lowest and highest of a range, both inclusive; `None` leaves an end open.
+Bounds: TypeAlias = int | tuple[int | None, int | None] | None
+
+
+class Split(NamedTuple):
+    """The two sides of a split; no run is on both."""
+
+    train: Rows
+    val: Rows
+
+
+class Rows:
+    """Some rows of a pack, in the order in which they are stored. Each method gives new `Rows`; nothing is copied."""
+
+    def __init__(self, compiled: _gristmill.Rows) -> None:
+        self._compiled = compiled
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the records."""
+        return Layout(self._compiled.layout())
+
+    @property
+    def num_runs(self) -> int:
+        """How many runs are selected, those included that have no row left."""
+        return len(self._compiled.run_ids())
+
+    @property
+    def run_ids(self) -> list[int]:
+        """Ids of the selected runs, ascending."""
+        return self._compiled.run_ids()
+
+    @property
+    def valuation_types(self) -> list[str]:
+        """Names of the pack's valuations, by id."""
+        return self._compiled.valuations
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self._compiled)
+
+    def where(self, sql: str, *params: Parameter) -> Rows:
+        """Those of the runs that `sql` names.
+
+        Args:
+            sql: a condition on the columns of table `runs` (id, seed, steps, max_score, highest_tile), such as
+                `"max_score > ?"`; or a whole query whose first column is run ids. It cannot change the pack.
+            params: values for the question marks.
+
+        Raises:
+            ConfigError: SQLite does not understand it.
+        """
+        return Rows(self._compiled.query(sql, list(params)))
+
+    def filter(
+        self, *, step_index: Bounds = None, max_rank: Bounds = None, valuation: str | Iterable[str] | None = None
+    ) -> Rows:
+        """Those rows that pass all the tests given. Reads every selected row once.
+
+        Args:
+            step_index: one step, or the first and last, both inclusive.
+            max_rank: one rank, or the lowest and highest.
+            valuation: names of valuations, such as `"search"`.
+
+        Raises:
+            ConfigError: the pack has no such valuation.
+        """
+        names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
+        return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
+
+    def split(
+        self,
+        val: float | None = None,
+        *,
+        seed: int = 42,
+        val_where: str | None = None,
+        params: Sequence[Parameter] = (),
+        val_runs: Iterable[int] | None = None,
+    ) -> Split:
+        """Two sides, by run: `train` and `val`. Give exactly one of `val`, `val_where` and `val_runs`.
+
+        Args:
+            val: about this share of the runs on the val side. The side of a game depends on `seed` and the game's own
+                seed alone: it is the same in every pack that the game is in.
+            seed: another seed, another split.
+            val_where: SQL that names the runs of the val side, as for `where`.
+            params: values for its question marks.
+            val_runs: ids of the runs of the val side.
+
+        Raises:
+            ConfigError: no run falls on the val side, or SQLite does not understand the SQL.
+        """
+        if sum(given is not None for given in (val, val_where, val_runs)) != 1:
+            raise TypeError("split() takes exactly one of val, val_where and val_runs")
+        if val_where is not None:
+            sides = self._compiled.split_by(val_where, list(params))
+        elif val_runs is not None:
+            sides = self._compiled.split_ids([operator.index(run) for run in val_runs])
+        else:
+            sides = self._compiled.split(float(val or 0.0), seed)
+        return Split(*map(Rows, sides))
+
+    def take(self, indices: npt.ArrayLike) -> Array:
+        """The rows at `indices`, counted within this selection, as a structured array of the same shape.
+
+        Negative indices count from the end.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        places = self._places(indices)
+        memory = self._compiled.take(places.reshape(-1).view(np.uint8))
+        return Array.over(memory, places.shape, self.layout.dtype)
+
+    def encode(self, encoder: Steps, indices: npt.ArrayLike, *, seed: int = 0, epoch: int = 0) -> dict[str, Array]:
+        """Tensors of the rows at `indices`, by name, just as a loader of `seed` makes them in `epoch`.
+
+        Raises:
+            IndexError: there is no such row.
+            EncoderError: the rows do not have what the encoder needs.
+            FormatError: a row that cannot be encoded; it says which.
+        """
+        places = self._places(indices)
+        made = self._compiled.encode(encoder.to_json(), places.reshape(-1).view(np.uint8), seed, epoch)
+        return {name: Array.over(memory, (*places.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
+
+    def _places(self, indices: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+        array = np.asarray(indices)
+        if array.size == 0:
+            return np.empty(array.shape, np.uint64)
+        if array.dtype.kind not in "iu":
+            raise TypeError(f"expected indices, found {array.dtype}")
+        count = len(self)
+        wrong = (array >= count) | (array < -count if array.dtype.kind == "i" else False)
+        if np.any(wrong):
+            raise IndexError(f"row {array[wrong].flat[0]} of {count}")
+        return np.ascontiguousarray(np.where(array < 0, array + count, array), dtype=np.uint64)
+
+    def __repr__(self) -> str:
+        return f"Rows({os.fspath(self._compiled.folder)!r}, rows={len(self)}, runs={self.num_runs})"
+
+
+def _range(name: str, bounds: Bounds) -> tuple[int | None, int | None]:
+    low, high = bounds if isinstance(bounds, tuple) else (bounds, bounds)
+    for end in (low, high):
+        if end is not None and operator.index(end) < 0:
+            raise ValueError(f"{name}: {end} is negative")
+    return low, high
