@@ -70,10 +70,10 @@ fn all_refused(cases: &[(&str, &str, &str, Change)]) {
 #[test]
 fn a_stage_is_of_one_kind() {
     all_refused(&[
-        ("load", "chunk_source_loader", "beside `file_path_provider`", |c| {
+        ("load", "chunk_source_loader", "this beside `file_path_provider`", |c| {
             at(c, "load").file_path_provider = Some(Default::default());
         }),
-        ("tensors_a", "tensor_generator", "beside `chunk_unpacker`", |c| {
+        ("tensors_a", "tensor_generator", "this beside `chunk_unpacker`", |c| {
             at(c, "tensors_a").chunk_unpacker = Some(Default::default());
         }),
         ("pool_a", "", "no kind", |c| at(c, "pool_a").shuffling_chunk_pool = None),
