@@ -288,7 +288,7 @@ impl IndexLoader {
                     () => RunState::Running,
                 };
                 let uptime = rates.lock().unwrap_or_else(PoisonError::into_inner).uptime();
-                serde_json::to_string(&status(&feed, root, uptime, state)).unwrap_or_default()
+                serde_json::to_string(&status(&feed, root, uptime.as_secs_f64(), state)).unwrap_or_default()
             };
             endpoint.serve(&stop, &Pages { metrics: &text, status: &document });
         };
@@ -314,5 +314,5 @@ fn metrics(feed: &Feed, rates: &Mutex<Rates>, root: u64) -> Metrics {
     for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
         count.per_second = per_second.next().unwrap_or_default();
     }
-    Metrics { uptime_seconds: rates.uptime(), seed: Some(root), stages, ..Metrics::default() }
+    Metrics { uptime_seconds: rates.uptime().as_secs_f64(), seed: Some(root), stages, ..Metrics::default() }
 }
