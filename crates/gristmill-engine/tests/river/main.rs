@@ -4,6 +4,7 @@ mod anchors;
 mod arrivals;
 mod bad_input;
 mod cache;
+mod contradictions;
 mod determinism;
 mod encoders;
 mod games;
