@@ -96,7 +96,12 @@ impl Loader {
 
     /// Asks every pool for its chunk anchor: the stage's name, the key, and the chunks since (before a reset).
     #[pyo3(signature = (reset, anchor))]
-    fn control(&self, py: Python<'_>, reset: bool, anchor: Option<String>) -> Result<Vec<(String, String, u64)>, Fault> {
+    fn control(
+        &self,
+        py: Python<'_>,
+        reset: bool,
+        anchor: Option<String>,
+    ) -> Result<Vec<(String, String, u64)>, Fault> {
         let request = match (reset, anchor) {
             (true, _) => ControlRequest::ResetChunkAnchor,
             (false, Some(key)) => ControlRequest::SetChunkAnchor(key),
