@@ -1,5 +1,10 @@
 //! Real Syzygy tables of three and four men: values and plies as another prober has them, and tables that were damaged.
 //! Tables come from `scripts/fetch_tables.py`; without them these tests say so and pass.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -13,13 +18,14 @@ use proptest::prelude::*;
 const PROBES: &str = include_str!("probes.txt");
 
 /// The folder of tables: `$GRISTMILL_SYZYGY`, else where `make tables` puts them.
+#[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
 fn folder() -> Option<PathBuf> {
     let fetched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.venv/syzygy");
     let folder = std::env::var_os("GRISTMILL_SYZYGY").map_or(fetched, PathBuf::from);
     if folder.join("KQvK.rtbw").exists() {
         return Some(folder);
     }
-    println!("skipped: no tables in {}; run `make tables` or set GRISTMILL_SYZYGY", folder.display());
+    eprintln!("skipped: no tables in {}; run `make tables` or set GRISTMILL_SYZYGY", folder.display());
     None
 }
 

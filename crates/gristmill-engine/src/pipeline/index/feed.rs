@@ -279,7 +279,7 @@ impl Feed {
                 &mut s.records,
             )
         });
-        let encoded = self.totals.encoding.during(|| {
+        self.totals.encoding.during(|| {
             sheet.write(from, to - from, |columns| {
                 for (column, spec) in columns.iter_mut().zip(self.encoder.outputs()) {
                     column[(real - from) * spec.row_bytes()..].fill(0);
@@ -291,8 +291,7 @@ impl Feed {
                     .collect();
                 records.and_then(|()| encode(&*self.encoder, &*self.table, &s.picks, &s.records, &mut columns))
             })
-        });
-        encoded
+        })
     }
 }
 
