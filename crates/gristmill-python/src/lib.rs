@@ -31,6 +31,7 @@ mod _gristmill {
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
+    #[pymodule_export]
     use crate::packing::{merge_packs, pack_games};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};

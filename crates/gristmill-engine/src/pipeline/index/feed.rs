@@ -9,7 +9,7 @@ use std::time::Duration;
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::Conform;
 
-use super::plan::{Pick, Plan, Share};
+use super::plan::{Ahead, Pick, Plan, Share};
 use crate::error::{Error, Result};
 use crate::pipeline::output::{Batch, Delivery};
 use crate::runtime::handoff::{Handoff, Taken, WhenFull};
@@ -209,7 +209,7 @@ impl Feed {
         if share.shown > PIECE_ROWS {
             self.shared.signal.notify(Lane::Work);
         }
-        if let Some((epoch, group, rows)) = self.plan.ahead(number)
+        if let Some(Ahead { epoch, group, rows }) = self.plan.ahead(number)
             && inner.asked != Some((epoch, group))
         {
             inner.asked = Some((epoch, group));
