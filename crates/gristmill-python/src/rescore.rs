@@ -14,6 +14,9 @@ use pyo3::prelude::*;
 use crate::array::{Contiguous, Memory};
 use crate::error::Fault;
 
+/// What was changed, by name.
+type Counts = Vec<(&'static str, u64)>;
+
 /// A rescorer with its tables open.
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct Rescorer(Prepared);
@@ -34,12 +37,7 @@ impl Rescorer {
     }
 
     /// One game: its records as bytes, V7 (`wide`) or V6 -> bytes, whether they are V7, and the counts by name.
-    fn rescore(
-        &self,
-        py: Python<'_>,
-        records: Contiguous,
-        wide: bool,
-    ) -> Result<(Memory, bool, Vec<(&'static str, u64)>), Fault> {
+    fn rescore(&self, py: Python<'_>, records: Contiguous, wide: bool) -> Result<(Memory, bool, Counts), Fault> {
         py.detach(|| {
             let layout = if wide { layout_v7() } else { layout_v6() };
             let mut chunk = Chunk { bytes: records.bytes().to_vec(), ..Chunk::default() };
