@@ -324,10 +324,7 @@ impl StageConfig {
         match (kinds.next(), kinds.next()) {
             (Some(kind), None) => Ok(kind),
             (None, _) => Err(crate::Error::stage(&self.name, "has no kind; set exactly one, such as `chunk_unpacker`")),
-            (Some(one), Some(other)) => {
-                let text = format!("has several kinds: this beside `{}`; set exactly one", one.name());
-                Err(crate::Error::field(&self.name, other.name(), text))
-            }
+            (Some(_), Some(_)) => Err(crate::Error::stage(&self.name, "has several kinds; set exactly one")),
         }
     }
 }

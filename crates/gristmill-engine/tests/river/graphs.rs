@@ -35,9 +35,7 @@ fn every_refusal_names_stage_and_field() {
             c.stage.push(again);
         }),
         ("load", "", "no kind", |c| at(c, "load").chunk_source_loader = None),
-        ("load", "chunk_source_loader", "several kinds", |c| {
-            at(c, "load").file_path_provider = Some(Default::default())
-        }),
+        ("load", "", "several kinds", |c| at(c, "load").file_path_provider = Some(Default::default())),
         ("", "output", "alias `a`", |c| c.output.push("a:tensors_b".into())),
         ("", "output", "no batches", |c| c.output = vec!["unpack_a".into()]),
         ("unpack_a", "position_sampling_rate", "0 < rate", |c| {

@@ -4,7 +4,6 @@ mod anchors;
 mod arrivals;
 mod bad_input;
 mod cache;
-mod contradictions;
 mod determinism;
 mod encoders;
 mod games;
