@@ -23,7 +23,7 @@ help:
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
 	@echo "make bench              speed, each figure beside its ceiling"
-	@echo "make soak               a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make soak               100 000 positions against python-chess, then a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make clean              remove what was built, .venv and demo-data included"
@@ -72,7 +72,8 @@ bench:
 	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine --benches
 	bash scripts/bench.sh
 
-soak:
+soak: package
+	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 
 fuzz:

@@ -1,10 +1,11 @@
-"""Leela Chess Zero records: the layouts, the policy vector and the tensors made of them."""
+"""Leela Chess Zero records: the layouts, the policy vector, the tensors made of them, and the rules for games."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,23 @@ __all__ = ["V6", "V7", "Rescored", "Rescorer", "Tablebase", "encode", "policy_mo
 
 #: The 8356-byte V6 record and the 8396-byte V7 record.
 V6, V7 = map(Layout, _gristmill.chess_layouts())
+
+
+#: The rules that games are judged by, and what each says.
+RULES: Mapping[str, str] = MappingProxyType({name: says for name, says, _ in _gristmill.chess_rules()})
+
+
+class Breach(NamedTuple):
+    """One thing that is wrong with a game."""
+
+    #: The rule that is broken: a key of `RULES`.
+    rule: str
+    #: The frame, counted from 0.
+    frame: int
+    #: First byte within the record of the field that the rule is about.
+    offset: int
+    #: What was expected and what was found.
+    reason: str
 
 
 @functools.cache
@@ -55,3 +73,38 @@ def encode(
     names = [f"planes:{planes}" if name == "planes" else name for name in wanted]
     made = _gristmill.chess_encode(np.ascontiguousarray(V7.records(array)).reshape(-1).view(np.uint8), names)
     return {name: Array.over(memory, (*array.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
+
+
+def fens(records: npt.NDArray[np.void]) -> list[str]:
+    """The position of each record in Forsyth-Edwards notation, as White sees it; the move number is 1.
+
+    Raises:
+        ValueError: records that are not one run.
+        FormatError: a record that holds no position: two men on a square, an unknown input format.
+    """
+    return _gristmill.chess_fens(*_stored(records))
+
+
+def check(records: npt.NDArray[np.void], rules: Iterable[str] = ("default",)) -> list[Breach]:
+    """Judges one game: what breaks the rules, frame by frame; an empty list when nothing does.
+
+    Args:
+        records: the game, a structured array (plies) with the field names of V6 or V7; its dtype may be padded or
+            of foreign byte order.
+        rules: names from `RULES`, `default` (all that a sound game of any writer keeps) or `all`; `-name` takes one
+            out again, and a list that begins so starts from `default`.
+
+    Raises:
+        ValueError: records that are not one run of plies.
+        FormatError: a rule that does not exist, fields of another type or shape.
+    """
+    wanted = [rules] if isinstance(rules, str) else list(rules)
+    return [Breach(*breach) for breach in _gristmill.chess_check(*_stored(records), wanted)]
+
+
+def _stored(records: npt.NDArray[np.void]) -> tuple[npt.NDArray[np.uint8], int]:
+    array = np.asanyarray(records)
+    if array.ndim != 1:
+        raise ValueError(f"expected one run of records, shape (plies,); found shape {array.shape}")
+    layout = V7 if "d_st" in (array.dtype.names or ()) else V6
+    return np.ascontiguousarray(layout.records(array)).view(np.uint8), layout.itemsize

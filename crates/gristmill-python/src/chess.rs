@@ -1,6 +1,9 @@
-//! Chess records in, named tensors out; and the moves of the policy vector.
+//! Chess records in, named tensors or a verdict out; and the moves of the policy vector.
 
-use gristmill_format::chess::{ChessEncoder, Outputs, layout_v6, layout_v7, policy};
+use std::ops::ControlFlow;
+
+use gristmill_format::chess::check::{self, Rule, Rules};
+use gristmill_format::chess::{Board, ChessEncoder, Frame, Outputs, layout_v6, layout_v7, policy};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Order;
 use pyo3::prelude::*;
@@ -22,6 +25,45 @@ pub(crate) fn chess_layouts() -> (Layout, Layout) {
 #[pyfunction]
 pub(crate) fn chess_policy_moves() -> Vec<String> {
     (0..).map_while(policy::entry).map(|entry| entry.to_string()).collect()
+}
+
+/// The position of each V6 or V7 record in Forsyth-Edwards notation.
+#[pyfunction]
+pub(crate) fn chess_fens(py: Python<'_>, records: Contiguous, itemsize: usize) -> Result<Vec<String>, Fault> {
+    py.detach(|| {
+        let boards =
+            records.bytes().chunks(itemsize.max(1)).enumerate().map(|(i, bytes)| {
+                Frame::new(bytes).and_then(|frame| Board::from_frame(&frame)).map_err(|e| e.in_frame(i))
+            });
+        Ok(boards.map(|board| board.map(|board| board.fen())).collect::<Result<Vec<_>, _>>()?)
+    })
+}
+
+/// Name of each rule that games are judged by, what it says, and whether it is among the default ones.
+#[pyfunction]
+pub(crate) fn chess_rules() -> Vec<(&'static str, &'static str, bool)> {
+    Rule::ALL.into_iter().map(|rule| (rule.name(), rule.says(), Rules::DEFAULT.has(rule))).collect()
+}
+
+/// What breaks the rules in one game of V6 or V7 records: rule, frame, byte within the record, reason.
+#[pyfunction]
+pub(crate) fn chess_check(
+    py: Python<'_>,
+    records: Contiguous,
+    itemsize: usize,
+    rules: Vec<String>,
+) -> Result<Vec<(&'static str, usize, usize, String)>, Fault> {
+    py.detach(|| {
+        let rules = Rules::parse(&rules)?;
+        let frames = records.bytes().chunks(itemsize.max(1)).map(Frame::new);
+        let frames = frames.collect::<Result<Vec<_>, _>>()?;
+        let mut breaches = Vec::new();
+        check::game(&frames, rules, &mut |breach| {
+            breaches.push((breach.rule.name(), breach.frame, breach.offset, breach.reason));
+            ControlFlow::Continue(())
+        });
+        Ok(breaches)
+    })
 }
 
 /// Encodes whole V7 records into the tensors that are named, with a leading batch axis.

@@ -18,7 +18,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::array::{Memory, allocate};
     #[pymodule_export]
-    use crate::chess::{chess_encode, chess_layouts, chess_policy_moves};
+    use crate::chess::{chess_check, chess_encode, chess_fens, chess_layouts, chess_policy_moves, chess_rules};
     #[pymodule_export]
     use crate::config::{check_config, config_from_toml, config_to_toml, preset_lc0};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use gristmill_format::chess::check::{self, Breach, NAMES, Rules};
+use gristmill_format::chess::check::{self, Breach, REFUSED_BY, Rules};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
 
@@ -25,7 +25,7 @@ impl Validate {
 impl ChunkPass for Validate {
     /// Games refused, by rule.
     fn counts(&self) -> &[&'static str] {
-        NAMES
+        REFUSED_BY
     }
 
     /// Errors: `Refused` by the rule of the first breach, with its frame and byte; `Unsupported` for other records

@@ -13,3 +13,4 @@ mod resume;
 mod status;
 mod stopping;
 mod streams;
+mod validator;

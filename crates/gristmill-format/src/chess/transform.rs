@@ -144,6 +144,9 @@ impl Transform {
 
     /// The policy index under which `played` (side to move's view) is stored; `None` if there is none.
     pub fn index(self, played: Move, mapping: PolicyMapping) -> Option<u16> {
+        if self == Transform::NONE {
+            return policy::index(played.from, played.to, played.promotion);
+        }
         policy::index(self.square(played.from, mapping), self.square(played.to, mapping), played.promotion)
     }
 }

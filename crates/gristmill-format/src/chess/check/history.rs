@@ -26,16 +26,26 @@ fn turned(men: &Men) -> Men {
 
 /// Tells where the older boards of a frame differ from the boards of the frame before (formats 1 and 2).
 pub(super) fn shifted(before: Frame<'_>, now: Frame<'_>, tell: &mut Tell<'_>) {
-    let mut wrong: [Option<usize>; 2] = [None, None];
-    for plane in PER_BOARD..PLANES {
-        let (board, k) = (plane / PER_BOARD - 1, plane % PER_BOARD);
-        let expected = match k {
-            REPEATED => before.plane(PER_BOARD * board + REPEATED),
-            _ => mirror(before.plane(PER_BOARD * board + (k + 6) % 12)),
-        };
-        if now.plane(plane) != expected {
-            wrong[usize::from(k == REPEATED)].get_or_insert(plane);
+    let words = |frame: Frame<'_>| -> [u64; PLANES] {
+        let words = frame.plane_bytes().as_chunks().0;
+        std::array::from_fn(|i| u64::from_le_bytes(words[i]))
+    };
+    let (before, mut now) = (words(before), words(now));
+    let mut any = 0;
+    for board in (1..BOARDS).rev() {
+        for k in 0..PER_BOARD {
+            let older = PER_BOARD * (board - 1);
+            let expected = if k == REPEATED { before[older + k] } else { mirror(before[older + (k + 6) % 12]) };
+            now[PER_BOARD * board + k] ^= expected;
+            any |= now[PER_BOARD * board + k];
         }
+    }
+    if any == 0 {
+        return;
+    }
+    let mut wrong: [Option<usize>; 2] = [None, None];
+    for plane in (PER_BOARD..PLANES).filter(|plane| now[*plane] != 0) {
+        wrong[usize::from(plane % PER_BOARD == REPEATED)].get_or_insert(plane);
     }
     for (plane, rule) in wrong.into_iter().zip([Rule::History, Rule::Repetition]) {
         if let Some(plane) = plane {

@@ -11,7 +11,7 @@ mod walk;
 
 use std::ops::ControlFlow;
 
-pub use rule::{NAMES, Rule, Rules};
+pub use rule::{NAMES, REFUSED_BY, Rule, Rules};
 
 use self::walk::Walk;
 use super::frame::Frame;

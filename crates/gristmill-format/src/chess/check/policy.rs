@@ -24,6 +24,11 @@ impl Indices {
         self.0.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 != 0)
     }
 
+    /// How many indices are in one of the two only.
+    pub(super) fn distance(&self, other: &Indices) -> u32 {
+        self.0.iter().zip(&other.0).map(|(here, there)| (here ^ there).count_ones()).sum()
+    }
+
     /// The first index that is here and not in `other`, and how many there are.
     fn beyond(&self, other: &Indices) -> Option<(usize, u32)> {
         let mut left = self.0.iter().zip(&other.0).map(|(here, there)| here & !there).enumerate();
@@ -43,11 +48,20 @@ pub(super) struct Marks {
     positive: Indices,
 }
 
-/// Entries that are looked at together.
-const RUN: usize = 32;
+/// Entries that are looked at together, and parts of them.
+const RUN: usize = 64;
+const PART: usize = 8;
 
 /// Bits of -1.
 const ILLEGAL: u32 = (-1.0f32).to_bits();
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
+}
+
+fn all_illegal(bytes: &[u8]) -> bool {
+    words(bytes).fold(0, |other, word| other | word ^ ILLEGAL) == 0
+}
 
 /// Reads the policy of `frame`, and tells what is wrong with its values and their sum.
 pub(super) fn read(frame: Frame<'_>, tell: &mut Tell<'_>) -> Marks {
@@ -55,21 +69,25 @@ pub(super) fn read(frame: Frame<'_>, tell: &mut Tell<'_>) -> Marks {
     let (mut sum, mut legal) = (0.0f64, 0u32);
     let mut wrong = None;
     for (run, bytes) in frame.probability_bytes().chunks(4 * RUN).enumerate() {
-        let words = || bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        if words().fold(0, |other, word| other | word ^ ILLEGAL) == 0 {
+        if all_illegal(bytes) {
             continue;
         }
-        for (i, word) in (run * RUN..).zip(words()) {
-            let p = f32::from_bits(word);
-            if (0.0..=1.0 + super::field::ROUNDING).contains(&p) {
-                marks.legal.add(i);
-                if p > 0.0 {
-                    marks.positive.add(i);
+        for (part, bytes) in bytes.chunks(4 * PART).enumerate() {
+            if all_illegal(bytes) {
+                continue;
+            }
+            for (i, word) in (run * RUN + part * PART..).zip(words(bytes)) {
+                let p = f32::from_bits(word);
+                if (0.0..=1.0 + super::field::ROUNDING).contains(&p) {
+                    marks.legal.add(i);
+                    if p > 0.0 {
+                        marks.positive.add(i);
+                    }
+                    sum += f64::from(p);
+                    legal += 1;
+                } else if word != ILLEGAL && !p.is_nan() {
+                    wrong = wrong.or(Some((i, p)));
                 }
-                sum += f64::from(p);
-                legal += 1;
-            } else if word != ILLEGAL && !p.is_nan() {
-                wrong = wrong.or(Some((i, p)));
             }
         }
     }

@@ -27,6 +27,9 @@ macro_rules! rules {
 
         /// The name of each rule, in order of [`Rule::ALL`].
         pub const NAMES: &[&str] = &[$($name,)*];
+
+        /// Names of counts of games that each rule refused, in the same order.
+        pub const REFUSED_BY: &[&str] = &[$(concat!("refused_by_", $name),)*];
     };
 }
 

@@ -25,6 +25,8 @@ const RIGHTS: [(&str, usize); 4] = [
 struct Step<'a> {
     view: View<'a>,
     board: Option<Board>,
+    /// Whether both ways to index moves under a transposed board fit the policy.
+    open: bool,
 }
 
 /// What is known of a game so far.
@@ -63,15 +65,17 @@ impl<'a> Walk<'a> {
             self.canonical.judge(&view, tell);
         }
         self.repetitions.judge(&view, board.as_ref(), tell);
+        let mut open = false;
         match &board {
             Some(board) => {
-                let legal = self.legal_moves(&view, board, &marks);
+                let legal;
+                (legal, open) = self.legal_moves(&view, board, &marks);
                 marks.judge(frame, &legal, tell);
                 policy::judge_indices(frame, &legal, tell);
             }
             None => policy::judge_indices(frame, &marks.legal, tell),
         }
-        self.before = Some(Step { view, board });
+        self.before = Some(Step { view, board, open });
     }
 
     fn lost(&mut self) {
@@ -103,14 +107,16 @@ impl<'a> Walk<'a> {
             self.lost();
             return None;
         }
-        let board = before.board.as_ref()?;
-        let Some((index, next)) = self.played(board, was.frame, &now.placement()) else {
-            tell.breach(Rule::Moves, at::PLANES, || "no legal move leads here from the frame before".into());
+        let played = before.board.as_ref().and_then(|board| self.played(board, was.frame, &now.placement()));
+        let Some((index, played, next)) = played else {
+            let lost = if before.board.is_some() { "" } else { ", which holds no position" };
+            tell.breach(Rule::Moves, at::PLANES, || format!("no legal move leads here from the frame before{lost}"));
             self.canonical.clear();
             return None;
         };
         let told = was.frame.played_idx();
-        if was.frame.visits() > 0 && told != index {
+        let other = || was.transform.index(entry(was, played), PolicyMapping::HalfTurn);
+        if was.frame.visits() > 0 && told != index && !(before.open && other() == Some(told)) {
             tell.breach_before(Rule::PlayedIdx, at::PLAYED_IDX, || {
                 format!(
                     "played_idx is {told} ({}), but the next position comes from {index} ({})",
@@ -124,7 +130,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The legal move that leads from `board` to `to`, the one that the frame names first; and the position then.
-    fn played(&self, board: &Board, from: Frame<'_>, to: &Placement) -> Option<(u16, Board)> {
+    fn played(&self, board: &Board, from: Frame<'_>, to: &Placement) -> Option<(u16, Move, Board)> {
         let us = board.side_to_move() as usize;
         let left = board.colors(board.side_to_move()).0 & !to.colors[us];
         let leads = |(index, played): &(u16, Move)| {
@@ -135,40 +141,33 @@ impl<'a> Walk<'a> {
             }
             let mut next = board.clone();
             next.play_unchecked(*played);
-            (Placement::of(&next) == *to).then_some((*index, next))
+            (Placement::of(&next) == *to).then_some((*index, *played, next))
         };
         let named = self.legal.iter().find(|(index, _)| *index == from.played_idx());
         named.and_then(leads).or_else(|| self.legal.iter().find_map(leads))
     }
 
-    /// Lists the legal moves of a position for the next step; their indices.
-    fn legal_moves(&mut self, view: &View<'_>, board: &Board, marks: &Marks) -> Indices {
-        let mut indices = self.list(view, board, PolicyMapping::AsPlanes);
-        // Writers differ in how they index moves under a transposed board (spec 2.6): whatever fits the policy.
-        if view.transform.transposes() && indices != marks.legal {
-            let turned = self.list(view, board, PolicyMapping::HalfTurn);
-            if turned == marks.legal {
-                return turned;
-            }
-            indices = self.list(view, board, PolicyMapping::AsPlanes);
+    /// Lists the legal moves of a position for the next step; their indices, and whether these could be others.
+    fn legal_moves(&mut self, view: &View<'_>, board: &Board, marks: &Marks) -> (Indices, bool) {
+        if !view.transform.transposes() {
+            return (self.list(view, board, PolicyMapping::AsPlanes), false);
         }
-        indices
+        // Writers differ in how they index moves under a transposed board (spec 2.6): whatever fits the policy better.
+        let turned = self.list(view, board, PolicyMapping::HalfTurn);
+        let as_planes = self.list(view, board, PolicyMapping::AsPlanes);
+        let (turned_by, by) = (turned.distance(&marks.legal), as_planes.distance(&marks.legal));
+        if turned_by < by {
+            return (self.list(view, board, PolicyMapping::HalfTurn), false);
+        }
+        (as_planes, turned_by == by)
     }
 
     fn list(&mut self, view: &View<'_>, board: &Board, mapping: PolicyMapping) -> Indices {
         self.legal.clear();
         let mut indices = Indices::NONE;
-        let turn = if view.black { 56 } else { 0 };
         board.generate_moves(|moves| {
             for played in moves {
-                let promotion = match played.promotion {
-                    Some(Piece::Queen) => Some(Promotion::Queen),
-                    Some(Piece::Rook) => Some(Promotion::Rook),
-                    Some(Piece::Bishop) => Some(Promotion::Bishop),
-                    _ => None,
-                };
-                let entry = Entry { from: played.from as u8 ^ turn, to: played.to as u8 ^ turn, promotion };
-                if let Some(index) = view.transform.index(entry, mapping) {
+                if let Some(index) = view.transform.index(entry(view, played), mapping) {
                     indices.add(usize::from(index));
                     self.legal.push((index, played));
                 }
@@ -177,6 +176,18 @@ impl<'a> Walk<'a> {
         });
         indices
     }
+}
+
+/// A move as the side to move sees it.
+fn entry(view: &View<'_>, played: Move) -> Entry {
+    let turn = if view.black { 56 } else { 0 };
+    let promotion = match played.promotion {
+        Some(Piece::Queen) => Some(Promotion::Queen),
+        Some(Piece::Rook) => Some(Promotion::Rook),
+        Some(Piece::Bishop) => Some(Promotion::Bishop),
+        _ => None,
+    };
+    Entry { from: played.from as u8 ^ turn, to: played.to as u8 ^ turn, promotion }
 }
 
 /// Tells where the bytes after the planes differ from what the move left.
