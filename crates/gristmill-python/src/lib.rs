@@ -28,9 +28,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
     #[pymodule_export]
-    use crate::rows::{Rows, fit_tokenizer, open_pack};
-    #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
+    #[pymodule_export]
+    use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
     use crate::source::{Source, open_source};
 }
