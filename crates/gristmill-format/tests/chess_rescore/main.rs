@@ -2,6 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::excessive_precision, clippy::neg_multiply, reason = "expected values stand as they were published")]
 #![allow(unreachable_pub)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod conversion;
 mod passes;

@@ -6,6 +6,7 @@
     reason = "tests and benches may open files and take the time"
 )]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs;
 use std::path::PathBuf;

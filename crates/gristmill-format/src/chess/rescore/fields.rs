@@ -136,6 +136,8 @@ fn indices(frame: Frame<'_>, compat: Compat) -> Result<(), Fault> {
         let p = frame.probability(index);
         // `!` for NaN: an unknown probability is none.
         if searched && (p.is_nan() || p < 0.0) {
+        // An unknown probability is none.
+        if searched && (p < 0.0 || p.is_nan()) {
             return Err((rule, offset, format!("index {index}, whose probability is {p}")));
         }
     }
