@@ -81,6 +81,43 @@ fn a_printed_configuration_runs_as_the_options_did() {
 }
 
 #[test]
+fn a_training_configuration_of_lc0_runs_and_its_faults_have_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games");
+    generate(&games, "6", &[]);
+    let graph = format!(
+        "name: 'net'\ntraining {{ steps: 3 }}\ndata_loader {{\n  seed: 4\n\
+           stage {{ name: 'files' file_path_provider {{ directory: '{}' }} }}\n\
+           stage {{ name: 'load' input: 'files' chunk_source_loader {{}} }}\n\
+           stage {{ name: 'pool' input: 'load' shuffling_chunk_pool {{}} }}\n\
+           stage {{ name: 'unpack' input: 'pool' chunk_unpacker {{ position_sampling_rate: 0.5 }} }}\n\
+           stage {{ name: 'tensors' input: 'unpack' tensor_generator {{ batch_size: 8 }} }}\n  output: 'tensors'\n}}\n",
+        text(&games)
+    );
+    let file = folder.path().join("training.textproto");
+    fs::write(&file, &graph).unwrap();
+    let (x, y, toml) = (folder.path().join("x"), folder.path().join("y"), folder.path().join("loader.toml"));
+    run(&["feed", text(&file), "--batches", "5", "--out", text(&x)]).ok();
+    // The same in TOML, as printed.
+    fs::write(&toml, run(&["feed", text(&file), "--dry-run"]).ok().out).unwrap();
+    run(&["feed", text(&toml), "--batches", "5", "--out", text(&y)]).ok();
+    assert_eq!(arrays(&x), arrays(&y));
+    for (from, to, says) in [
+        ("batch_size", "batch_sise", "line 9, column 50: `TensorGeneratorConfig` has no `batch_sise`"),
+        ("input: 'pool'", "input: 'pol'", "line 8, column 24: no stage is called `pol`; did you mean `pool`?"),
+        ("chunk_source_loader {}", "", "line 6, column 1: has no kind"),
+        ("output: 'tensors'\n}", "output: 'tensors'\n", "ends where `}` should"),
+        ("data_loader", "loader", "there is no `data_loader"),
+    ] {
+        assert!(graph.contains(from));
+        fs::write(&file, graph.replacen(from, to, 1)).unwrap();
+        let refused = run(&["feed", text(&file), "--batches", "1"]);
+        assert!(refused.code == 2 && refused.err.contains(says), "no `{says}` in {}", refused.err);
+        assert!(refused.err.contains("training.textproto"), "{}", refused.err);
+    }
+}
+
+#[test]
 fn splits_are_outputs_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let frames = generate(folder.path(), "12", &[])["frames"].as_u64().unwrap();

@@ -9,7 +9,9 @@ use super::metrics::{QueueMetrics, StageMetrics};
 use crate::config::{DataLoaderConfig, QueueConfig, StageConfig, StageKind};
 use crate::error::{Error, Result};
 use crate::runtime::aggregate::Aggregator;
-use crate::runtime::period::{CountMetric, GaugeMetric, LoadMetric, Period, QueueMetric, Samples, StageMetric};
+use crate::runtime::period::{
+    CountMetric, GaugeMetric, LoadMetric, Period, QueueMetric, Samples, StageMetric, Statistics, StatisticsMetric,
+};
 
 /// The finest period.
 const TICK: Duration = Duration::from_millis(250);
@@ -71,14 +73,19 @@ impl History {
         })
     }
 
-    /// Takes the totals of this moment.
-    pub(super) fn record(&mut self, now: Duration, rows: &[StageMetrics]) {
+    /// Takes the totals of this moment, and what the chunks of each pool weighed since the last look.
+    pub(super) fn record(&mut self, now: Duration, rows: &[StageMetrics], weights: &[(&str, Statistics)]) {
         if self.closed {
             return;
         }
         let elapsed = now.saturating_sub(self.last).as_secs_f64();
         let stages = std::mem::take(&mut self.stages);
-        let stage_metrics = stages.iter().map(|known| self.stage(known, rows, elapsed)).collect();
+        let mut stage_metrics: Vec<_> = stages.iter().map(|known| self.stage(known, rows, elapsed)).collect();
+        for (pool, samples) in weights.iter().filter(|(_, samples)| samples.count > 0) {
+            let metric = StatisticsMetric { name: "chunk_weight".to_owned(), samples: samples.clone() };
+            let stage = stage_metrics.iter_mut().find(|stage| stage.name == *pool);
+            stage.into_iter().for_each(|stage| stage.statistics_metrics.push(metric.clone()));
+        }
         self.stages = stages;
         self.all.record(Period { stage_metrics });
         self.all.advance(now);
@@ -263,8 +270,9 @@ mod tests {
     #[test]
     fn stages_tell_what_they_did_under_the_published_names() {
         let mut history = history();
-        history.record(SECOND, &rows(10));
-        history.record(SECOND * 2, &rows(40));
+        history.record(SECOND, &rows(10), &[]);
+        let weights = [("pool", Statistics::of(2.5)), ("pool", Statistics::default())];
+        history.record(SECOND * 2, &rows(40), &weights);
         let (all, covered) = history.ending_now(f64::INFINITY, false, SECOND * 2).unwrap();
         assert_eq!(covered, 2.0);
         let names: Vec<&str> = all.stage_metrics.iter().map(|stage| stage.name.as_str()).collect();
@@ -277,6 +285,8 @@ mod tests {
         assert_eq!((pool.load_metrics[0].load_seconds, pool.load_metrics[0].total_seconds), (20.0, 4.0));
         assert_eq!(pool.count_metrics[1], CountMetric { name: "dropped".into(), count: 40 });
         assert_eq!((pool.gauge_metrics[0].value, pool.gauge_metrics[0].capacity), (40, Some(77)));
+        let [weight] = pool.statistics_metrics.as_slice() else { panic!("{pool:?}") };
+        assert_eq!((weight.name.as_str(), weight.samples.latest), ("chunk_weight", 2.5));
         assert_eq!(of(&all, "load").last_chunk_key.as_deref(), Some("training.40.gz"));
         let queue = &of(&all, "tensors").queue_metrics[0];
         assert_eq!((queue.put_count, queue.get_count, queue.drop_count, queue.queue_capacity), (120, 80, 40, 4));
@@ -290,19 +300,19 @@ mod tests {
     fn periods_hold_what_was_added_in_them_and_the_end_is_kept() {
         let mut history = history();
         for second in 1..=4 {
-            history.record(SECOND * second, &rows(u64::from(second) * 10));
+            history.record(SECOND * second, &rows(u64::from(second) * 10), &[]);
         }
         let sources = |period: &Period| of(period, "load").count_metrics[0].count;
         // The first tick of a second's four takes what came in it, so it stands in the second that ends.
         let (second, age) = history.bucket(0, false, SECOND * 4).unwrap();
         assert_eq!((sources(&second), age), (10, 0.0));
-        history.record(SECOND * 4 + TICK / 2, &rows(47));
+        history.record(SECOND * 4 + TICK / 2, &rows(47), &[]);
         let now = SECOND * 4 + TICK / 2;
         assert_eq!(sources(&history.ending_now(f64::INFINITY, false, now).unwrap().0), 40);
         let (all, covered) = history.ending_now(f64::INFINITY, true, now).unwrap();
         assert_eq!((sources(&all), covered), (47, 4.125));
         history.close(now);
-        history.record(SECOND * 9, &rows(99));
+        history.record(SECOND * 9, &rows(99), &[]);
         let (all, covered) = history.ending_now(f64::INFINITY, true, SECOND * 9).unwrap();
         assert_eq!((sources(&all), covered), (47, 4.25));
         assert!(history.bucket(-2, false, now).is_ok());
@@ -317,7 +327,7 @@ mod tests {
     #[test]
     fn a_period_is_written_with_the_published_numbers() {
         let mut history = history();
-        history.record(SECOND, &rows(10));
+        history.record(SECOND, &rows(10), &[]);
         let bytes = history.ending_now(f64::INFINITY, false, SECOND).unwrap().0.to_message().unwrap();
         let message = schema::message("lczero.DataLoaderMetricsProto").unwrap();
         let read = schema::decode(&message, &bytes).unwrap();

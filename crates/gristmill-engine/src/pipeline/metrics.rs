@@ -136,12 +136,19 @@ impl Observer {
 
     /// Remembers the totals of this moment.
     pub(super) fn sample(&self) {
+        // One look at a time: growth is counted from one to the next.
+        let mut history = self.history();
         let stages = self.collect();
         let mut rates = self.rates();
         rates.sample(totals(&stages));
         let now = rates.uptime();
         drop(rates);
-        self.history().record(now, &stages);
+        let branches = self.chains.iter().flat_map(|chain| chain.plan.branches.iter().zip(&chain.branch_totals));
+        let weights = branches.map(|(plan, totals)| {
+            let mut seen = totals.weights.lock().unwrap_or_else(PoisonError::into_inner);
+            (plan.stage.as_str(), std::mem::take(&mut *seen))
+        });
+        history.record(now, &stages, &weights.collect::<Vec<_>>());
     }
 
     /// Remembers the totals of the end.

@@ -54,11 +54,10 @@ impl Default for Samples {
     }
 }
 
-/// Samples of a number, by name.
+/// Samples of a number.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[allow(missing_docs, reason = "each field is what its name says of the samples")]
-pub struct StatisticsMetric {
-    pub name: String,
+pub struct Statistics {
     pub min: f64,
     pub max: f64,
     pub sum: f64,
@@ -66,10 +65,20 @@ pub struct StatisticsMetric {
     pub latest: f64,
 }
 
-impl Default for StatisticsMetric {
+impl Default for Statistics {
     fn default() -> Self {
-        StatisticsMetric { name: String::new(), min: f64::MAX, max: -f64::MAX, sum: 0.0, count: 0, latest: 0.0 }
+        Statistics { min: f64::MAX, max: -f64::MAX, sum: 0.0, count: 0, latest: 0.0 }
     }
+}
+
+/// Samples of a number, by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct StatisticsMetric {
+    /// What is sampled.
+    pub name: String,
+    /// The samples.
+    #[serde(flatten)]
+    pub samples: Statistics,
 }
 
 /// What went through a queue, and how full it was at each look.
@@ -170,7 +179,14 @@ impl Merge for Samples {
     }
 }
 
-impl Merge for StatisticsMetric {
+impl Statistics {
+    /// One sample.
+    pub fn of(value: f64) -> Self {
+        Statistics { min: value, max: value, sum: value, count: 1, latest: value }
+    }
+}
+
+impl Merge for Statistics {
     fn absorb(&mut self, newer: Self) {
         if newer.count > 0 {
             self.min = self.min.min(newer.min);
@@ -179,6 +195,12 @@ impl Merge for StatisticsMetric {
             self.count += newer.count;
             self.latest = newer.latest;
         }
+    }
+}
+
+impl Merge for StatisticsMetric {
+    fn absorb(&mut self, newer: Self) {
+        self.samples.absorb(newer.samples);
     }
 }
 
@@ -247,7 +269,7 @@ mod tests {
         assert_eq!((queue.put_count, queue.queue_capacity), (8, 4));
         assert_eq!(queue.queue_fullness, Samples { min: 2, max: 7, sum: 9, count: 2, latest: 7 });
         assert_eq!((pool.count_metrics[0].count, pool.gauge_metrics[0].value), (8, 5));
-        assert_eq!((pool.statistics_metrics[0].max, pool.statistics_metrics[0].count), (7.0, 4));
+        assert_eq!((pool.statistics_metrics[0].samples.max, pool.statistics_metrics[0].samples.count), (7.0, 4));
         assert_eq!((pool.last_chunk_key.as_deref(), other.name.as_str()), (Some("a"), "other"));
         let before = all.clone();
         all.absorb(Period::default());
@@ -259,8 +281,8 @@ mod tests {
         let mut all = Samples::of(3);
         all.absorb(Samples::default());
         assert_eq!(all, Samples::of(3));
-        let mut none = StatisticsMetric::default();
-        none.absorb(StatisticsMetric::default());
+        let mut none = Statistics::default();
+        none.absorb(Statistics::default());
         assert_eq!((none.min, none.max, none.count), (f64::MAX, -f64::MAX, 0));
     }
 }
