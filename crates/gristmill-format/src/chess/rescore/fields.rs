@@ -134,8 +134,6 @@ fn indices(frame: Frame<'_>, compat: Compat) -> Result<(), Fault> {
             return Err((rule, offset, format!("index {index}; expected 0 to {}", POLICY - 1)));
         }
         let p = frame.probability(index);
-        // `!` for NaN: an unknown probability is none.
-        if searched && (p.is_nan() || p < 0.0) {
         // An unknown probability is none.
         if searched && (p < 0.0 || p.is_nan()) {
             return Err((rule, offset, format!("index {index}, whose probability is {p}")));

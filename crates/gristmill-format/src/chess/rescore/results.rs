@@ -58,7 +58,6 @@ fn between_zeroing(game: &mut Game<'_>, probes: &Probes<'_>, tally: &mut Tally) 
             }
             continue;
         }
-        let plies = probes.dtz(board, tally).map_err(|e| e.in_frame(i))?.map(|dtz| rule50 + dtz.abs());
         let dtz = probes.dtz(board, tally).map_err(|e| e.in_frame(i))?;
         let plies = dtz.map(|dtz| rule50 + dtz.abs());
         let in_time = plies.is_some_and(|plies| plies < 99) && !game.may_repeat(i);
