@@ -15,7 +15,7 @@ SOAK_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo test test-rust test-python test-torch lint lint-rust lint-python package bench soak fuzz docs clean tools
+.PHONY: help demo test test-rust test-python test-torch lint lint-rust lint-python package tables bench soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
@@ -31,7 +31,7 @@ help:
 demo:
 	@GAMES="$(GAMES)" CARGO="$(CARGO)" bash scripts/demo.sh
 
-test: tools lint-rust test-rust package lint-python test-python
+test: tools lint-rust tables test-rust package lint-python test-python
 
 lint: tools lint-rust package lint-python
 
@@ -63,6 +63,10 @@ package: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/python scripts/requirements.py build test jax | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
 	touch $@
+
+# Syzygy tables of up to four men. Tests and benches that want them say so and go on where they cannot be had.
+tables: .venv/ready
+	$(BIN)/python scripts/fetch_tables.py .venv/syzygy || echo "skipped: no tables, tests of them are skipped"
 
 bench:
 	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine --benches

@@ -21,3 +21,13 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip(f"skipped: no real files in {folder}; set GRISTMILL_SHARED")
     return folder
+
+
+@pytest.fixture(scope="session")
+def syzygy() -> Path:
+    """The real tables of three and four men: GRISTMILL_SYZYGY, else where `make tables` puts them."""
+    fetched = Path(__file__).resolve().parents[1] / ".venv" / "syzygy"
+    folder = Path(os.environ.get("GRISTMILL_SYZYGY", fetched))
+    if not (folder / "KQvK.rtbw").exists():
+        pytest.skip(f"skipped: no tables in {folder}; run `make tables` or set GRISTMILL_SYZYGY")
+    return folder

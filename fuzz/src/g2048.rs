@@ -1,7 +1,9 @@
-//! Bodies of the `log_line` and `sidecar` fuzz targets: arbitrary bytes as raw logs of 2048; panics when a promise breaks.
+//! Bodies of the `log_line`, `sidecar` and `tokenizer` fuzz targets: arbitrary bytes as files of 2048; panics when a
+//! promise breaks.
 //! Shared, as source, with the replay of their corpora on stable Rust.
 
 use gristmill_format::Kind;
+use gristmill_format::g2048::encode::{Branches, Tokenizer, Valuation};
 use gristmill_format::g2048::log::{Game, RowDefaults, Sidecar, parse_fixed, parse_json, parse_piece, pieces};
 use gristmill_format::g2048::source::LogFile;
 use gristmill_format::source::{Chunk, ChunkSource};
@@ -64,5 +66,25 @@ pub fn sidecar(data: &[u8]) {
             assert_eq!(Sidecar { extras: Vec::new(), ..again }, Sidecar { extras: Vec::new(), ..sidecar });
         }
         Err(e) => assert!(e.kind() == Kind::Corrupt && e.place().line.is_some(), "{e}"),
+    }
+}
+
+/// What is taken comes back the same from its own text, and gives every row classes that there are.
+pub fn tokenizer(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(tokenizer) = Tokenizer::from_json(text) else { return };
+    for indent in [0, 2] {
+        assert_eq!(Tokenizer::from_json(&tokenizer.to_json(indent)).expect("our own text"), tokenizer);
+    }
+    let number =
+        |i: usize| f32::from_bits(data.iter().skip(i).take(4).fold(0, |bits, byte| bits << 8 | u32::from(*byte)));
+    for (i, valuation) in (0..64).flat_map(|i| Valuation::ALL.map(|valuation| (i, valuation))) {
+        let board_eval = (i % 3 != 0).then_some(number(i + 9).to_bits().cast_signed());
+        let (legal, chosen) = (i as u8, (i / 16) as u8);
+        let row = Branches { values: [0, 1, 2, 3].map(|j| number(i + j)), legal, chosen, board_eval };
+        if let Ok(classes) = tokenizer.classes(valuation, &row) {
+            assert!(classes.iter().all(|class| usize::from(*class) < tokenizer.num_classes()));
+            assert_eq!(usize::from(classes[usize::from(chosen)]), tokenizer.num_classes() - 1);
+        }
     }
 }

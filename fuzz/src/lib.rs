@@ -22,7 +22,7 @@ use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
-pub use g2048::{log_line, sidecar};
+pub use g2048::{log_line, sidecar, tokenizer};
 pub use pickles::pickle;
 
 const LIMITS: Limits = Limits { max_chunk_bytes: 1 << 20 };

@@ -43,6 +43,7 @@ from gristmill.errors import (
 )
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
+from gristmill.packing import Merged, Packed, Remark, Skipped, merge, pack
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
@@ -68,13 +69,17 @@ __all__ = [
     "GristmillError",
     "JoinPositionsConfig",
     "Layout",
+    "Merged",
     "Output",
+    "Packed",
     "PositionSamplingConfig",
     "QueueConfig",
+    "Remark",
     "Rows",
     "ShufflingChunkPoolConfig",
     "ShufflingFrameSamplerConfig",
     "SimpleChunkExtractorConfig",
+    "Skipped",
     "Source",
     "Split",
     "StageConfig",
@@ -87,6 +92,8 @@ __all__ = [
     "config",
     "errors",
     "g2048",
+    "merge",
     "open",
+    "pack",
     "presets",
 ]

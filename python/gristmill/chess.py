@@ -13,6 +13,9 @@ import numpy.typing as npt
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.layout import Layout
+from gristmill.rescoring import Rescored, Rescorer, Tablebase, rescore
+
+__all__ = ["V6", "V7", "Rescored", "Rescorer", "Tablebase", "encode", "policy_moves", "rescore"]
 
 #: The 8356-byte V6 record and the 8396-byte V7 record.
 V6, V7 = map(Layout, _gristmill.chess_layouts())

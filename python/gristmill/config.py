@@ -217,7 +217,7 @@ class DataLoaderConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, without what is not set."""
-        return dataclasses.asdict(self, dict_factory=_set_items)
+        return plain(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -308,6 +308,11 @@ PARTS: Mapping[str, type[Any]] = {
     "prefetch_output": QueueConfig,
     "position_sampling": PositionSamplingConfig,
 }
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """The fields of a config as plain dictionaries and lists, without what is not set."""
+    return dataclasses.asdict(config, dict_factory=_set_items)
 
 
 def to_json(values: Mapping[str, Any]) -> str:

@@ -249,8 +249,10 @@ class DataLoader:
         """Asks every pool for its chunk anchor, or changes it, at any time; returns the answers by name of the stage.
 
         A reset makes the newest file the anchor and answers with the count before that; setting a key leaves the count
-        as it is until that file comes. With both, the reset wins.
+        as it is until that file comes. With both, the reset wins. A loader of rows has no pool and answers nothing.
         """
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            return {}
         answers = self._engine.control(reset_chunk_anchor, set_chunk_anchor)
         return {stage: ChunkAnchor(key, since) for stage, key, since in answers}
 

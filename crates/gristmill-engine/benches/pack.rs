@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use gristmill_engine::job::merge::{MergeOptions, merge};
-use gristmill_engine::job::pack::{Existing, PackOptions, Packed, pack};
+use gristmill_engine::job::pack::{Existing, PackOptions, pack};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::g2048::RowForm;
 use played::{Peer, game};
@@ -44,7 +44,7 @@ fn main() {
             one.per_cpu(),
             peer.cpu / one.cpu
         );
-        println!("  pack, two workers  {:6.2}   peak {} MB", two.per_cpu(), two.peak / 1_000_000);
+        println!("  pack, two workers  {:6.2}", two.per_cpu());
         println!(
             "  two workers over one, by the clock: {:.2} x (goal >= 1.8; two threads of the peer alone: {ceiling:.2} x)",
             one.wall / two.wall
@@ -71,20 +71,19 @@ struct Took {
     rows: u64,
     cpu: f64,
     wall: f64,
-    peak: u64,
 }
 
+/// The best of some runs.
 #[derive(Clone, Copy)]
 struct Best {
     rows: u64,
     cpu: f64,
     wall: f64,
-    peak: u64,
 }
 
 impl Default for Best {
     fn default() -> Self {
-        Best { rows: 0, cpu: f64::INFINITY, wall: f64::INFINITY, peak: 0 }
+        Best { rows: 0, cpu: f64::INFINITY, wall: f64::INFINITY }
     }
 }
 
@@ -93,7 +92,6 @@ impl Best {
         self.rows = took.rows;
         self.cpu = self.cpu.min(took.cpu);
         self.wall = self.wall.min(took.wall);
-        self.peak = self.peak.max(took.peak);
     }
 
     fn per_cpu(&self) -> f64 {
@@ -106,10 +104,10 @@ fn cpu_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn measured(work: impl FnOnce() -> (u64, u64)) -> Took {
+fn measured(work: impl FnOnce() -> u64) -> Took {
     let (cpu, wall) = (cpu_time(), Instant::now());
-    let (rows, peak) = work();
-    Took { rows, cpu: cpu_time() - cpu, wall: wall.elapsed().as_secs_f64(), peak }
+    let rows = work();
+    Took { rows, cpu: cpu_time() - cpu, wall: wall.elapsed().as_secs_f64() }
 }
 
 fn logs(drop: &Path) -> Vec<PathBuf> {
@@ -127,7 +125,7 @@ fn baseline(drop: &Path, to: &Path) -> Took {
             rows += peer.rows(&fs::read(log).unwrap()) as u64;
             file.write_all(&peer.out).unwrap();
         }
-        (rows, 0)
+        rows
     })
 }
 
@@ -138,10 +136,7 @@ fn packed(drop: &Path, to: &Path, workers: usize) -> Took {
         existing: Existing::Overwrite,
         ..PackOptions::new(drop, to)
     };
-    measured(|| {
-        let Packed { rows, peak_rss, .. } = pack(&options, &mut |_| {}).unwrap();
-        (rows, peak_rss.unwrap_or(0))
-    })
+    measured(|| pack(&options, &mut |_| {}).unwrap().rows)
 }
 
 /// How much two threads of the peer, which share nothing, gain over one: the ceiling of any scaling, now.
@@ -182,12 +177,12 @@ fn merging(drop: &Path, at: &dyn Fn(&str) -> PathBuf) {
                     bytes += fs::copy(input.join("steps.npy"), &to).unwrap();
                     File::open(&to).unwrap().sync_all().unwrap();
                 }
-                (0, 0)
+                0
             }));
             for (workers, best) in [(1, &mut one), (2, &mut two)] {
                 let options =
                     MergeOptions { workers, overwrite: true, ..MergeOptions::new(inputs.clone(), at("merged")) };
-                best.take(measured(|| (merge(&options, &mut |_, _| {}).unwrap().rows, 0)));
+                best.take(measured(|| merge(&options, &mut |_, _| {}).unwrap().rows));
             }
         }
         let rate = |took: f64| bytes as f64 / took / 1e6;

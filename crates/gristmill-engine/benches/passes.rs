@@ -1,4 +1,5 @@
-//! What a game costs between inflating it and selecting its rows: the validator, beside stock zlib on the same games.
+//! What a game costs between inflating it and selecting its rows: validator and rescorer (without tables), beside
+//! stock zlib on the same games.
 //! Prints CPU time per position, the best of several interleaved rounds, and the ratio.
 #![allow(
     clippy::disallowed_methods,
@@ -13,9 +14,11 @@ use std::time::Duration;
 
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::stage::ChunkPass;
+use gristmill_engine::stage::rescore::Rescore;
 use gristmill_engine::stage::validate::Validate;
 use gristmill_format::chess::Version;
 use gristmill_format::chess::check::Rules;
+use gristmill_format::chess::rescore::{Rescorer, Settings};
 use gristmill_format::chess::source::GameFile;
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
 
@@ -30,10 +33,11 @@ fn main() {
     let (source, limits) = (GameFile::new("game"), Limits::default());
     let (mut chunk, mut out) = (Chunk::default(), vec![1; 8 << 20]);
     let validate = Validate::new(Rules::DEFAULT);
-    let mut best = [Duration::MAX; 2];
+    let rescore = Rescore::new(Rescorer::new(Settings::default(), None).unwrap());
+    let mut best = [Duration::MAX; 3];
     let mut positions = 0;
     for _ in 0..ROUNDS {
-        let mut took = [Duration::ZERO; 2];
+        let mut took = [Duration::ZERO; 3];
         positions = 0;
         for game in &stored {
             let start = cpu_time();
@@ -45,19 +49,24 @@ fn main() {
             let start = cpu_time();
             validate.run(black_box(&mut chunk), &mut |_, _| {}).unwrap();
             took[1] += cpu_time() - start;
+            let start = cpu_time();
+            rescore.run(black_box(&mut chunk), &mut |_, _| {}).unwrap();
+            took[2] += cpu_time() - start;
         }
         for (best, took) in best.iter_mut().zip(took) {
             *best = took.min(*best);
         }
     }
-    let [zlib, validator] = best.map(|time| time.as_secs_f64() * 1e6 / positions as f64);
+    let [zlib, validator, rescorer] = best.map(|time| time.as_secs_f64() * 1e6 / positions as f64);
     println!("{GAMES} games, {positions} positions, best of {ROUNDS}, CPU time of one thread");
     println!("stock zlib  {zlib:6.2} us a position");
-    println!(
-        "validator   {validator:6.2} us a position, {:.2} of zlib, {:.2} of the {GOAL} us goal",
-        validator / zlib,
-        validator / GOAL
-    );
+    for (name, cost) in [("validator", validator), ("rescorer", rescorer), ("both", validator + rescorer)] {
+        println!(
+            "{name:11} {cost:6.2} us a position, {:.2} of zlib, {:.2} of the {GOAL} us goal for both",
+            cost / zlib,
+            cost / GOAL
+        );
+    }
 }
 
 /// The games as stored.

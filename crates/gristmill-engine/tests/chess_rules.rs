@@ -37,12 +37,14 @@ fn judged(game: &[u8], size: usize, rules: Rules) -> Vec<Breach> {
     breaches
 }
 
+type Perturb = Box<dyn Fn(&mut Vec<u8>)>;
+
 /// One way to perturb a record, and the rules that must catch it, each alone; any of `or` is enough.
 struct Fault {
     field: &'static str,
     what: &'static str,
     caught_by: &'static [Rule],
-    perturb: Box<dyn Fn(&mut Vec<u8>)>,
+    perturb: Perturb,
 }
 
 fn bytes(field: &'static str, what: &'static str, rule: Rule, offset: usize, value: impl AsRef<[u8]>) -> Fault {

@@ -77,6 +77,11 @@ fn games_with_random_edits_are_judged() {
 }
 
 #[test]
+fn tokenizer() {
+    replay("tokenizer", fuzz_bodies::tokenizer);
+}
+
+#[test]
 fn log_line() {
     replay("log_line", fuzz_bodies::log_line);
 }

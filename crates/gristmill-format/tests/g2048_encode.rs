@@ -198,3 +198,60 @@ fn the_mix_up_of_ids_is_there_by_name_only() {
     assert_eq!(made(classes.clone()), [6, 4, 5, 4], "by name: tuple11");
     assert_eq!(made(classes.with_swapped_tuple_ids()), [6, 3, 5, 4], "as tuple10");
 }
+
+/// What existing loaders trip over: rows without what a target needs. The refusal says what does fit.
+#[test]
+fn rows_that_lack_what_a_target_needs_are_refused_with_what_fits() {
+    let layout = |descr: &str| gristmill_format::layout::Layout::parse_descr(descr).unwrap();
+    let board = layout("[('run_id', '<u4'), ('board', '<u8')]");
+    let moves = layout("[('board', '<u8'), ('branch_evs', '<f4', (4,)), ('move_dir', '|u1')]");
+    let nothing = layout("[('exps', '|u1', (16,))]");
+    let fits = |layout: &gristmill_format::layout::Layout| -> Vec<Result<(), String>> {
+        let encoders = targets().into_iter().map(|t| StepEncoder::new(t, Augment::default(), Element::I64).unwrap());
+        encoders.map(|encoder| encoder.fits(layout).map_err(|e| e.detail().to_owned())).collect()
+    };
+    let found = fits(&board);
+    assert!(found[0].is_ok());
+    for (i, missing) in [(1, "`branch_evs`, `move_dir`"), (2, "`branch_evs`, `ev_legal`"), (3, "`board_eval`")] {
+        let refusal = found[i].clone().unwrap_err();
+        assert!(refusal.contains(missing) && refusal.ends_with("what fits them: steps"), "{refusal}");
+    }
+    let found = fits(&moves);
+    assert!(found[0].is_ok() && found[1].is_ok());
+    assert!(found[3].clone().unwrap_err().ends_with("what fits them: steps, hard_move"));
+    assert!(fits(&nothing).iter().all(|found| found.clone().unwrap_err().contains("no encoder of 2048 rows fits")));
+    assert!(fits(gristmill_format::g2048::row::layout_packed()).iter().all(Result::is_ok));
+}
+
+/// The table of `docs/format/g2048-tensors.md` is what the encoders say of themselves.
+#[test]
+fn the_page_lists_the_tensors() {
+    let page = include_str!("../../../docs/format/g2048-tensors.md");
+    let section = page.split("\n## Tensors\n").nth(1).unwrap();
+    let lines = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let cells = |line: &str| -> Vec<String> {
+        line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    let documented: Vec<Vec<String>> = lines.skip(2).map(cells).map(|row| row[..4].to_vec()).collect();
+    let mut found = Vec::new();
+    for (name, target) in ["steps", "hard_move", "binned_ev", "tokens"].into_iter().zip(targets()) {
+        let (wide, narrow) = (Element::I64, Element::U8);
+        let specs = |element| StepEncoder::new(target.clone(), Augment::default(), element).unwrap().outputs().to_vec();
+        for (spec, small) in specs(wide).into_iter().zip(specs(narrow)) {
+            let fixed = match spec.dtype {
+                gristmill_format::layout::Scalar::F32 => "f32",
+                gristmill_format::layout::Scalar::Bool => "bool",
+                _ => "i64",
+            };
+            let dtype = if spec.dtype == small.dtype { fixed } else { "whole" };
+            let shape = spec.row_shape.first().map_or("()".to_owned(), |n| format!("({n},)"));
+            let encoder = if spec.name == "tokens" { "all" } else { name };
+            found.push([encoder, &spec.name, dtype, &shape].map(str::to_owned).to_vec());
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    let mut sorted = documented;
+    sorted.sort_unstable();
+    assert_eq!(sorted, found);
+}

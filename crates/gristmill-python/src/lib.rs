@@ -8,6 +8,8 @@ mod error;
 mod g2048;
 mod layout;
 mod loader;
+mod packing;
+mod rescore;
 mod rows;
 mod source;
 
@@ -29,6 +31,10 @@ mod _gristmill {
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
+    #[pymodule_export]
+    use crate::packing::{merge_packs, pack_games};
+    #[pymodule_export]
+    use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
     use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
 use gristmill_engine::pipeline::ControlRequest;
-use gristmill_engine::{Batch, Column, DataLoader, IndexLoader as Engine, Next, Output};
+use gristmill_engine::{Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Next, Output};
 use gristmill_format::layout::Order;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

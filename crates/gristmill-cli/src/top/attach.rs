@@ -8,6 +8,8 @@ use std::time::Duration;
 use gristmill_engine::pipeline::{STATUS_VERSION, Status};
 use serde_json::Value;
 
+use super::screen::is_another_run;
+
 /// Seconds between two documents.
 pub(crate) const EVERY: f64 = 0.5;
 
@@ -94,13 +96,13 @@ impl Client {
 
     /// Tells what is heard until `stop` is set or nobody listens.
     pub(crate) fn watch(&self, stop: &AtomicBool, listener: &Sender<Heard>) {
-        let (mut after, mut wait, mut run) = (0, 0.0, None);
+        let (mut after, mut wait, mut last) = (0, 0.0, None);
         while !stop.load(Ordering::Relaxed) {
             let heard = match self.status(after, wait) {
                 Ok(status) => {
-                    let same = run.replace((status.process, status.started_unix_ms));
-                    if same.is_some() && same != run && after > 0 {
-                        // Another loader, whose events count from the beginning.
+                    let clock = Status { stages: Vec::new(), events: Vec::new(), ..status.clone() };
+                    if last.replace(clock).is_some_and(|known| is_another_run(&known, &status)) && after > 0 {
+                        // Its events count from the beginning.
                         (after, wait) = (0, 0.0);
                         continue;
                     }

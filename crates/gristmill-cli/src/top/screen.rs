@@ -43,6 +43,12 @@ pub(crate) enum Wish {
     Quit,
 }
 
+/// Whether a document is of another run than the one heard before it: of another process or start, or its clock went back.
+pub(super) fn is_another_run(known: &Status, next: &Status) -> bool {
+    let run = |status: &Status| (status.process, status.started_unix_ms);
+    run(known) != run(next) || next.uptime_seconds < known.uptime_seconds
+}
+
 /// All that is shown.
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -101,9 +107,8 @@ impl Screen {
         if status.gristmill_status == 0 {
             return;
         }
-        let run = |status: &Status| (status.process, status.started_unix_ms);
         let known = self.latest.as_ref();
-        if known.is_some_and(|known| run(known) != run(&status)) {
+        if known.is_some_and(|known| is_another_run(known, &status)) {
             *self = Screen {
                 chips: self.chips,
                 log_size: self.log_size,

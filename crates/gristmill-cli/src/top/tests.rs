@@ -160,6 +160,9 @@ fn the_last_values_stay_when_the_loader_is_gone_and_another_run_begins_anew() {
     assert!(lines[0].contains("running") && lines[0].contains("00:00:01") && lines[3].contains("b-train"));
     assert!(lines.iter().any(|line| line.contains("another loader")) && lost(&lines) == 0, "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains("event 1")), "its events count from the beginning");
+    screen.hear(Heard::Status(Box::new(Status { process: 8, ..status(0.5, &["c-"]) })));
+    let lines = shown(&mut screen, 80, 24);
+    assert!(lines[3].contains("c-train") && lines.iter().any(|line| line.contains("another loader")), "{lines:#?}");
 }
 
 #[test]

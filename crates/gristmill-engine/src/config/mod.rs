@@ -4,7 +4,7 @@
 mod chunks;
 mod g2048;
 mod index;
-mod parse;
+pub(crate) mod parse;
 mod preset;
 pub mod proto;
 mod rescorer;

@@ -27,7 +27,7 @@ impl DataLoaderConfig {
 }
 
 /// Reads any config type from JSON, with a suggestion for unknown keys.
-pub(super) fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|e| Error::config("", suggest(&e.to_string())))
 }
 

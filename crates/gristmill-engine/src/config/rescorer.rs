@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::QueueConfig;
+use super::{QueueConfig, parse};
+use crate::error::Result;
 
 /// Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7 (§1.6, §7).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,5 +65,14 @@ impl Default for ChunkRescorerConfig {
             compat: Vec::new(),
             output: QueueConfig::default(),
         }
+    }
+}
+
+impl ChunkRescorerConfig {
+    /// Reads JSON; what is not named has its default.
+    ///
+    /// Errors: `Config` for an unknown field, with the nearest known one, and for a value of another type.
+    pub fn from_json(text: &str) -> Result<Self> {
+        parse::from_json(text)
     }
 }

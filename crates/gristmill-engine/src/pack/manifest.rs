@@ -84,8 +84,8 @@ pub struct Merged {
     pub rows: u64,
     /// Its runs; they have consecutive ids here.
     pub runs: u64,
-    /// XXH3-128 of its rows as they were stored, all files in order, as 32 hexadecimal digits.
-    pub xxh3_128: String,
+    /// Its files of rows, as they were read.
+    pub files: Vec<RowFile>,
 }
 
 /// Something that was left out.

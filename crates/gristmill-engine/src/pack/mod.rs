@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use gristmill_format::g2048::RowForm;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Result};
 
@@ -43,6 +44,15 @@ pub fn layout_name(form: RowForm) -> &'static str {
 /// The form of rows of this name.
 pub fn layout_of(name: &str) -> Option<RowForm> {
     [RowForm::Aligned, RowForm::Packed].into_iter().find(|form| layout_name(*form) == name)
+}
+
+/// Reads the name of a form of rows.
+///
+/// Errors: an unknown name.
+pub(crate) fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm, D::Error> {
+    let name = String::deserialize(text)?;
+    let unknown = || serde::de::Error::unknown_variant(&name, &["aligned48", "packed46"]);
+    layout_of(&name).ok_or_else(unknown)
 }
 
 /// Names of the files in a folder that belong to a pack, and of logs that SQLite may have left beside the database.

@@ -68,7 +68,7 @@ impl Branch {
 
     /// The oldest ticket whose stored bytes are to be fetched: one that is taken, or that has to be weighed first. Of
     /// several draws of one chunk only the first is weighed.
-    pub(super) fn to_fetch(&mut self) -> Option<(u64, &mut Ticket)> {
+    pub(super) fn next_to_fetch(&mut self) -> Option<(u64, &mut Ticket)> {
         let wanted = |i: usize, ticket: &Ticket| {
             matches!(ticket.phase, Phase::Planned)
                 && (ticket.taken || self.waits_for(ticket) && !self.weighs_before(i, ticket.draw.place))
@@ -78,7 +78,7 @@ impl Branch {
     }
 
     /// The oldest ticket, among the first `within`, that a worker can do something for.
-    pub(super) fn to_decode(&mut self, within: usize) -> Option<(u64, &mut Ticket)> {
+    pub(super) fn next_to_decode(&mut self, within: usize) -> Option<(u64, &mut Ticket)> {
         let ready = |ticket: &Ticket| match ticket.phase {
             Phase::Read(..) => ticket.taken || self.waits_for(ticket),
             Phase::Weighed(..) => ticket.taken,

@@ -44,14 +44,14 @@ pub(super) fn flow(config: &DataLoaderConfig) -> Result<Vec<FlowStage>> {
     Ok(stages)
 }
 
-/// Appends a stage after all that it reads, leaving out what was `seen`. Keeps its own stack: a config may be deep.
+/// Appends a stage after all that it reads, leaving out what was `seen` and the way back to a cache. Keeps its own stack: a config may be deep.
 fn upstream(graph: &Graph<'_>, from: usize, seen: &mut BTreeSet<usize>, order: &mut Vec<usize>) {
     let mut open = if seen.insert(from) { vec![(from, 0)] } else { Vec::new() };
     while let Some((stage, next)) = open.last_mut() {
         match graph.nodes[*stage].inputs.get(*next) {
             Some(input) => {
                 *next += 1;
-                if seen.insert(input.stage) {
+                if !graph.is_request(*input) && seen.insert(input.stage) {
                     open.push((input.stage, 0));
                 }
             }

@@ -209,7 +209,7 @@ impl<'a> Graph<'a> {
     /// Refuses a stage that reads what it gives, however far around; the way back from an unpacker to its pool's cache is
     /// none: it is planned, not run.
     fn check_cycles(&self) -> Result<()> {
-        let feeds = |port: &&Port| gives(self.nodes[port.stage].kind, port.output) != Item::CacheRequest;
+        let feeds = |port: &&Port| !self.is_request(**port);
         let mut readers = vec![Vec::new(); self.nodes.len()];
         let mut waits: Vec<usize> = Vec::new();
         for (i, node) in self.nodes.iter().enumerate() {
@@ -230,6 +230,11 @@ impl<'a> Graph<'a> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Whether what a port gives is only asked for in the plan: the way back from an unpacker to its pool's cache.
+    pub(super) fn is_request(&self, port: Port) -> bool {
+        gives(self.nodes[port.stage].kind, port.output) == Item::CacheRequest
     }
 
     fn claim(&self, port: Port, reader: &'a str, readers: &mut HashMap<Port, &'a str>) -> Result<()> {

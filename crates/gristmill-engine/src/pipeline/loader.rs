@@ -11,6 +11,7 @@ use gristmill_format::encode::TensorSpec;
 use super::anchors::{Anchors, ControlReply, ControlRequest};
 use super::launch::{Launch, Running};
 use super::metrics::Metrics;
+use super::notices;
 use super::output::Batch;
 use super::plan::{DrawPlan, Plan, plan};
 use super::recall::Recall;
@@ -297,7 +298,11 @@ impl DataLoader {
     /// Errors: `Forked`.
     pub fn control(&self, request: &ControlRequest) -> Result<Vec<ControlReply>> {
         self.here()?;
-        Ok(self.anchors.control(request))
+        let replies = self.anchors.control(request);
+        if let (Some(running), false) = (self.running.get(), *request == ControlRequest::QueryChunkAnchor) {
+            replies.iter().for_each(|reply| notices::anchored(&running.observer.events, reply, request));
+        }
+        Ok(replies)
     }
 
     /// Takes a state over; the loader must not have started. What does not fit the files is found at the start.

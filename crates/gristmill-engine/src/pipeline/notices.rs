@@ -1,6 +1,7 @@
 //! What the logs found and how chains ended -> events for people. Looks at what is counted anyway, a few times a second;
 //! never slows the river, and tells each fault once however often a listing meets it again.
 
+use super::anchors::{ControlReply, ControlRequest};
 use super::metrics::Observer;
 use super::roster::Roster;
 use crate::error::Error;
@@ -57,6 +58,18 @@ pub(super) fn started(observer: &Observer, workers: usize, again: bool) {
     let (seed, readers) = (observer.root, observer.readers);
     let message = format!("{how}: seed {seed}, {workers} workers, {readers} readers");
     observer.events.add(Event::new(Level::Info, "started", message).with("seed", Some(seed)));
+}
+
+/// A pool's chunk anchor was changed.
+pub(super) fn anchored(events: &Events, reply: &ControlReply, request: &ControlRequest) {
+    let key = &reply.chunk_anchor;
+    let message = match request {
+        ControlRequest::ResetChunkAnchor => {
+            format!("the chunk anchor is {key} now, {} chunks after the last one", reply.chunks_since_anchor)
+        }
+        _ => format!("the chunk anchor is {key} now"),
+    };
+    events.add(Event::new(Level::Info, "anchor", message).of(&reply.stage).with("anchor", Some(key.as_str())));
 }
 
 /// An error that the consumer of a stream is given.

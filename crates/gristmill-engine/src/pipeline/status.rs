@@ -241,13 +241,13 @@ pub(super) fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f6
     };
     let Some(row) = row else { return status };
     for count in &row.counts {
-        match count.name {
-            "busy_ns" => status.loads.push(LoadStatus {
-                name: String::new(),
+        match count.name.strip_suffix("_ns") {
+            Some(name) => status.loads.push(LoadStatus {
+                name: if name == "busy" { String::new() } else { name.to_owned() },
                 load_seconds: count.total as f64 / 1e9,
-                total_seconds: row.threads as f64 * uptime,
+                total_seconds: row.threads.max(1) as f64 * uptime,
             }),
-            name => status.counts.push(CountStatus { name: name.to_owned(), total: count.total }),
+            None => status.counts.push(CountStatus { name: count.name.to_owned(), total: count.total }),
         }
     }
     let gauge = |gauge: &super::Gauge| GaugeStatus {

@@ -66,6 +66,19 @@ impl Syzygy {
         self.tables.coverage()
     }
 
+    /// The value of a position in Forsyth-Edwards notation for the side to move, -2 (lost) to 2 (won), and, if asked for,
+    /// the plies to the next capture or pawn move.
+    ///
+    /// Errors: `OutOfRange` for what is no position; `Refused` by the reason why it cannot be probed.
+    pub fn probe(&self, fen: &str, plies: bool) -> gristmill_format::Result<(i32, Option<i32>)> {
+        let board: cozy_chess::Board = fen.parse().map_err(|e: cozy_chess::FenParseError| {
+            gristmill_format::Error::new(gristmill_format::Kind::OutOfRange, format!("`{fen}` is no position: {e}"))
+        })?;
+        let wdl = self.tables.wdl(&board)?;
+        let plies = if plies { Some(self.tables.dtz(&board)?) } else { None };
+        Ok((wdl.number(), plies))
+    }
+
     /// Damaged tables that were left out.
     pub fn faults(&self) -> &[gristmill_format::Error] {
         &self.faults

@@ -86,7 +86,9 @@ const PLACES: [Place; 6] = [
             ("gristmill-engine/src/runtime/arena.rs", "slots that tasks share"),
             ("gristmill-engine/src/runtime/sheet.rs", "batches that tasks share"),
             ("gristmill-engine/src/store/held.rs", "maps files of rows"),
+            ("gristmill-engine/src/tablebase/map.rs", "maps tables, which are larger than memory"),
             ("gristmill-python/src/array.rs", "arrays over our memory, DLPack"),
+            ("bench/syzygy/src/main.rs", "maps tables for another prober"),
         ],
         advice: "find a safe way, or argue for another named file in ARCHITECTURE.md",
     },
@@ -125,7 +127,7 @@ fn holds(text: &str, word: &str) -> bool {
 
 #[test]
 fn the_places_exist() {
-    let gone = |path: &str| rust("crates/").all(|file| !file.path.trim_start_matches("crates/").starts_with(path));
+    let gone = |path: &str| rust("").all(|file| !file.path.trim_start_matches("crates/").starts_with(path));
     let places = PLACES.iter().flat_map(|place| place.allowed);
     let breaches =
         places.filter(|(path, _)| gone(path)).map(|(path, why)| format!("{path} ({why}): strike it from PLACES"));

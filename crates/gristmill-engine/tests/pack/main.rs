@@ -3,6 +3,7 @@
 
 mod append;
 mod bad_input;
+mod document;
 mod drops;
 mod merging;
 mod packing;

@@ -196,6 +196,18 @@ fn packs_of_others_are_taken() {
 }
 
 #[test]
+fn damage_is_found_by_its_hash() {
+    let packs = Packs::new();
+    let file = packs.at("a").join("steps-00001.npy");
+    let mut bytes = fs::read(&file).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let e = packs.refused(&packs.options(&["b", "a"], "x"));
+    assert!(e.contains("steps-00001.npy") && e.contains("hash"), "{e}");
+}
+
+#[test]
 fn dangerous_overlaps_are_refused_and_inputs_survive() {
     let packs = Packs::new();
     let before = (files(&packs.at("a")), files(&packs.at("b")));

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{BadChunks, Lc0Preset, Weighted};
 use gristmill_engine::pipeline::{RunState, STATUS_VERSION, StageStatus, Status};
-use gristmill_engine::{DataLoader, Error};
+use gristmill_engine::{ControlRequest, DataLoader, Error};
 
-use super::games::{all_ids, generate, loader, mixed, next, options, preset};
+use super::games::{all_ids, config, generate, loader, mixed, next, options, preset, single, with_cache};
 
 /// Looks until `found` says so.
 fn wait_for(loader: &DataLoader, found: impl Fn(&Status) -> bool) -> Status {
@@ -113,6 +113,27 @@ fn given(stage: &StageStatus) -> u64 {
 }
 
 #[test]
+fn anchors_and_caches_are_told() {
+    let loader = DataLoader::new(with_cache(config(&single(mixed())), 100, 2)).unwrap();
+    next(&loader, "");
+    loader.control(&ControlRequest::SetChunkAnchor("training.7.gz".into())).unwrap();
+    loader.control(&ControlRequest::QueryChunkAnchor).unwrap();
+    loader.control(&ControlRequest::ResetChunkAnchor).unwrap();
+    let status = loader.status(0);
+    let anchors = told(&status, "anchor");
+    assert_eq!(anchors.len(), 2, "a question is no event: {anchors:?}");
+    assert!(anchors[0].stage.as_deref() == Some("pool") && anchors[0].message.contains("training.7.gz"));
+    let place = |name: &str| status.stages.iter().position(|stage| stage.name == name).unwrap();
+    assert!(["files", "load", "pool", "unpack", "both", "tensors"].map(place).is_sorted(), "flow order");
+    let pool = &status.stages[place("pool")];
+    assert_eq!(pool.inputs.len(), 2, "the way back is an edge like any other");
+    assert!(pool.texts.iter().any(|text| text.name == "anchor" && !text.value.is_empty()), "{:?}", pool.texts);
+    for name in ["cached_positions", "chunks_since_anchor"] {
+        assert!(pool.gauges.iter().any(|gauge| gauge.name == name), "{name}");
+    }
+}
+
+#[test]
 fn a_run_is_told_from_start_to_stop() {
     let folder = spoilt(&[3]);
     let loader = loader(&pass(folder.path()));
@@ -196,14 +217,14 @@ fn the_pages_are_served_until_the_stop_and_a_watcher_learns_of_it() {
 
 #[test]
 fn what_other_machines_can_reach_needs_a_token() {
-    let config = |error: Error| match error {
+    let refusal = |error: Error| match error {
         Error::Config { stage: None, field, message } => (field.unwrap(), message),
         other => panic!("{other}"),
     };
     let loader = loader(&preset(mixed()));
-    let (field, message) = config(loader.serve_metrics("0.0.0.0:0", None).unwrap_err());
+    let (field, message) = refusal(loader.serve_metrics("0.0.0.0:0", None).unwrap_err());
     assert!(field == "token" && message.contains("127.0.0.1"), "{message}");
-    let (field, message) = config(loader.serve_metrics("127.0.0.1:0", Some("easy")).unwrap_err());
+    let (field, message) = refusal(loader.serve_metrics("127.0.0.1:0", Some("easy")).unwrap_err());
     assert!(field == "token" && message.contains("16") && !message.contains("easy"), "{message}");
     assert_eq!(loader.status(0), Status::default(), "a refusal starts nothing");
     let address = loader.serve_metrics("0.0.0.0:0", Some("a-token-of-20-letters")).unwrap();

@@ -1,4 +1,5 @@
 //! Logs of 2048 games to measure with, and the peer that is measured against: zlib and serde_json, row by row.
+#![allow(unreachable_pub, reason = "shared between benches")]
 
 use std::fmt::Write;
 use std::io::Read;

@@ -1,5 +1,10 @@
 //! The rescorer: published vectors, each pass on games and tablebases of our own, conversions, and what is refused.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod conversion;
 mod passes;

@@ -1,6 +1,11 @@
 //! Real Syzygy tables of three and four men: values and plies as another prober has them, and tables that were damaged.
 //! Tables come from `scripts/fetch_tables.py`; without them these tests say so and pass.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fs;
 use std::path::PathBuf;

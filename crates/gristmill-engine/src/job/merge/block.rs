@@ -21,7 +21,8 @@ const SPARE: usize = 16;
 pub(super) struct Block {
     /// Number of the pack.
     pub(super) input: usize,
-    file: usize,
+    /// Number of its file of rows.
+    pub(super) file: usize,
     first: u64,
     rows: u64,
 }

@@ -12,11 +12,11 @@ use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Result};
-use crate::pack::manifest::{Manifest, Merged};
+use crate::pack;
+use crate::pack::manifest::{Manifest, Merged, RowFile};
 use crate::pack::metadata::{Metadata, MetadataWriter, Run};
 use crate::pack::shards::{self, Shard};
 use crate::pack::valuation::ValuationTypes;
-use crate::pack::{self};
 use crate::store::open_file;
 
 /// One pack.
@@ -137,9 +137,10 @@ fn stored(layout: &Layout) -> gristmill_format::Result<Stored> {
     Err(FormatError::new(Kind::Unsupported, detail))
 }
 
-/// The sums over the rows of a pack, held against its database.
+/// The sums over the rows of a pack, held against its database and its manifest.
 pub(super) struct Tally {
-    hash: Xxh3,
+    /// The hash of each file.
+    hashes: Vec<Xxh3>,
     /// Rows of each run, and the number of its first one.
     runs: Vec<(u64, u64)>,
     first_row: u64,
@@ -149,12 +150,14 @@ pub(super) struct Tally {
 impl Tally {
     /// Starts where the first row of the pack goes.
     pub(super) fn new(input: &Input, first_row: u64) -> Self {
-        Tally { hash: Xxh3::new(), runs: vec![(0, 0); input.runs.len()], first_row, at: first_row }
+        let hashes = input.files.iter().map(|_| Xxh3::new()).collect();
+        Tally { hashes, runs: vec![(0, 0); input.runs.len()], first_row, at: first_row }
     }
 
-    /// Takes in a block: its bytes as they were stored, and its rows as (position of the run in the pack, rows).
-    pub(super) fn add(&mut self, stored: &[u8], runs: &[(usize, u64)]) {
-        self.hash.update(stored);
+    /// Takes in the next block of a file: its bytes as they were stored, and its rows as (position of the run in the
+    /// pack, rows).
+    pub(super) fn add(&mut self, file: usize, stored: &[u8], runs: &[(usize, u64)]) {
+        self.hashes[file].update(stored);
         for &(run, rows) in runs {
             if let Some((count, first)) = self.runs.get_mut(run) {
                 if *count == 0 {
@@ -168,8 +171,10 @@ impl Tally {
 
     /// Writes the runs of the pack under their new ids.
     ///
-    /// Errors: `Format` naming the database and the run when the rows are not as many as it says.
+    /// Errors: `Format` naming the database and the run when the rows are not as many as it says; `Corrupt` naming the
+    /// file whose rows do not have the hash of the manifest.
     pub(super) fn finish(self, input: &Input, metadata: &mut MetadataWriter) -> Result<Merged> {
+        let files = self.files(input)?;
         let path = input.path.join(pack::METADATA);
         for (&(id, said), &(found, _)) in input.runs.iter().zip(&self.runs) {
             if said != found {
@@ -196,7 +201,25 @@ impl Tally {
         })?;
         metadata.commit()?;
         let rows = self.at - self.first_row;
-        let xxh3_128 = format!("{:032x}", self.hash.digest128());
-        Ok(Merged { rows, runs: input.runs.len() as u64, xxh3_128 })
+        Ok(Merged { rows, runs: input.runs.len() as u64, files })
+    }
+
+    /// The files as they were read.
+    fn files(&self, input: &Input) -> Result<Vec<RowFile>> {
+        let mut files = Vec::new();
+        for (file, hash) in input.files.iter().zip(&self.hashes) {
+            let name = file.shard.path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let (name, xxh3_128) = (name.unwrap_or_default(), format!("{:032x}", hash.digest128()));
+            let said = input.manifest.iter().flat_map(|manifest| &manifest.files).find(|said| said.name == name);
+            if said.is_some_and(|said| said.xxh3_128 != xxh3_128) {
+                let e = FormatError::new(
+                    Kind::Corrupt,
+                    "the rows do not have the hash of the manifest; see `gristmill verify`",
+                );
+                return Err(e.in_source(file.shard.path.display().to_string()).into());
+            }
+            files.push(RowFile { name, rows: file.shard.rows, xxh3_128 });
+        }
+        Ok(files)
     }
 }

@@ -12,12 +12,13 @@ use std::sync::atomic::AtomicBool;
 
 use gristmill_format::g2048::RowForm;
 use gristmill_format::{Error as FormatError, Kind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::block::{Block, BlockReader, Merged as Taken};
 use self::input::Input;
 use super::in_order::InOrder;
 use super::meter::{Meter, peak_rss};
+use crate::config::parse;
 use crate::error::{Error, Result};
 use crate::pack::manifest::{self, Manifest, RowFile, Sources};
 use crate::pack::metadata::{Metadata, MetadataWriter};
@@ -27,13 +28,15 @@ use crate::pack::{self, layout_name, shards};
 use crate::store::publish::{self, Found, Staging};
 
 /// What to merge, and how.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct MergeOptions {
     /// The packs, in the order in which their rows follow each other.
     pub inputs: Vec<PathBuf>,
     /// Folder of the new pack; made when it does not exist.
     pub output: PathBuf,
     /// Form of the rows.
+    #[serde(deserialize_with = "pack::read_layout")]
     pub layout: RowForm,
     /// Rows of every file but the last; none for one file.
     pub shard_rows: Option<u64>,
@@ -46,10 +49,26 @@ pub struct MergeOptions {
     /// Look at the packs only, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
+    #[serde(skip)]
     pub stop: Arc<AtomicBool>,
 }
 
+impl Default for MergeOptions {
+    /// What JSON starts from: no folders.
+    fn default() -> Self {
+        MergeOptions::new(Vec::new(), "")
+    }
+}
+
 impl MergeOptions {
+    /// Reads the options from JSON; what is absent has its default, and what is unknown is refused with the nearest
+    /// known one.
+    ///
+    /// Errors: `Config`.
+    pub fn from_json(text: &str) -> Result<Self> {
+        parse::from_json(text)
+    }
+
     /// Merges `inputs` into `output` as the defaults have it: one file of 48-byte rows, one worker per core.
     pub fn new(inputs: Vec<PathBuf>, output: impl Into<PathBuf>) -> Self {
         MergeOptions {
@@ -215,10 +234,10 @@ fn write(
     let mut rest = blocks.iter().peekable();
     for (i, input) in inputs.iter().enumerate() {
         let mut tally = input::Tally::new(input, writer.rows());
-        while rest.next_if(|block| block.input == i).is_some() {
+        while let Some(block) = rest.next_if(|block| block.input == i) {
             let Some(taken) = flow.next()? else { break };
             let Taken { bytes, stored, runs } = taken?;
-            tally.add(&stored, &runs);
+            tally.add(block.file, &stored, &runs);
             writer.write(&bytes)?;
             reader.recycle([bytes, stored]);
             progress(writer.rows(), rows);

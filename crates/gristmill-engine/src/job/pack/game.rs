@@ -38,7 +38,7 @@ pub(super) enum Log {
     /// Short enough to be inflated whole.
     Whole(Vec<u8>),
     /// To be inflated piece by piece.
-    Long(Long),
+    Long(Box<Long>),
 }
 
 /// What a log was, as stored: how long, and its hash.
@@ -88,7 +88,7 @@ pub(super) fn read_sidecar(root: &Path, name: &str) -> Result<(Sidecar, String)>
 fn open_log(path: &Path) -> Result<Log> {
     let file = open_file(path)?;
     if file.len()? > WHOLE_STORED {
-        return Ok(Log::Long(Long::new(file)));
+        return Ok(Log::Long(Box::new(Long::new(file))));
     }
     let mut stored = Vec::new();
     read_span(&*file, Span::WHOLE, WHOLE_STORED, &mut stored)?;

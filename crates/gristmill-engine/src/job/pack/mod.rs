@@ -13,14 +13,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use gristmill_format::g2048::RowForm;
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::meter::{Meter, peak_rss};
+use crate::config::parse;
 use crate::error::{Error, Result};
 use crate::pack::manifest::{Remarked, Skipped};
+use crate::pack::read_layout;
 
 /// What to do about a game that cannot be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OnError {
     /// Leave it out; the manifest says so.
     #[default]
@@ -32,7 +35,8 @@ pub enum OnError {
 }
 
 /// What to do about what is in the output folder already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Existing {
     /// Refuse to touch it.
     #[default]
@@ -46,13 +50,15 @@ pub enum Existing {
 }
 
 /// What to pack, and how.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct PackOptions {
     /// Folder with raw games, at any depth.
     pub input: PathBuf,
     /// Folder of the pack; made when it does not exist.
     pub output: PathBuf,
     /// Form of the rows; none for that of the pack that is added to, else 48 bytes.
+    #[serde(deserialize_with = "some_layout")]
     pub layout: Option<RowForm>,
     /// Rows of every file but the last; none for one file, or that of the pack that is added to.
     pub shard_rows: Option<u64>,
@@ -67,10 +73,30 @@ pub struct PackOptions {
     /// Look at the games only, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
+    #[serde(skip)]
     pub stop: Arc<AtomicBool>,
 }
 
+impl Default for PackOptions {
+    /// What JSON starts from: no folders.
+    fn default() -> Self {
+        PackOptions::new("", "")
+    }
+}
+
+fn some_layout<'de, D: Deserializer<'de>>(text: D) -> Result<Option<RowForm>, D::Error> {
+    read_layout(text).map(Some)
+}
+
 impl PackOptions {
+    /// Reads the options from JSON; what is absent has its default, and what is unknown is refused with the nearest
+    /// known one.
+    ///
+    /// Errors: `Config`.
+    pub fn from_json(text: &str) -> Result<Self> {
+        parse::from_json(text)
+    }
+
     /// Packs `input` into `output` as the defaults have it: new, one file of 48-byte rows, one worker per core.
     pub fn new(input: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
         PackOptions {

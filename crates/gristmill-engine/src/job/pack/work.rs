@@ -31,7 +31,7 @@ impl Board {
         drop(state);
         let opened = game::open(&self.work.root, name).map(|opened| {
             let stage = match opened.log {
-                Log::Long(long) => Stage::Long(Box::new(long)),
+                Log::Long(long) => Stage::Long(long),
                 Log::Whole(stored) => {
                     let identity = Identity::of(&stored);
                     Stage::Stored(stored, identity)

@@ -34,12 +34,12 @@ impl Chain {
         let within = self.work_window();
         let open = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
             let (head, free) = (branch.head, branch.decoding < branch.plan.ceiling);
-            branch.to_decode(within).filter(|_| free).map(|(number, _)| (number - head, b))
+            branch.next_to_decode(within).filter(|_| free).map(|(number, _)| (number - head, b))
         });
         let Some((_, b)) = open.min() else { return false };
         let mut chunk = inner.spare_chunks.pop().unwrap_or_default();
         let branch = &mut inner.branches[b];
-        let Some((number, ticket)) = branch.to_decode(within) else { return false };
+        let Some((number, ticket)) = branch.next_to_decode(within) else { return false };
         let (taken, phase) = (ticket.taken, std::mem::replace(&mut ticket.phase, Phase::Busy));
         let (id, draw, keep) = (ticket.source, ticket.draw, ticket.keep);
         let known = branch.accept.as_ref().and_then(|accept| accept.known(draw.place));

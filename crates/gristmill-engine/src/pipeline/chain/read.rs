@@ -48,7 +48,7 @@ impl Chain {
         }
         let oldest = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
             let head = branch.head;
-            branch.to_fetch().map(|(number, _)| (number - head, b))
+            branch.next_to_fetch().map(|(number, _)| (number - head, b))
         });
         let Some((_, b)) = oldest.min() else {
             self.settle(&mut inner);
@@ -62,7 +62,7 @@ impl Chain {
         let mut bytes = inner.spare_bytes.pop().unwrap_or_default();
         let branch = &mut inner.branches[b];
         let roster = Arc::clone(&branch.roster);
-        let Some((number, ticket)) = branch.to_fetch() else {
+        let Some((number, ticket)) = branch.next_to_fetch() else {
             return false;
         };
         ticket.phase = Phase::Busy;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::Conform;
 
-use super::plan::{Pick, Plan, Share};
+use super::plan::{Ahead, Pick, Plan, Share};
 use crate::error::{Error, Result};
 use crate::pipeline::output::{Batch, Delivery};
 use crate::runtime::handoff::{Handoff, Taken, WhenFull};
@@ -209,7 +209,7 @@ impl Feed {
         if share.shown > PIECE_ROWS {
             self.shared.signal.notify(Lane::Work);
         }
-        if let Some((epoch, group, rows)) = self.plan.ahead(number)
+        if let Some(Ahead { epoch, group, rows }) = self.plan.ahead(number)
             && inner.asked != Some((epoch, group))
         {
             inner.asked = Some((epoch, group));
@@ -279,7 +279,7 @@ impl Feed {
                 &mut s.records,
             )
         });
-        let encoded = self.totals.encoding.during(|| {
+        self.totals.encoding.during(|| {
             sheet.write(from, to - from, |columns| {
                 for (column, spec) in columns.iter_mut().zip(self.encoder.outputs()) {
                     column[(real - from) * spec.row_bytes()..].fill(0);
@@ -291,8 +291,7 @@ impl Feed {
                     .collect();
                 records.and_then(|()| encode(&*self.encoder, &*self.table, &s.picks, &s.records, &mut columns))
             })
-        });
-        encoded
+        })
     }
 }
 

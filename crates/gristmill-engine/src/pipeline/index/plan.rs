@@ -151,7 +151,7 @@ impl Plan {
 
     /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
     /// next one are made of.
-    pub(super) fn ahead(&self, number: u64) -> Option<(u64, u64, Vec<(u64, u64)>)> {
+    pub(super) fn ahead(&self, number: u64) -> Option<Ahead> {
         let position = number.saturating_mul(self.batch);
         let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
         let order = self.gather.epoch(epoch);
@@ -161,8 +161,17 @@ impl Plan {
             places.extend(order.group(place + length).into_iter().flat_map(|(_, places)| places));
         }
         let rows = places.into_iter().map(|(start, end)| (self.rows.row(start), self.rows.row(end - 1) + 1));
-        Some((epoch, group, rows.collect()))
+        Some(Ahead { epoch, group, rows: rows.collect() })
     }
+}
+
+/// What shuffled blocks will need.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    pub(super) epoch: u64,
+    pub(super) group: u64,
+    /// First row and the one after the last.
+    pub(super) rows: Vec<(u64, u64)>,
 }
 
 #[cfg(test)]

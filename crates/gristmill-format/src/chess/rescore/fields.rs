@@ -40,7 +40,7 @@ fn version(frame: Frame<'_>) -> Result<(), Fault> {
 fn numbers(frame: Frame<'_>) -> Result<(), Fault> {
     let q = |value: f32| (-1.0..=1.0).contains(&value);
     let d = |value: f32| (0.0..=1.0).contains(&value);
-    let m = |value: f32| value >= 0.0 && value < f32::INFINITY;
+    let m = |value: f32| (0.0..f32::INFINITY).contains(&value);
     let or_unknown = |value: f32, good: bool| good || value.is_nan();
     let checks = [
         (q(frame.best_q()), "best_q", at::BEST_Q, frame.best_q()),
@@ -134,8 +134,8 @@ fn indices(frame: Frame<'_>, compat: Compat) -> Result<(), Fault> {
             return Err((rule, offset, format!("index {index}; expected 0 to {}", POLICY - 1)));
         }
         let p = frame.probability(index);
-        // `!` for NaN: an unknown probability is none.
-        if searched && !(p >= 0.0) {
+        // An unknown probability is none.
+        if searched && (p < 0.0 || p.is_nan()) {
             return Err((rule, offset, format!("index {index}, whose probability is {p}")));
         }
     }

@@ -188,7 +188,7 @@ fn check_marked(from: &Ply, was: Frame<'_>, played: Move, mapping: PolicyMapping
         return Err((Rule::Transform, at::INVARIANCE_INFO, text));
     };
     let p = was.probability(index);
-    if was.invariance_info() & FLAGGED == 0 && !(p >= 0.0) {
+    if was.invariance_info() & FLAGGED == 0 && (p < 0.0 || p.is_nan()) {
         let text = format!("probability {index} is {p}, but it is that of the move played");
         return Err((Rule::PolicyMoves, at::PROBABILITIES + 4 * index, text));
     }

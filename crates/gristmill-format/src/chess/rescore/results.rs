@@ -58,10 +58,8 @@ fn between_zeroing(game: &mut Game<'_>, probes: &Probes<'_>, tally: &mut Tally) 
             }
             continue;
         }
-        let plies = match probes.dtz(board, tally).map_err(|e| e.in_frame(i))? {
-            Some(dtz) => Some(rule50 + dtz.abs()),
-            None => None,
-        };
+        let dtz = probes.dtz(board, tally).map_err(|e| e.in_frame(i))?;
+        let plies = dtz.map(|dtz| rule50 + dtz.abs());
         let in_time = plies.is_some_and(|plies| plies < 99) && !game.may_repeat(i);
         let too_late = plies.is_some_and(|plies| plies > 101);
         let q = match agrees {

@@ -80,12 +80,8 @@ impl Probes<'_> {
                 return Ok(Some(answer));
             }
             Err(unprobed) if !self.allow_missing => {
-                let rule = match unprobed {
-                    Unprobed::Corrupt(_) => "corrupt_table",
-                    _ => "missing_table",
-                };
                 let text = format!("{unprobed}; allow missing tables to leave such positions as they are");
-                return Err(Error::new(Kind::Refused(rule), text));
+                return Err(Error::new(Kind::Refused(unprobed.name()), text));
             }
             Err(Unprobed::Corrupt(_)) => Count::CorruptTables,
             Err(_) => Count::MissingTables,

@@ -23,6 +23,8 @@ pub(super) struct Blocks {
     counts: u32,
     /// By code length from the shortest on: least code, left-aligned in 64 bits, and its symbol.
     lengths: Vec<(u64, u16)>,
+    /// By the first byte of a code: the shortest length that it may have, counted from the shortest of all.
+    starts: Box<[u8; 256]>,
     /// Values that a symbol stands for, less one.
     spans: Vec<u8>,
     /// Offset of the symbols' pairs.
@@ -94,13 +96,15 @@ impl Pairs {
         let symbols = usize::from(word(cursor.take(2)?, 0).unwrap_or(0));
         let pairs = cursor.at;
         let table = cursor.take(3 * symbols + symbols % 2)?;
+        let lengths = lengths(firsts, shortest).ok_or_else(|| corrupt("codes do not form a prefix code", start))?;
         let blocks = Blocks {
             block_bits,
             span_bits,
             shortest,
             blocks,
             counts: blocks.checked_add(padding.into()).ok_or_else(|| corrupt("too many blocks", start))?,
-            lengths: lengths(firsts, shortest).ok_or_else(|| corrupt("codes do not form a prefix code", start))?,
+            starts: Box::new(starts(&lengths)),
+            lengths,
             spans: spans(table, symbols).ok_or_else(|| corrupt("symbols do not form trees", pairs))?,
             symbols: pairs,
             sparse: 0,
@@ -172,6 +176,14 @@ fn lengths(firsts: &[u8], shortest: u8) -> Option<Vec<(u64, u16)>> {
         *least <<= 64 - bits;
     }
     Some(lengths)
+}
+
+/// For each first byte, the first length whose least code is not above all codes that begin so.
+fn starts(lengths: &[(u64, u16)]) -> [u8; 256] {
+    std::array::from_fn(|byte| {
+        let greatest = (byte as u64) << 56 | u64::MAX >> 8;
+        lengths.iter().position(|(least, _)| greatest >= *least).unwrap_or(0) as u8
+    })
 }
 
 /// The two symbols that a symbol stands for; the second is `LEAF` where the first is a value.
@@ -249,9 +261,16 @@ impl Blocks {
         let mut code = u64::from_be_bytes(*data.first_chunk()?);
         let (mut next, mut empty) = (8, 0);
         loop {
-            let (i, (least, first)) = self.lengths.iter().enumerate().find(|(_, (least, _))| code >= *least)?;
+            let mut i = usize::from(self.starts[(code >> 56) as usize]);
+            // The least code of the last length is 0.
+            let (least, first) = loop {
+                match *self.lengths.get(i)? {
+                    (least, first) if code >= least => break (least, first),
+                    _ => i += 1,
+                }
+            };
             let bits = u32::from(self.shortest) + i as u32;
-            let symbol = u64::from(*first) + ((code - least) >> (64 - bits));
+            let symbol = u64::from(first) + ((code - least) >> (64 - bits));
             let span = i64::from(*self.spans.get(usize::try_from(symbol).ok()?)?) + 1;
             if *left < span {
                 return u16::try_from(symbol).ok();

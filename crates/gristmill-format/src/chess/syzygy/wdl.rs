@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::material::Material;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 
 /// The value of a position for the side to move. Cursed wins and blessed losses are draws by the fifty-move rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,6 +73,25 @@ pub enum Unprobed {
     Missing(Material),
     /// A table contradicts itself.
     Corrupt(Error),
+}
+
+impl Unprobed {
+    /// A short stable word for counters and errors.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Unprobed::Castling => "castling_at_probe",
+            Unprobed::TooManyMen { .. } => "too_many_men",
+            Unprobed::Missing(_) => "missing_table",
+            Unprobed::Corrupt(_) => "corrupt_table",
+        }
+    }
+}
+
+impl From<Unprobed> for Error {
+    /// `Refused` by the name of the reason.
+    fn from(unprobed: Unprobed) -> Self {
+        Error::new(Kind::Refused(unprobed.name()), unprobed.to_string())
+    }
 }
 
 impl fmt::Display for Unprobed {

@@ -32,7 +32,7 @@ impl Augment {
 
     /// The symmetry that belongs to a row's bits: turns from the lower half, mirror from the upper.
     pub fn symmetry(self, bits: u64) -> Symmetry {
-        let below = |half: u64, n: u64| ((half & 0xFFFF_FFFF) * n >> 32) as u8;
+        let below = |half: u64, n: u64| (((half & 0xFFFF_FFFF) * n) >> 32) as u8;
         let turns = match self.rotate {
             Draw::Off => 0,
             Draw::Any => below(bits, 4),

@@ -1,0 +1,125 @@
+//! `syzygy-bench agree|speed FOLDER [POSITIONS]`: our prober beside shakmaty-syzygy (and pyrrhic-rs where it answers).
+//! Random legal positions of three and four men from a fixed seed; exits with 1 when one value differs.
+
+mod positions;
+mod pyrrhic;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use gristmill_format::chess::syzygy::{Material, Table, TableKind, Tables};
+use memmap2::Mmap;
+use shakmaty::Chess;
+
+use positions::Position;
+use pyrrhic::Pyrrhic;
+
+type Other = shakmaty_syzygy::Tablebase<Chess>;
+
+type Ours = Tables<Mmap>;
+
+fn ours(folder: &Path) -> Ours {
+    let files = std::fs::read_dir(folder).expect("a folder of tables").map(|entry| entry.expect("an entry").path());
+    Tables::new(files.filter_map(|path| {
+        let extension = path.extension()?.to_str()?;
+        let kind = TableKind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
+        let file = std::fs::File::open(&path).expect("a table");
+        // SAFETY: the tables are not changed while this program runs.
+        #[allow(unsafe_code)]
+        let bytes = unsafe { Mmap::map(&file) }.expect("a table");
+        Some(Table::read(kind, Material::parse(path.file_stem()?.to_str()?)?, bytes).expect("a sound table"))
+    }))
+}
+
+fn other(folder: &Path) -> Other {
+    // SAFETY: the tables are not changed while this program runs.
+    #[allow(unsafe_code)]
+    let mut tables = unsafe { Other::with_mmap_filesystem() };
+    tables.add_directory(folder).expect("a folder of tables");
+    tables
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (Some(mode), Some(folder)) = (words.first(), words.get(1).map(PathBuf::from)) else {
+        eprintln!("usage: syzygy-bench agree|speed FOLDER [POSITIONS]");
+        return ExitCode::from(2);
+    };
+    if !folder.join("KQvK.rtbw").exists() {
+        println!("skipped: no tables in {}; run `make tables`", folder.display());
+        return ExitCode::SUCCESS;
+    }
+    let count = words.get(2).map_or(100_000, |n| n.parse().expect("a number of positions"));
+    let ours = ours(&folder);
+    assert!(ours.coverage().is_complete(), "{}", ours.coverage());
+    let list = positions::random(count);
+    match mode.as_str() {
+        "agree" => agree(&ours, &other(&folder), &list),
+        _ => {
+            speed(&ours, &other(&folder), &Pyrrhic::open(&folder), &list);
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn agree(ours: &Ours, other: &Other, list: &[Position]) -> ExitCode {
+    let mut differing = 0;
+    for Position { board, chess } in list {
+        let wdl = other.probe_wdl_after_zeroing(chess).map(i32::from);
+        let dtz = other.probe_dtz(chess).map(|plies| i32::from(plies.ignore_rounding()));
+        let (our_wdl, our_dtz) = (ours.wdl(board).map(|wdl| wdl.number()), ours.dtz(board));
+        if our_wdl.as_ref().ok() != wdl.as_ref().ok() || our_dtz.as_ref().ok() != dtz.as_ref().ok() {
+            differing += 1;
+            println!("{board}: {our_wdl:?} {our_dtz:?}, the other says {wdl:?} {dtz:?}");
+        }
+    }
+    println!("{} positions compared with shakmaty-syzygy, value and plies: {differing} differ", list.len());
+    if differing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The least time of some rounds that take turns, so that a busy machine disturbs all alike.
+fn least<const N: usize>(rounds: usize, runs: [&dyn Fn() -> i64; N]) -> [Duration; N] {
+    let mut least = [Duration::MAX; N];
+    let mut sums = [0; N];
+    for _ in 0..rounds {
+        for (i, run) in runs.iter().enumerate() {
+            let start = Instant::now();
+            sums[i] = run();
+            least[i] = least[i].min(start.elapsed());
+        }
+    }
+    assert!(sums.iter().all(|sum| *sum == sums[0]), "the probers disagree: {sums:?}");
+    least
+}
+
+fn speed(ours: &Ours, other: &Other, pyrrhic: &Pyrrhic, list: &[Position]) {
+    let sum = |values: &mut dyn Iterator<Item = i32>| values.map(i64::from).sum::<i64>();
+    let rate = |time: Duration, count: usize| count as f64 / time.as_secs_f64();
+    let wdl = least(
+        7,
+        [
+            &|| sum(&mut list.iter().map(|p| ours.wdl(&p.board).expect("covered").number())),
+            &|| sum(&mut list.iter().map(|p| other.probe_wdl_after_zeroing(&p.chess).expect("covered").into())),
+            &|| sum(&mut list.iter().map(|p| pyrrhic.wdl(&p.board))),
+        ],
+    );
+    println!("WDL probes of {} random positions of 3 and 4 men, one thread, least of 7 rounds:", list.len());
+    for (name, time) in ["gristmill", "shakmaty-syzygy (mmap)", "pyrrhic-rs"].into_iter().zip(wdl) {
+        let ratio = wdl[1].as_secs_f64() / time.as_secs_f64();
+        println!("  {name:24} {:>10.0}/s  {ratio:.2} of shakmaty-syzygy", rate(time, list.len()));
+    }
+    let some = &list[..list.len() / 10];
+    let dtz = least(
+        5,
+        [
+            &|| sum(&mut some.iter().map(|p| ours.dtz(&p.board).expect("covered"))),
+            &|| sum(&mut some.iter().map(|p| other.probe_dtz(&p.chess).expect("covered").ignore_rounding().into())),
+        ],
+    );
+    println!("DTZ probes of {} of them:", some.len());
+    for (name, time) in ["gristmill", "shakmaty-syzygy (mmap)"].into_iter().zip(dtz) {
+        let ratio = dtz[1].as_secs_f64() / time.as_secs_f64();
+        println!("  {name:24} {:>10.0}/s  {ratio:.2} of shakmaty-syzygy", rate(time, some.len()));
+    }
+}

@@ -1,0 +1,61 @@
+//! A fixed seed -> random legal positions of three and four men, as each prober wants them.
+//! Knows no tables.
+
+use cozy_chess::{Board, BoardBuilder, Color, Piece, Square};
+use shakmaty::fen::Fen;
+use shakmaty::{CastlingMode, Chess};
+
+/// One position in two libraries.
+pub struct Position {
+    pub board: Board,
+    pub chess: Chess,
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % n as u64) as usize
+    }
+}
+
+/// So many positions; one in eight where a pawn may be taken in passing, as far as chance allows.
+pub fn random(count: usize) -> Vec<Position> {
+    let mut random = Random(7);
+    let mut list = Vec::with_capacity(count);
+    while list.len() < count {
+        let men = [3, 4, 4, 4][random.below(4)];
+        let mut builder = BoardBuilder::empty();
+        let mut put = |random: &mut Random, piece, color| {
+            let free: Vec<Square> = Square::ALL.into_iter().filter(|s| builder.square(*s).is_none()).collect();
+            *builder.square_mut(free[random.below(free.len())]) = Some((piece, color));
+        };
+        put(&mut random, Piece::King, Color::White);
+        put(&mut random, Piece::King, Color::Black);
+        for _ in 2..men {
+            let piece = [Piece::Pawn, Piece::Pawn, Piece::Knight, Piece::Bishop, Piece::Rook, Piece::Queen][random.below(6)];
+            let color = [Color::White, Color::Black][random.below(2)];
+            put(&mut random, piece, color);
+        }
+        builder.side_to_move = [Color::White, Color::Black][random.below(2)];
+        if random.below(8) == 0 {
+            let rank = if builder.side_to_move == Color::White { 40 } else { 16 };
+            builder.en_passant = Some(Square::index(rank + random.below(8)));
+        }
+        let Ok(board) = builder.build().or_else(|_| {
+            builder.en_passant = None;
+            builder.build()
+        }) else {
+            continue;
+        };
+        let fen: Fen = board.to_string().parse().expect("a position");
+        if let Ok(chess) = fen.into_position(CastlingMode::Standard) {
+            list.push(Position { board, chess });
+        }
+    }
+    list
+}

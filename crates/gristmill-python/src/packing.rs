@@ -1,0 +1,46 @@
+//! Raw games and packs in, a pack out: options and results as JSON text, which `gristmill.packing` reads and writes.
+//! The GIL is free while the engine works; Ctrl-C ends a job between two games or blocks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gristmill_engine::job::merge::{MergeOptions, merge};
+use gristmill_engine::job::pack::{PackOptions, pack};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::error::Fault;
+
+/// Packs a folder of raw games.
+#[pyfunction]
+pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let options = PackOptions::from_json(options)?;
+    watched(py, &options.stop, |look| pack(&options, &mut |_| look()))
+}
+
+/// Merges packs.
+#[pyfunction]
+pub(crate) fn merge_packs(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let options = MergeOptions::from_json(options)?;
+    watched(py, &options.stop, |look| merge(&options, &mut |_, _| look()))
+}
+
+/// Runs a job that calls `look` now and then, which sets `stop` when Python wants to raise.
+fn watched<T: serde::Serialize + Send>(
+    py: Python<'_>,
+    stop: &AtomicBool,
+    job: impl FnOnce(&mut dyn FnMut()) -> gristmill_engine::Result<T> + Send,
+) -> Result<String, Fault> {
+    let mut raised = None;
+    let done = py.detach(|| {
+        job(&mut || {
+            if let Err(e) = Python::attach(|py| py.check_signals()) {
+                raised = Some(e);
+                stop.store(true, Ordering::Relaxed);
+            }
+        })
+    });
+    match (raised, done) {
+        (Some(e), Err(_)) => Err(e.into()),
+        (_, done) => serde_json::to_string(&done?).map_err(|e| PyValueError::new_err(e.to_string()).into()),
+    }
+}

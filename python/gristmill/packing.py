@@ -1,0 +1,146 @@
+"""Raw games into a pack, and packs into one: `gristmill pack` and `gristmill merge` as functions."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gristmill import _gristmill
+from gristmill.config import Path, to_json
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something that was found and is not in the pack: where, what kind of fault, and what was expected."""
+
+    file: str
+    kind: str
+    detail: str
+    line: int | None = None
+    column: int | None = None
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something odd about a game that is in the pack."""
+
+    file: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What came of `pack`: the pack as it is now, and what was left out this time."""
+
+    pack: str
+    layout: str
+    games: int
+    known: int
+    runs: int
+    rows: int
+    files: int
+    skipped: list[Skipped]
+    remarks: list[Remark]
+    resumed: int
+    dry_run: bool
+    seconds: float
+    cpu_seconds: float
+    peak_rss: int | None
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What came of `merge`."""
+
+    pack: str
+    layout: str
+    packs: int
+    runs: int
+    rows: int
+    files: int
+    deleted: list[str]
+    left: list[str]
+    dry_run: bool
+    seconds: float
+    cpu_seconds: float
+    peak_rss: int | None
+
+
+def pack(
+    input: Path,  # noqa: A002  (the name of the option)
+    output: Path,
+    *,
+    layout: Literal["aligned48", "packed46"] | None = None,
+    shard_rows: int | None = None,
+    workers: int | None = None,
+    existing: Literal["refuse", "overwrite", "resume", "append"] = "refuse",
+    on_error: Literal["skip", "quarantine", "raise"] = "skip",
+    dry_run: bool = False,
+) -> Packed:
+    """Makes one pack of a folder of raw games; the pack appears whole or not at all.
+
+    Args:
+        input: folder with games at any depth: for 2048, pairs of `.meta.json(.gz)` and `.jsonl.gz` files.
+        output: folder of the pack.
+        layout: form of the rows; by default 48 bytes, or that of the pack that is added to.
+        shard_rows: rows of every file but the last; by default one file.
+        workers: threads; never changes a byte.
+        existing: what to do about what is there: refuse, replace it, go on with an interrupted job, add what is new.
+        on_error: leave bad games out, list them in `quarantine.jsonl` too, or raise.
+        dry_run: look only.
+
+    Raises:
+        ConfigError: options that do not fit each other or what is there.
+        FormatError: a bad game with `on_error="raise"`, or no game at all.
+        StateError: the input changed since the interrupted job.
+        OSError: a file or folder.
+        KeyboardInterrupt: Ctrl-C; `existing="resume"` goes on.
+    """
+    given = {"layout": layout, "shard_rows": shard_rows, "workers": workers}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    options |= {"input": os.fspath(input), "output": os.fspath(output)}
+    options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
+    result: dict[str, Any] = json.loads(_gristmill.pack_games(to_json(options)))
+    result["skipped"] = [Skipped(**skipped) for skipped in result["skipped"]]
+    result["remarks"] = [Remark(**remark) for remark in result["remarks"]]
+    return Packed(**result)
+
+
+def merge(
+    packs: Iterable[Path],
+    output: Path,
+    *,
+    layout: Literal["aligned48", "packed46"] = "aligned48",
+    shard_rows: int | None = None,
+    workers: int | None = None,
+    overwrite: bool = False,
+    delete_inputs: bool = False,
+    dry_run: bool = False,
+) -> Merged:
+    """Makes one pack of several, whose rows follow each other; runs are numbered anew, names unified.
+
+    Args:
+        packs: folders of packs, of either form.
+        output: folder of the new pack; neither a pack of `packs` nor inside one.
+        layout: form of the rows.
+        shard_rows: rows of every file but the last; by default one file.
+        workers: threads; never changes a byte.
+        overwrite: replace a pack that is in the output.
+        delete_inputs: delete `packs` once the new one is durable and was read back.
+        dry_run: look only.
+
+    Raises:
+        ConfigError: dangerous or senseless options; nothing was changed.
+        FormatError: a pack that is damaged or contradicts its database.
+        OSError: a file or folder.
+    """
+    options: dict[str, Any] = {"inputs": [os.fspath(path) for path in packs], "output": os.fspath(output)}
+    options |= {
+        name: value for name, value in {"shard_rows": shard_rows, "workers": workers}.items() if value is not None
+    }
+    options |= {"layout": layout, "overwrite": overwrite, "delete_inputs": delete_inputs, "dry_run": dry_run}
+    return Merged(**json.loads(_gristmill.merge_packs(to_json(options))))
