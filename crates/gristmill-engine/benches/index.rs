@@ -1,5 +1,6 @@
 //! Index feeding: opening a pack of 10^8 rows, going to any batch, gathering at random, and the whole way to tokens.
 //! Rates are rows a second of one core's processor time, beside a plain gather of the same rows in the same run.
+#![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 
 use std::hint::black_box;
 use std::path::Path;

@@ -1,4 +1,5 @@
 //! Step rows -> tensors: rows a second of one core for each 2048 encoder, beside a plain copy of the same rows.
+#![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::g2048::encode::{Augment, Binner, Classes, Draw, Element, StepEncoder, Target, Tokenizer};

@@ -1,5 +1,11 @@
 //! The 2048 encoders through their public face: published tokenizer vectors, and augmentation that moves everything together.
 //! The vectors are found through `GRISTMILL_SHARED`, else in `shared` beside the repository; without them the test says so.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests and benches may open files and take the time"
+)]
+#![allow(clippy::print_stderr, reason = "a skipped test must be seen")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! The rescorer: published vectors, each pass on games and tablebases of our own, conversions, and what is refused.
+#![allow(clippy::excessive_precision, clippy::neg_multiply, reason = "expected values stand as they were published")]
+#![allow(unreachable_pub)]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

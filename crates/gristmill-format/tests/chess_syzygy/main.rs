@@ -18,6 +18,7 @@ use proptest::prelude::*;
 const PROBES: &str = include_str!("probes.txt");
 
 /// The folder of tables: `$GRISTMILL_SYZYGY`, else where `make tables` puts them.
+#[allow(clippy::print_stdout, reason = "a skipped test must be seen")]
 fn folder() -> Option<PathBuf> {
     let fetched = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.venv/syzygy");
     let folder = std::env::var_os("GRISTMILL_SYZYGY").map_or(fetched, PathBuf::from);
