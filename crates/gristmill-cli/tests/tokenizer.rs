@@ -35,7 +35,7 @@ fn a_pack_gives_a_tokenizer() {
     let again = run(&words);
     assert_eq!(again.code, 1);
     assert!(again.err.contains("--overwrite"), "{}", again.err);
-    let said = run(&[&words[..7], &["8", "--overwrite"]].concat()).ok();
+    let said = run(&[&words[..7], &["--overwrite"]].concat()).ok();
     assert!(said.out.contains("8 bins from") && said.out.contains("tuple11"), "{}", said.out);
 }
 

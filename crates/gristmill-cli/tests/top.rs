@@ -72,10 +72,10 @@ fn a_running_loader_is_seen_at_80_by_24_and_keys_move_through_it() {
     top.press("c");
     let lines = top.wait("all stages, without chips", |lines, _| {
         let seen = |part: &str| lines.iter().any(|line| line.contains(part));
-        seen(" tensors_train") && seen(" log ──") && !seen("chunks_decoding")
+        let below = lines.iter().position(|line| line.contains(" tensors_train")).map_or(0, |tensors| tensors + 1);
+        let queue = lines.get(below).is_some_and(|line| line.contains("└ queue") && line.contains("/4"));
+        queue && seen(" log ──") && !seen("chunks_decoding")
     });
-    let tensors = place(&lines, " tensors_train");
-    assert!(lines[tensors + 1].contains("└ queue") && lines[tensors + 1].contains("/4"), "{lines:#?}");
     assert!(lines[place(&lines, " pool_train")].contains('█'), "a pool that is full");
     top.press("\x1b[D\x1b[D");
     top.wait("the stream `test`", |lines, _| lines.iter().all(|line| !line.contains("_train")));

@@ -38,7 +38,7 @@ class UnknownOutputError(AliasError, RuntimeError):
     """No output has this alias, as both loaders call it."""
 
 
-class QueueClosed(EndOfStream, StoppedError):
+class QueueClosed(EndOfStream, StoppedError):  # noqa: N818  (the name that existing programs catch)
     """There are no more batches, as both loaders call it."""
 
 

@@ -37,7 +37,6 @@ const ABSENT: [(&str, &[&str]); 4] = [
             "pyo3",
             "numpy",
             "rand",
-            "rand_core",
             "tiny_http",
         ],
     ),
