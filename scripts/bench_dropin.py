@@ -19,7 +19,7 @@ ROUNDS, BATCHES, QUEUE = 7, 40, 40
 
 
 def config(games: str, batch_size: int) -> gm.DataLoaderConfig:
-    """What the calls took."""
+    """A loader of the games of a folder, on one thread."""
     return gm.presets.lc0(
         games, pool=10_000, reservoir=4096, batch_size=batch_size, seed=1, threads=1, queue_capacity=QUEUE, index="off"
     )
