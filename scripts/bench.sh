@@ -20,3 +20,10 @@ for planes in planes planes:u8 planes:bits; do
   "$gristmill" bench "$games" --seed 1 --sampling-rate 1 --reservoir 8192 --batch-size 512 \
     --tensors "$planes,probs,values" --threads 1,2 --batches "${BATCHES:-60}"
 done
+
+# The drop-in for Lc0's loader beside the native one, on whatever build of the package is installed.
+if [[ -x .venv/bin/python ]] && .venv/bin/python -c 'import gristmill' 2>/dev/null; then
+  echo
+  echo "== drop-in for Lc0's loader"
+  .venv/bin/python scripts/bench_dropin.py "$games"
+fi
