@@ -1,10 +1,10 @@
 //! `.npz` bytes -> named `.npy` members, inflated one at a time and bounded before they are.
 //! Reads stored and deflated members; evaluates nothing: arrays of Python objects are left to the unpickler.
 
-use std::io::{Cursor, Read};
+use std::io::Read;
 
-use zip::ZipArchive;
-use zip::result::ZipError;
+use flate2::bufread::DeflateDecoder;
+use rawzip::{CompressionMethod, ErrorKind, ZipArchive, ZipArchiveEntryWayfinder, ZipSliceArchive};
 
 use crate::error::{Error, Kind, Result};
 
@@ -14,28 +14,37 @@ pub const MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 /// An open `.npz`.
 #[derive(Debug)]
 pub struct Npz<'a> {
-    archive: ZipArchive<Cursor<&'a [u8]>>,
+    archive: ZipSliceArchive<&'a [u8]>,
     names: Vec<String>,
+    members: Vec<(ZipArchiveEntryWayfinder, CompressionMethod)>,
 }
 
 impl<'a> Npz<'a> {
     /// Reads the directory of members.
     ///
-    /// Errors: `Corrupt` where there is none (a truncated file has lost it), where two members share a name, or a
-    /// name is no text.
+    /// Errors: `Corrupt` where there is none (a truncated file has lost it), where it lists another number of members
+    /// than it claims, where two share a name, or a name is no text.
     pub fn open(bytes: &'a [u8]) -> Result<Self> {
-        let archive = ZipArchive::new(Cursor::new(bytes)).map_err(refusal)?;
-        let mut names: Vec<String> = Vec::with_capacity(archive.len());
-        for i in 0..archive.len() {
-            let name = archive.name_for_index(i).transpose().map_err(refusal)?.unwrap_or_default();
-            names.push(name.strip_suffix(".npy").unwrap_or(&name).to_owned());
+        let archive = ZipArchive::from_slice(bytes).map_err(|e| refusal(&e))?;
+        let (mut names, mut members) = (Vec::new(), Vec::new());
+        let mut entries = archive.entries();
+        while let Some(entry) = entries.next_entry().map_err(|e| refusal(&e))? {
+            let name = std::str::from_utf8(entry.file_path().as_bytes()).map_err(|_| {
+                Error::new(Kind::Corrupt, format!("the name of member {} is no UTF-8 text", names.len()))
+            })?;
+            names.push(name.strip_suffix(".npy").unwrap_or(name).to_owned());
+            members.push((entry.wayfinder(), entry.compression_method()));
+        }
+        if names.len() as u64 != archive.entries_hint() {
+            let detail = format!("the directory lists {} members and claims {}", names.len(), archive.entries_hint());
+            return Err(Error::new(Kind::Corrupt, detail));
         }
         let mut sorted: Vec<&String> = names.iter().collect();
         sorted.sort();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::new(Kind::Corrupt, format!("two members are called `{}`", twice[0])));
         }
-        Ok(Npz { archive, names })
+        Ok(Npz { archive, names, members })
     }
 
     /// The arrays' names, `.npy` left out, in the order of the directory.
@@ -45,44 +54,63 @@ impl<'a> Npz<'a> {
 
     /// Inflates the `.npy` file of an array into `out`, replacing what was there.
     ///
-    /// Errors, with the member: `Missing`, naming what there is; `TooLarge` beyond `max` bytes; `Corrupt` (a checksum,
-    /// a method that NumPy does not use), `Truncated`.
-    pub fn read(&mut self, name: &str, max: usize, out: &mut Vec<u8>) -> Result<()> {
+    /// Errors, with the member: `Missing`, naming what there is; `TooLarge` beyond `max` bytes; `Unsupported` (a method
+    /// that NumPy does not write, encryption); `Corrupt` (a checksum, a size), `Truncated`.
+    pub fn read(&self, name: &str, max: usize, out: &mut Vec<u8>) -> Result<()> {
         let Some(i) = self.names.iter().position(|known| known == name) else {
             let known = self.names.join("`, `");
             return Err(Error::new(Kind::Missing, format!("no member is called `{name}`; there are `{known}`")));
         };
-        inflate(&mut self.archive, i, max, out).map_err(|e| e.in_member(format!("{name}.npy")))
-    }
-}
-
-fn inflate(archive: &mut ZipArchive<Cursor<&[u8]>>, i: usize, max: usize, out: &mut Vec<u8>) -> Result<()> {
-    out.clear();
-    let member = archive.by_index(i).map_err(refusal)?;
-    // What the directory claims is a hint; the bound holds whatever it says.
-    let claimed = usize::try_from(member.size()).unwrap_or(usize::MAX);
-    if claimed > max {
-        let detail = format!("{claimed} bytes, the bound is {max}; raise it if they are real");
-        return Err(Error::new(Kind::TooLarge, detail));
-    }
-    out.reserve(claimed.min(1 << 20));
-    member.take(max as u64 + 1).read_to_end(out).map_err(|e| match e.kind() {
-        std::io::ErrorKind::UnexpectedEof => Error::new(Kind::Truncated, e.to_string()),
-        _ => Error::new(Kind::Corrupt, e.to_string()),
-    })?;
-    if out.len() > max {
         out.clear();
-        return Err(Error::new(Kind::TooLarge, format!("more than {max} bytes; raise the bound if they are real")));
+        let (at, method) = self.members[i];
+        self.inflate(at, method, max, out).map_err(|e| {
+            out.clear();
+            e.in_member(format!("{name}.npy"))
+        })
     }
-    Ok(())
+
+    fn inflate(
+        &self,
+        at: ZipArchiveEntryWayfinder,
+        method: CompressionMethod,
+        max: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        // What the directory claims is a hint; the bound holds whatever it says.
+        let claimed = usize::try_from(at.uncompressed_size_hint()).unwrap_or(usize::MAX);
+        if claimed > max {
+            let detail = format!("{claimed} bytes, the bound is {max}; raise it if they are real");
+            return Err(Error::new(Kind::TooLarge, detail));
+        }
+        let entry = self.archive.get_entry(at).map_err(|e| refusal(&e))?;
+        if entry.local_header().flags().is_encrypted() {
+            return Err(Error::new(Kind::Unsupported, "it is encrypted; store it in the open"));
+        }
+        out.reserve(claimed.min(1 << 20));
+        let bound = max as u64 + 1;
+        let read = match method {
+            CompressionMethod::STORE => entry.verifying_reader(entry.data()).take(bound).read_to_end(out),
+            CompressionMethod::DEFLATE => {
+                entry.verifying_reader(DeflateDecoder::new(entry.data())).take(bound).read_to_end(out)
+            }
+            other => {
+                let detail = format!("method {} of compression; NumPy stores or deflates", other.as_u16());
+                return Err(Error::new(Kind::Unsupported, detail));
+            }
+        };
+        read.map_err(|e| match e.kind() {
+            std::io::ErrorKind::UnexpectedEof => Error::new(Kind::Truncated, e.to_string()),
+            _ => Error::new(Kind::Corrupt, e.to_string()),
+        })?;
+        if out.len() > max {
+            return Err(Error::new(Kind::TooLarge, format!("more than {max} bytes; raise the bound if they are real")));
+        }
+        Ok(())
+    }
 }
 
-fn refusal(e: ZipError) -> Error {
-    let kind = match &e {
-        ZipError::UnsupportedArchive(_) => Kind::Unsupported,
-        ZipError::Io(io) if io.kind() == std::io::ErrorKind::UnexpectedEof => Kind::Truncated,
-        _ => Kind::Corrupt,
-    };
+fn refusal(e: &rawzip::Error) -> Error {
+    let kind = if matches!(e.kind(), ErrorKind::Eof) { Kind::Truncated } else { Kind::Corrupt };
     Error::new(kind, e.to_string())
 }
 
@@ -90,25 +118,37 @@ fn refusal(e: ZipError) -> Error {
 mod tests {
     use std::io::Write;
 
-    use zip::write::SimpleFileOptions;
-    use zip::{CompressionMethod, ZipWriter};
+    use flate2::Compression;
+    use flate2::write::DeflateEncoder;
+    use rawzip::ZipArchiveWriter;
 
     use super::*;
 
     fn npz(members: &[(&str, &[u8], CompressionMethod)]) -> Vec<u8> {
-        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        let mut writer = ZipArchiveWriter::new(Vec::new());
         for (name, bytes, method) in members {
-            writer.start_file(*name, SimpleFileOptions::default().compression_method(*method)).unwrap();
-            writer.write_all(bytes).unwrap();
+            let (mut entry, config) = writer.new_file(*name).compression_method(*method).start().unwrap();
+            let descriptor = if *method == CompressionMethod::STORE {
+                let mut file = config.wrap(&mut entry);
+                file.write_all(bytes).unwrap();
+                file.finish().unwrap().1
+            } else {
+                let mut file = config.wrap(DeflateEncoder::new(&mut entry, Compression::fast()));
+                file.write_all(bytes).unwrap();
+                let (encoder, descriptor) = file.finish().unwrap();
+                encoder.finish().unwrap();
+                descriptor
+            };
+            entry.finish(descriptor).unwrap();
         }
-        writer.finish().unwrap().into_inner()
+        writer.finish().unwrap()
     }
 
     #[test]
     fn stored_and_deflated_members_are_read() {
         let big = vec![7; 100_000];
-        let bytes = npz(&[("a.npy", b"abc", CompressionMethod::Stored), ("b.npy", &big, CompressionMethod::Deflated)]);
-        let mut npz = Npz::open(&bytes).unwrap();
+        let bytes = npz(&[("a.npy", b"abc", CompressionMethod::STORE), ("b.npy", &big, CompressionMethod::DEFLATE)]);
+        let npz = Npz::open(&bytes).unwrap();
         assert_eq!(npz.names(), ["a", "b"]);
         let mut out = Vec::new();
         npz.read("a", 3, &mut out).unwrap();
@@ -122,7 +162,7 @@ mod tests {
 
     #[test]
     fn damage_is_refused() {
-        let bytes = npz(&[("a.npy", &[1, 2, 3, 4, 5, 6, 7, 8], CompressionMethod::Stored)]);
+        let bytes = npz(&[("a.npy", &[1, 2, 3, 4, 5, 6, 7, 8], CompressionMethod::STORE)]);
         for cut in 0..bytes.len() {
             assert!(Npz::open(&bytes[..cut]).is_err(), "cut at {cut}");
         }

@@ -15,13 +15,13 @@ use crate::error::{Error, Kind, Result};
 ///
 /// Errors: what the unpickler says; `Missing`, `WrongSize`, `Empty`, `TooLarge` beyond `max` bytes.
 pub fn atari(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajectories> {
-    let mut npz = Npz::open(bytes)?;
+    let npz = Npz::open(bytes)?;
     let [name] = npz.names() else {
         let names = npz.names().join("`, `");
         return Err(Error::new(Kind::Unsupported, format!("expected one array of trajectories, found `{names}`")));
     };
     let name = name.clone();
-    npz_objects(&mut npz, &name, max, |pickle, list| {
+    npz_objects(&npz, &name, max, |pickle, list| {
         if list.is_empty() {
             return Err(Error::new(Kind::Empty, "no trajectories"));
         }

@@ -21,13 +21,13 @@ pub fn imitation(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Traje
 /// Errors: `Missing` for an array that is not there, `WrongSize` where lengths or indices do not fit each other, `TooLarge`
 /// beyond `max` bytes.
 pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajectories> {
-    let mut npz = Npz::open(bytes)?;
-    let obs = npz_frames(&mut npz, "obs", max)?;
-    let acts = npz_frames(&mut npz, "acts", max)?;
-    let terminal = npz_frames(&mut npz, "terminal", max)?;
-    let indices = npz_frames(&mut npz, "indices", max)?;
+    let npz = Npz::open(bytes)?;
+    let obs = npz_frames(&npz, "obs", max)?;
+    let acts = npz_frames(&npz, "acts", max)?;
+    let terminal = npz_frames(&npz, "terminal", max)?;
+    let indices = npz_frames(&npz, "indices", max)?;
     let has_rewards = npz.names().iter().any(|name| name == "rews");
-    let rews = if has_rewards { Some(npz_frames(&mut npz, "rews", max)?) } else { None };
+    let rews = if has_rewards { Some(npz_frames(&npz, "rews", max)?) } else { None };
     let mut ends = Vec::with_capacity(terminal.len());
     for i in 0..indices.len() {
         let index = indices.scalar.number(indices.get(i)).filter(|n| *n >= 0.0);

@@ -13,9 +13,9 @@ use crate::error::{Error, Kind, Result};
 ///
 /// Errors: `Missing` for an array that is not there, `WrongSize` where lengths do not fit, `TooLarge` beyond `max` bytes.
 pub fn minecraft(rendered: &[u8], pov: &Frames, semantics: Semantics, max: usize) -> Result<Trajectories> {
-    let mut npz = Npz::open(rendered)?;
-    let acts = npz_frames(&mut npz, "action$vector", max)?;
-    let rews = npz_frames(&mut npz, "reward", max)?;
+    let npz = Npz::open(rendered)?;
+    let acts = npz_frames(&npz, "action$vector", max)?;
+    let rews = npz_frames(&npz, "reward", max)?;
     let mut pov = pov.channels_first()?;
     let mut steps = acts.len();
     if pov.len() != steps && pov.len() != steps + 1 || rews.len() != steps || steps == 0 {

@@ -67,7 +67,7 @@ pub(super) fn cut_by_limit(pickle: &Pickle<'_>, infos: Option<Id>) -> bool {
 }
 
 /// The array `name` of an `.npz`.
-pub(super) fn npz_frames(npz: &mut Npz<'_>, name: &str, max: usize) -> Result<Frames> {
+pub(super) fn npz_frames(npz: &Npz<'_>, name: &str, max: usize) -> Result<Frames> {
     let mut file = Vec::new();
     npz.read(name, max, &mut file)?;
     match npy(&file).map_err(|e| e.in_member(format!("{name}.npy")))? {
@@ -78,7 +78,7 @@ pub(super) fn npz_frames(npz: &mut Npz<'_>, name: &str, max: usize) -> Result<Fr
 
 /// The Python objects of the member `name`, as `read` makes something of them.
 pub(super) fn npz_objects<T>(
-    npz: &mut Npz<'_>,
+    npz: &Npz<'_>,
     name: &str,
     max: usize,
     read: impl FnOnce(&Pickle<'_>, &[Id]) -> Result<T>,

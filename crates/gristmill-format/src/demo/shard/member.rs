@@ -75,7 +75,7 @@ fn plain(member: &Member, bytes: &[u8], max: usize) -> Result<Vec<(String, Value
     match kind {
         "npy" => one(npy(bytes)?),
         "npz" => {
-            let (mut npz, mut inflated, mut all) = (Npz::open(bytes)?, Vec::new(), Vec::new());
+            let (npz, mut inflated, mut all) = (Npz::open(bytes)?, Vec::new(), Vec::new());
             for name in npz.names().to_vec() {
                 npz.read(&name, max, &mut inflated)?;
                 let value = npy(&inflated).map_err(|e| e.in_member(format!("{}/{name}.npy", member.name)))?;
