@@ -22,9 +22,9 @@ pub trait Weigher: Send + Sync + Debug {
     fn weigh(&self, chunk: &Chunk, out: &mut Vec<f32>) -> Result<()>;
 }
 
-/// The weight of a chunk: the sum over its frames, in their order, in single precision.
+/// The weight of a chunk: the sum over its frames, in their order, in single precision; finite like its terms.
 pub fn total(weights: impl IntoIterator<Item = f32>) -> f32 {
-    weights.into_iter().fold(0.0, |sum, weight| sum + weight)
+    weights.into_iter().fold(0.0, |sum: f32, weight| sum + weight).min(f32::MAX)
 }
 
 /// The id of a rule: a hash of its name, its version and its numbers.
@@ -65,6 +65,7 @@ mod tests {
         let weights = [16_777_216.0, 1.0, 1.0, -16_777_216.0];
         assert_eq!(total(weights), 0.0, "each 1 is lost beside 2^24");
         assert_eq!(total([1.0; 81]), 81.0);
+        assert_eq!(total([f32::MAX; 3]), f32::MAX);
         let mut out = vec![9.0; 7];
         Uniform(0.5).weigh(&Chunk { frames: 3, ..Chunk::default() }, &mut out).unwrap();
         assert_eq!(out, [0.5; 3]);

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{BeginSynchronizedUpdate, EndSynchronizedUpdate};
 
 use super::attach::Heard;
 use super::draw;
@@ -73,8 +75,11 @@ impl Live {
         Ok(Wish::Stay)
     }
 
+    /// Draws one picture, which terminals that know how show only when it is whole.
     fn draw(&mut self) -> Result<()> {
-        self.terminal.draw(|frame| draw::draw(&mut self.screen, frame)).map_err(gone)?;
+        execute!(io::stdout(), BeginSynchronizedUpdate).map_err(gone)?;
+        let drawn = self.terminal.draw(|frame| draw::draw(&mut self.screen, frame)).map(|_| ());
+        execute!(io::stdout(), EndSynchronizedUpdate).and(drawn).map_err(gone)?;
         self.drawn = Some(Instant::now());
         Ok(())
     }

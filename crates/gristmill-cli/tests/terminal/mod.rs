@@ -11,12 +11,18 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 /// Long enough for anything on a busy machine; reaching it fails the test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A program says with these when it begins to draw, and when the picture is whole.
+const DRAWING: &[u8] = b"\x1b[?2026h";
+const DRAWN: &[u8] = b"\x1b[?2026l";
+
 /// A terminal with a program in it.
 pub struct Terminal {
     master: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
     output: Receiver<Vec<u8>>,
+    /// Bytes of a picture that is not whole yet.
+    unfinished: Vec<u8>,
     parser: vt100::Parser,
 }
 
@@ -53,7 +59,14 @@ impl Terminal {
             }
         });
         let keys = pair.master.take_writer().unwrap();
-        Terminal { master: pair.master, keys, child, output, parser: vt100::Parser::new(24, 80, 0) }
+        Terminal {
+            master: pair.master,
+            keys,
+            child,
+            output,
+            unfinished: Vec::new(),
+            parser: vt100::Parser::new(24, 80, 0),
+        }
     }
 
     /// Types.
@@ -79,6 +92,20 @@ impl Terminal {
         self.parser.screen()
     }
 
+    /// Takes what was written, up to the last picture that is whole: half of one is nothing that a person sees.
+    fn take(&mut self, bytes: &[u8]) {
+        self.unfinished.extend_from_slice(bytes);
+        let last = |mark: &[u8]| self.unfinished.windows(mark.len()).rposition(|window| window == mark);
+        let escape = self.unfinished.iter().rposition(|&byte| byte == 0x1b);
+        let cut = escape.filter(|&at| DRAWING.starts_with(&self.unfinished[at..]));
+        let whole = match (last(DRAWING), last(DRAWN)) {
+            (Some(drawing), drawn) if drawn.is_none_or(|drawn| drawn < drawing) => drawing,
+            _ => cut.unwrap_or(self.unfinished.len()),
+        };
+        self.parser.process(&self.unfinished[..whole]);
+        self.unfinished.drain(..whole);
+    }
+
     /// Reads on until the screen is as wanted.
     pub fn wait(&mut self, what: &str, seen: impl Fn(&[String], &vt100::Screen) -> bool) -> Vec<String> {
         let start = Instant::now();
@@ -89,7 +116,7 @@ impl Terminal {
             }
             assert!(start.elapsed() < PATIENCE, "never seen: {what}\n{}", lines.join("\n"));
             match self.output.recv_timeout(Duration::from_millis(200)) {
-                Ok(bytes) => self.parser.process(&bytes),
+                Ok(bytes) => self.take(&bytes),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     let lines = self.lines();
@@ -115,8 +142,9 @@ impl Terminal {
     /// Waits for the end: the exit code and what is left on the terminal.
     pub fn end(&mut self) -> (u32, Vec<String>) {
         while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
-            self.parser.process(&bytes);
+            self.take(&bytes);
         }
+        self.parser.process(&self.unfinished);
         (self.child.wait().unwrap().exit_code(), self.lines())
     }
 }
