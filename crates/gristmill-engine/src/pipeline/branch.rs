@@ -59,6 +59,8 @@ pub(super) struct Ticket {
     pub(super) open: Option<Arc<Source>>,
     /// Whether its chunk is handed out: decided in the order of draws.
     pub(super) taken: bool,
+    /// Whether a sound chunk was drawn and rejected just before.
+    pub(super) after_good: bool,
     /// How many of the next uses the cache keeps, and what it gives up.
     pub(super) keep: u32,
     pub(super) lost: Vec<Lost>,
@@ -86,6 +88,8 @@ pub(super) struct Branch {
     pub(super) accept: Option<Accept>,
     /// Tickets of the window, from its front on, that are decided on.
     pub(super) decided: usize,
+    /// Whether the last draw that was decided on was rejected.
+    pub(super) rejected_last: bool,
     /// Slots of what the cache holds, by place of the chunk and use.
     pub(super) cached: HashMap<(u64, u16), Held>,
     anchors: Arc<Anchors>,
@@ -116,6 +120,7 @@ impl Branch {
         Branch {
             accept: plan.accept.as_ref().map(accept),
             decided: 0,
+            rejected_last: false,
             cached: HashMap::new(),
             anchors,
             counts_again: false,
@@ -212,8 +217,8 @@ impl Branch {
             self.drawn += 1;
             let open = self.look_up(draw, source, open);
             let taken = self.accept.is_none();
-            let (keep, lost, phase) = (0, Vec::new(), Phase::Planned);
-            self.window.push_back(Ticket { number, draw, source, open, taken, keep, lost, phase });
+            let (after_good, keep, lost, phase) = (false, 0, Vec::new(), Phase::Planned);
+            self.window.push_back(Ticket { number, draw, source, open, taken, after_good, keep, lost, phase });
             self.decide(spare);
         }
         Ok(true)

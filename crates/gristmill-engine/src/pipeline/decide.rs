@@ -37,13 +37,14 @@ impl Branch {
                 if !matches!(ticket.phase, Phase::Done(_)) {
                     break;
                 }
+                ticket.after_good = std::mem::take(&mut self.rejected_last);
                 ticket.taken = true;
                 self.decided += 1;
                 continue;
             }
             match accept.decide(Candidate { draw: ticket.number, place, floor: ticket.draw.floor }) {
                 Decision::Rejected => {
-                    rejected = true;
+                    (rejected, self.rejected_last) = (true, true);
                     if let Some(Phase::Weighed(_, chunk)) = self.window.remove(self.decided).map(|t| t.phase) {
                         spare.push(chunk);
                     }
@@ -60,6 +61,7 @@ impl Branch {
                     }
                 }
             }
+            ticket.after_good = std::mem::take(&mut self.rejected_last);
             ticket.taken = true;
             self.decided += 1;
         }

@@ -11,6 +11,7 @@ use super::acceptance::AcceptPlan;
 use super::chain::Chain;
 use super::flow::FlowStage;
 use super::history::History;
+use super::plan::DrawPlan;
 use super::roster::Roster;
 use super::verdict::{BadChunkCounts, Verdicts};
 use crate::runtime::events::Events;
@@ -302,8 +303,9 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
     let within = |ceiling: usize| workers.min(ceiling) as u64;
     let inner = chain.lock();
     for (branch, totals) in inner.branches.iter().zip(&chain.branch_totals) {
+        let size = if let DrawPlan::Pool { size } = branch.plan.draw { size } else { 0 };
         let [sources, chunks, capacity, total, passes] =
-            branch.drawer.as_ref().map_or([0; 5], |drawer| drawer.gauges());
+            branch.drawer.as_ref().map_or([0, 0, size, 0, 0], |drawer| drawer.gauges());
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
         let waiting = branch.window.len() as u64;
         let pool_row = row(

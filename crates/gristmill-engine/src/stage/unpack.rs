@@ -151,6 +151,15 @@ mod tests {
         assert_eq!(uses(Unpack::Rate(1.0), 5, 3), vec![vec![0, 1, 2, 3, 4]; 3]);
     }
 
+    /// At 0.8 the second use begins with what the first left over.
+    #[test]
+    fn a_use_that_straddles_two_rounds_takes_what_the_first_left_over() {
+        let [first, second] = uses(Unpack::Rate(0.8), 1000, 2).try_into().unwrap();
+        assert!((0..1000).filter(|row| !first.contains(row)).all(|row| second.contains(&row)));
+        let distinct: std::collections::BTreeSet<_> = second.iter().collect();
+        assert!(second.len() == distinct.len() && second.iter().any(|row| first.contains(row)), "{}", second.len());
+    }
+
     #[test]
     fn odd_sizes_are_harmless() {
         assert_eq!(uses(Unpack::Count(7), 0, 2), vec![Vec::<u32>::new(); 2]);

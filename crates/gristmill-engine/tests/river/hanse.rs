@@ -177,6 +177,16 @@ fn bad_games_have_no_weight_and_stop_nothing() {
 }
 
 #[test]
+fn one_sound_game_that_is_hardly_ever_taken_is_enough_among_bad_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 1));
+    (10..16).for_each(|n| std::fs::write(folder.path().join(format!("training.{n}.gz")), b"\x1f\x8bno").unwrap());
+    let loader = new(hanse(&single(folder.path()), HanseForm::Length, 1000, 1.0));
+    assert_eq!(hashes(&loader, "", 8).len(), 8, "its rejections show that not all is bad");
+    assert!(of_pool(&loader, "hanse_rejected") > 1000);
+}
+
+#[test]
 fn where_no_game_has_a_chance_that_is_said() {
     let loader = new(hanse(&single(varied()), HanseForm::Length, u64::MAX, 4.0));
     match loader.next("", None) {

@@ -111,6 +111,18 @@ fn the_window_keeps_the_newest_games() {
 }
 
 #[test]
+fn a_pool_without_games_says_so_in_its_gauges() {
+    let empty = tempfile::tempdir().unwrap();
+    let loader = loader(&Lc0Preset { watch: Some(true), pool: 20, ..preset(empty.path()) });
+    loader.start().unwrap();
+    let metrics = loader.metrics();
+    let pool = metrics.of_kind("shuffling_chunk_pool").next().unwrap();
+    let current = pool.gauge("chunks_current").unwrap();
+    assert_eq!((current.value, current.capacity), (0, Some(20)));
+    assert_eq!(pool.gauge("chunks_total").unwrap().value, 0);
+}
+
+#[test]
 fn dropping_queues_never_stop_the_stream_and_count_what_they_drop() {
     for policy in [Overflow::DropNew, Overflow::KeepNewest] {
         let mut config = config(&preset(mixed()));

@@ -58,7 +58,6 @@ impl Chain {
                 }
             }
         }
-        let positions = |branches: &[Branch]| branches.iter().map(|b| (b.head, b.taken)).collect::<Vec<_>>();
         let Some(chosen) = fold.join.choose() else {
             if !fold.drain(|| positions(branches)) {
                 let partial = self.plan.partial;
@@ -76,33 +75,16 @@ impl Chain {
         if !front.taken {
             return false;
         }
+        if std::mem::take(&mut front.after_good) {
+            branch.bad_run = 0;
+        }
         for row in front.lost.drain(..).flat_map(|lost| lost.rows()).filter_map(|row| branch.cached.remove(&row)) {
             fold.discard(row);
         }
         let (place, use_count) = (front.draw.place, front.draw.use_count);
         let block = match &front.phase {
             Phase::Done(block) => Arc::clone(block),
-            Phase::Cached => {
-                match branch.cached.remove(&(place, use_count)) {
-                    // A restored chain has given it out already.
-                    Some(row) if branch.taken > 0 => fold.discard(row),
-                    Some(row) => {
-                        branch.taken = 1;
-                        fold.join.took();
-                        fold.give(row, || positions(branches));
-                        return true;
-                    }
-                    None if branch.taken == 0 => {
-                        // The chunk was bad when its rows were to be kept.
-                        front.phase = Phase::Planned;
-                        self.shared.signal.notify(Lane::Read);
-                        return false;
-                    }
-                    None => {}
-                }
-                branch.pop();
-                return true;
-            }
+            Phase::Cached => return self.fold_cached(inner, chosen),
             Phase::Hopeless => {
                 let (stage, message) = (branch.plan.stage.clone(), HOPELESS.to_owned());
                 self.fail(inner, Error::Stage { stage, message });
@@ -111,10 +93,7 @@ impl Chain {
             _ => return false,
         };
         if branch.taken == block.rows.len() {
-            branch.pop();
-            if branch.window.len() + READ_SPAN == self.ahead() {
-                self.shared.signal.notify(Lane::Read);
-            }
+            self.pop(branch);
             let verdict = judge(branch, &block, self.shared.verdicts.policy);
             keep(spare_chunks, block);
             match verdict {
@@ -148,6 +127,42 @@ impl Chain {
             }
         }
         !fold.free.is_empty()
+    }
+
+    /// The front of an input is a use whose row the cache holds: it is given out without a copy.
+    fn fold_cached(&self, inner: &mut Inner, chosen: usize) -> bool {
+        let Inner { branches, fold, .. } = inner;
+        let branch = &mut branches[chosen];
+        let Some(front) = branch.window.front_mut() else { return false };
+        let held = branch.cached.remove(&(front.draw.place, front.draw.use_count));
+        match held {
+            Some(row) if branch.taken == 0 => {
+                branch.taken = 1;
+                branch.bad_run = 0;
+                fold.join.took();
+                fold.give(row, || positions(branches));
+                return true;
+            }
+            // The row was given out before the state that this run goes on from.
+            Some(row) => fold.discard(row),
+            None if branch.taken > 0 => {}
+            // The chunk was bad when its rows were to be kept: so it is now.
+            None => {
+                front.phase = Phase::Planned;
+                self.shared.signal.notify(Lane::Read);
+                return false;
+            }
+        }
+        self.pop(branch);
+        true
+    }
+
+    /// The front of an input is done with; readers are woken when there is room for several more.
+    fn pop(&self, branch: &mut Branch) {
+        branch.pop();
+        if branch.window.len() + READ_SPAN == self.ahead() {
+            self.shared.signal.notify(Lane::Read);
+        }
     }
 
     /// An input has nothing left: what now? `false` while more may come.
@@ -213,6 +228,11 @@ impl Chain {
     }
 }
 
+/// Where the inputs stand: the draw whose rows come next, and how many of them were taken.
+fn positions(branches: &[Branch]) -> Vec<(u64, usize)> {
+    branches.iter().map(|branch| (branch.head, branch.taken)).collect()
+}
+
 enum Verdict {
     Fine,
     Raise(Error),
@@ -233,7 +253,9 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
     if policy == BadChunks::Raise {
         return Verdict::Raise(fault.clone().into());
     }
-    if branch.bad_run >= live.max(1) {
+    // From the first draw on, each of `live` draws is another chunk; a later run may begin in the middle of a pass.
+    let pass = if branch.bad_run == branch.head { live } else { (2 * live).saturating_sub(1) };
+    if branch.bad_run >= pass.max(1) {
         let message = format!("all {live} chunks are bad; the last one: {fault}");
         let error = Error::Stage { stage: branch.plan.stage.clone(), message };
         // While files may still come or be mended, the consumer is told and the stream goes on.

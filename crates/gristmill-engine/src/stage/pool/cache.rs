@@ -135,7 +135,7 @@ impl Cache {
         let room = (self.rules.size - self.held.min(self.rules.size)).min(u64::from(self.rules.prefetch));
         let left = u32::try_from((share as u64).min(room)).unwrap_or(0);
         if left > 0 {
-            let old = self.put(place, Some(Kept { first, left, from: draw + self.rules.lookahead }));
+            let old = self.put(place, Some(Kept { first, left, from: draw.saturating_add(self.rules.lookahead) }));
             log.push(Change::Kept { place, old });
         }
         left

@@ -196,7 +196,8 @@ impl Accept {
         let chance = self.chance.of(weight, self.standing.largest);
         if chance < 1.0 && self.key.at(draw).unit() >= chance {
             self.counts.rejected += 1;
-            return if draw + 1 - self.standing.since >= HOPELESS { Decision::Hopeless } else { Decision::Rejected };
+            let in_a_row = (draw + 1).saturating_sub(self.standing.since);
+            return if in_a_row >= HOPELESS { Decision::Hopeless } else { Decision::Rejected };
         }
         self.counts.taken += 1;
         let use_count = self.standing.uses.get(place);
@@ -273,6 +274,7 @@ impl Accept {
             _ => return None,
         }
         standing.uses = Places::from_parts(state.start, state.uses.clone(), 0);
+        self.known = Places::from_parts(state.start, Vec::new(), None);
         (standing.largest, standing.since) = (state.largest, state.since);
         Some(())
     }

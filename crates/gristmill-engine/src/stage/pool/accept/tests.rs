@@ -136,6 +136,17 @@ fn a_hit_is_the_use_that_the_miss_foresaw() {
 }
 
 #[test]
+fn a_restored_one_has_no_memory_for_places_long_gone() {
+    let mut restored = accept(Chance::Weight { gamma: 1.0 });
+    let start = 1 << 60;
+    let state = AcceptState { largest: 5.0, since: u64::MAX, start, uses: vec![3, 4], cache: None };
+    restored.restore(&state).unwrap();
+    restored.learn(start + 1, Contents { frames: 5, weight: 5.0 });
+    let decision = restored.decide(Candidate { draw: 0, place: start + 1, floor: start });
+    assert_eq!(decision, Decision::Taken { use_count: 4, cached: false, keep: 0, lost: Vec::new() });
+}
+
+#[test]
 fn it_goes_on_from_before_any_draw_that_is_not_forgotten() {
     let candidate = |draw: u64| Candidate { draw, place: draw / 40 + draw * 13 % 20, floor: draw / 40 };
     let learn = |accept: &mut Accept| {
@@ -152,11 +163,11 @@ fn it_goes_on_from_before_any_draw_that_is_not_forgotten() {
     for from in (300..800).step_by(7) {
         let text = serde_json::to_string(&original.state_before(from)).unwrap();
         let mut restored = cached();
-        learn(&mut restored);
         restored.restore(&serde_json::from_str(&text).unwrap()).unwrap();
+        learn(&mut restored);
         let mut straight = cached();
-        learn(&mut straight);
         straight.restore(&states[from as usize]).unwrap();
+        learn(&mut straight);
         for draw in from..800 {
             assert_eq!(restored.decide(candidate(draw)), straight.decide(candidate(draw)), "{draw} after {from}");
         }

@@ -1,0 +1,178 @@
+//! One position of each game, and a small share of the positions: CPU per delivered position against the inflation that
+//! it cannot do without. `cargo bench --bench hanse [FOLDER]` takes a folder of `.gz` games; without one it generates some.
+
+#![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
+use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
+use gristmill_engine::{DataLoader, Next};
+use gristmill_format::chess::Version;
+use gristmill_format::chess::record::V6_BYTES;
+use gristmill_format::container::gzip::Inflater;
+use gristmill_format::container::salvage::inflate_prefix;
+
+const ROUNDS: usize = 3;
+const RECORD: usize = V6_BYTES;
+const RATE: f32 = 0.03;
+
+fn cpu() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+fn best(mut measure: impl FnMut() -> f64) -> f64 {
+    (0..ROUNDS).map(|_| measure()).fold(f64::INFINITY, f64::min)
+}
+
+/// The games by file name: stored bytes and frames.
+struct Games(HashMap<String, (Vec<u8>, usize)>);
+
+impl Games {
+    fn read(folder: &Path) -> Self {
+        let mut games = HashMap::new();
+        let (mut inflater, mut out) = (Inflater::default(), Vec::new());
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let bytes = std::fs::read(&path).expect("readable");
+            if path.extension().is_some_and(|e| e == "gz") && inflater.inflate(&bytes, 1 << 26, &mut out).is_ok() {
+                let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+                games.insert(name, (bytes, out.len() / RECORD));
+            }
+        }
+        Games(games)
+    }
+
+    /// CPU seconds for a frame: inflating whole games at once, and streaming them.
+    fn costs(&self) -> (f64, f64) {
+        let frames: usize = self.0.values().map(|(_, frames)| frames).sum();
+        let (mut inflater, mut out) = (Inflater::default(), Vec::new());
+        let mut timed = |inflate: &mut dyn FnMut(&[u8], usize, &mut Vec<u8>)| {
+            best(|| {
+                let start = cpu();
+                self.0.values().for_each(|(bytes, frames)| inflate(bytes, *frames, &mut out));
+                (cpu() - start) / frames as f64
+            })
+        };
+        let whole = timed(&mut |bytes, _, out| _ = inflater.inflate(bytes, 1 << 26, out).expect("sound"));
+        let streamed = timed(&mut |bytes, frames, out| inflate_prefix(bytes, frames * RECORD, out).expect("sound"));
+        (whole, streamed)
+    }
+}
+
+fn preset(folder: &Path, index: &Path, tensors: &[&str]) -> Lc0Preset {
+    Lc0Preset {
+        directories: vec![Weighted { directory: folder.to_owned(), weight: 1.0 }],
+        reservoir: Some(4096),
+        watch: Some(false),
+        seed: Some(1),
+        threads: Some(1),
+        tensors: tensors.iter().map(|name| (*name).to_owned()).collect(),
+        index: Some(index.to_owned()),
+        ..Lc0Preset::default()
+    }
+}
+
+fn single(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
+    let options = Lc0Preset { position_count: Some(1), ..preset(folder, index, tensors) };
+    let mut config = lc0(&options).expect("a preset");
+    for pool in config.stage.iter_mut().filter_map(|stage| stage.shuffling_chunk_pool.as_mut()) {
+        pool.hanse_sampling_threshold = Some(1);
+    }
+    config
+}
+
+fn share(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
+    let options = Lc0Preset { sampling_rate: Some(RATE), ..preset(folder, index, tensors) };
+    lc0(&options).expect("a preset")
+}
+
+/// CPU seconds per position, once all games were seen and the reservoir is full.
+fn delivered(config: &DataLoaderConfig, positions: usize) -> f64 {
+    let loader = DataLoader::new(config.clone()).expect("a config");
+    let next = || match loader.next("", None).expect("sound") {
+        Next::Batch(batch) => batch.rows,
+        _ => 0,
+    };
+    (0..12).for_each(|_| _ = next());
+    let (start, mut rows) = (cpu(), 0);
+    while rows < positions {
+        rows += next();
+    }
+    (cpu() - start) / rows as f64
+}
+
+/// The positions of a stream, as file name and frame.
+fn stream(config: &DataLoaderConfig, positions: usize) -> Vec<(String, usize)> {
+    let loader = DataLoader::new(config.clone()).expect("a config");
+    let mut found = Vec::new();
+    while found.len() < positions {
+        let Next::Batch(batch) = loader.next("", None).expect("sound") else { break };
+        for row in batch.column("ids").expect("asked for").bytes().chunks_exact(24).take(batch.rows) {
+            let number = |at: usize| u64::from_le_bytes(row[at..at + 8].try_into().expect("8 bytes"));
+            found.push((loader.source_path(number(0)).expect("known"), number(16) as usize));
+        }
+    }
+    found
+}
+
+fn main() {
+    let own = tempfile::tempdir().expect("a folder");
+    let given = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).map(PathBuf::from);
+    let folder = given.unwrap_or_else(|| {
+        let options = ChessOptions {
+            folder: own.path().to_owned(),
+            games: 1500,
+            first: 1,
+            seed: 5,
+            plies_max: 200,
+            version: Version::V6,
+            games_per_tar: None,
+        };
+        let mut generator = ChessGenerator::new(options).expect("options");
+        while generator.write_next().expect("written").is_some() {}
+        own.path().to_owned()
+    });
+    let games = Games::read(&folder);
+    let frames: usize = games.0.values().map(|(_, frames)| frames).sum();
+    let mean = frames as f64 / games.0.len() as f64;
+    let (whole, streamed) = games.costs();
+    println!("{} games of {mean:.1} frames; CPU microseconds, best of {ROUNDS}, one thread", games.0.len());
+    println!("inflation of a frame: whole games {:.2}, streaming {:.2}", whole * 1e6, streamed * 1e6);
+
+    let index = tempfile::tempdir().expect("a folder");
+    let taken = stream(&single(&folder, index.path(), &["ids"]), 20_000);
+    let bound: f64 = taken
+        .iter()
+        .map(|(name, frame)| (games.0[name].1 as f64 * whole).min((*frame as f64 + 1.0) * streamed))
+        .sum::<f64>()
+        / taken.len() as f64;
+    println!("Hanse sampling, one position of each game taken");
+    println!("  pure inflation bound {:7.2} a position: the cheaper of the two, game by game", bound * 1e6);
+    for tensors in [&["planes", "probs", "values"][..], &["planes:u8", "probs", "values"], &["planes:bits"]] {
+        let river = best(|| delivered(&single(&folder, index.path(), tensors), 12_000));
+        println!(
+            "  river, {:28} {:7.2} a position: {:3.0} % of the bound's speed (goal >= 90 %)",
+            tensors.join(","),
+            river * 1e6,
+            100.0 * bound / river
+        );
+    }
+
+    let inflated = 1.0 / f64::from(RATE);
+    println!("Sampling rate {RATE}, whole games inflated for {inflated:.1} frames a position");
+    println!("  that inflation       {:7.2} a position", inflated * whole * 1e6);
+    for (known, index) in [("nothing known", Path::new("off")), ("lengths known", index.path())] {
+        for tensors in [&["planes", "probs", "values"][..], &["planes:u8", "probs", "values"], &["planes:bits"]] {
+            let river = best(|| delivered(&share(&folder, index, tensors), 12_000));
+            println!(
+                "  river, {known}, {:20} {:7.2} a position: {:.2} x the inflation (goal <= 1.20)",
+                tensors.join(","),
+                river * 1e6,
+                river / (inflated * whole)
+            );
+        }
+    }
+}
