@@ -16,4 +16,3 @@ mod files;
 mod in_order;
 mod meter;
 mod npy;
-mod tally;
