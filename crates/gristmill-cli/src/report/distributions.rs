@@ -53,7 +53,7 @@ fn distributions(found: &Stats) -> Vec<Distribution> {
         Distribution::of_counts("result", "games", results),
         Distribution::of_spread("plies per game", "games", &found.length),
         Distribution::of_spread("ply in the game", "positions", &found.plies),
-        Distribution::of_counts("men on the board", "positions", found.men.iter().map(|(men, n)| (*men, *n))),
+        men(found),
         weights(found),
         start(found),
         Distribution::of_spread("visits per position", "positions", &found.visits),
@@ -61,6 +61,14 @@ fn distributions(found: &Stats) -> Vec<Distribution> {
         Distribution::of_counts("record version", "positions", found.versions.iter().map(|(v, n)| (*v, *n))),
         Distribution::of_counts("input format", "positions", found.input_formats.iter().map(|(v, n)| (*v, *n))),
     ]
+}
+
+/// All numbers of men between the fewest and the most, so that gaps are seen.
+fn men(found: &Stats) -> Distribution {
+    let ends = found.men.keys().next().zip(found.men.keys().next_back());
+    let counts = ends.into_iter().flat_map(|(fewest, most)| *fewest..=*most);
+    let counts = counts.map(|men| (men, found.men.get(&men).copied().unwrap_or_default()));
+    Distribution::of_counts("men on the board", "positions", counts)
 }
 
 fn weights(found: &Stats) -> Distribution {
