@@ -14,3 +14,4 @@ mod played;
 mod refusals;
 mod tables;
 mod vectors;
+mod versions;
