@@ -282,16 +282,20 @@ fn en_passant(frame: &Frame<'_>, format: InputFormat, transform: Transform) -> O
         let files = if transform.flips() { stored.reverse_bits() } else { stored };
         return (files != 0).then_some(files.trailing_zeros() as u8);
     }
+    let ours = current(frame, 0, Transform::NONE) & FIFTH;
+    let beside = (ours << 1 | ours >> 1) & FIFTH;
+    let pawn = double_step(frame) & beside;
+    (pawn != 0).then_some((pawn.trailing_zeros() % 8) as u8)
+}
+
+/// The pawn that just moved two squares by the board before, from its home rank over squares that are empty now; as
+/// formats 1 and 2 tell it.
+pub(super) fn double_step(frame: &Frame<'_>) -> u64 {
     let men = |board: usize, plane: usize| current(frame, 13 * board + plane, Transform::NONE);
     let occupied = (0..12).fold(0, |all, plane| all | men(0, plane));
     let (before, after) = (men(1, 6), men(0, 6));
-    // Moved from its home rank over two squares that are empty now.
     let left = (before & !occupied) >> 16;
-    let arrived = after & !before & FIFTH & left & !(occupied >> 8);
-    let ours = men(0, 0) & FIFTH;
-    let beside = (ours << 1 | ours >> 1) & FIFTH;
-    let pawn = arrived & beside;
-    (pawn != 0).then_some((pawn.trailing_zeros() % 8) as u8)
+    after & !before & FIFTH & left & !(occupied >> 8)
 }
 
 fn letter(color: Color, piece: Piece) -> char {

@@ -1,7 +1,7 @@
 //! Games that cannot be trusted: refused with the rule, the frame and the byte.
 
 use gristmill_format::chess::record::{V6_BYTES, at};
-use gristmill_format::chess::rescore::{Compat, Quirk, Settings};
+use gristmill_format::chess::rescore::Settings;
 use gristmill_format::chess::{FrameMut, InputFormat};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
@@ -126,25 +126,6 @@ fn impossible_first_positions_are_refused() {
         edit(&mut bytes, 0, change);
         let e = refusal(&bytes);
         assert_eq!(e.kind(), Kind::Refused(rule), "{e}");
-    }
-}
-
-#[test]
-fn quirks_let_through_what_the_original_does() {
-    let mut bytes = game();
-    edit(&mut bytes, 3, |f| _ = f.set_visits(0).set_best_idx(1858));
-    assert_eq!(refusal(&bytes).kind(), Kind::Refused("best_idx"));
-    let compat = Compat::NONE.with(Quirk::IndexPastEnd);
-    rescore(&bytes, Settings { compat, ..narrow() }).unwrap();
-    // A canonical game that Black begins: the quirk takes Black's men for White's, and the flags with them.
-    let black = records("8/5k2/8/8/8/8/8/K2R4 b - - 0 1", "f7f6 d1d8");
-    let format = Some(InputFormat::Canonical);
-    let canonical = rescore(&black, Settings { input_format: format, ..narrow() }).unwrap().0;
-    let compat = Compat::NONE.with(Quirk::CanonicalWhite);
-    let quirk = rescore(canonical.records(), Settings { input_format: format, compat, ..narrow() }).unwrap().0;
-    let info = |chunk: &Chunk, i: usize| super::played::frame(chunk, i).invariance_info();
-    for i in 0..3 {
-        assert_eq!(info(&canonical, i) ^ info(&quirk, i), 0x80, "only the side differs");
     }
 }
 
