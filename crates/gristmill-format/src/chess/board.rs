@@ -1,7 +1,7 @@
 //! A frame -> the position as White sees it: FEN, a drawing, and the legal moves as policy indices.
 //! For showing and checking; the encoder never comes here.
 
-use cozy_chess::{BoardBuilder, CastleRights, File, Square};
+use cozy_chess::{BoardBuilder, BoardBuilderError, CastleRights, File, Square, get_king_moves};
 pub use cozy_chess::{Color, Piece};
 
 use super::frame::Frame;
@@ -176,7 +176,7 @@ impl Board {
 
     /// The position for move generation; `None` when no game can reach it (no king, a side in check that just moved, ...).
     pub fn to_cozy(&self) -> Option<cozy_chess::Board> {
-        self.builder().build().ok()
+        build(&self.builder()).ok()
     }
 
     /// The position as the library takes it, whether it accepts it or not.
@@ -247,6 +247,19 @@ impl Board {
     fn turn(&self) -> u8 {
         if self.black_to_move { 56 } else { 0 }
     }
+}
+
+/// The position of a builder.
+///
+/// Errors: what the library refuses, and kings side by side, which it takes.
+pub(super) fn build(builder: &BoardBuilder) -> Result<cozy_chess::Board, BoardBuilderError> {
+    let board = builder.build()?;
+    if kings_touch(&board) { Err(BoardBuilderError::InvalidBoard) } else { Ok(board) }
+}
+
+/// Whether the kings stand side by side: no game can reach such a position, and the library would let one take the other.
+pub(super) fn kings_touch(board: &cozy_chess::Board) -> bool {
+    get_king_moves(board.king(Color::White)).has(board.king(Color::Black))
 }
 
 /// A stored plane as a mask in square order, the transform undone; still the side to move's view.

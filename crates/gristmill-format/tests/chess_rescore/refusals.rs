@@ -7,6 +7,7 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 use proptest::prelude::*;
 
+use super::conversion::breaches;
 use super::played::{START, chunk, edit, narrow, records, rescore};
 
 type Edit = fn(&mut FrameMut<'_>);
@@ -115,7 +116,9 @@ fn games_that_stop_in_the_middle_are_games() {
 fn impossible_first_positions_are_refused() {
     let kings = records("8/8/8/8/8/4k3/8/K7 w - - 0 1", "");
     rescore(&kings, Settings::default()).unwrap();
-    let cases: [(&str, Edit); 4] = [
+    let cases: [(&str, Edit); 5] = [
+        // Black's king on e3, White's on f3: the one could take the other.
+        ("position", |f| _ = f.set_plane(5, f.as_frame().plane(11) >> 1)),
         ("position", |f| _ = f.set_plane(5, 0)),
         ("position", |f| _ = f.set_plane(3, 8)),
         ("men", |f| _ = f.set_plane(11, f.as_frame().plane(5))),
@@ -126,6 +129,9 @@ fn impossible_first_positions_are_refused() {
         edit(&mut bytes, 0, change);
         let e = refusal(&bytes);
         assert_eq!(e.kind(), Kind::Refused(rule), "{e}");
+        // The validator may call a missing king by a nearer name.
+        let told = breaches(&chunk(&bytes));
+        assert!(told.iter().any(|b| b.rule.name() == rule || b.rule.name() == "men"), "{rule}: {told:?}");
     }
 }
 

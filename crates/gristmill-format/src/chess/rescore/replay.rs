@@ -110,11 +110,11 @@ fn begin(frame: Frame<'_>, compat: Compat) -> Result<Ply, Fault> {
         start.en_passant = Some((stepped.trailing_zeros() % 8) as u8);
     }
     let mut builder = start.builder();
-    let board = match builder.build() {
+    let board = match board::build(&builder) {
         // Formats 1 and 2 store no en passant: it is a guess from the board before.
         Err(BoardBuilderError::InvalidEnPassant) if !format.is_canonical() => {
             builder.en_passant = None;
-            builder.build()
+            board::build(&builder)
         }
         built => built,
     };
