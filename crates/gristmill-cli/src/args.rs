@@ -148,12 +148,15 @@ pub(crate) struct Inspect {
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// Files and directories.
+    /// Files, packs, and directories of them.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// List at most so many faults; all are counted.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_faults: usize,
+    /// Worker threads; never changes what is found [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

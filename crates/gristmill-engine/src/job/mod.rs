@@ -16,4 +16,5 @@ mod files;
 mod in_order;
 mod meter;
 mod npy;
+mod sidecar;
 mod tally;

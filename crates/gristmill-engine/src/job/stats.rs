@@ -84,7 +84,8 @@ pub fn stats(paths: &[PathBuf], progress: &mut dyn FnMut(&Stats)) -> Result<Stat
                 Found::File(file) => counting.file(&file)?,
                 Found::Other => counting.stats.skipped += 1,
                 Found::Fault(_) => counting.stats.bad_files += 1,
-                Found::Unlisted { count, .. } => counting.stats.bad_files += count,
+                Found::Pack(_) => counting.stats.bad_files += 1,
+                Found::Unlisted(unlisted) => counting.stats.bad_files += unlisted.count,
             }
             progress(&counting.stats);
             Ok(())

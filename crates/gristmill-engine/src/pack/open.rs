@@ -124,7 +124,9 @@ fn recognise(layout: &Layout) -> gristmill_format::Result<()> {
 }
 
 /// The names of a pack; the usual ones where it has no file of them.
-fn valuations(folder: &Path) -> Result<ValuationTypes> {
+///
+/// Errors, with the file: `Io`, `TooLarge`, as [`ValuationTypes::parse`].
+pub fn valuations(folder: &Path) -> Result<ValuationTypes> {
     let path = folder.join(VALUATION_TYPES);
     let place = |e: Error| e.in_source(path.display().to_string());
     match std::fs::metadata(&path) {

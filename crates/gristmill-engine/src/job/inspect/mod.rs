@@ -7,6 +7,7 @@ mod g2048;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::layout::{DType, Layout};
 use gristmill_format::source::Chunk;
@@ -15,9 +16,14 @@ use serde::Serialize;
 
 use super::files::{self, Found, Opened};
 use crate::error::Result;
+use crate::pack::metadata::Metadata;
+use crate::pack::{METADATA, shards};
 
 pub use chess::{ChessView, MoveView, ValueRow};
-pub use g2048::{BranchView, StepView};
+pub use g2048::{BranchView, Step, StepView};
+
+/// The format of a folder that is a pack of 2048 games.
+const PACK: &str = "2048.pack";
 
 /// What is at a path.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -116,7 +122,9 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
         let file = match files::file(path) {
             Found::File(file) => file,
             Found::Fault(e) => return Err(e.into()),
-            Found::Other | Found::Unlisted { .. } => return Err(Error::new(Kind::UnknownFormat, "no data").into()),
+            Found::Other | Found::Pack(_) | Found::Unlisted(_) => {
+                return Err(Error::new(Kind::UnknownFormat, "no data").into());
+            }
         };
         let key = file.source.describe().key.clone();
         seen.frame = match frame {
@@ -140,8 +148,26 @@ impl Inspection {
             Found::File(file) => self.file(&file),
             Found::Other => self.skipped += 1,
             Found::Fault(e) => self.fault(e.to_string()),
-            Found::Unlisted { latest, .. } => self.fault(latest),
+            Found::Pack(folder) => {
+                if let Err(e) = self.pack(&folder) {
+                    self.fault(e.to_string());
+                }
+            }
+            Found::Unlisted(unlisted) => self.fault(unlisted.latest),
         }
+        Ok(())
+    }
+
+    /// Counts a pack by its headers and its database; no row is read.
+    fn pack(&mut self, folder: &Path) -> Result<()> {
+        *self.formats.entry(PACK).or_default() += 1;
+        for shard in shards::list(folder)? {
+            self.files += 1;
+            self.frames += shard.rows;
+            self.size += shard.rows * shard.layout.size() as u64;
+            self.layout.get_or_insert_with(|| layout(&shard.layout));
+        }
+        self.chunks += Metadata::open(folder.join(METADATA))?.run_count()?;
         Ok(())
     }
 
@@ -199,7 +225,8 @@ fn view(file: &Opened, i: usize, at: usize) -> gristmill_format::Result<FrameVie
     let place = FramePlace { chunk: i, frame: at, frames: chunk.frames, member: file.member(i).map(str::to_owned) };
     match chunk.record(at).try_into() {
         Ok(row) if chunk.layout.as_deref() == Some(&**layout_aligned()) => {
-            Ok(FrameView::G2048(Box::new(g2048::view(place, row))))
+            let step = Step::new(&StepRow::from_aligned(row));
+            Ok(FrameView::G2048(Box::new(StepView { place, step })))
         }
         _ => chess::view(place, chunk.record(at))
             .map(|view| FrameView::Chess(Box::new(view)))
