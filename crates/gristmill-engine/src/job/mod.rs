@@ -17,4 +17,3 @@ mod in_order;
 mod meter;
 mod npy;
 mod sidecar;
-mod tally;
