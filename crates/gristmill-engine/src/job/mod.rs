@@ -17,4 +17,5 @@ mod in_order;
 mod meter;
 mod npy;
 mod sidecar;
+mod steps;
 mod tally;

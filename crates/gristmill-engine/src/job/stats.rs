@@ -2,17 +2,21 @@
 //! Bad chunks are counted and left out; `verify` says what is wrong with them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
+use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
 use super::files::{self, Found, Opened};
+use super::steps::StepCounting;
+pub use super::steps::{GapBar, Gaps, StepStats, ValuationStats};
 use super::tally::Tally;
 pub use super::tally::{Bar, Spread};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What the games at some paths are like.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -49,6 +53,8 @@ pub struct Stats {
     pub versions: BTreeMap<u32, u64>,
     /// Frames by input format.
     pub input_formats: BTreeMap<u32, u64>,
+    /// The 2048 games among them; what stands above of games is of chess.
+    pub g2048: Option<StepStats>,
 }
 
 /// Games by result.
@@ -71,6 +77,7 @@ struct Counting {
     stored: Vec<u8>,
     tag: Vec<u8>,
     chunk: Chunk,
+    steps: StepCounting,
 }
 
 /// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
@@ -84,14 +91,15 @@ pub fn stats(paths: &[PathBuf], progress: &mut dyn FnMut(&Stats)) -> Result<Stat
                 Found::File(file) => counting.file(&file)?,
                 Found::Other => counting.stats.skipped += 1,
                 Found::Fault(_) => counting.stats.bad_files += 1,
-                Found::Pack(_) => counting.stats.bad_files += 1,
+                Found::Pack(folder) => counting.pack(&folder)?,
                 Found::Unlisted(unlisted) => counting.stats.bad_files += unlisted.count,
             }
             progress(&counting.stats);
             Ok(())
         })?;
     }
-    let Counting { mut stats, length, visits, legal, .. } = counting;
+    let Counting { mut stats, length, visits, legal, steps, .. } = counting;
+    stats.g2048 = steps.finish();
     stats.length = length.spread();
     stats.visits = visits.spread();
     stats.legal_moves = legal.spread();
@@ -108,9 +116,35 @@ impl Counting {
                 file.decode(i, &self.stored, &mut self.chunk)
             });
             match decoded {
+                Ok(()) if self.chunk.layout.as_deref() == Some(&**layout_aligned()) => self.log(&file.path),
                 Ok(()) => self.game()?,
                 Err(_) => self.stats.bad_chunks += 1,
             }
+        }
+        Ok(())
+    }
+
+    /// Counts a log of 2048.
+    fn log(&mut self, path: &str) {
+        self.stats.frames += self.chunk.frames as u64;
+        self.stats.stored_bytes += self.stored.len() as u64;
+        self.stats.inflated_bytes += self.chunk.records().len() as u64;
+        self.steps.log(path, &self.chunk);
+    }
+
+    /// Counts a pack of 2048 games.
+    fn pack(&mut self, folder: &Path) -> Result<()> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        match self.steps.pack(folder, workers, &Arc::default()) {
+            Ok(counted) => {
+                self.stats.files += counted.files;
+                self.stats.chunks += counted.games;
+                self.stats.frames += counted.rows;
+                self.stats.stored_bytes += counted.bytes;
+                self.stats.inflated_bytes += counted.bytes;
+            }
+            Err(Error::Format(_) | Error::Path { .. }) => self.stats.bad_files += 1,
+            Err(e) => return Err(e),
         }
         Ok(())
     }
