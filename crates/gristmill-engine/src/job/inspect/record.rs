@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_field_is_told() {
-        let descr = "[('a', '<u2'), ('b', '>i4'), ('c', '<f4', (2,)), ('d', '|b1'), ('e', 'S3'), ('f', [('g', '<f8')])]";
+        let descr =
+            "[('a', '<u2'), ('b', '>i4'), ('c', '<f4', (2,)), ('d', '|b1'), ('e', 'S3'), ('f', [('g', '<f8')])]";
         let layout = Layout::parse_descr(descr).unwrap();
         let mut bytes = vec![2, 1, 255, 255, 255, 254];
         bytes.extend([0.1f32, f32::NAN].iter().flat_map(|x| x.to_le_bytes()));
