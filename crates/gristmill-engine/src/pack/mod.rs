@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Result};
 
+pub mod embeddings;
 pub mod manifest;
 pub mod metadata;
 pub mod open;
