@@ -166,12 +166,15 @@ pub(crate) struct Inspect {
 #[command(after_help = "Examples:\n  gristmill verify games more.tar\n  \
 gristmill verify games --json | jq -r '.faults[] | [.file, .rule // .kind] | @tsv'")]
 pub(crate) struct Verify {
-    /// Files and directories.
+    /// Files, packs, and directories of them.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// List at most so many faults; all are counted.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_faults: usize,
+    /// Worker threads; never changes what is found [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,7 @@
 //! An inspection as text: the header, the layout, the frame drawn. Prints nothing.
 
 mod chess;
-mod g2048;
+pub(super) mod g2048;
 mod record;
 
 use std::fmt::Write;

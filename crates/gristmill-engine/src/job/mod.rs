@@ -16,3 +16,4 @@ mod files;
 mod in_order;
 mod meter;
 mod npy;
+mod sidecar;

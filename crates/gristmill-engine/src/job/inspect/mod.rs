@@ -8,6 +8,7 @@ mod record;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::layout::{DType, Layout};
 use gristmill_format::source::Chunk;
@@ -16,10 +17,15 @@ use serde::Serialize;
 
 use super::files::{self, Found, Opened};
 use crate::error::Result;
+use crate::pack::metadata::Metadata;
+use crate::pack::{METADATA, shards};
 
 pub use chess::{ChessView, MoveView, ValueRow};
-pub use g2048::{BranchView, StepView};
+pub use g2048::{BranchView, Step, StepView};
 pub use record::{Cell, Record};
+
+/// The format of a folder that is a pack of 2048 games.
+const PACK: &str = "2048.pack";
 
 /// What is at a path.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -121,7 +127,9 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
         let file = match files::file(path) {
             Found::File(file) => file,
             Found::Fault(e) => return Err(e.into()),
-            Found::Other | Found::Unlisted { .. } => return Err(Error::new(Kind::UnknownFormat, "no data").into()),
+            Found::Other | Found::Pack(_) | Found::Unlisted(_) => {
+                return Err(Error::new(Kind::UnknownFormat, "no data").into());
+            }
         };
         let key = file.source.describe().key.clone();
         seen.frame = match frame {
@@ -145,8 +153,26 @@ impl Inspection {
             Found::File(file) => self.file(&file),
             Found::Other => self.skipped += 1,
             Found::Fault(e) => self.fault(e.to_string()),
-            Found::Unlisted { latest, .. } => self.fault(latest),
+            Found::Pack(folder) => {
+                if let Err(e) = self.pack(&folder) {
+                    self.fault(e.to_string());
+                }
+            }
+            Found::Unlisted(unlisted) => self.fault(unlisted.latest),
         }
+        Ok(())
+    }
+
+    /// Counts a pack by its headers and its database; no row is read.
+    fn pack(&mut self, folder: &Path) -> Result<()> {
+        *self.formats.entry(PACK).or_default() += 1;
+        for shard in shards::list(folder)? {
+            self.files += 1;
+            self.frames += shard.rows;
+            self.size += shard.rows * shard.layout.size() as u64;
+            self.layout.get_or_insert_with(|| layout(&shard.layout));
+        }
+        self.chunks += Metadata::open(folder.join(METADATA))?.run_count()?;
         Ok(())
     }
 
@@ -210,7 +236,8 @@ fn view(file: &Opened, i: usize, at: usize, full: bool) -> gristmill_format::Res
     };
     match chunk.record(at).try_into() {
         Ok(row) if chunk.layout.as_deref() == Some(&**layout_aligned()) => {
-            Ok(FrameView::G2048(Box::new(g2048::view(place, row))))
+            let step = Step::new(&StepRow::from_aligned(row));
+            Ok(FrameView::G2048(Box::new(StepView { place, step })))
         }
         _ => chess::view(place, chunk.record(at))
             .map(|view| FrameView::Chess(Box::new(view)))

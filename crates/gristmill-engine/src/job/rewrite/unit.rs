@@ -103,7 +103,7 @@ impl Writer {
                 }
                 Found::Fault(e) => self.newest().damage(&e),
                 // `open` gives these for folders only.
-                Found::Other | Found::Unlisted { .. } => {}
+                Found::Other | Found::Pack(_) | Found::Unlisted(_) => {}
             }
         }
         Ok(true)

@@ -1,23 +1,28 @@
 //! Paths -> distributions: results, lengths, plies, men, visits, weights, policies of the start, versions, bytes.
 //! Bad chunks are counted and left out; `verify` says what is wrong with them.
 
+mod g2048;
 mod start;
 mod tally;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
+use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
+use self::g2048::StepCounting;
 use self::start::Start;
 use self::tally::Tally;
 use super::files::{self, Found, Opened};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
+pub use g2048::{GapBar, Gaps, StepStats, ValuationStats};
 pub use start::{StartMove, StartPolicy};
 pub use tally::{Bar, Share, ShareBar, Spread};
 
@@ -66,6 +71,8 @@ pub struct Stats {
     pub versions: BTreeMap<u32, u64>,
     /// Frames by input format.
     pub input_formats: BTreeMap<u32, u64>,
+    /// The 2048 games among them; what stands above of games is of chess.
+    pub g2048: Option<StepStats>,
 }
 
 /// Games by result.
@@ -119,6 +126,7 @@ struct Counting {
     stored: Vec<u8>,
     tag: Vec<u8>,
     chunk: Chunk,
+    steps: StepCounting,
 }
 
 /// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
@@ -132,7 +140,8 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
                 Found::File(file) => counting.file(&file)?,
                 Found::Other => counting.stats.skipped += 1,
                 Found::Fault(_) => counting.stats.bad_files += 1,
-                Found::Unlisted { count, .. } => counting.stats.bad_files += count,
+                Found::Pack(folder) => counting.pack(&folder)?,
+                Found::Unlisted(unlisted) => counting.stats.bad_files += unlisted.count,
             }
             progress(&counting.stats);
             Ok(())
@@ -155,6 +164,7 @@ impl Counting {
             stored: Vec::new(),
             tag: Vec::new(),
             chunk: Chunk::default(),
+            steps: StepCounting::default(),
         }
     }
 
@@ -166,6 +176,7 @@ impl Counting {
             legal_moves: self.legal.spread(),
             weights: self.weights.spread().scaled(f64::from(MILLION)),
             start: self.start.policy(),
+            g2048: self.steps.finish(),
             ..self.stats
         }
     }
@@ -179,9 +190,35 @@ impl Counting {
                 file.decode(i, &self.stored, &mut self.chunk)
             });
             match decoded {
+                Ok(()) if self.chunk.layout.as_deref() == Some(&**layout_aligned()) => self.log(&file.path),
                 Ok(()) => self.game()?,
                 Err(_) => self.stats.bad_chunks += 1,
             }
+        }
+        Ok(())
+    }
+
+    /// Counts a log of 2048.
+    fn log(&mut self, path: &str) {
+        self.stats.frames += self.chunk.frames as u64;
+        self.stats.stored_bytes += self.stored.len() as u64;
+        self.stats.inflated_bytes += self.chunk.records().len() as u64;
+        self.steps.log(path, &self.chunk);
+    }
+
+    /// Counts a pack of 2048 games.
+    fn pack(&mut self, folder: &Path) -> Result<()> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        match self.steps.pack(folder, workers, &Arc::default()) {
+            Ok(counted) => {
+                self.stats.files += counted.files;
+                self.stats.chunks += counted.games;
+                self.stats.frames += counted.rows;
+                self.stats.stored_bytes += counted.bytes;
+                self.stats.inflated_bytes += counted.bytes;
+            }
+            Err(Error::Format(_) | Error::Path { .. }) => self.stats.bad_files += 1,
+            Err(e) => return Err(e),
         }
         Ok(())
     }
