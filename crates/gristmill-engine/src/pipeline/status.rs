@@ -245,7 +245,7 @@ pub(super) fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f6
             Some(name) => status.loads.push(LoadStatus {
                 name: if name == "busy" { String::new() } else { name.to_owned() },
                 load_seconds: count.total as f64 / 1e9,
-                total_seconds: row.threads.max(1) as f64 * uptime,
+                total_seconds: row.threads_in(count.name) as f64 * uptime,
             }),
             None => status.counts.push(CountStatus { name: count.name.to_owned(), total: count.total }),
         }

@@ -10,7 +10,10 @@ use gristmill_engine::config::{
 };
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::{Batch, DataLoader, Next};
-use gristmill_format::chess::Version;
+use gristmill_format::chess::record::V6_BYTES;
+use gristmill_format::chess::{FrameMut, Version};
+use gristmill_format::container::gzip;
+use gristmill_format::source::Chunk;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Long enough for any batch of these tests on a busy machine; reaching it fails the test.
@@ -31,6 +34,18 @@ pub(crate) fn options(folder: &Path, games: u64) -> ChessOptions {
 pub(crate) fn generate(options: ChessOptions) {
     let mut generator = ChessGenerator::new(options).unwrap();
     while generator.write_next().unwrap().is_some() {}
+}
+
+pub(crate) type Spoil = fn(usize, &mut FrameMut<'_>);
+
+/// Rewrites the records of one `.gz` game.
+pub(crate) fn spoil(path: &Path, how: Spoil) {
+    let mut chunk = Chunk::default();
+    gristmill_engine::open::open(path).unwrap().chunk(0, &mut chunk).unwrap();
+    for (i, record) in chunk.bytes.chunks_exact_mut(V6_BYTES).enumerate() {
+        how(i, &mut FrameMut::new(record).unwrap());
+    }
+    std::fs::write(path, gzip::compress(6, &chunk.bytes).unwrap()).unwrap();
 }
 
 /// A folder with 24 games as `.gz`, 12 of version 7 in a subfolder, and 20 in two tars; made once.

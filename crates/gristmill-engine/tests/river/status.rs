@@ -218,7 +218,7 @@ fn the_pages_are_served_until_the_stop_and_a_watcher_learns_of_it() {
 #[test]
 fn what_other_machines_can_reach_needs_a_token() {
     let refusal = |error: Error| match error {
-        Error::Config { stage: None, field, message } => (field.unwrap(), message),
+        Error::Config { stage: None, field, message, .. } => (field.unwrap(), message),
         other => panic!("{other}"),
     };
     let loader = loader(&preset(mixed()));
