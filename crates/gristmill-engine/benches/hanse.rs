@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
+use gristmill_engine::config::{
+    DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, StageConfig, Weighted, lc0,
+};
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::{DataLoader, Next};
 use gristmill_format::chess::Version;
@@ -19,6 +21,8 @@ use gristmill_format::container::salvage::inflate_prefix;
 const ROUNDS: usize = 3;
 const RECORD: usize = V6_BYTES;
 const RATE: f32 = 0.03;
+/// Positions that the cache keeps of a game: seven draws in eight are hits once it is full.
+const PREFETCH: u32 = 7;
 
 fn cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -116,6 +120,28 @@ fn single(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
     config
 }
 
+/// The same with a position cache for all games.
+fn cached(folder: &Path, index: &Path, tensors: &[&str], games: u64) -> DataLoaderConfig {
+    let mut config = single(folder, index, tensors);
+    let named = |name: &str| Some(QueueConfig { name: name.to_owned(), ..QueueConfig::default() });
+    for stage in &mut config.stage {
+        if let Some(pool) = &mut stage.shuffling_chunk_pool {
+            (pool.chunk_pool_size, pool.position_cache_size) = (games, Some(games * u64::from(PREFETCH)));
+            pool.hanse_sampling_threshold = None;
+            pool.cachehit_output = named("hits");
+            stage.input.push("unpack.ahead".to_owned());
+        }
+        if let Some(unpacker) = &mut stage.chunk_unpacker {
+            (unpacker.prefetch_count, unpacker.prefetch_output) = (Some(PREFETCH), named("ahead"));
+        }
+        stage.input.iter_mut().filter(|input| *input == "unpack").for_each(|input| *input = "both".to_owned());
+    }
+    let input = vec!["unpack".to_owned(), "pool.hits".to_owned()];
+    let join_positions = Some(JoinPositionsConfig::default());
+    config.stage.push(StageConfig { name: "both".to_owned(), input, join_positions, ..StageConfig::default() });
+    config
+}
+
 fn share(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
     let options = Lc0Preset { sampling_rate: Some(RATE), ..preset(folder, index, tensors) };
     lc0(&options).expect("a preset")
@@ -123,17 +149,30 @@ fn share(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
 
 /// CPU seconds per position, once all games were seen and the reservoir is full.
 fn delivered(config: &DataLoaderConfig, positions: usize) -> f64 {
+    looked_at(config, positions).0
+}
+
+/// The same, and which share of the draws the cache answered.
+fn looked_at(config: &DataLoaderConfig, positions: usize) -> (f64, f64) {
     let loader = DataLoader::new(config.clone()).expect("a config");
     let next = || match loader.next("", None).expect("sound") {
         Next::Batch(batch) => batch.rows,
         _ => 0,
     };
     (0..12).for_each(|_| _ = next());
+    let count = |name: &str| -> f64 {
+        let metrics = loader.metrics();
+        let pool = metrics.of_kind("shuffling_chunk_pool").next();
+        pool.and_then(|pool| pool.count(name)).map_or(0.0, |count| count.total as f64)
+    };
+    let [hits, misses] = ["cache_hits", "cache_misses"].map(count);
     let (start, mut rows) = (cpu(), 0);
     while rows < positions {
         rows += next();
     }
-    (cpu() - start) / rows as f64
+    let spent = (cpu() - start) / rows as f64;
+    let (hits, misses) = (count("cache_hits") - hits, count("cache_misses") - misses);
+    (spent, hits / (hits + misses).max(1.0))
 }
 
 /// The positions of a stream, as file name and frame.
@@ -193,6 +232,30 @@ fn main() {
             tensors.join(","),
             river * 1e6,
             100.0 * bound / river
+        );
+    }
+
+    println!("Position cache, {PREFETCH} positions kept of each game, lengths known");
+    for tensors in [&["planes", "probs", "values"][..], &["planes:bits"]] {
+        let number = games.0.len() as u64;
+        let mut plain = single(&folder, index.path(), tensors);
+        for pool in plain.stage.iter_mut().filter_map(|stage| stage.shuffling_chunk_pool.as_mut()) {
+            pool.hanse_sampling_threshold = None;
+        }
+        let without = best(|| delivered(&plain, 12_000));
+        let mut share = 0.0;
+        let with = best(|| {
+            let (spent, hits) = looked_at(&cached(&folder, index.path(), tensors, number), 8 * 1500);
+            share = hits;
+            spent
+        });
+        println!(
+            "  river, {:28} {:7.2} a position without, {:7.2} with {:.0} % of hits: a hit saves {:.0}",
+            tensors.join(","),
+            without * 1e6,
+            with * 1e6,
+            100.0 * share,
+            1e6 * (without - with) / share
         );
     }
 

@@ -83,7 +83,7 @@ fn a_file_that_vanishes_while_running_is_counted() {
     std::fs::remove_file(folder.path().join("training.5.gz")).unwrap();
     let start = Instant::now();
     while !loader.metrics().bad_chunks.by_kind.contains_key("vanished") {
-        assert!(start.elapsed() < Duration::from_secs(20));
+        assert!(start.elapsed() < Duration::from_secs(60));
         next(&loader, "");
     }
 }
@@ -178,7 +178,7 @@ fn a_slow_consumer_does_not_make_it_grow() {
         if now == last {
             break;
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "it never stops producing");
+        assert!(start.elapsed() < Duration::from_secs(60), "it never stops producing");
         last = now;
     }
     assert!(last.0 <= 16 * 6, "at most the queue, the open batch and the one taken: {last:?}");

@@ -19,7 +19,7 @@ fn wait_for(loader: &DataLoader, found: impl Fn(&Status) -> bool) -> Status {
         if found(&status) {
             return status;
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "{status:#?}");
+        assert!(start.elapsed() < Duration::from_secs(60), "{status:#?}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -212,7 +212,7 @@ fn stop_is_seen() -> bool {
 
 #[test]
 fn the_pages_are_served_until_the_stop_and_a_watcher_learns_of_it() {
-    assert!((0..10).any(|_| stop_is_seen()));
+    assert!((0..50).any(|_| stop_is_seen()));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! while a stage of it refuses or rejects all of them.
 
 use std::collections::BTreeSet;
+use std::net::TcpStream;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -96,16 +97,15 @@ fn good() -> &'static Path {
 fn until(what: &str, loader: &DataLoader, done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(30), "{what}: {:#?}", loader.metrics());
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: {:#?}", loader.metrics());
         std::thread::sleep(Duration::from_millis(2));
     }
 }
 
+/// A stop waits for its threads for less than a second and names those that did not end by then: there are none.
 fn stops(what: &str, loader: &DataLoader) {
-    let start = Instant::now();
     let left = loader.stop();
-    let took = start.elapsed();
-    assert!(left.is_empty() && took <= Duration::from_secs(1), "{what}: {took:?}, still running: {left:?}");
+    assert!(left.is_empty(), "{what}: still running after a second: {left:?}");
     assert!(matches!(loader.next(&loader.outputs()[0].alias, None), Err(Error::Stopped)), "{what}");
 }
 
@@ -213,6 +213,18 @@ fn while_every_draw_is_rejected() {
             stops(what, &loader);
             assert!(waiting.join().unwrap().is_err(), "{what}");
         });
+    }
+}
+
+#[test]
+fn when_it_is_dropped() {
+    for (what, config) in graphs(good()) {
+        let loader = DataLoader::new(config).unwrap();
+        let address = loader.serve_metrics("127.0.0.1:0", None).unwrap();
+        until(what, &loader, || waiting_batches(&loader).iter().any(|(waiting, _)| *waiting > 0));
+        assert!(TcpStream::connect(address).is_ok(), "{what}");
+        drop(loader);
+        assert!(TcpStream::connect(address).is_err(), "{what}: its threads are gone");
     }
 }
 
