@@ -57,9 +57,12 @@ fn place(lines: &[String], part: &str) -> usize {
 fn a_running_loader_is_seen_at_80_by_24_and_keys_move_through_it() {
     let folder = games();
     std::fs::write(folder.path().join("training.77.gz"), b"rubbish").unwrap();
-    let feeding = Feeding::start(folder.path(), "127.0.0.1:0", &["--split", "train:3,test:1", "--pool", "3"]);
+    let report = folder.path().join(".bad.jsonl");
+    let graph = ["--split", "train:3,test:1", "--pool", "3"];
+    let bad = ["--bad-chunks", "quarantine", "--quarantine", text(&report)];
+    let feeding = Feeding::start(folder.path(), "127.0.0.1:0", &[&graph[..], &bad].concat());
     let mut top = Terminal::run(&["top", &feeding.address]);
-    top.wait_line(&["running", "1 bad chunk"]);
+    top.wait_line(&["running", "1 quarantined"]);
     top.wait_line(&["unpack_train", "/2.0", "k"]);
     top.press("\x1b[C");
     let lines = top.wait("the stream `train`", |lines, _| lines.iter().all(|line| !line.contains("_test")));

@@ -1,8 +1,9 @@
 //! Folders of generated games, and what a loader makes of them as hashes and provenance ids.
 
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{
     ChunkUnpackerConfig, DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, ShufflingChunkPoolConfig,
@@ -167,6 +168,15 @@ pub(crate) fn with_cache(mut config: DataLoaderConfig, size: u64, prefetch: u32)
     join.join_positions = Some(JoinPositionsConfig::default());
     config.stage.push(join);
     config
+}
+
+/// Waits until nothing listens at an address any more: a socket lives a moment longer than the loader that had it.
+pub(crate) fn nobody_listens(address: SocketAddr) {
+    let start = Instant::now();
+    while TcpStream::connect(address).is_ok() {
+        assert!(start.elapsed() < PATIENCE, "{address} is still listened at");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// A count or gauge of the pool.

@@ -9,7 +9,9 @@ use gristmill_engine::config::{BadChunks, Lc0Preset, Weighted};
 use gristmill_engine::pipeline::{RunState, STATUS_VERSION, StageStatus, Status};
 use gristmill_engine::{ControlRequest, DataLoader, Error};
 
-use super::games::{all_ids, config, generate, loader, mixed, next, options, preset, single, with_cache};
+use super::games::{
+    all_ids, config, generate, loader, mixed, next, nobody_listens, options, preset, single, with_cache,
+};
 
 /// Looks until `found` says so.
 fn wait_for(loader: &DataLoader, found: impl Fn(&Status) -> bool) -> Status {
@@ -206,7 +208,7 @@ fn stop_is_seen() -> bool {
         assert_eq!(loader.stop(), Vec::<String>::new());
         watcher.join().unwrap()
     });
-    assert!(TcpStream::connect(address).is_err(), "nothing listens after the stop");
+    nobody_listens(address);
     seen.inspect(|last| assert_eq!(told(last, "stopped").len(), 1)).is_some()
 }
 
