@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, g2048, presets
+from gristmill import chess, config, errors, g2048, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -96,4 +96,5 @@ __all__ = [
     "open",
     "pack",
     "presets",
+    "safe_pickle",
 ]

@@ -1,6 +1,6 @@
 # The compiled part of gristmill. Checked against the library by `python -m mypy.stubtest gristmill._gristmill`.
 import os
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,7 @@ __all__ = [
     "place_in_textproto",
     "preset_lc0",
     "proto_descriptors",
+    "unpickle",
 ]
 
 # Name, NumPy type string, shape and memory.
@@ -79,6 +80,7 @@ def pack_games(options: str) -> str: ...
 def place_in_textproto(text: str, stage: str | None, field: str | None) -> tuple[int, int]: ...
 def preset_lc0(options: str) -> str: ...
 def proto_descriptors() -> bytes: ...
+def unpickle(data: bytes | bytearray | memoryview, source: str | None, max_bytes: int, copy: bool) -> Any: ...
 
 @final
 class Memory:

@@ -12,6 +12,7 @@ mod packing;
 mod rescore;
 mod rows;
 mod source;
+mod unpickle;
 
 /// The compiled part of the `gristmill` package.
 #[pyo3::pymodule(gil_used = false)]
@@ -39,4 +40,6 @@ mod _gristmill {
     use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
     use crate::source::{Source, open_source};
+    #[pymodule_export]
+    use crate::unpickle::unpickle;
 }

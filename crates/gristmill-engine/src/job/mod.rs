@@ -16,4 +16,4 @@ mod files;
 mod in_order;
 mod meter;
 mod npy;
-mod tally;
+mod sidecar;
