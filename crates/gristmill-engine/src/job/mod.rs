@@ -6,6 +6,7 @@ pub mod generate;
 pub mod inspect;
 pub mod merge;
 pub mod pack;
+pub mod recast;
 pub mod rewrite;
 pub mod stats;
 pub mod tokenizer;

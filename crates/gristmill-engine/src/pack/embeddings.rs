@@ -72,11 +72,17 @@ pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Vectors>>> {
     }
 }
 
-/// The vectors as a table whose records are `size` numbers.
+/// The layout of vectors of `size` numbers, as records.
+///
+/// Errors: `WrongSize` where they are too long for one.
+pub fn layout(size: usize) -> gristmill_format::Result<Layout> {
+    Layout::packed(&[("embedding", Scalar::F32, &[size])])
+}
+
+/// The vectors as a table whose records are the numbers of one.
 ///
 /// Errors: as [`FileTable::open`].
 pub fn table(vectors: Vec<Vectors>, residence: Residence) -> Result<FileTable> {
     let size = vectors.first().map_or(1, |vectors| vectors.size);
-    let layout = Layout::packed(&[("embedding", Scalar::F32, &[size])])?;
-    Ok(FileTable::open(layout, vectors.into_iter().map(|vectors| vectors.part).collect(), residence)?)
+    Ok(FileTable::open(layout(size)?, vectors.into_iter().map(|vectors| vectors.part).collect(), residence)?)
 }

@@ -9,10 +9,12 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Result};
 
+pub mod array;
 pub mod embeddings;
 pub mod manifest;
 pub mod metadata;
 pub mod open;
+pub mod recorder;
 pub mod runs;
 pub mod select;
 pub mod shards;
@@ -56,7 +58,8 @@ pub(crate) fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm,
     layout_of(&name).ok_or_else(unknown)
 }
 
-/// Names of the files in a folder that belong to a pack, and of logs that SQLite may have left beside the database.
+/// Names of the files in a folder that belong to a pack of any form, and of logs that SQLite may have left beside the
+/// database.
 ///
 /// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
 pub fn files(folder: &Path) -> Result<Vec<String>> {
@@ -64,6 +67,8 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
         Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
         names => names?,
     };
+    let vectors: Vec<String> = names.iter().map(|name| embeddings::name(name)).collect();
+    names.extend(vectors.into_iter().filter(|name| folder.join(name).exists()));
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE].map(str::to_owned);
     names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));

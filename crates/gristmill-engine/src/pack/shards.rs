@@ -66,16 +66,20 @@ pub fn list(pack: &Path) -> Result<Vec<Shard>> {
         let detail = "no steps.npy and no steps-*.npy: this folder is no pack";
         return Err(place(Error::new(Kind::Missing, detail), pack).into());
     }
-    let open = |name: String| {
-        let path = pack.join(name);
-        let header = open_file(&path).and_then(|file| Header::read(&*file)).map_err(|e| place(e, &path))?;
-        let (DType::Record(layout), &[rows]) = (header.dtype(), header.shape()) else {
-            let detail = format!("expected one axis of records, found shape {:?}", header.shape());
-            return Err(place(Error::new(Kind::Unsupported, detail), &path).into());
-        };
-        Ok(Shard { layout: layout.clone(), rows, offset: header.data_offset(), path })
+    names.into_iter().map(|name| open(pack.join(name))).collect()
+}
+
+/// One file of records.
+///
+/// Errors: `Format` with the file: `Unsupported` for an array that is no list of records, what [`Header::read`] says.
+pub fn open(path: PathBuf) -> Result<Shard> {
+    let place = |e: Error| e.in_source(path.display().to_string());
+    let header = open_file(&path).and_then(|file| Header::read(&*file)).map_err(place)?;
+    let (DType::Record(layout), &[rows]) = (header.dtype(), header.shape()) else {
+        let detail = format!("expected one axis of records, found shape {:?}", header.shape());
+        return Err(place(Error::new(Kind::Unsupported, detail)).into());
     };
-    names.into_iter().map(open).collect()
+    Ok(Shard { layout: layout.clone(), rows, offset: header.data_offset(), path })
 }
 
 #[cfg(test)]
