@@ -9,9 +9,11 @@ mod g2048;
 mod layout;
 mod loader;
 mod packing;
+mod recorder;
 mod rescore;
 mod rows;
 mod source;
+mod unpickle;
 
 /// The compiled part of the `gristmill` package.
 #[pyo3::pymodule(gil_used = false)]
@@ -32,11 +34,15 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
     #[pymodule_export]
-    use crate::packing::{merge_packs, pack_games};
+    use crate::packing::{convert_rows, merge_packs, pack_games};
+    #[pymodule_export]
+    use crate::recorder::{Recorder, Session};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
     use crate::rows::{Rows, fit_tokenizer, open_pack};
     #[pymodule_export]
     use crate::source::{Source, open_source};
+    #[pymodule_export]
+    use crate::unpickle::unpickle;
 }

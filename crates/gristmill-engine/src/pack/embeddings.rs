@@ -20,6 +20,11 @@ pub fn name(shard: &str) -> String {
     format!("{PREFIX}{}", shard.strip_prefix(shards::PREFIX).unwrap_or(shard))
 }
 
+/// Whether a file of this name holds vectors of rows.
+pub fn is_vectors(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|rest| super::is_rows(&format!("{}{rest}", shards::PREFIX)))
+}
+
 /// Where the vectors of a file of rows are.
 #[derive(Debug, Clone)]
 pub struct Vectors {

@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod open;
 pub mod recorder;
+pub mod rows;
 pub mod runs;
 pub mod select;
 pub mod shards;
@@ -56,6 +57,20 @@ pub(crate) fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm,
     let name = String::deserialize(text)?;
     let unknown = || serde::de::Error::unknown_variant(&name, &["aligned48", "packed46"]);
     layout_of(&name).ok_or_else(unknown)
+}
+
+/// Whether a file of this name holds rows of a pack.
+pub fn is_rows(name: &str) -> bool {
+    name == shards::SINGLE || name.starts_with("steps-") && name.ends_with(".npy")
+}
+
+/// Whether a file of this name belongs to the pack in its folder.
+pub fn is_part(name: &str) -> bool {
+    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE];
+    is_rows(name)
+        || embeddings::is_vectors(name)
+        || beside.contains(&name)
+        || name.strip_prefix(METADATA).is_some_and(|rest| ["-wal", "-shm"].contains(&rest))
 }
 
 /// Names of the files in a folder that belong to a pack of any form, and of logs that SQLite may have left beside the

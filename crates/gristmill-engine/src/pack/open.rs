@@ -127,7 +127,7 @@ pub fn recognise(files: &[Shard]) -> gristmill_format::Result<Columns> {
 
 /// The names of a pack; the usual ones where it has no file of them.
 ///
-/// Errors, with the file: `TooLarge`, and as [`ValuationTypes::parse`].
+/// Errors, with the file: `Io`, `TooLarge`, as [`ValuationTypes::parse`].
 pub fn valuations(folder: &Path) -> Result<ValuationTypes> {
     let path = folder.join(VALUATION_TYPES);
     let place = |e: Error| e.in_source(path.display().to_string());

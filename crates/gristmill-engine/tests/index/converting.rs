@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
-use gristmill_engine::job::recast::{ConvertOptions, Converted, To, convert};
+use gristmill_engine::job::convert::{ConvertOptions, Converted, To, convert};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, Run};
 use gristmill_engine::pack::select::Selection;
 use gristmill_format::Kind;

@@ -11,6 +11,7 @@
 mod conversion;
 mod passes;
 mod played;
+mod quirks;
 mod refusals;
 mod tables;
 mod vectors;

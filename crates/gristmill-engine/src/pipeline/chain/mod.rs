@@ -173,7 +173,7 @@ impl Chain {
             outbox: None,
         };
         Ok(Chain {
-            conforms: Conforms::new(plan.encoder.input()),
+            conforms: Conforms::new(plan.encoder.clone()),
             row_key: Key::new(shared.root, &plan.stage),
             unpack_keys: plan.branches.iter().map(|branch| Key::new(shared.root, &branch.unpacker)).collect(),
             arena,

@@ -265,7 +265,7 @@ impl Encoder for StepEncoder {
             missing.join(", "),
             fields.join(", ")
         );
-        Err(Error::new(Kind::Unsupported, detail))
+        Err(Error::new(Kind::Unfit, detail))
     }
 
     fn draws(&self) -> bool {

@@ -285,5 +285,5 @@ fn named(path: &Path) -> Result<Vec<Shard>> {
         let detail = format!("no folder, and there is no {name}.npy and no {name}-<digits>.npy");
         return Err(FormatError::new(Kind::Missing, detail).in_source(path.display().to_string()).into());
     }
-    names.iter().map(|name| shards::open(folder.join(name))).collect()
+    names.iter().map(|name| Ok(shards::open(folder.join(name))?)).collect()
 }
