@@ -210,7 +210,8 @@ def convert(
     options |= {"renumber": renumber, "overwrite": overwrite, "dry_run": dry_run}
     options |= {} if shard_rows is None else {"shard_rows": shard_rows}
     if to == "parquet" or to == "arrow":
-        from gristmill import arrow  # noqa: PLC0415  (pyarrow is an extra)
+        # pyarrow is an extra, and large.
+        from gristmill import arrow
 
         result = arrow.convert(options, to)
     else:

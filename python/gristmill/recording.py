@@ -15,7 +15,7 @@ from gristmill.config import Path
 from gristmill.layout import Layout
 
 #: The row of self-play: 28 bytes, packed.
-SELF_PLAY_ROW = Layout("[('run_id', '<u8'), ('step_idx', '<u4'), ('exps', '|u1', (16,))]")
+SELF_PLAY_ROW = Layout(_gristmill.Layout("[('run_id', '<u8'), ('step_idx', '<u4'), ('exps', '|u1', (16,))]"))
 
 _CELLS = 16
 
@@ -28,8 +28,8 @@ class SessionRecorder:
             session.put_run(0, seed=5, steps=812, max_score=12000, highest_tile=1024)
 
     Args:
-        folder: where `metadata.db` lies; both are made where they do not exist, and gone on with where they do. The entry
-            `ts` says when, in seconds since 1970.
+        folder: where `metadata.db` lies; both are made where they do not exist, and gone on with where they do. The
+            entry `ts` says when, in seconds since 1970.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -134,11 +134,15 @@ class SelfPlayWriter(SessionRecorder):
         for name, numbers in (("run_id", np.asarray(run_id)), ("step_idx", np.asarray(step_idx)), ("exps", boards)):
             most = np.iinfo(rows[name].dtype).max
             if numbers.dtype.kind not in "iu" or numbers.ndim > rows[name].ndim:
-                raise ValueError(f"{name}: expected integers for {len(rows)} rows, found {numbers.dtype} {numbers.shape}")
+                raise ValueError(
+                    f"{name}: expected integers for {len(rows)} rows, found {numbers.dtype} {numbers.shape}"
+                )
             if numbers.size and (int(numbers.min()) < 0 or int(numbers.max()) > most):
                 raise ValueError(f"{name}: expected 0 to {most}, found {numbers.min()} to {numbers.max()}")
             rows[name] = numbers
-        vectors = np.zeros((len(rows), 0), "<f4") if embeddings is None else np.atleast_2d(np.asarray(embeddings, "<f4"))
+        vectors = (
+            np.zeros((len(rows), 0), "<f4") if embeddings is None else np.atleast_2d(np.asarray(embeddings, "<f4"))
+        )
         if vectors.shape != (len(rows), self._size):
             raise ValueError(f"embeddings: expected shape {(len(rows), self._size)}, found {vectors.shape}")
         flat = np.ascontiguousarray(vectors).reshape(-1).view(np.uint8)

@@ -25,6 +25,18 @@ pub fn is_vectors(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|rest| super::is_rows(&format!("{}{rest}", shards::PREFIX)))
 }
 
+/// Names of the files with vectors in a folder, whether there are rows for them or not.
+///
+/// Errors: `Path` when the folder cannot be listed.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let refuse = |e: std::io::Error| crate::Error::path(folder, &e);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(refuse)? {
+        names.extend(entry.map_err(refuse)?.file_name().into_string().ok().filter(|name| is_vectors(name)));
+    }
+    Ok(names)
+}
+
 /// Where the vectors of a file of rows are.
 #[derive(Debug, Clone)]
 pub struct Vectors {

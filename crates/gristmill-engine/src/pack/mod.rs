@@ -73,8 +73,8 @@ pub fn is_part(name: &str) -> bool {
         || name.strip_prefix(METADATA).is_some_and(|rest| ["-wal", "-shm"].contains(&rest))
 }
 
-/// Names of the files in a folder that belong to a pack of any form, and of logs that SQLite may have left beside the
-/// database.
+/// Names of the files in a folder that belong to a pack, vectors of rows excepted, and of logs that SQLite may have left
+/// beside the database.
 ///
 /// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
 pub fn files(folder: &Path) -> Result<Vec<String>> {
@@ -82,8 +82,6 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
         Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
         names => names?,
     };
-    let vectors: Vec<String> = names.iter().map(|name| embeddings::name(name)).collect();
-    names.extend(vectors.into_iter().filter(|name| folder.join(name).exists()));
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE].map(str::to_owned);
     names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));

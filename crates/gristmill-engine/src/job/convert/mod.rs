@@ -34,7 +34,7 @@ use super::merge::danger;
 use super::meter::{Meter, peak_rss};
 use crate::config::parse;
 use crate::error::{Error, Result};
-use crate::pack;
+use crate::pack::{self, embeddings};
 use crate::store::publish::{Found, Staging};
 
 /// What rows become.
@@ -243,7 +243,8 @@ fn checked(options: &ConvertOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
             return Err(e);
         }
     }
-    let outdated = pack::files(&options.output)?;
+    let mut outdated = pack::files(&options.output)?;
+    outdated.extend(embeddings::names(&options.output)?);
     staging.publish(&outdated)?;
     Ok(converted)
 }
