@@ -9,6 +9,7 @@ mod g2048;
 mod layout;
 mod loader;
 mod packing;
+mod recorder;
 mod rescore;
 mod rows;
 mod source;
@@ -33,7 +34,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
     #[pymodule_export]
-    use crate::packing::{merge_packs, pack_games};
+    use crate::packing::{convert_rows, merge_packs, pack_games};
+    #[pymodule_export]
+    use crate::recorder::{Recorder, Session};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
