@@ -1,15 +1,21 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
+pub(crate) mod convert;
 pub(crate) mod pack;
+pub(crate) mod rewrite;
 pub(crate) mod river;
+pub(crate) mod stats;
 pub(crate) mod tokenizer;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use convert::Convert;
 use pack::{Merge, Pack};
+use rewrite::{Filter, Rescore, Split};
 use river::River;
+use stats::Stats;
 use tokenizer::Tokenizer;
 
 use crate::top::address;
@@ -37,8 +43,16 @@ pub(crate) enum Command {
     Merge(Merge),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
-    /// Show distributions: results, lengths, versions, sizes, visits.
+    /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
+    /// Mend chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7.
+    Rescore(Rescore),
+    /// Keep the chess games that break no rule.
+    Filter(Filter),
+    /// Deal chess games to folders by weight, each always to the same one.
+    Split(Split),
+    /// Change the version of records, or what the games are put in.
+    Convert(Convert),
     /// Run the river: take batches as fast as they come, and show what flows.
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
@@ -157,16 +171,6 @@ pub(crate) struct Verify {
     /// Worker threads; never changes what is found [default: the number of cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,
-    /// Print one line of JSON on stdout.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Stats {
-    /// Files and directories.
-    #[arg(required = true)]
-    pub(crate) paths: Vec<PathBuf>,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

@@ -17,5 +17,3 @@ mod in_order;
 mod meter;
 mod npy;
 mod sidecar;
-mod steps;
-mod tally;

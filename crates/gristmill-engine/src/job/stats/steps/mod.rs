@@ -16,10 +16,10 @@ use serde::Serialize;
 
 pub use self::gaps::{GapBar, Gaps};
 use self::tally::RowTally;
-use super::in_order::InOrder;
-use super::sidecar;
 use super::tally::{Spread, Tally};
 use crate::error::{Error, Result};
+use crate::job::in_order::InOrder;
+use crate::job::sidecar;
 use crate::pack::metadata::Metadata;
 use crate::pack::rows::{self, RowBlock, RowsOf};
 use crate::pack::{METADATA, open, shards};

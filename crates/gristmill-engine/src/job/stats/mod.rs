@@ -1,22 +1,30 @@
-//! Paths -> distributions: results, lengths, versions, formats, bytes, visits.
+//! Paths -> distributions: results, lengths, plies, men, visits, weights, policies of the start, versions, bytes.
 //! Bad chunks are counted and left out; `verify` says what is wrong with them.
+
+mod start;
+mod steps;
+mod tally;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
+use self::start::Start;
+use self::steps::StepCounting;
+use self::tally::Tally;
 use super::files::{self, Found, Opened};
-use super::steps::StepCounting;
-pub use super::steps::{GapBar, Gaps, StepStats, ValuationStats};
-use super::tally::Tally;
-pub use super::tally::{Bar, Spread};
 use crate::error::{Error, Result};
+
+pub use start::{StartMove, StartPolicy};
+pub use steps::{GapBar, Gaps, StepStats, ValuationStats};
+pub use tally::{Bar, Share, ShareBar, Spread};
 
 /// What the games at some paths are like.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -45,10 +53,20 @@ pub struct Stats {
     pub maximum_length: u64,
     /// Plies per game.
     pub length: Spread,
+    /// Ply of each position in its game, counted from 0.
+    pub plies: Spread,
+    /// Positions by men on the board.
+    pub men: BTreeMap<u32, u64>,
     /// Search visits per position; upgraded data, which has none, is left out.
     pub visits: Spread,
     /// Legal moves per position.
     pub legal_moves: Spread,
+    /// What positions weigh by difference focus; those whose network value is not recorded are left out.
+    pub weights: Share,
+    /// Positions whose network value is not recorded: they have no weight of their own.
+    pub unweighed: u64,
+    /// The policies of the start position, taken together.
+    pub start: StartPolicy,
     /// Frames by stored record version.
     pub versions: BTreeMap<u32, u64>,
     /// Frames by input format.
@@ -68,12 +86,43 @@ pub struct Results {
     pub black: u64,
 }
 
-#[derive(Debug, Default)]
+/// How positions are weighed: the two factors of difference focus (spec lc0 §1.4.5); the rest is 1, 0, 1, and no ceiling
+/// below 1.
+#[derive(Debug, Clone, Copy)]
+pub struct StatsOptions {
+    /// Weight of the difference in value.
+    pub q_weight: f32,
+    /// Weight of the difference in policy.
+    pub pol_scale: f32,
+}
+
+impl Default for StatsOptions {
+    /// 6 and 3.5, the values of the published examples.
+    fn default() -> Self {
+        StatsOptions { q_weight: 6.0, pol_scale: 3.5 }
+    }
+}
+
+impl StatsOptions {
+    fn rule(&self) -> DiffFocus {
+        let StatsOptions { q_weight, pol_scale } = *self;
+        DiffFocus { q_weight, pol_scale, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 }
+    }
+}
+
+/// Weights are counted in millionths.
+const MILLION: f32 = 1e6;
+
+#[derive(Debug)]
 struct Counting {
     stats: Stats,
+    rule: DiffFocus,
     length: Tally,
+    plies: Tally,
     visits: Tally,
     legal: Tally,
+    weights: Tally,
+    start: Start,
     stored: Vec<u8>,
     tag: Vec<u8>,
     chunk: Chunk,
@@ -83,8 +132,8 @@ struct Counting {
 /// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
 ///
 /// Errors: only what is no fault of the data.
-pub fn stats(paths: &[PathBuf], progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
-    let mut counting = Counting::default();
+pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
+    let mut counting = Counting::new(options.rule());
     for path in paths {
         files::walk(path, &mut |found| {
             match found {
@@ -98,15 +147,40 @@ pub fn stats(paths: &[PathBuf], progress: &mut dyn FnMut(&Stats)) -> Result<Stat
             Ok(())
         })?;
     }
-    let Counting { mut stats, length, visits, legal, steps, .. } = counting;
-    stats.g2048 = steps.finish();
-    stats.length = length.spread();
-    stats.visits = visits.spread();
-    stats.legal_moves = legal.spread();
-    Ok(stats)
+    Ok(counting.finish())
 }
 
 impl Counting {
+    fn new(rule: DiffFocus) -> Self {
+        Counting {
+            stats: Stats::default(),
+            rule,
+            length: Tally::default(),
+            plies: Tally::default(),
+            visits: Tally::default(),
+            legal: Tally::default(),
+            weights: Tally::default(),
+            start: Start::default(),
+            stored: Vec::new(),
+            tag: Vec::new(),
+            chunk: Chunk::default(),
+            steps: StepCounting::default(),
+        }
+    }
+
+    fn finish(self) -> Stats {
+        Stats {
+            length: self.length.spread(),
+            plies: self.plies.spread(),
+            visits: self.visits.spread(),
+            legal_moves: self.legal.spread(),
+            weights: self.weights.spread().scaled(f64::from(MILLION)),
+            start: self.start.policy(),
+            g2048: self.steps.finish(),
+            ..self.stats
+        }
+    }
+
     fn file(&mut self, file: &Opened) -> Result<()> {
         self.stats.files += 1;
         for i in 0..file.source.len() {
@@ -164,7 +238,17 @@ impl Counting {
             if frame.visits() > 0 {
                 self.visits.add(u64::from(frame.visits()));
             }
+            self.plies.add(i as u64);
             self.legal.add(frame.probabilities().filter(|p| *p >= 0.0).count() as u64);
+            // The newest board is the first thirteen planes; the last of them marks repetitions.
+            let men: u32 = (0..12).map(|plane| frame.plane(plane).count_ones()).sum();
+            *self.stats.men.entry(men).or_default() += 1;
+            if frame.orig_q().is_nan() {
+                self.stats.unweighed += 1;
+            } else {
+                self.weights.add((self.rule.weight(&frame) * MILLION).round() as u64);
+            }
+            self.start.add(&frame);
         }
         let last = Frame::new(self.chunk.record(self.chunk.frames - 1))?;
         self.stats.ending(last);
