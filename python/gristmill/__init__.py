@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, g2048, presets, safe_pickle
+from gristmill import chess, config, envs, errors, g2048, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -37,6 +37,7 @@ from gristmill.errors import (
     ForkedError,
     FormatError,
     GristmillError,
+    MissingPackageError,
     StageError,
     StateError,
     StoppedError,
@@ -70,6 +71,7 @@ __all__ = [
     "JoinPositionsConfig",
     "Layout",
     "Merged",
+    "MissingPackageError",
     "Output",
     "Packed",
     "PositionSamplingConfig",
@@ -90,6 +92,7 @@ __all__ = [
     "TensorSpec",
     "chess",
     "config",
+    "envs",
     "errors",
     "g2048",
     "merge",

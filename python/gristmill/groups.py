@@ -67,7 +67,7 @@ class Group:
         given = {name: value for name, value in values.items() if name not in self.ignored}
         for name in given:
             if name not in known:
-                raise self.refusal(name, f"no such option; {self._advice(str(name), list(known))}")
+                raise self.refusal(name, f"no such option; {self.advice(str(name), list(known))}")
         return dataclasses.replace(self, **{name: _merge(getattr(self, name), new) for name, new in given.items()})
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,7 +80,8 @@ class Group:
         return ConfigError(f"`{cls.group}.{name}`: {says}", stage=cls.group, field=str(name))
 
     @classmethod
-    def _advice(cls, name: str, known: list[str]) -> str:
+    def advice(cls, name: str, known: list[str]) -> str:
+        """What to write instead of an unknown name: the nearest known one, else all there are."""
         if name in cls.renamed:
             return f"it is called `{cls.renamed[name]}` now"
         nearest = difflib.get_close_matches(name, known, n=1) or [option for option in known if name in option][:1]

@@ -64,7 +64,7 @@ class EnvConfig(Group):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.benchmark_name not in BENCHMARKS:
-            advice = self._advice(self.benchmark_name, list(BENCHMARKS))
+            advice = self.advice(self.benchmark_name, list(BENCHMARKS))
             raise self.refusal("benchmark_name", f"no benchmark is called {self.benchmark_name!r}; {advice}")
         if not self.task_name:
             raise self.refusal("task_name", "expected the name of a task, got none")
