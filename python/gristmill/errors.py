@@ -94,5 +94,9 @@ class ForkedError(GristmillError, RuntimeError):
     """The loader was made in another process, of which this one is a fork: its threads do not exist here."""
 
 
+class MissingPackageError(GristmillError, ImportError):
+    """Something optional is not installed; the message says which extra brings it, or why none can."""
+
+
 class EndOfStream(GristmillError, EOFError):  # noqa: N818  (an event more than an error)
     """The stream has ended. Iteration ends by itself; only `get_next` raises this."""
