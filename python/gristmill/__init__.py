@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, g2048, presets, safe_pickle
+from gristmill import chess, config, envs, errors, g2048, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -37,6 +37,7 @@ from gristmill.errors import (
     ForkedError,
     FormatError,
     GristmillError,
+    MissingPackageError,
     StageError,
     StateError,
     StoppedError,
@@ -71,6 +72,7 @@ __all__ = [
     "JoinPositionsConfig",
     "Layout",
     "Merged",
+    "MissingPackageError",
     "Output",
     "Packed",
     "PositionSamplingConfig",
@@ -92,6 +94,7 @@ __all__ = [
     "chess",
     "config",
     "convert",
+    "envs",
     "errors",
     "g2048",
     "merge",
