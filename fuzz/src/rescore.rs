@@ -89,31 +89,31 @@ fn tables(value: u8) -> Arc<dyn Tablebase> {
 /// King takes pawn, king, rook: four plies of an ending in records of V6, or V6 widened to V7.
 fn game(format: InputFormat, wide: bool) -> Chunk {
     let size = layout_v6().size();
-    // White's king and rook, Black's king and pawn; the fifty-move counter; and the move that was played.
-    let plies: [(u8, u8, u8, Option<u8>, u8, &str); 4] = [
-        (20, 4, 42, Some(27), 4, "e3d4"),
-        (27, 4, 42, None, 0, "c6d6"),
-        (27, 4, 43, None, 1, "e1e5"),
-        (27, 36, 43, None, 2, "d6c6"),
+    // White's king and rook, Black's king and pawn, as masks; the fifty-move counter; and the move that was played.
+    let plies = [
+        ([1 << 20, 1 << 4, 1 << 42, 1 << 27], 4, "e3d4"),
+        ([1 << 27, 1 << 4, 1 << 42, 0], 0, "c6d6"),
+        ([1 << 27, 1 << 4, 1 << 43, 0], 1, "e1e5"),
+        ([1 << 27, 1 << 36, 1 << 43, 0], 2, "d6c6"),
     ];
     let mut chunk = Chunk { bytes: vec![0; 4 * size], frames: 4, ..Chunk::default() };
     chunk.layout = Some(layout_v6().clone());
     for (ply, record) in chunk.bytes.chunks_exact_mut(size).enumerate() {
         let mut frame = FrameMut::blank(record, InputFormat::Classical).expect("a record");
         let black = ply % 2 == 1;
-        for (board, (king, rook, their_king, pawn, ..)) in plies[..=ply].iter().rev().enumerate() {
-            let seen = |s: u8| flip(1 << if black { s ^ 56 } else { s });
+        for (board, (men, ..)) in plies[..=ply].iter().rev().enumerate() {
+            let [king, rook, their_king, pawn] =
+                men.map(|mask: u64| flip(if black { mask.swap_bytes() } else { mask }));
             let (white, other) = if black { (6, 0) } else { (0, 6) };
             let first = 13 * board;
-            frame.set_plane(first + white + 5, seen(*king)).set_plane(first + white + 3, seen(*rook));
-            frame.set_plane(first + other + 5, seen(*their_king));
-            frame.set_plane(first + other, pawn.map_or(0, seen));
+            frame.set_plane(first + white + 5, king).set_plane(first + white + 3, rook);
+            frame.set_plane(first + other + 5, their_king).set_plane(first + other, pawn);
         }
-        frame.set_side_to_move_or_enpassant(u8::from(black)).set_rule50_count(plies[ply].4);
+        frame.set_side_to_move_or_enpassant(u8::from(black)).set_rule50_count(plies[ply].1);
         let board = Board::from_frame(&frame.as_frame()).expect("a position");
         let legal = board.legal_indices().expect("a legal one");
         legal.iter().for_each(|i| _ = frame.set_probability(usize::from(*i), 1.0 / legal.len() as f32));
-        let named = |i: &&u16| board.uci(**i).as_deref() == Some(plies[ply].5);
+        let named = |i: &&u16| board.uci(**i).as_deref() == Some(plies[ply].2);
         let played = *legal.iter().find(named).expect("a legal move");
         frame.set_visits(100).set_played_idx(played).set_best_idx(legal[0]);
         frame.set_best_q(0.4).set_played_q(0.2).set_best_d(0.3).set_best_m(20.0);

@@ -44,7 +44,7 @@ from gristmill.errors import (
 )
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
-from gristmill.packing import Merged, Packed, Remark, Skipped, merge, pack
+from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, convert, merge, pack
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
@@ -60,6 +60,7 @@ __all__ = [
     "ChunkUnpackerConfig",
     "ChunkValidatorConfig",
     "ConfigError",
+    "Converted",
     "DataLoader",
     "DataLoaderConfig",
     "EncoderError",
@@ -92,6 +93,7 @@ __all__ = [
     "TensorSpec",
     "chess",
     "config",
+    "convert",
     "envs",
     "errors",
     "g2048",

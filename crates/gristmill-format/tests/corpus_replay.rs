@@ -79,7 +79,7 @@ fn numbers() -> impl FnMut() -> u32 {
 /// Any few edits of records: half of them in the planes and the bytes after them.
 fn edits(next: &mut impl FnMut() -> u32, mut data: Vec<u8>) -> Vec<u8> {
     for _ in 0..next() % 6 {
-        let at = if next() % 2 == 0 { next() } else { 7440 + next() % 900 };
+        let at = if next().is_multiple_of(2) { next() } else { 7440 + next() % 900 };
         data.extend_from_slice(&at.to_le_bytes());
         data.push(next() as u8);
     }
@@ -111,7 +111,7 @@ fn tables_with_random_edits_answer_or_say_that_they_are_damaged() {
     for n in 0..400 {
         let mut data = seeds[n % seeds.len()].1.clone();
         for _ in 0..1 + next() % 4 {
-            let reach = if next() % 2 == 0 { 60.min(data.len()) } else { data.len() };
+            let reach = if next().is_multiple_of(2) { 60.min(data.len()) } else { data.len() };
             let at = 1 + next() as usize % (reach - 1);
             data[at] = next() as u8;
         }
@@ -138,6 +138,11 @@ fn tables() -> Vec<(String, Vec<u8>)> {
         }
     }
     all
+}
+
+#[test]
+fn rows() {
+    replay("rows", fuzz_bodies::rows);
 }
 
 #[test]

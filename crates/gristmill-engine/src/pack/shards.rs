@@ -13,6 +13,9 @@ use crate::store::{open_file, publish};
 /// The file of rows of a pack that is not sharded.
 pub const SINGLE: &str = "steps.npy";
 
+/// What names of files of rows start with.
+pub(super) const PREFIX: &str = "steps";
+
 /// One file of rows.
 #[derive(Debug, Clone)]
 pub struct Shard {

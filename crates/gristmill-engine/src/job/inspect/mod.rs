@@ -3,6 +3,7 @@
 
 mod chess;
 mod g2048;
+mod record;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,6 +22,7 @@ use crate::pack::{METADATA, shards};
 
 pub use chess::{ChessView, MoveView, ValueRow};
 pub use g2048::{BranchView, Step, StepView};
+pub use record::{Cell, Record};
 
 /// The format of a folder that is a pack of 2048 games.
 const PACK: &str = "2048.pack";
@@ -101,10 +103,13 @@ pub struct FramePlace {
     pub frames: usize,
     /// Name of the member, in a container.
     pub member: Option<String>,
+    /// Every field as it is stored (after any upgrade to V6), where the frame was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Record>,
 }
 
-/// Inspects the file or directory at `path`; `frame` is the (chunk, frame) of a file to show. Without it the
-/// first frame of a good first chunk is shown.
+/// Inspects the file or directory at `path`; `frame` is the (chunk, frame) of a file to show in full. Without it the
+/// first frame of a good first chunk is shown in short.
 ///
 /// Errors: `Format` when a file cannot be opened, or the frame asked for is not there or cannot be drawn.
 pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection> {
@@ -128,8 +133,8 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
         };
         let key = file.source.describe().key.clone();
         seen.frame = match frame {
-            Some((chunk, at)) => Some(view(&file, chunk, at)?),
-            None => view(&file, 0, 0).ok(),
+            Some((chunk, at)) => Some(view(&file, chunk, at, true)?),
+            None => view(&file, 0, 0, false).ok(),
         };
         seen.add(Found::File(file))?;
         seen.key = Some(key);
@@ -214,7 +219,7 @@ fn layout(layout: &Layout) -> LayoutView {
     LayoutView { size: layout.size(), descr: layout.to_descr(), fields: layout.fields().iter().map(field).collect() }
 }
 
-fn view(file: &Opened, i: usize, at: usize) -> gristmill_format::Result<FrameView> {
+fn view(file: &Opened, i: usize, at: usize, full: bool) -> gristmill_format::Result<FrameView> {
     let (mut stored, mut chunk) = (Vec::new(), Chunk::default());
     file.fetch(i, &mut stored)?;
     file.decode(i, &stored, &mut chunk)?;
@@ -222,7 +227,13 @@ fn view(file: &Opened, i: usize, at: usize) -> gristmill_format::Result<FrameVie
         let detail = format!("there is no frame {at}; the chunk has {}, counted from 0", chunk.frames);
         return Err(Error::new(Kind::Missing, detail).in_chunk(i).in_source(&file.path));
     }
-    let place = FramePlace { chunk: i, frame: at, frames: chunk.frames, member: file.member(i).map(str::to_owned) };
+    let place = FramePlace {
+        chunk: i,
+        frame: at,
+        frames: chunk.frames,
+        member: file.member(i).map(str::to_owned),
+        record: chunk.layout.as_deref().filter(|_| full).map(|layout| record::record(layout, chunk.record(at))),
+    };
     match chunk.record(at).try_into() {
         Ok(row) if chunk.layout.as_deref() == Some(&**layout_aligned()) => {
             let step = Step::new(&StepRow::from_aligned(row));

@@ -40,7 +40,7 @@ pub(super) fn run(game: &mut Game<'_>, format: InputFormat, compat: Compat, tall
     for i in 0..game.len() {
         let wide = game.size == V7_BYTES && game.frame(i).version() == Version::V7.number();
         if wide {
-            let ([next, next_but_one], d_st) = (next_moves(game, i), game.frame(i).d_st());
+            let ([next, next_but_one], d_st) = (next_moves(game.records, game.size, i), game.frame(i).d_st());
             game.frame_mut(i).set_short_term(d_st, next, next_but_one);
         }
     }

@@ -54,7 +54,8 @@ fn sharpen(legal: &mut [(usize, f32)], settings: &Settings) -> bool {
     let power = |p: f32| libm::powf(p, exponent);
     let mut sum: f32 = legal.iter().map(|(_, p)| power(*p)).sum();
     let mut of = 1.0;
-    if !(sum > 0.0 && sum.is_finite()) && !settings.compat.has(Quirk::ZeroSum) {
+    let can_divide = sum > 0.0 && sum.is_finite();
+    if !can_divide && !settings.compat.has(Quirk::ZeroSum) {
         // A low temperature may lead out of the range of f32: then shares of the greatest are raised.
         of = legal.iter().map(|(_, p)| *p).fold(0.0, f32::max);
         sum = legal.iter().map(|(_, p)| power(*p / of)).sum();

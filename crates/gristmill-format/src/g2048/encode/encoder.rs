@@ -176,14 +176,7 @@ impl StepEncoder {
     }
 
     /// Writes row `i` of the targets; `board` is what is shown of the step.
-    fn targets(
-        &self,
-        step: &Step,
-        board: &Board,
-        symmetry: Symmetry,
-        i: usize,
-        out: &mut [&mut [u8]],
-    ) -> Result<()> {
+    fn targets(&self, step: &Step, board: &Board, symmetry: Symmetry, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
         let Step { run_id, row: step } = step;
         match (&self.target, out) {
             (Target::Steps, [run, index]) => {
@@ -272,7 +265,7 @@ impl Encoder for StepEncoder {
             missing.join(", "),
             fields.join(", ")
         );
-        Err(Error::new(Kind::Unsupported, detail))
+        Err(Error::new(Kind::Unfit, detail))
     }
 
     fn draws(&self) -> bool {

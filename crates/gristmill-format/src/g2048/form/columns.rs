@@ -191,13 +191,8 @@ mod tests {
         let mut record = [0xEE; 32];
         conform.record(&[5, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x20, 7, 0, 0, 0], &mut record);
         let step = Columns::of(&bare).unwrap().step(&record).unwrap();
-        let row = StepRow {
-            run_id: 7,
-            step_index: 5,
-            board: 0x2000_0000_0000_0010,
-            move_dir: NO_MOVE,
-            ..StepRow::default()
-        };
+        let row =
+            StepRow { run_id: 7, step_index: 5, board: 0x2000_0000_0000_0010, move_dir: NO_MOVE, ..StepRow::default() };
         assert_eq!(step, Step { run_id: 7, row });
         let mut unsaid = Columns::of(Form::Legacy.layout()).unwrap();
         unsaid.legal = false;
