@@ -22,7 +22,7 @@ help:
 	@echo "make test               formatting, lints, Rust tests, the Python package and its tests"
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
-	@echo "make test-envs          Atari, dm_control and Procgen as they are (a download of 250 MB)"
+	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make soak               100 000 positions against other libraries, then a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
