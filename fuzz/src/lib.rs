@@ -26,7 +26,7 @@ use gristmill_format::container::tar::{TarIndex, TarLimits, walk};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
-pub use g2048::{log_line, sidecar, tokenizer};
+pub use g2048::{log_line, rows, sidecar, tokenizer};
 pub use pickles::pickle;
 pub use rescorer::rescore;
 pub use syzygies::{MATERIALS, closure, compressed, constant, syzygy};

@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, g2048, presets, safe_pickle
+from gristmill import chess, config, envs, errors, g2048, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -37,13 +37,14 @@ from gristmill.errors import (
     ForkedError,
     FormatError,
     GristmillError,
+    MissingPackageError,
     StageError,
     StateError,
     StoppedError,
 )
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
-from gristmill.packing import Merged, Packed, Remark, Skipped, merge, pack
+from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, convert, merge, pack
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
@@ -59,6 +60,7 @@ __all__ = [
     "ChunkUnpackerConfig",
     "ChunkValidatorConfig",
     "ConfigError",
+    "Converted",
     "DataLoader",
     "DataLoaderConfig",
     "EncoderError",
@@ -70,6 +72,7 @@ __all__ = [
     "JoinPositionsConfig",
     "Layout",
     "Merged",
+    "MissingPackageError",
     "Output",
     "Packed",
     "PositionSamplingConfig",
@@ -90,6 +93,8 @@ __all__ = [
     "TensorSpec",
     "chess",
     "config",
+    "convert",
+    "envs",
     "errors",
     "g2048",
     "merge",

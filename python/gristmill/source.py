@@ -84,7 +84,9 @@ class Source:
 
 
 def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa: A001  (gristmill.open is the public name)
-    """Opens a file that is known, by its name and first bytes, or the folder of a pack; nothing is decoded yet.
+    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows; nothing is decoded yet.
+
+    A folder is a pack, self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
         `Rows` for a folder, `Source` for a file.

@@ -143,13 +143,15 @@ pub(crate) struct GenerateG2048 {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill inspect games\n  gristmill inspect games/training.7.gz --frame 30\n  \
+gristmill inspect games.tar --chunk 3 --frame 0 --json | jq .frame.record")]
 pub(crate) struct Inspect {
     /// File or directory.
     pub(crate) path: PathBuf,
     /// Chunk (game) to show, counted from 0.
     #[arg(long, value_name = "I")]
     pub(crate) chunk: Option<usize>,
-    /// Frame (position) of that chunk to show, counted from 0.
+    /// Frame (position) of that chunk to show in full, counted from 0.
     #[arg(long, value_name = "J")]
     pub(crate) frame: Option<usize>,
     /// Draw the board with letters instead of chess symbols.
@@ -161,6 +163,8 @@ pub(crate) struct Inspect {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill verify games more.tar\n  \
+gristmill verify games --json | jq -r '.faults[] | [.file, .rule // .kind] | @tsv'")]
 pub(crate) struct Verify {
     /// Files, packs, and directories of them.
     #[arg(required = true)]

@@ -141,6 +141,11 @@ fn tables() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
+fn rows() {
+    replay("rows", fuzz_bodies::rows);
+}
+
+#[test]
 fn tokenizer() {
     replay("tokenizer", fuzz_bodies::tokenizer);
 }

@@ -9,6 +9,7 @@ mod g2048;
 mod layout;
 mod loader;
 mod packing;
+mod recorder;
 mod rescore;
 mod rows;
 mod source;
@@ -24,7 +25,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::config::{
         check_config, config_from_proto_bytes, config_from_textproto, config_from_toml, config_to_proto_bytes,
-        config_to_textproto, config_to_toml, place_in_textproto, preset_lc0, proto_descriptors,
+        config_to_textproto, config_to_toml, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
@@ -33,7 +34,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
     #[pymodule_export]
-    use crate::packing::{merge_packs, pack_games};
+    use crate::packing::{convert_rows, merge_packs, pack_games};
+    #[pymodule_export]
+    use crate::recorder::{Recorder, Session};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]

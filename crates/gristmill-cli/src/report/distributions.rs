@@ -1,5 +1,7 @@
 //! What games are like, as text and as a page of plots. Prints nothing.
 
+mod steps;
+
 use gristmill_engine::job::stats::{Share, Stats};
 
 use super::distribution::Distribution;
@@ -12,7 +14,7 @@ pub(crate) fn text(found: &Stats) -> String {
         out.push_str(&format!(", {n} {what}"));
     }
     out.push_str(&format!("\n{}\n", sizes(found)));
-    out.push_str(&format!("{}\n\n", endings(found)));
+    out.push_str(&endings(found).map_or("\n".to_owned(), |endings| format!("{endings}\n\n")));
     distributions(found).iter().for_each(|distribution| out.push_str(&distribution.text()));
     out
 }
@@ -26,7 +28,8 @@ pub(crate) fn html(title: &str, found: &Stats) -> String {
         fact("files", found.files.to_string()),
     ];
     facts.extend(left_out(found).map(|(n, what)| fact(what, n.to_string())));
-    facts.extend([fact("size", sizes(found)), fact("endings", endings(found))]);
+    facts.push(fact("size", sizes(found)));
+    facts.extend(endings(found).map(|endings| fact("endings", endings)));
     page::html(&Page { title, facts, distributions: distributions(found) })
 }
 
@@ -42,14 +45,16 @@ fn sizes(found: &Stats) -> String {
     format!("{stored} compressed, {inflated} inflated, ratio {ratio:.1}")
 }
 
-fn endings(found: &Stats) -> String {
-    format!("adjudicated {}, cut at the maximum length {}", found.adjudicated, found.maximum_length)
+/// How games of chess ended, where there are any.
+fn endings(found: &Stats) -> Option<String> {
+    let ended = || format!("adjudicated {}, cut at the maximum length {}", found.adjudicated, found.maximum_length);
+    (found.length.count > 0).then(ended)
 }
 
 fn distributions(found: &Stats) -> Vec<Distribution> {
     let results = found.results;
     let results = [("white wins", results.white), ("draw", results.draw), ("black wins", results.black)];
-    vec![
+    let mut all = vec![
         Distribution::of_counts("result", "games", results),
         Distribution::of_spread("plies per game", "games", &found.length),
         Distribution::of_spread("ply in the game", "positions", &found.plies),
@@ -60,7 +65,9 @@ fn distributions(found: &Stats) -> Vec<Distribution> {
         Distribution::of_spread("legal moves per position", "positions", &found.legal_moves),
         Distribution::of_counts("record version", "positions", found.versions.iter().map(|(v, n)| (*v, *n))),
         Distribution::of_counts("input format", "positions", found.input_formats.iter().map(|(v, n)| (*v, *n))),
-    ]
+    ];
+    all.extend(found.g2048.iter().flat_map(steps::distributions));
+    all
 }
 
 /// All numbers of men between the fewest and the most, so that gaps are seen.

@@ -20,6 +20,23 @@ pub fn name(shard: &str) -> String {
     format!("{PREFIX}{}", shard.strip_prefix(shards::PREFIX).unwrap_or(shard))
 }
 
+/// Whether a file of this name holds vectors of rows.
+pub fn is_vectors(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|rest| super::is_rows(&format!("{}{rest}", shards::PREFIX)))
+}
+
+/// Names of the files with vectors in a folder, whether there are rows for them or not.
+///
+/// Errors: `Path` when the folder cannot be listed.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let refuse = |e: std::io::Error| crate::Error::path(folder, &e);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(refuse)? {
+        names.extend(entry.map_err(refuse)?.file_name().into_string().ok().filter(|name| is_vectors(name)));
+    }
+    Ok(names)
+}
+
 /// Where the vectors of a file of rows are.
 #[derive(Debug, Clone)]
 pub struct Vectors {
@@ -72,11 +89,17 @@ pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Vectors>>> {
     }
 }
 
-/// The vectors as a table whose records are `size` numbers.
+/// The layout of vectors of `size` numbers, as records.
+///
+/// Errors: `WrongSize` where they are too long for one.
+pub fn layout(size: usize) -> gristmill_format::Result<Layout> {
+    Layout::packed(&[("embedding", Scalar::F32, &[size])])
+}
+
+/// The vectors as a table whose records are the numbers of one.
 ///
 /// Errors: as [`FileTable::open`].
 pub fn table(vectors: Vec<Vectors>, residence: Residence) -> Result<FileTable> {
     let size = vectors.first().map_or(1, |vectors| vectors.size);
-    let layout = Layout::packed(&[("embedding", Scalar::F32, &[size])])?;
-    Ok(FileTable::open(layout, vectors.into_iter().map(|vectors| vectors.part).collect(), residence)?)
+    Ok(FileTable::open(layout(size)?, vectors.into_iter().map(|vectors| vectors.part).collect(), residence)?)
 }

@@ -15,3 +15,4 @@ mod quirks;
 mod refusals;
 mod tables;
 mod vectors;
+mod versions;

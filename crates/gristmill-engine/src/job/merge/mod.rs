@@ -2,7 +2,7 @@
 //! Inputs are deleted only when they are asked to be, and the new pack is durable and was read back.
 
 mod block;
-mod danger;
+pub(super) mod danger;
 mod input;
 
 use std::fs;

@@ -160,7 +160,9 @@ impl Line {
     fn out(&self, fate: Fate, name: Option<&str>, side: usize, stored: &mut Vec<u8>, chunk: &Chunk) -> Result<Outcome> {
         let bytes = match fate {
             Fate::Keep => std::mem::take(stored),
-            Fate::Write => gzip::compress(LEVEL, chunk.records())?,
+            Fate::Write if stored.starts_with(&gzip::MAGIC) => gzip::compress(LEVEL, chunk.records())?,
+            // Plain records stay plain: their names say so.
+            Fate::Write => chunk.records().to_vec(),
         };
         let (Some(name), false) = (name, self.dry_run) else { return Ok(Outcome::Out { fate, bytes, staged: None }) };
         let path = self.outs[side].join(name);

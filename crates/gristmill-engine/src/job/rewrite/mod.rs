@@ -36,7 +36,7 @@ use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 pub enum Fate {
     /// Its stored bytes go out as they are.
     Keep,
-    /// Its records go out, compressed anew.
+    /// Its records go out, compressed anew if they were compressed.
     Write,
 }
 

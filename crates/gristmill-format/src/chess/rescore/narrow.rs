@@ -36,7 +36,7 @@ pub fn narrow(chunk: &mut Chunk, theta: f32, lossy: bool) -> Result<usize> {
         let (was, is) = (wide.chunks_exact(V7_BYTES), again.bytes.chunks_exact(V7_BYTES));
         if let Some(frame) = was.zip(is).position(|(was, is)| was != is) {
             let text = "V6 has no room for the short-term values and next moves of this V7 game, and they cannot be \
-                        computed again from the rest; allow the loss to drop them";
+                        computed again from the rest; convert with `lossy` to drop them";
             return Err(Error::new(Kind::Refused(LOSSY), text).in_frame(frame));
         }
     }
