@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, errors, g2048, presets, safe_pickle
+from gristmill import chess, config, demos, errors, g2048, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -29,6 +29,7 @@ from gristmill.config import (
     StageConfig,
     TensorGeneratorConfig,
 )
+from gristmill.demos import Demos, load_dataset_dict
 from gristmill.errors import (
     AliasError,
     ConfigError,
@@ -61,6 +62,7 @@ __all__ = [
     "ConfigError",
     "DataLoader",
     "DataLoaderConfig",
+    "Demos",
     "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
@@ -90,8 +92,10 @@ __all__ = [
     "TensorSpec",
     "chess",
     "config",
+    "demos",
     "errors",
     "g2048",
+    "load_dataset_dict",
     "merge",
     "open",
     "pack",

@@ -4,6 +4,7 @@
 mod array;
 mod chess;
 mod config;
+mod demos;
 mod error;
 mod g2048;
 mod layout;
@@ -26,6 +27,8 @@ mod _gristmill {
         check_config, config_from_proto_bytes, config_from_textproto, config_from_toml, config_to_proto_bytes,
         config_to_textproto, config_to_toml, place_in_textproto, preset_lc0, proto_descriptors,
     };
+    #[pymodule_export]
+    use crate::demos::{Demos, holds_demos, open_demos};
     #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
     #[pymodule_export]

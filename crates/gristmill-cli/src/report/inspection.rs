@@ -1,6 +1,7 @@
 //! An inspection as text: the header, the layout, the frame drawn. Prints nothing.
 
 mod chess;
+mod demo;
 mod g2048;
 
 use std::fmt::Write;
@@ -22,6 +23,9 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
     if let Some(fault) = &seen.first_fault {
         let _ = writeln!(out, "{} bad chunks; the first fault: {fault}", seen.bad_chunks);
     }
+    for (name, value) in &seen.about {
+        let _ = writeln!(out, "{name}: {value}");
+    }
     if let Some(layout) = &seen.layout {
         let _ = writeln!(out, "\nrecord of {} bytes:", layout.size);
         layout.fields.iter().for_each(|f| out.push_str(&field(f)));
@@ -31,6 +35,7 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
         out.push_str(&match view {
             FrameView::Chess(view) => head(&view.place) + &chess::text(view, ascii),
             FrameView::G2048(view) => head(&view.place) + &g2048::text(view),
+            FrameView::Demo(view) => head(&view.place) + &demo::text(view),
         });
     }
     out

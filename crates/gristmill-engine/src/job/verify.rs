@@ -156,6 +156,10 @@ fn one_file(file: &Opened, keep: usize, hands: &mut Hands, report: &mut Verifica
             let e = file.member(i).map(|name| e.clone().in_member(name)).unwrap_or(e);
             report.add(keep, Fault { rule: Some(rule), ..Fault::new(&e) });
         };
+        // What is wrong with demonstrations is found when they are opened: they have no rules of a game.
+        if file.source.describe().format.starts_with("demo.") {
+            continue;
+        }
         if hands.chunk.layout.as_deref() == Some(&**layout_aligned()) {
             steps(&hands.chunk, &mut tell);
             continue;
