@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, demos, errors, g2048, presets, safe_pickle
+from gristmill import chess, config, demos, errors, g2048, pairs, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -29,7 +29,7 @@ from gristmill.config import (
     StageConfig,
     TensorGeneratorConfig,
 )
-from gristmill.demos import Demos, load_dataset_dict
+from gristmill.demos import Demos, PairLoader, load_dataset_dict, load_wds_datasets
 from gristmill.errors import (
     AliasError,
     ConfigError,
@@ -74,6 +74,7 @@ __all__ = [
     "Merged",
     "Output",
     "Packed",
+    "PairLoader",
     "PositionSamplingConfig",
     "QueueConfig",
     "Remark",
@@ -96,9 +97,11 @@ __all__ = [
     "errors",
     "g2048",
     "load_dataset_dict",
+    "load_wds_datasets",
     "merge",
     "open",
     "pack",
+    "pairs",
     "presets",
     "safe_pickle",
 ]

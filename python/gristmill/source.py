@@ -72,7 +72,7 @@ class Source:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"Source({self._path!r}, format={self.format!r}, chunks={len(self)})"
+        return f"{type(self).__name__}({self._path!r}, format={self.format!r}, chunks={len(self)})"
 
     def _place(self, index: int) -> int:
         place = operator.index(index)

@@ -154,6 +154,14 @@ impl Demos {
         Ok(self.0.trajectories().extras().iter().map(own).collect())
     }
 
+    /// Raises where data of both cannot be mixed: colours, spaces.
+    fn mixes_with(&self, other: &Demos) -> Result<(), Fault> {
+        match (self.0.meta(), other.0.meta()) {
+            (Some(own), Some(theirs)) => Ok(own.mixes_with(theirs)?),
+            _ => Ok(()),
+        }
+    }
+
     /// Names and values of what the file says about itself, for people.
     fn about(&self) -> Vec<(&'static str, String)> {
         self.0.about().to_vec()

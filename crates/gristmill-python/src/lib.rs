@@ -10,8 +10,10 @@ mod g2048;
 mod layout;
 mod loader;
 mod packing;
+mod pairs;
 mod rescore;
 mod rows;
+mod shards;
 mod source;
 mod unpickle;
 
@@ -38,9 +40,13 @@ mod _gristmill {
     #[pymodule_export]
     use crate::packing::{merge_packs, pack_games};
     #[pymodule_export]
+    use crate::pairs::{Mix, class_order, pair_rows, window_rows};
+    #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
     use crate::rows::{Rows, fit_tokenizer, open_pack};
+    #[pymodule_export]
+    use crate::shards::{ShardFiles, plain_pickle, shard_metadata};
     #[pymodule_export]
     use crate::source::{Source, open_source};
     #[pymodule_export]

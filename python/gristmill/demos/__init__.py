@@ -1,7 +1,25 @@
 """Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
 
 from gristmill.demos.config import EnvCfg, EnvData, VenvOpts, load_config
+from gristmill.demos.mixing import PairLoader
 from gristmill.demos.native import load_dataset_dict
-from gristmill.demos.source import Demos
+from gristmill.demos.source import Demos, open_demos
+from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
+from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
 
-__all__ = ["Demos", "EnvCfg", "EnvData", "VenvOpts", "load_config", "load_dataset_dict"]
+__all__ = [
+    "Demos",
+    "EnvCfg",
+    "EnvData",
+    "PairLoader",
+    "Part",
+    "ShardWriter",
+    "VenvOpts",
+    "WdsDatasets",
+    "get_meta_dict",
+    "load_config",
+    "load_dataset_dict",
+    "load_wds_datasets",
+    "open_demos",
+    "write_frames",
+]

@@ -20,6 +20,16 @@ class Demos(Source):
     _compiled: _gristmill.Demos
 
     @property
+    def path(self) -> str:
+        """The file or folder."""
+        return self._path
+
+    @property
+    def lengths(self) -> list[int]:
+        """Steps of each trajectory."""
+        return [self.frames(i) for i in range(len(self))]
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """What the file says about itself: for shards `env_cfg`, `observation_space`, `action_space`, `color_space`."""
         pickled = self._compiled.meta()
