@@ -23,13 +23,13 @@ help:
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
 	@echo "make bench              speed, each figure beside its ceiling"
-	@echo "make soak               100 000 positions against python-chess, then a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make soak               100 000 positions against other libraries, then a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make clean              remove what was built, .venv and demo-data included"
 
 demo:
-	@GAMES="$(GAMES)" CARGO="$(CARGO)" bash scripts/demo.sh
+	@GAMES="$(GAMES)" bash scripts/demo.sh
 
 test: tools lint-rust tables test-rust package lint-python test-python
 
@@ -68,12 +68,14 @@ package: .venv/ready
 tables: .venv/ready
 	$(BIN)/python scripts/fetch_tables.py .venv/syzygy || echo "skipped: no tables, tests of them are skipped"
 
-bench:
+bench: tables
 	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine --benches
+	bash scripts/syzygy.sh speed
 	bash scripts/bench.sh
 
-soak: package
-	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py
+soak: package tables
+	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_tablebase.py
+	bash scripts/syzygy.sh agree
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 
 fuzz:

@@ -84,7 +84,7 @@ def test_a_trainers_program_runs_with_only_the_import_changed(messages: Path, tm
     assert seen["batches_got"] == 8
     assert seen["not_lost"]
     assert seen["seconds"] > 0
-    assert seen["pool_loads"] == ["chunk_loading"]
+    assert seen["pool_loads"] == ["source_ingestion", "chunk_loading"]
     assert seen["skipped"] == [1]
     [[_, current, capacity]] = seen["window"]
     assert 0 < current <= 12

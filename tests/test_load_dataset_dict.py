@@ -10,7 +10,8 @@ import pytest
 from demo_files import write_atari, write_dm_control, write_magical, write_minecraft, write_procgen
 
 import gristmill as gm
-from gristmill.demos import EnvCfg, EnvData, VenvOpts, load_config
+from gristmill.demos import EnvData, load_config
+from gristmill.envs import EnvConfig, VenvOptions
 
 
 def load(root: Path, benchmark: str, task: str, n_traj: int | None = None, compat: bool = False, **cfg: Any) -> Any:
@@ -183,12 +184,12 @@ def test_recordings_of_minecraft(tmp_path: Path) -> None:
 
 
 def test_groups_have_the_documented_keys_and_defaults() -> None:
-    cfg, venv, data = EnvCfg(), VenvOpts(), EnvData()
+    cfg, venv, data = EnvConfig(), VenvOptions(), EnvData()
     assert (cfg.benchmark_name, cfg.task_name, cfg.magical_preproc) == ("dm_control", "finger-spin", "LoResCHW4E")
     assert (cfg.magical_remove_null_actions, cfg.dm_control_frame_stack, cfg.procgen_frame_stack) == (False, 3, 4)
     assert cfg.dm_control_full_env_names["ball-in-cup-catch"] == "DMC-Ball-In-Cup-Catch-v0"
     assert (len(cfg.dm_control_full_env_names), cfg.minecraft_max_env_steps) == (6, None)
-    assert venv.as_dict() == {"venv_parallel": True, "n_envs": 2}
+    assert venv.to_dict() == {"venv_parallel": True, "n_envs": 2}
     assert (data.wds_n_trajs, data.wds_n_trans, len(data.magical_demo_dirs)) == (None, None, 8)
     assert data.magical_demo_dirs["MatchRegions-Demo-v0"] == "data/magical/match-regions/"
     assert data.dm_control_demo_patterns["walker-walk"] == "data/dm_control/walker-walk-*.pkl.gz"
@@ -202,14 +203,14 @@ def test_groups_merge_key_by_key_and_refuse_what_they_do_not_know(tmp_path: Path
     cases: list[tuple[dict[str, Any], str]] = [
         ({"task": "cheetah-run"}, "task_name"),
         ({"benchmark": "atari"}, "did you mean `benchmark_name`"),
-        ({"atari_env_id": "x"}, "it is `task_name` today"),
+        ({"atari_env_id": "x"}, "it is called `task_name` now"),
         ({"dm_control_frame_stack": "3"}, "expected int"),
         ({"procgen_frame_stack": True}, "expected int"),
         ({"dm_control_full_env_names": {"a": 1}}, "expected dict"),
     ]
     for values, words in cases:
         with pytest.raises(gm.ConfigError, match=words):
-            EnvCfg.from_dict(values)
+            EnvConfig.from_dict(values)
     path = tmp_path / "demos.toml"
     path.write_text('[env_cfg]\ntask_name = "cheetah-run"\n[env_data]\nwds_n_trajs = 5\n')
     groups = load_config(path)

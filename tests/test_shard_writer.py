@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gristmill as gm
-from gristmill.demos import EnvCfg, ShardWriter, get_meta_dict, write_frames
+from gristmill.demos import ShardWriter, get_meta_dict, write_frames
+from gristmill.envs import EnvConfig
 from gristmill.safe_pickle import Instance
 
 BOX = Instance(
@@ -32,7 +33,7 @@ BOX = Instance(
         "dtype": np.dtype("u1"),
     },
 )
-META = get_meta_dict(EnvCfg(task_name="cheetah-run"), BOX, Instance("Discrete", (), {"n": 6}))
+META = get_meta_dict(EnvConfig(task_name="cheetah-run"), BOX, Instance("Discrete", (), {"n": 6}))
 
 
 def frames(lengths: list[int]) -> list[dict[str, Any]]:

@@ -64,6 +64,8 @@ def test_capturing_in_passing_agrees(syzygy: Path) -> None:
         ("8/8/4k3/8/8/2QRR3/8/K7 b - - 0 1", "too_many_men"),
         ("8/8/8/8/8/8/8/8 w - - 0 1", "out_of_range"),
         ("rubbish", "out_of_range"),
+        ("8/8/8/8/8/8/7R/Kk6 w - - 0 1", "illegal_position"),
+        ("8/8/8/8/8/8/8/Kk6 b - - 0 1", "illegal_position"),
     ],
 )
 def test_positions_that_no_table_knows_are_refused_by_kind(syzygy: Path, fen: str, kind: str) -> None:

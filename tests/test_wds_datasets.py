@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import gristmill as gm
-from gristmill.demos import EnvCfg, get_meta_dict, write_frames
+from gristmill.demos import get_meta_dict, write_frames
+from gristmill.envs import EnvConfig
 from gristmill.safe_pickle import Instance
 
 
@@ -27,7 +28,9 @@ def store(
     swapped: bool = False,
 ) -> None:
     order = (task, benchmark) if swapped else (benchmark, task)
-    meta = get_meta_dict(EnvCfg(benchmark, task), box(high), Instance("Discrete", (), {"n": n}))
+    meta = get_meta_dict(
+        EnvConfig(benchmark_name=benchmark, task_name=task), box(high), Instance("Discrete", (), {"n": n})
+    )
     rows = [
         {"obs": np.full((1, 2, 2), t, np.uint8), "acts": np.int64(t), "dones": np.bool_(t == length - 1)}
         for length in lengths

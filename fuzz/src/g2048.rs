@@ -1,11 +1,13 @@
-//! Bodies of the `log_line`, `sidecar` and `tokenizer` fuzz targets: arbitrary bytes as files of 2048; panics when a
+//! Bodies of the `log_line`, `sidecar`, `tokenizer` and `rows` fuzz targets: arbitrary bytes as files of 2048; panics when a
 //! promise breaks.
 //! Shared, as source, with the replay of their corpora on stable Rust.
 
 use gristmill_format::Kind;
 use gristmill_format::g2048::encode::{Branches, Tokenizer, Valuation};
+use gristmill_format::g2048::form::{Columns, Form, Step};
 use gristmill_format::g2048::log::{Game, RowDefaults, Sidecar, parse_fixed, parse_json, parse_piece, pieces};
 use gristmill_format::g2048::source::LogFile;
+use gristmill_format::layout::{Conform, Layout};
 use gristmill_format::source::{Chunk, ChunkSource};
 
 use super::LIMITS;
@@ -86,5 +88,34 @@ pub fn tokenizer(data: &[u8]) {
             assert!(classes.iter().all(|class| usize::from(*class) < tokenizer.num_classes()));
             assert_eq!(usize::from(classes[usize::from(chosen)]), tokenizer.num_classes() - 1);
         }
+    }
+}
+
+/// The first line is the description of a layout, the rest records of it: a form is told or refused, its records are
+/// steps or refused, and a step gives the same step when it is written and read again.
+pub fn rows(data: &[u8]) {
+    let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let Ok(descr) = std::str::from_utf8(&data[..end]) else { return };
+    let Ok(layout) = Layout::parse_descr(descr) else { return };
+    let Ok(columns) = Columns::of(&layout) else { return };
+    let form = columns.form();
+    let Ok(conform) = Conform::new(&layout, form.layout()) else { return };
+    let whole = Columns::of(form.layout()).expect("its own layout");
+    for record in data.get(end + 1..).unwrap_or_default().chunks_exact(layout.size()) {
+        let mut own = vec![0; form.layout().size()];
+        conform.record(record, &mut own);
+        let step = match columns.step(&own) {
+            Ok(step) => step,
+            Err(e) => {
+                assert!(e.kind() == Kind::OutOfRange && matches!(form, Form::SelfPlay | Form::Exponents), "{e}");
+                continue;
+            }
+        };
+        assert!(step.row.decoded_board().max_rank() <= 16 && step.run_id as u32 == step.row.run_id);
+        let mut written = Vec::new();
+        form.write(&step, &mut written);
+        let again: Step = whole.step(&written).expect("what was written");
+        let bits = |step: &Step| (step.row.to_aligned(), step.run_id);
+        assert_eq!(bits(&again), bits(&step));
     }
 }

@@ -9,6 +9,10 @@ mod demo;
 mod g2048;
 #[path = "pickle.rs"]
 mod pickles;
+#[path = "rescore.rs"]
+mod rescorer;
+#[path = "syzygy.rs"]
+mod syzygies;
 
 use gristmill_format::Kind;
 use gristmill_format::chess::check::{self, Breach, Rule, Rules};
@@ -25,8 +29,10 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
 pub use demo::{npz, shard};
-pub use g2048::{log_line, sidecar, tokenizer};
+pub use g2048::{log_line, rows, sidecar, tokenizer};
 pub use pickles::pickle;
+pub use rescorer::rescore;
+pub use syzygies::{MATERIALS, closure, compressed, constant, syzygy};
 
 const LIMITS: Limits = Limits { max_chunk_bytes: 1 << 20 };
 

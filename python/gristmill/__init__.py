@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, demos, errors, g2048, pairs, presets, safe_pickle
+from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -38,13 +38,14 @@ from gristmill.errors import (
     ForkedError,
     FormatError,
     GristmillError,
+    MissingPackageError,
     StageError,
     StateError,
     StoppedError,
 )
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
-from gristmill.packing import Merged, Packed, Remark, Skipped, merge, pack
+from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, convert, merge, pack
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
@@ -60,6 +61,7 @@ __all__ = [
     "ChunkUnpackerConfig",
     "ChunkValidatorConfig",
     "ConfigError",
+    "Converted",
     "DataLoader",
     "DataLoaderConfig",
     "Demos",
@@ -72,6 +74,7 @@ __all__ = [
     "JoinPositionsConfig",
     "Layout",
     "Merged",
+    "MissingPackageError",
     "Output",
     "Packed",
     "PairLoader",
@@ -93,7 +96,9 @@ __all__ = [
     "TensorSpec",
     "chess",
     "config",
+    "convert",
     "demos",
+    "envs",
     "errors",
     "g2048",
     "load_dataset_dict",

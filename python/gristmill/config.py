@@ -212,8 +212,8 @@ class DataLoaderConfig:
     replay: bool = False
     index: Path | None = None
 
-    #: The protobuf text that this was read from, for the places of faults.
-    _textproto: ClassVar[str | None] = None
+    #: The text that this was read from, and whether that was TOML, for the places of faults.
+    _text: ClassVar[tuple[str, bool] | None] = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, without what is not set."""
@@ -241,8 +241,15 @@ class DataLoaderConfig:
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
-        """Reads TOML text; unknown keys raise `ConfigError` with line, column and the nearest known one."""
-        return cls.from_json(_gristmill.config_from_toml(text))
+        """Reads TOML text; unknown keys come with the nearest known one.
+
+        Raises:
+            ConfigError: with line, column, stage and field. A loader made of the config says where in this text
+                a fault lies, too.
+        """
+        config = cls.from_json(_gristmill.config_from_toml(text))
+        vars(config)["_text"] = (text, True)
+        return config
 
     def to_textproto(self) -> str:
         """The protobuf text of existing Lc0 trainers: `data_loader { stage { ... } ... }`.
@@ -262,7 +269,7 @@ class DataLoaderConfig:
                 a fault lies, too.
         """
         config = cls.from_json(_gristmill.config_from_textproto(text))
-        vars(config)["_textproto"] = text
+        vars(config)["_text"] = (text, False)
         return config
 
     def to_proto_bytes(self) -> bytes:
@@ -280,10 +287,11 @@ class DataLoaderConfig:
 
     def locate(self, error: ConfigError) -> ConfigError:
         """The error with line and column in the text that this config was read from; itself if that was no text."""
-        if self._textproto is None:
+        if self._text is None or error.line is not None:
             return error
-        line, column = _gristmill.place_in_textproto(self._textproto, error.stage, error.field)
-        return ConfigError(f"line {line}, column {column}: {error}", stage=error.stage, field=error.field)
+        line, column = _gristmill.place_in_text(*self._text, error.stage, error.field)
+        message = f"line {line}, column {column}: {error}"
+        return ConfigError(message, stage=error.stage, field=error.field, line=line, column=column)
 
 
 #: The config class of each stage kind, in flow order.

@@ -10,12 +10,24 @@ class GristmillError(Exception):
 class ConfigError(GristmillError, ValueError):
     """A configuration that cannot run; nothing was started."""
 
-    def __init__(self, message: str, *, stage: str | None = None, field: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        stage: str | None = None,
+        field: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+    ) -> None:
         super().__init__(message)
         #: Name of the stage at fault, if it is one stage.
         self.stage = stage
         #: Name of the field at fault, if it is one field.
         self.field = field
+        #: Line of the text that was read, from 1, if it was a text.
+        self.line = line
+        #: Column of that line in characters, from 1.
+        self.column = column
 
 
 class FormatError(GristmillError, ValueError):
@@ -80,6 +92,10 @@ class StoppedError(GristmillError, RuntimeError):
 
 class ForkedError(GristmillError, RuntimeError):
     """The loader was made in another process, of which this one is a fork: its threads do not exist here."""
+
+
+class MissingPackageError(GristmillError, ImportError):
+    """Something optional is not installed; the message says which extra brings it, or why none can."""
 
 
 class EndOfStream(GristmillError, EOFError):  # noqa: N818  (an event more than an error)

@@ -14,14 +14,18 @@ from gristmill.arrays import Array
 from gristmill.config import Path
 from gristmill.encoders import BinnedEV, HardMove, Steps, Tokens
 from gristmill.layout import Layout
+from gristmill.recording import SELF_PLAY_ROW, SelfPlayWriter, SessionRecorder
 from gristmill.rows import Rows
 
 __all__ = [
     "CELLS",
     "PACKED_ROW",
     "ROW",
+    "SELF_PLAY_ROW",
     "BinnedEV",
     "HardMove",
+    "SelfPlayWriter",
+    "SessionRecorder",
     "Steps",
     "Tokens",
     "board_eval",

@@ -120,8 +120,9 @@ class Tablebase:
         """The value of a position for the side to move: 2 won, 1 won but for the fifty-move rule, 0, -1, -2.
 
         Raises:
-            FormatError: no position; or one with castling rights (`castling_at_probe`), too many men (`too_many_men`),
-                or without a sound table (`missing_table`, `corrupt_table`), by `kind`.
+            FormatError: by `kind`: no position (`out_of_range`, or `illegal_position` for kings side by side); one with
+                castling rights (`castling_at_probe`) or too many men (`too_many_men`); one without a sound table
+                (`missing_table`, `corrupt_table`).
         """
         return self._compiled.probe(fen, False)[0]
 

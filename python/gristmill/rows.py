@@ -53,6 +53,16 @@ class Rows:
         return self._compiled.run_ids()
 
     @property
+    def form(self) -> str:
+        """What kind of rows these are: `steps` (packs), `self-play`, `legacy` or `exponents`."""
+        return self._compiled.form
+
+    @property
+    def embedding_size(self) -> int | None:
+        """Numbers in the vector of each row, where the folder has `embeddings-*.npy` beside the rows; else `None`."""
+        return self._compiled.embedding_size
+
+    @property
     def valuation_types(self) -> list[str]:
         """Names of the pack's valuations, by id."""
         return self._compiled.valuations
@@ -85,7 +95,7 @@ class Rows:
             valuation: names of valuations, such as `"search"`.
 
         Raises:
-            ConfigError: the pack has no such valuation.
+            ConfigError: the pack has no such valuation, or rows of its form have no such field.
         """
         names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
@@ -133,6 +143,17 @@ class Rows:
         places = self._places(indices)
         memory = self._compiled.take(places.reshape(-1).view(np.uint8))
         return Array.over(memory, places.shape, self.layout.dtype)
+
+    def take_embeddings(self, indices: npt.ArrayLike) -> Array:
+        """The vectors of the rows at `indices`: float32 of shape (..., `embedding_size`).
+
+        Raises:
+            IndexError: there is no such row.
+            FormatError: the rows have no vectors.
+        """
+        places = self._places(indices)
+        memory = self._compiled.take_embeddings(places.reshape(-1).view(np.uint8))
+        return Array.over(memory, (*places.shape, self.embedding_size or 0), "<f4")
 
     def encode(self, encoder: Steps, indices: npt.ArrayLike, *, seed: int = 0, epoch: int = 0) -> dict[str, Array]:
         """Tensors of the rows at `indices`, by name, just as a loader of `seed` makes them in `epoch`.

@@ -1,4 +1,4 @@
-//! A fixed seed -> random legal positions of three and four men, as each prober wants them.
+//! A fixed seed -> random legal positions of three and four men; all positions of three; as each prober wants them.
 //! Knows no tables.
 
 use cozy_chess::{Board, BoardBuilder, Color, Piece, Square};
@@ -37,7 +37,8 @@ pub fn random(count: usize) -> Vec<Position> {
         put(&mut random, Piece::King, Color::White);
         put(&mut random, Piece::King, Color::Black);
         for _ in 2..men {
-            let piece = [Piece::Pawn, Piece::Pawn, Piece::Knight, Piece::Bishop, Piece::Rook, Piece::Queen][random.below(6)];
+            let piece =
+                [Piece::Pawn, Piece::Pawn, Piece::Knight, Piece::Bishop, Piece::Rook, Piece::Queen][random.below(6)];
             let color = [Color::White, Color::Black][random.below(2)];
             put(&mut random, piece, color);
         }
@@ -46,16 +47,38 @@ pub fn random(count: usize) -> Vec<Position> {
             let rank = if builder.side_to_move == Color::White { 40 } else { 16 };
             builder.en_passant = Some(Square::index(rank + random.below(8)));
         }
-        let Ok(board) = builder.build().or_else(|_| {
+        if builder.build().is_err() {
             builder.en_passant = None;
-            builder.build()
-        }) else {
-            continue;
-        };
-        let fen: Fen = board.to_string().parse().expect("a position");
-        if let Ok(chess) = fen.into_position(CastlingMode::Standard) {
-            list.push(Position { board, chess });
         }
+        list.extend(position(&builder));
     }
     list
+}
+
+/// A position that both libraries take.
+fn position(builder: &BoardBuilder) -> Option<Position> {
+    let board = builder.build().ok()?;
+    let fen: Fen = board.to_string().parse().expect("a position");
+    let chess = fen.into_position(CastlingMode::Standard).ok()?;
+    Some(Position { board, chess })
+}
+
+/// Every legal position of three men.
+pub fn three_men() -> impl Iterator<Item = Position> {
+    let sides = [Color::White, Color::Black];
+    let third = sides.into_iter().flat_map(|side| Piece::ALL.map(|piece| (piece, side)));
+    let third =
+        third.filter(|(piece, _)| *piece != Piece::King).flat_map(move |man| sides.map(|to_move| (man, to_move)));
+    let squares = || Square::ALL.into_iter();
+    let placed = move || squares().flat_map(move |a| squares().flat_map(move |b| squares().map(move |c| [a, b, c])));
+    third.flat_map(move |(man, to_move)| {
+        placed().filter(|[a, b, c]| a != b && a != c && b != c).filter_map(move |[white, black, other]| {
+            let mut builder = BoardBuilder::empty();
+            *builder.square_mut(white) = Some((Piece::King, Color::White));
+            *builder.square_mut(black) = Some((Piece::King, Color::Black));
+            *builder.square_mut(other) = Some(man);
+            builder.side_to_move = to_move;
+            position(&builder)
+        })
+    })
 }

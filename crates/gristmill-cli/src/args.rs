@@ -1,15 +1,21 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
+pub(crate) mod convert;
 pub(crate) mod pack;
+pub(crate) mod rewrite;
 pub(crate) mod river;
+pub(crate) mod stats;
 pub(crate) mod tokenizer;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use convert::Convert;
 use pack::{Merge, Pack};
+use rewrite::{Filter, Rescore, Split};
 use river::River;
+use stats::Stats;
 use tokenizer::Tokenizer;
 
 use crate::top::address;
@@ -37,8 +43,16 @@ pub(crate) enum Command {
     Merge(Merge),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
-    /// Show distributions: results, lengths, versions, sizes, visits.
+    /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
+    /// Mend chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7.
+    Rescore(Rescore),
+    /// Keep the chess games that break no rule.
+    Filter(Filter),
+    /// Deal chess games to folders by weight, each always to the same one.
+    Split(Split),
+    /// Change the version of records, or what the games are put in.
+    Convert(Convert),
     /// Run the river: take batches as fast as they come, and show what flows.
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
@@ -129,13 +143,15 @@ pub(crate) struct GenerateG2048 {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill inspect games\n  gristmill inspect games/training.7.gz --frame 30\n  \
+gristmill inspect games.tar --chunk 3 --frame 0 --json | jq .frame.record")]
 pub(crate) struct Inspect {
     /// File or directory.
     pub(crate) path: PathBuf,
     /// Chunk (game) to show, counted from 0.
     #[arg(long, value_name = "I")]
     pub(crate) chunk: Option<usize>,
-    /// Frame (position) of that chunk to show, counted from 0.
+    /// Frame (position) of that chunk to show in full, counted from 0.
     #[arg(long, value_name = "J")]
     pub(crate) frame: Option<usize>,
     /// Draw the board with letters instead of chess symbols.
@@ -147,23 +163,18 @@ pub(crate) struct Inspect {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill verify games more.tar\n  \
+gristmill verify games --json | jq -r '.faults[] | [.file, .rule // .kind] | @tsv'")]
 pub(crate) struct Verify {
-    /// Files and directories.
+    /// Files, packs, and directories of them.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// List at most so many faults; all are counted.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_faults: usize,
-    /// Print one line of JSON on stdout.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Stats {
-    /// Files and directories.
-    #[arg(required = true)]
-    pub(crate) paths: Vec<PathBuf>,
+    /// Worker threads; never changes what is found [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

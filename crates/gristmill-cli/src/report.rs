@@ -1,10 +1,14 @@
 //! The only file that prints: results to stdout, everything else to stderr.
 //! A reader that went away (a closed pipe) ends the command quietly; it is never a panic.
 
+pub(crate) mod converting;
+pub(crate) mod distribution;
 pub(crate) mod distributions;
 pub(crate) mod flow;
 pub(crate) mod inspection;
 pub(crate) mod packing;
+pub(crate) mod page;
+pub(crate) mod rewriting;
 pub(crate) mod verification;
 
 use std::io::{self, IsTerminal, Write};

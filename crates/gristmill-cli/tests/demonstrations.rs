@@ -46,6 +46,9 @@ fn a_shard_is_inspected_by_name_or_first_bytes() {
             assert!(said.contains(line), "{line}\n{said}");
         }
         run(&["verify", text(&path)]).ok();
+        let stats = run(&["stats", text(&path), "--json"]).ok().json();
+        assert_eq!((stats["chunks"].as_u64(), stats["frames"].as_u64()), (Some(2), Some(3)));
+        assert_eq!(stats["length"]["max"].as_u64(), Some(2));
     }
 }
 

@@ -165,3 +165,45 @@ fn a_long_game_needs_little_memory() {
     let peak = packed["peak_rss"].as_u64().unwrap();
     assert!(peak < 256_000_000, "{} MB for 24 MB of rows and 110 MB of text", peak / 1_000_000);
 }
+
+#[test]
+fn a_pack_is_verified_and_described_and_damage_is_drawn() {
+    let (logs, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (target, page) = (out.path().join("pack"), out.path().join("page.html"));
+    let words = ["generate", "2048", text(logs.path()), "--games", "3", "--seed", "1", "--moves-max", "200"];
+    run(&[&words[..], &["--depth", "0"]].concat()).ok();
+    run(&["pack", "--input", text(logs.path()), "--output", text(&target), "--layout", "packed46"]).ok();
+    for path in [logs.path(), &target] {
+        let sound = run(&["verify", text(path), "--json", "--workers", "3"]).ok().json();
+        assert_eq!((sound["ok"].as_bool(), sound["chunks"].as_u64()), (Some(true), Some(3)));
+        assert_eq!((sound["checks"]["continuity"].as_u64(), sound["checks"]["steps"].as_u64()), (Some(0), Some(0)));
+        let stats = run(&["stats", text(path), "--json"]).ok().json();
+        let games = &stats["g2048"];
+        assert_eq!((games["games"].as_u64(), games["rows"].as_u64()), (Some(3), sound["checked"].as_u64()));
+        assert_eq!((games["score"]["count"].as_u64(), games["length"]["count"].as_u64()), (Some(3), Some(3)));
+        let (tiles, by) = (games["highest_tiles"].as_object().unwrap(), games["valuations"].as_object().unwrap());
+        assert_eq!(tiles.values().map(|n| n.as_u64().unwrap()).sum::<u64>(), 3);
+        assert_eq!(by.values().map(|of| of["rows"].as_u64().unwrap()).sum::<u64>(), sound["checked"].as_u64().unwrap());
+        assert!(by["search"]["gaps"]["count"].as_u64() > Some(0) && by["search"]["gaps"]["max"].as_f64() > Some(0.0));
+    }
+    let said = run(&["stats", text(&target), "--html", text(&page)]).ok().out;
+    for title in
+        ["score (games)", "steps per game", "highest tile", "valuation", "gap between the best two EVs, search"]
+    {
+        assert!(said.contains(title), "{title}: {said}");
+    }
+    assert!(!said.contains("plies") && fs::read_to_string(&page).unwrap().contains("gap between the best two EVs"));
+
+    let steps = target.join("steps.npy");
+    let mut bytes = fs::read(&steps).unwrap();
+    let at = 384 + 46 * 150 + 22;
+    bytes[at] = (bytes[at] + 1) % 4;
+    fs::write(&steps, bytes).unwrap();
+    let damaged = run(&["verify", text(&target)]);
+    assert_eq!(damaged.code, 1, "{damaged:?}");
+    for part in ["row 15", "the first of continuity", "step 150", "move ", "faults by check: ", "hash 1"] {
+        assert!(damaged.out.contains(part), "{part}: {}", damaged.out);
+    }
+    let example = &run(&["verify", text(&target), "--json", "--max-faults", "0"]).json()["examples"][0];
+    assert_eq!(example["row"]["ranks"].as_array().map(Vec::len), Some(16), "{example}");
+}

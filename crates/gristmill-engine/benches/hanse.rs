@@ -2,11 +2,15 @@
 //! it cannot do without. `cargo bench --bench hanse [FOLDER]` takes a folder of `.gz` games; without one it generates some.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
+#![allow(unsafe_code, reason = "the peer that it is measured against is a C library")]
 
 use std::collections::HashMap;
+use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
+use gristmill_engine::config::{
+    DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, StageConfig, Weighted, lc0,
+};
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::{DataLoader, Next};
 use gristmill_format::chess::Version;
@@ -17,6 +21,8 @@ use gristmill_format::container::salvage::inflate_prefix;
 const ROUNDS: usize = 3;
 const RECORD: usize = V6_BYTES;
 const RATE: f32 = 0.03;
+/// Positions that the cache keeps of a game: seven draws in eight are hits once it is full.
+const PREFETCH: u32 = 7;
 
 fn cpu() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -26,6 +32,9 @@ fn cpu() -> f64 {
 fn best(mut measure: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| measure()).fold(f64::INFINITY, f64::min)
 }
+
+/// How a game of so many frames is inflated.
+type Inflate<'a> = &'a mut dyn FnMut(&[u8], usize, &mut Vec<u8>);
 
 /// The games by file name: stored bytes and frames.
 struct Games(HashMap<String, (Vec<u8>, usize)>);
@@ -45,11 +54,12 @@ impl Games {
         Games(games)
     }
 
-    /// CPU seconds for a frame: inflating whole games at once, and streaming them.
-    fn costs(&self) -> (f64, f64) {
+    /// CPU seconds for a frame: inflating whole games at once, streaming them through the faster of stock zlib and what
+    /// we salvage with, and inflating them as heads.
+    fn costs(&self) -> [f64; 3] {
         let frames: usize = self.0.values().map(|(_, frames)| frames).sum();
         let (mut inflater, mut out) = (Inflater::default(), Vec::new());
-        let mut timed = |inflate: &mut dyn FnMut(&[u8], usize, &mut Vec<u8>)| {
+        let mut timed = |inflate: Inflate<'_>| {
             best(|| {
                 let start = cpu();
                 self.0.values().for_each(|(bytes, frames)| inflate(bytes, *frames, &mut out));
@@ -57,8 +67,34 @@ impl Games {
             })
         };
         let whole = timed(&mut |bytes, _, out| _ = inflater.inflate(bytes, 1 << 26, out).expect("sound"));
-        let streamed = timed(&mut |bytes, frames, out| inflate_prefix(bytes, frames * RECORD, out).expect("sound"));
-        (whole, streamed)
+        let salvaged = timed(&mut |bytes, frames, out| inflate_prefix(bytes, frames * RECORD, out).expect("sound"));
+        let stock = timed(&mut |bytes, frames, out| zlib_prefix(bytes, frames * RECORD, out));
+        let mut inflater = Inflater::default();
+        let heads = timed(&mut |bytes, frames, out| {
+            let want = frames.saturating_sub(1) * RECORD;
+            _ = inflater.inflate_head(bytes, want, out).expect("memory");
+        });
+        [whole, salvaged.min(stock), heads]
+    }
+}
+
+/// Streams the first `n` bytes of a gzip file with the C library.
+fn zlib_prefix(game: &[u8], n: usize, out: &mut Vec<u8>) {
+    out.resize(n, 0);
+    let mut stream = MaybeUninit::<libz_sys::z_stream>::zeroed();
+    let stream = stream.as_mut_ptr();
+    // SAFETY: zlib wants a zeroed stream and fills it in; both buffers are valid for the lengths given and outlive
+    // the calls; the stream is ended once.
+    unsafe {
+        (*stream).next_in = game.as_ptr().cast_mut();
+        (*stream).avail_in = u32::try_from(game.len()).expect("small");
+        (*stream).next_out = out.as_mut_ptr();
+        (*stream).avail_out = u32::try_from(n).expect("small");
+        let size = i32::try_from(size_of::<libz_sys::z_stream>()).expect("small");
+        assert_eq!(libz_sys::inflateInit2_(stream, 15 + 16, libz_sys::zlibVersion(), size), libz_sys::Z_OK);
+        libz_sys::inflate(stream, libz_sys::Z_SYNC_FLUSH);
+        assert_eq!((*stream).avail_out, 0, "as long as it is known to be");
+        libz_sys::inflateEnd(stream);
     }
 }
 
@@ -84,6 +120,28 @@ fn single(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
     config
 }
 
+/// The same with a position cache for all games.
+fn cached(folder: &Path, index: &Path, tensors: &[&str], games: u64) -> DataLoaderConfig {
+    let mut config = single(folder, index, tensors);
+    let named = |name: &str| Some(QueueConfig { name: name.to_owned(), ..QueueConfig::default() });
+    for stage in &mut config.stage {
+        if let Some(pool) = &mut stage.shuffling_chunk_pool {
+            (pool.chunk_pool_size, pool.position_cache_size) = (games, Some(games * u64::from(PREFETCH)));
+            pool.hanse_sampling_threshold = None;
+            pool.cachehit_output = named("hits");
+            stage.input.push("unpack.ahead".to_owned());
+        }
+        if let Some(unpacker) = &mut stage.chunk_unpacker {
+            (unpacker.prefetch_count, unpacker.prefetch_output) = (Some(PREFETCH), named("ahead"));
+        }
+        stage.input.iter_mut().filter(|input| *input == "unpack").for_each(|input| *input = "both".to_owned());
+    }
+    let input = vec!["unpack".to_owned(), "pool.hits".to_owned()];
+    let join_positions = Some(JoinPositionsConfig::default());
+    config.stage.push(StageConfig { name: "both".to_owned(), input, join_positions, ..StageConfig::default() });
+    config
+}
+
 fn share(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
     let options = Lc0Preset { sampling_rate: Some(RATE), ..preset(folder, index, tensors) };
     lc0(&options).expect("a preset")
@@ -91,17 +149,30 @@ fn share(folder: &Path, index: &Path, tensors: &[&str]) -> DataLoaderConfig {
 
 /// CPU seconds per position, once all games were seen and the reservoir is full.
 fn delivered(config: &DataLoaderConfig, positions: usize) -> f64 {
+    looked_at(config, positions).0
+}
+
+/// The same, and which share of the draws the cache answered.
+fn looked_at(config: &DataLoaderConfig, positions: usize) -> (f64, f64) {
     let loader = DataLoader::new(config.clone()).expect("a config");
     let next = || match loader.next("", None).expect("sound") {
         Next::Batch(batch) => batch.rows,
         _ => 0,
     };
     (0..12).for_each(|_| _ = next());
+    let count = |name: &str| -> f64 {
+        let metrics = loader.metrics();
+        let pool = metrics.of_kind("shuffling_chunk_pool").next();
+        pool.and_then(|pool| pool.count(name)).map_or(0.0, |count| count.total as f64)
+    };
+    let [hits, misses] = ["cache_hits", "cache_misses"].map(count);
     let (start, mut rows) = (cpu(), 0);
     while rows < positions {
         rows += next();
     }
-    (cpu() - start) / rows as f64
+    let spent = (cpu() - start) / rows as f64;
+    let (hits, misses) = (count("cache_hits") - hits, count("cache_misses") - misses);
+    (spent, hits / (hits + misses).max(1.0))
 }
 
 /// The positions of a stream, as file name and frame.
@@ -138,19 +209,22 @@ fn main() {
     let games = Games::read(&folder);
     let frames: usize = games.0.values().map(|(_, frames)| frames).sum();
     let mean = frames as f64 / games.0.len() as f64;
-    let (whole, streamed) = games.costs();
+    let [whole, streamed, heads] = games.costs();
     println!("{} games of {mean:.1} frames; CPU microseconds, best of {ROUNDS}, one thread", games.0.len());
-    println!("inflation of a frame: whole games {:.2}, streaming {:.2}", whole * 1e6, streamed * 1e6);
+    let [a, b, c] = [whole, streamed, heads].map(|seconds| seconds * 1e6);
+    println!("inflation of a frame: whole games {a:.2}, streaming {b:.2}, our heads {c:.2}");
 
     let index = tempfile::tempdir().expect("a folder");
     let taken = stream(&single(&folder, index.path(), &["ids"]), 20_000);
-    let bound: f64 = taken
-        .iter()
-        .map(|(name, frame)| (games.0[name].1 as f64 * whole).min((*frame as f64 + 1.0) * streamed))
-        .sum::<f64>()
-        / taken.len() as f64;
+    let mean = |cost: &dyn Fn(f64, f64) -> f64| {
+        let each = taken.iter().map(|(name, frame)| cost(games.0[name].1 as f64, *frame as f64 + 1.0));
+        each.sum::<f64>() / taken.len() as f64
+    };
+    let bound = mean(&|frames, needed| (frames * whole).min(needed * streamed));
+    let head = mean(&|frames, needed| (frames * whole).min(needed * heads));
     println!("Hanse sampling, one position of each game taken");
-    println!("  pure inflation bound {:7.2} a position: the cheaper of the two, game by game", bound * 1e6);
+    println!("  pure inflation bound {:7.2} a position: whole or streamed, game by game", bound * 1e6);
+    println!("  our heads alone      {:7.2} a position: what the river inflates", head * 1e6);
     for tensors in [&["planes", "probs", "values"][..], &["planes:u8", "probs", "values"], &["planes:bits"]] {
         let river = best(|| delivered(&single(&folder, index.path(), tensors), 12_000));
         println!(
@@ -158,6 +232,30 @@ fn main() {
             tensors.join(","),
             river * 1e6,
             100.0 * bound / river
+        );
+    }
+
+    println!("Position cache, {PREFETCH} positions kept of each game, lengths known");
+    for tensors in [&["planes", "probs", "values"][..], &["planes:bits"]] {
+        let number = games.0.len() as u64;
+        let mut plain = single(&folder, index.path(), tensors);
+        for pool in plain.stage.iter_mut().filter_map(|stage| stage.shuffling_chunk_pool.as_mut()) {
+            pool.hanse_sampling_threshold = None;
+        }
+        let without = best(|| delivered(&plain, 12_000));
+        let mut share = 0.0;
+        let with = best(|| {
+            let (spent, hits) = looked_at(&cached(&folder, index.path(), tensors, number), 8 * 1500);
+            share = hits;
+            spent
+        });
+        println!(
+            "  river, {:28} {:7.2} a position without, {:7.2} with {:.0} % of hits: a hit saves {:.0}",
+            tensors.join(","),
+            without * 1e6,
+            with * 1e6,
+            100.0 * share,
+            1e6 * (without - with) / share
         );
     }
 

@@ -1,5 +1,6 @@
 //! Packing and merging 2048 games: rows/s of CPU time beside zlib and serde_json on the same files, two workers beside
-//! one, and merging beside copying. Best of interleaved rounds. `GAMES=DIR` packs raw games that are there already.
+//! one, and merging beside copying. Best of interleaved rounds. `GAMES=DIR` packs raw games that are there already;
+//! `-- merge` merges only.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 
 #[path = "../../gristmill-format/benches/played/mod.rs"]
@@ -23,10 +24,16 @@ const ROWS: usize = 28_000;
 /// Rows of the one long game.
 const LONG: usize = 400_000;
 
+/// Times that the packs to be merged hold the games: what a merge does once must not count.
+const FOLD: usize = 6;
+
 fn main() {
     let scratch = tempfile::tempdir().unwrap();
     let at = |name: &str| scratch.path().join(name);
     let many = std::env::var_os("GAMES").map_or_else(|| drop_of(at("many"), GAMES, ROWS), PathBuf::from);
+    if std::env::args().any(|word| word == "merge") {
+        return merging(&many, &at);
+    }
     let long = drop_of(at("long"), 1, LONG);
     for (name, drop) in [("games", &many), ("one long game", &long)] {
         let (mut peer, mut one, mut two) = (Best::default(), Best::default(), Best::default());
@@ -157,8 +164,13 @@ fn scaling(drop: &Path) -> f64 {
 /// Merges packs of either form, beside copying their files; both make what they write durable.
 fn merging(drop: &Path, at: &dyn Fn(&str) -> PathBuf) {
     for (name, form) in [("left", RowForm::Packed), ("right", RowForm::Aligned)] {
-        let options = PackOptions { layout: Some(form), ..PackOptions::new(drop, at(name)) };
-        pack(&options, &mut |_| {}).unwrap();
+        let packs: Vec<PathBuf> = (0..FOLD).map(|i| at(&format!("{name}{i}"))).collect();
+        for to in &packs {
+            let options = PackOptions { layout: Some(form), ..PackOptions::new(drop, to) };
+            pack(&options, &mut |_| {}).unwrap();
+        }
+        let options = MergeOptions { layout: form, delete_inputs: true, ..MergeOptions::new(packs, at(name)) };
+        merge(&options, &mut |_, _| {}).unwrap();
     }
     for (name, inputs) in [("48 + 48 -> 48", ["right", "twin"]), ("46 + 48 -> 48", ["left", "right"])] {
         let _ = fs::create_dir(at("twin"));

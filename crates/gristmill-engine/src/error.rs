@@ -11,8 +11,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// A configuration that cannot run; nothing was started.
-    #[error("{}{message}", place(.stage, .field))]
+    #[error("{}{message}", place(.at, .stage, .field))]
     Config {
+        /// Line and column, from 1, in the text that was read, if it was read from one.
+        at: Option<(usize, usize)>,
         /// Name of the stage, if the fault lies in one.
         stage: Option<String>,
         /// Name of the field within the stage or the root.
@@ -73,18 +75,18 @@ pub enum Error {
 impl Error {
     /// A configuration fault in a stage's field.
     pub fn field(stage: &str, field: &str, message: impl Into<String>) -> Self {
-        Error::Config { stage: Some(stage.into()), field: Some(field.into()), message: message.into() }
+        Error::Config { at: None, stage: Some(stage.into()), field: Some(field.into()), message: message.into() }
     }
 
     /// A configuration fault in a stage as a whole.
     pub fn stage(stage: &str, message: impl Into<String>) -> Self {
-        Error::Config { stage: Some(stage.into()), field: None, message: message.into() }
+        Error::Config { at: None, stage: Some(stage.into()), field: None, message: message.into() }
     }
 
     /// A configuration fault in a root field, or in the text itself when `field` is empty.
     pub fn config(field: &str, message: impl Into<String>) -> Self {
         let field = (!field.is_empty()).then(|| field.into());
-        Error::Config { stage: None, field, message: message.into() }
+        Error::Config { at: None, stage: None, field, message: message.into() }
     }
 
     /// The same fault, in a stage, if it is one of configuration that names none.
@@ -102,11 +104,12 @@ impl Error {
     }
 }
 
-fn place(stage: &Option<String>, field: &Option<String>) -> String {
+fn place(at: &Option<(usize, usize)>, stage: &Option<String>, field: &Option<String>) -> String {
+    let at = at.map(|(line, column)| format!("line {line}, column {column}: ")).unwrap_or_default();
     match (stage, field) {
-        (Some(stage), Some(field)) => format!("stage `{stage}`, field `{field}`: "),
-        (Some(stage), None) => format!("stage `{stage}`: "),
-        (None, Some(field)) => format!("`{field}`: "),
-        (None, None) => String::new(),
+        (Some(stage), Some(field)) => format!("{at}stage `{stage}`, field `{field}`: "),
+        (Some(stage), None) => format!("{at}stage `{stage}`: "),
+        (None, Some(field)) => format!("{at}`{field}`: "),
+        (None, None) => at,
     }
 }

@@ -9,19 +9,23 @@ use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::open::open;
 use gristmill_format::chess::check::{self, Breach, Rule, Rules};
 use gristmill_format::chess::record::at;
-use gristmill_format::chess::{Frame, FrameMut, Version, layout_v6, layout_v7};
+use gristmill_format::chess::rescore::{Rescorer, Settings};
+use gristmill_format::chess::{Frame, FrameMut, InputFormat, Version, layout_v6, layout_v7};
 use gristmill_format::source::Chunk;
 
-/// Generated games, each as one run of records.
-fn games(version: Version) -> Vec<Vec<u8>> {
+/// Generated games in a format, each as one run of records.
+fn games(version: Version, format: InputFormat) -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_owned();
     let options = ChessOptions { folder, games: 2, first: 1, seed: 11, plies_max: 26, version, games_per_tar: None };
     let mut generator = ChessGenerator::new(options).unwrap();
+    let settings = Settings { input_format: Some(format), keep_v6: true, ..Settings::default() };
+    let rescorer = Rescorer::new(settings, None).unwrap();
     let mut games = Vec::new();
     while let Some(file) = generator.write_next().unwrap() {
         let mut chunk = Chunk::default();
         open(&file.path).unwrap().chunk(0, &mut chunk).unwrap();
+        rescorer.run(&mut chunk).unwrap();
         games.push(chunk.records().to_vec());
     }
     games
@@ -83,15 +87,11 @@ const VALUES: [(&str, usize, bool); 16] = [
     ("policy_kld", at::POLICY_KLD, false),
 ];
 
-fn faults(version: Version) -> Vec<Fault> {
+fn faults(version: Version, format: InputFormat) -> Vec<Fault> {
     let mut faults = vec![
         bytes("version", "another", Rule::Version, at::VERSION, [5, 0, 0, 0]),
         bytes("input_format", "unknown", Rule::InputFormat, at::INPUT_FORMAT, [9, 0, 0, 0]),
-        bytes("input_format", "another", Rule::InputFormat, at::INPUT_FORMAT, [2, 0, 0, 0]),
-        bytes("side_to_move_or_enpassant", "no side", Rule::SideToMove, at::SIDE_TO_MOVE_OR_ENPASSANT, [2]),
-        changed("side_to_move_or_enpassant", "the other", &[Rule::SideToMove], |f| {
-            f.set_side_to_move_or_enpassant(1 - f.as_frame().side_to_move_or_enpassant());
-        }),
+        bytes("input_format", "another", Rule::InputFormat, at::INPUT_FORMAT, [132, 0, 0, 0]),
         bytes("rule50_count", "over 100", Rule::Rule50, at::RULE50_COUNT, [101]),
         changed("rule50_count", "one more", &[Rule::Rule50], |f| {
             f.set_rule50_count(f.as_frame().rule50_count() + 1);
@@ -135,22 +135,7 @@ fn faults(version: Version) -> Vec<Fault> {
         probability("infinite", &[Rule::PolicyValues], true, |_| f32::INFINITY),
         probability("NaN for a legal move", &[Rule::PolicyMoves], true, |_| f32::NAN),
     ];
-    for (field, offset) in [
-        ("castling_us_ooo", at::CASTLING_US_OOO),
-        ("castling_us_oo", at::CASTLING_US_OO),
-        ("castling_them_ooo", at::CASTLING_THEM_OOO),
-        ("castling_them_oo", at::CASTLING_THEM_OO),
-    ] {
-        faults.push(bytes(field, "no flag", Rule::Castling, offset, [2]));
-        let flip = move |record: &mut Vec<u8>| record[offset] ^= 1;
-        faults.push(Fault { field, what: "the other", caught_by: &[Rule::Castling], perturb: Box::new(flip) });
-    }
-    // Bits 3 (proven) and 6 (deleted) are a search's and a tool's to say.
-    for bit in [0, 1, 2, 4, 5, 7] {
-        let flip = move |record: &mut Vec<u8>| record[at::INVARIANCE_INFO] ^= 1 << bit;
-        let (field, what) = ("invariance_info", "a bit");
-        faults.push(Fault { field, what, caught_by: &[Rule::Flags], perturb: Box::new(flip) });
-    }
+    faults.extend(position_bytes(format));
     for (field, offset, may_be_unknown) in VALUES {
         if !may_be_unknown {
             faults.push(bytes(field, "NaN", Rule::Nan, offset, f32::NAN.to_le_bytes()));
@@ -164,6 +149,8 @@ fn faults(version: Version) -> Vec<Fault> {
     for plane in 0..104 {
         let (board, k) = (plane / 13, plane % 13);
         let caught_by: &[Rule] = match (board, k) {
+            // Canonical formats choose among the boards before, and judge them whole.
+            (1.., _) if format.is_canonical() => &[Rule::History],
             (_, 12) => &[Rule::Repetition],
             (0, _) => &[Rule::Moves, Rule::History, Rule::Men],
             _ => &[Rule::History],
@@ -190,6 +177,46 @@ fn faults(version: Version) -> Vec<Fault> {
     faults
 }
 
+/// Ways to perturb the bytes after the planes, whose meaning is the format's.
+fn position_bytes(format: InputFormat) -> Vec<Fault> {
+    const PASSING: &str = "side_to_move_or_enpassant";
+    let mut faults = Vec::new();
+    let (no_right, right) = if format.has_castling_masks() { (3, 1 << 3) } else { (2, 1) };
+    for (field, offset) in [
+        ("castling_us_ooo", at::CASTLING_US_OOO),
+        ("castling_us_oo", at::CASTLING_US_OO),
+        ("castling_them_ooo", at::CASTLING_THEM_OOO),
+        ("castling_them_oo", at::CASTLING_THEM_OO),
+    ] {
+        faults.push(bytes(field, "no flag", Rule::Castling, offset, [no_right]));
+        let other = move |record: &mut Vec<u8>| record[offset] = if record[offset] == 0 { right } else { 0 };
+        faults.push(Fault { field, what: "the other", caught_by: &[Rule::Castling], perturb: Box::new(other) });
+    }
+    if format.is_canonical() {
+        faults.push(bytes(PASSING, "two files", Rule::EnPassant, at::SIDE_TO_MOVE_OR_ENPASSANT, [3]));
+        faults.push(changed(PASSING, "a file or none", &[Rule::EnPassant], |f| {
+            f.set_side_to_move_or_enpassant(f.as_frame().side_to_move_or_enpassant() ^ 1);
+        }));
+    } else {
+        faults.push(bytes(PASSING, "no side", Rule::SideToMove, at::SIDE_TO_MOVE_OR_ENPASSANT, [2]));
+        faults.push(changed(PASSING, "the other", &[Rule::SideToMove], |f| {
+            f.set_side_to_move_or_enpassant(1 - f.as_frame().side_to_move_or_enpassant());
+        }));
+    }
+    // Bits 3 (proven) and 6 (deleted) are a search's and a tool's to say.
+    for bit in [0, 1, 2, 4, 5, 7] {
+        let caught_by: &[Rule] = match bit {
+            // What is left may be the transform of the mirrored position: then no move leads there.
+            0..=2 if format.is_canonical() => &[Rule::Transform, Rule::Moves],
+            7 if format.is_canonical() => &[Rule::SideToMove],
+            _ => &[Rule::Flags],
+        };
+        let flip = move |record: &mut Vec<u8>| record[at::INVARIANCE_INFO] ^= 1 << bit;
+        faults.push(Fault { field: "invariance_info", what: "a bit", caught_by, perturb: Box::new(flip) });
+    }
+    faults
+}
+
 /// A probability of a legal or an illegal move, made another.
 fn probability(
     what: &'static str,
@@ -207,42 +234,55 @@ fn probability(
 
 #[test]
 fn every_perturbed_field_is_caught_by_the_rule_that_owns_it() {
-    for (version, layout) in [(Version::V6, layout_v6()), (Version::V7, layout_v7())] {
-        let faults = faults(version);
-        for game in games(version) {
-            let size = version.bytes();
-            let frames = game.len() / size;
-            assert_eq!(judged(&game, size, Rules::ALL), [], "a sound game");
-            for i in [1, 2, frames / 2, frames - 2] {
-                for fault in &faults {
-                    let mut record = game[i * size..(i + 1) * size].to_vec();
-                    (fault.perturb)(&mut record);
-                    assert_ne!(record, game[i * size..(i + 1) * size], "{} {}", fault.field, fault.what);
-                    let broken = [&game[..i * size], &record, &game[(i + 1) * size..]].concat();
-                    let alone = |rule: &Rule| judged(&broken, size, Rules::NONE.with(*rule));
-                    let found = fault.caught_by.iter().map(alone).find(|found| !found.is_empty());
-                    let Some(found) = found else {
-                        panic!("{:?}: frame {i} of {frames}, {} {}", fault.caught_by, fault.field, fault.what);
-                    };
-                    let near = |breach: &Breach| breach.frame.abs_diff(i) <= 8;
-                    assert!(found.iter().any(near), "{found:?}: frame {i}, {} {}", fault.field, fault.what);
-                }
+    every_fault_is_caught(Version::V6, InputFormat::Classical);
+    every_fault_is_caught(Version::V7, InputFormat::Classical);
+}
+
+#[test]
+fn and_so_it_is_in_the_other_formats() {
+    every_fault_is_caught(Version::V6, InputFormat::Castling);
+    every_fault_is_caught(Version::V7, InputFormat::CanonicalHectoplies);
+    every_fault_is_caught(Version::V6, InputFormat::CanonicalV2);
+}
+
+fn every_fault_is_caught(version: Version, format: InputFormat) {
+    let faults = faults(version, format);
+    for game in games(version, format) {
+        let size = version.bytes();
+        let frames = game.len() / size;
+        assert_eq!(judged(&game, size, Rules::ALL), [], "a sound game");
+        // Of the boards before the game nobody knows whether a canonical format shows them.
+        let first = if format.is_canonical() { [8, 9] } else { [1, 2] };
+        for i in [first[0], first[1], frames / 2, frames - 2] {
+            for fault in &faults {
+                let mut record = game[i * size..(i + 1) * size].to_vec();
+                (fault.perturb)(&mut record);
+                assert_ne!(record, game[i * size..(i + 1) * size], "{} {}", fault.field, fault.what);
+                let broken = [&game[..i * size], &record, &game[(i + 1) * size..]].concat();
+                let alone = |rule: &Rule| judged(&broken, size, Rules::NONE.with(*rule));
+                let found = fault.caught_by.iter().map(alone).find(|found| !found.is_empty());
+                let Some(found) = found else {
+                    panic!("{:?}: frame {i} of {frames}, {} {}", fault.caught_by, fault.field, fault.what);
+                };
+                let near = |breach: &Breach| breach.frame.abs_diff(i) <= 8;
+                assert!(found.iter().any(near), "{found:?}: frame {i}, {} {}", fault.field, fault.what);
             }
         }
-        let owned: BTreeSet<&str> = faults.iter().map(|fault| fault.field).collect();
-        // In V6 nobody says what it means.
-        let unjudgeable = if version == Version::V6 { &["q_st"][..] } else { &[] };
-        for field in layout.fields() {
-            let name = field.name.as_ref();
-            assert_ne!(owned.contains(name), unjudgeable.contains(&name), "{name} in {version:?}");
-        }
+    }
+    let owned: BTreeSet<&str> = faults.iter().map(|fault| fault.field).collect();
+    // In V6 nobody says what it means.
+    let unjudgeable = if version == Version::V6 { &["q_st"][..] } else { &[] };
+    let layout = if version == Version::V6 { layout_v6() } else { layout_v7() };
+    for field in layout.fields() {
+        let name = field.name.as_ref();
+        assert_ne!(owned.contains(name), unjudgeable.contains(&name), "{name} in {version:?}");
     }
 }
 
 #[test]
 fn games_that_are_cut_joined_or_shuffled_are_caught() {
     let size = Version::V6.bytes();
-    let games = games(Version::V6);
+    let games = games(Version::V6, InputFormat::Classical);
     let (one, other) = (&games[0], &games[1]);
     let at = |i: usize| i * size;
     for (what, game) in [

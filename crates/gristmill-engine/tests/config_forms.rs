@@ -95,6 +95,67 @@ proptest! {
     }
 }
 
+/// What absence means in a message of the interface (spec lc0 §1, §4.5), in the descriptors and in what is read; threads
+/// are left to the engine.
+#[test]
+fn absent_fields_of_the_interface_mean_what_they_are_published_to_mean() {
+    let stage = loader().get_field_by_name("stage").unwrap().kind().as_message().unwrap().clone();
+    for (kind, published) in [
+        ("chunk_source_loader", r#"{"threads": 1, "frame_format": "V6TrainingData"}"#),
+        (
+            "shuffling_chunk_pool",
+            r#"{"chunk_pool_size": 100000, "source_ingestion_threads": 1, "chunk_loading_threads": 4,
+                "hanse_sampling_gamma": 1.0, "caching_threads": 1}"#,
+        ),
+        (
+            "chunk_rescorer",
+            r#"{"threads": 1, "syzygy_paths": "", "dist_temp": 1.0, "dist_offset": 0.0, "dtz_boost": 0.0,
+                "new_input_format": -1, "st_q_theta": 0.8333333333}"#,
+        ),
+        ("chunk_unpacker", r#"{"threads": 1}"#),
+        ("shuffling_frame_sampler", r#"{"threads": 1, "reservoir_size_per_thread": 1000000}"#),
+        ("tensor_generator", r#"{"threads": 1, "batch_size": 1024}"#),
+        ("file_path_provider", r#"{"directory": ""}"#),
+        ("chunk_source_splitter", "{}"),
+        ("simple_chunk_extractor", "{}"),
+        ("join_positions", "{}"),
+    ] {
+        let desc = stage.get_field_by_name(kind).unwrap().kind().as_message().unwrap().clone();
+        let config = DataLoaderConfig::from_textproto(&format!("stage {{ name: 's' {kind} {{ }} }}")).unwrap();
+        let read: serde_json::Value = serde_json::from_str(&config.to_json()).unwrap();
+        let read = &read["stage"][0][kind];
+        let published: serde_json::Map<String, serde_json::Value> = serde_json::from_str(published).unwrap();
+        for (field, value) in &published {
+            let declared = match desc.get_field_by_name(field).unwrap().default_value() {
+                Value::EnumNumber(0) => "V6TrainingData".into(),
+                Value::String(text) => text.into(),
+                Value::F32(number) => serde_json::json!((f64::from(number) * 1e7).round() / 1e7),
+                Value::F64(number) => number.into(),
+                Value::I32(number) => number.into(),
+                Value::U64(number) => number.into(),
+                other => panic!("{kind}.{field}: {other:?}"),
+            };
+            let same = |found: &serde_json::Value| match (found.as_f64(), value.as_f64()) {
+                (Some(found), Some(value)) => (found - value).abs() < 1e-7,
+                _ => found == value,
+            };
+            assert!(same(&declared), "{kind}.{field} is declared as {declared}");
+            assert!(
+                read[field].is_null() && field.ends_with("threads") || same(&read[field]),
+                "{kind}.{field}: {read}"
+            );
+        }
+        // Whatever else the interface has is unset.
+        let others = desc.fields().filter(|field| field.number() < 1000 && !published.contains_key(field.name()));
+        for field in others.filter(|field| !field.is_list() && !matches!(field.kind(), Kind::Message(_))) {
+            assert!(read[field.name()].is_null(), "{kind}.{}: {read}", field.name());
+        }
+        for queue in ["output"].iter().filter_map(|name| read[name].as_object()) {
+            assert!(queue["queue_capacity"] == 4 && queue["overflow_behavior"] == "BLOCK" && queue["name"] == "");
+        }
+    }
+}
+
 /// Every kind and field that a config can have has a place in protobuf.
 #[test]
 fn every_field_of_a_config_has_a_place_in_protobuf() {

@@ -58,7 +58,7 @@ pub trait Encoder: Send + Sync + Debug {
 
     /// Whether rows can be made of records that are not in the input layout yet: fields that they lack would be zero.
     ///
-    /// Errors: `Unsupported`, saying which fields are missing and which encoder fits.
+    /// Errors: `Unfit`, saying which fields are missing and which encoder fits.
     fn fits(&self, _records: &Layout) -> Result<()> {
         Ok(())
     }

@@ -28,6 +28,8 @@ pub enum Kind {
     OutOfRange,
     /// Known, but not supported here.
     Unsupported,
+    /// Records that lack what an encoder needs; another one fits.
+    Unfit,
     /// Readable, but the rule of this name forbids it.
     Refused(&'static str),
     /// It names something that is not data, such as a function to call; refused without a try.
@@ -52,6 +54,7 @@ impl Kind {
             Kind::Empty => "empty",
             Kind::OutOfRange => "out_of_range",
             Kind::Unsupported => "unsupported",
+            Kind::Unfit => "unfit",
             Kind::Refused(rule) => rule,
             Kind::Forbidden => "forbidden",
             Kind::Missing => "missing",

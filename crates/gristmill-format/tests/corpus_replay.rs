@@ -13,6 +13,7 @@ mod fuzz_bodies;
 use std::fs;
 use std::path::PathBuf;
 
+use gristmill_format::chess::syzygy::{Material, TableKind};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::tar::TarWriter;
 
@@ -56,24 +57,92 @@ fn check() {
     replay("check", fuzz_bodies::check);
 }
 
-/// Any few edits of a sound game: far more of them than the corpus holds.
 #[test]
-fn games_with_random_edits_are_judged() {
+fn rescore() {
+    replay("rescore", fuzz_bodies::rescore);
+}
+
+#[test]
+fn syzygy() {
+    replay("syzygy", fuzz_bodies::syzygy);
+}
+
+/// A generator of numbers that are the same each time.
+fn numbers() -> impl FnMut() -> u32 {
     let mut state = 1u64;
-    let mut next = || {
+    move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as u32
-    };
-    for kind in 0..400 {
-        let mut data = vec![kind as u8];
-        for _ in 0..next() % 6 {
-            // Half of them in the planes and the bytes after them.
-            let at = if next() % 2 == 0 { next() } else { 7440 + next() % 900 };
-            data.extend_from_slice(&at.to_le_bytes());
-            data.push(next() as u8);
-        }
-        fuzz_bodies::check(&data);
     }
+}
+
+/// Any few edits of records: half of them in the planes and the bytes after them.
+fn edits(next: &mut impl FnMut() -> u32, mut data: Vec<u8>) -> Vec<u8> {
+    for _ in 0..next() % 6 {
+        let at = if next().is_multiple_of(2) { next() } else { 7440 + next() % 900 };
+        data.extend_from_slice(&at.to_le_bytes());
+        data.push(next() as u8);
+    }
+    data
+}
+
+/// Far more games than the corpus holds.
+#[test]
+fn games_with_random_edits_are_judged() {
+    let mut next = numbers();
+    for kind in 0..400 {
+        fuzz_bodies::check(&edits(&mut next, vec![kind as u8]));
+    }
+}
+
+#[test]
+fn games_with_random_edits_are_rescored_or_refused() {
+    let mut next = numbers();
+    for format in 0..800 {
+        let head = vec![format as u8, next() as u8, next() as u8 % 14, next() as u8];
+        fuzz_bodies::rescore(&edits(&mut next, head));
+    }
+}
+
+#[test]
+fn tables_with_random_edits_answer_or_say_that_they_are_damaged() {
+    let mut next = numbers();
+    let seeds = tables();
+    for n in 0..400 {
+        let mut data = seeds[n % seeds.len()].1.clone();
+        for _ in 0..1 + next() % 4 {
+            let reach = if next().is_multiple_of(2) { 60.min(data.len()) } else { data.len() };
+            let at = 1 + next() as usize % (reach - 1);
+            data[at] = next() as u8;
+        }
+        fuzz_bodies::syzygy(&data);
+    }
+}
+
+/// Sound tables, as inputs of their target, by name.
+fn tables() -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for (m, name) in fuzz_bodies::MATERIALS.into_iter().enumerate() {
+        let material = Material::parse(name).unwrap();
+        for (k, kind) in TableKind::ALL.into_iter().enumerate() {
+            let choice = (2 * m + k) as u8;
+            let mut put = |what: &str, table: Vec<u8>| {
+                all.push((format!("{what}-{name}.{}", kind.extension()), [&[choice][..], &table].concat()));
+            };
+            put("constant", fuzz_bodies::constant(material, kind, 3));
+            if material.men() == 3 {
+                let mut bits = [0; 32];
+                bits[1] = 0b0101_1000;
+                put("compressed", fuzz_bodies::compressed(material, kind, 4, 1, &bits));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn rows() {
+    replay("rows", fuzz_bodies::rows);
 }
 
 #[test]
@@ -153,6 +222,21 @@ fn write_seeds() {
     }
     put("check", "two-kings", &[&[0][..], &(7440u32 + 40).to_le_bytes(), &[9]].concat());
     put("check", "black-twice", &[&[0][..], &(2 * 8356u32 + 8276).to_le_bytes(), &[1]].concat());
+
+    for format in 0..7 {
+        put("rescore", &format!("plain-{format}"), &[format, 0, 7, 0]);
+        put("rescore", &format!("to-every-{format}"), &[format, 0b0001_0011, 6 - format, 0]);
+        put("rescore", &format!("tables-{format}"), &[format, 0b0001_1110, 7, format % 5]);
+        put("rescore", &format!("quirks-{format}"), &[format, 0b1010_1100, format, 132]);
+    }
+    put("rescore", "flagged", &[&[0, 0b0100_0000, 7, 0][..], &(8356u32 + 8278).to_le_bytes(), &[64]].concat());
+    put("rescore", "index-past-end", &[&[0, 0, 7, 0][..], &8347u32.to_le_bytes(), &[7]].concat());
+    for (name, table) in tables() {
+        put("syzygy", &name, &table);
+        if name == "compressed-KPvK.rtbw" {
+            put("syzygy", "truncated", &table[..table.len() / 2]);
+        }
+    }
 
     let mut tar = TarWriter::new(Vec::new());
     tar.directory("d").unwrap();

@@ -1,7 +1,7 @@
 //! Configurations as JSON text, which the dataclasses of `gristmill.config` read and write, as TOML and as protobuf.
 //! What is valid is the engine's business: nothing is judged here.
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, lc0, proto};
+use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, TextForm, lc0, proto};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -37,10 +37,11 @@ pub(crate) fn config_to_textproto(json: &str) -> Result<String, Fault> {
     Ok(DataLoaderConfig::from_json(json)?.to_textproto()?)
 }
 
-/// Line and column of a stage's field in text-protobuf.
+/// Line and column of a stage's field in TOML or in text-protobuf.
 #[pyfunction]
-pub(crate) fn place_in_textproto(text: &str, stage: Option<&str>, field: Option<&str>) -> (usize, usize) {
-    proto::position(text, stage, field)
+pub(crate) fn place_in_text(text: &str, toml: bool, stage: Option<&str>, field: Option<&str>) -> (usize, usize) {
+    let form = if toml { TextForm::Toml } else { TextForm::Textproto };
+    form.position(text, stage, field)
 }
 
 /// A serialized `lczero.training.DataLoaderConfig` to JSON text.

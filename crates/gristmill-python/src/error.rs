@@ -56,9 +56,11 @@ impl From<Fault> for PyErr {
 fn engine(py: Python<'_>, e: &EngineError) -> PyResult<PyErr> {
     let details = PyDict::new(py);
     let class = match e {
-        EngineError::Config { stage, field, .. } => {
+        EngineError::Config { at, stage, field, .. } => {
             details.set_item("stage", stage)?;
             details.set_item("field", field)?;
+            details.set_item("line", at.map(|(line, _)| line))?;
+            details.set_item("column", at.map(|(_, column)| column))?;
             "ConfigError"
         }
         EngineError::Stage { stage, .. } => {

@@ -11,6 +11,7 @@ mod layout;
 mod loader;
 mod packing;
 mod pairs;
+mod recorder;
 mod rescore;
 mod rows;
 mod shards;
@@ -27,7 +28,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::config::{
         check_config, config_from_proto_bytes, config_from_textproto, config_from_toml, config_to_proto_bytes,
-        config_to_textproto, config_to_toml, place_in_textproto, preset_lc0, proto_descriptors,
+        config_to_textproto, config_to_toml, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
     use crate::demos::{Demos, holds_demos, open_demos};
@@ -38,9 +39,11 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
     #[pymodule_export]
-    use crate::packing::{merge_packs, pack_games};
+    use crate::packing::{convert_rows, merge_packs, pack_games};
     #[pymodule_export]
     use crate::pairs::{Mix, class_order, pair_rows, window_rows};
+    #[pymodule_export]
+    use crate::recorder::{Recorder, Session};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]

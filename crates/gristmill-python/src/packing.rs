@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gristmill_engine::job::convert::{ConvertOptions, convert};
 use gristmill_engine::job::merge::{MergeOptions, merge};
 use gristmill_engine::job::pack::{PackOptions, pack};
 use pyo3::exceptions::PyValueError;
@@ -22,6 +23,13 @@ pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault>
 pub(crate) fn merge_packs(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = MergeOptions::from_json(options)?;
     watched(py, &options.stop, |look| merge(&options, &mut |_, _| look()))
+}
+
+/// Converts rows of 2048.
+#[pyfunction]
+pub(crate) fn convert_rows(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let options = ConvertOptions::from_json(options)?;
+    watched(py, &options.stop, |look| convert(&options, &mut |_, _| look()))
 }
 
 /// Runs a job that calls `look` now and then, which sets `stop` when Python wants to raise.

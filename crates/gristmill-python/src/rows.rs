@@ -10,6 +10,7 @@ use gristmill_engine::job::tokenizer;
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::{Filter, Selection, SqlValue};
 use gristmill_engine::store::Residence;
+use gristmill_engine::table::FrameTable;
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::g2048::encode::FitOptions;
 use gristmill_format::layout::Order;
@@ -75,6 +76,18 @@ impl Rows {
         self.0.pack().folder().to_owned()
     }
 
+    /// Name of the form of the rows.
+    #[getter]
+    fn form(&self) -> &'static str {
+        self.0.pack().form().name()
+    }
+
+    /// Numbers in the vector of a row, where rows have one beside them.
+    #[getter]
+    fn embedding_size(&self) -> Option<usize> {
+        self.0.pack().embeddings().map(|vectors| vectors.layout().size() / 4)
+    }
+
     /// Names of the valuations, by id.
     #[getter]
     fn valuations(&self) -> Vec<String> {
@@ -136,6 +149,15 @@ impl Rows {
             let records = self.0.take(&numbers(&places))?;
             let len = records.len();
             Ok(Memory::of_vec(records, len))
+        })
+    }
+
+    /// Vectors (f4) of the rows at these places (u64).
+    fn take_embeddings(&self, py: Python<'_>, places: Contiguous) -> Result<Memory, Fault> {
+        py.detach(|| {
+            let vectors = self.0.take_embeddings(&numbers(&places))?;
+            let len = vectors.len();
+            Ok(Memory::of_vec(vectors, len))
         })
     }
 

@@ -1,6 +1,6 @@
 """Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
 
-from gristmill.demos.config import EnvCfg, EnvData, VenvOpts, load_config
+from gristmill.demos.config import EnvData, Groups, load_config
 from gristmill.demos.mixing import PairLoader
 from gristmill.demos.native import load_dataset_dict
 from gristmill.demos.source import Demos, open_demos
@@ -9,12 +9,11 @@ from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
 
 __all__ = [
     "Demos",
-    "EnvCfg",
     "EnvData",
+    "Groups",
     "PairLoader",
     "Part",
     "ShardWriter",
-    "VenvOpts",
     "WdsDatasets",
     "get_meta_dict",
     "load_config",

@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.demos.config import BENCHMARKS, EnvCfg, EnvData, suggestion
+from gristmill.demos.config import EnvData
 from gristmill.demos.source import Demos, open_demos
+from gristmill.envs.config import EnvConfig
 from gristmill.errors import ConfigError, FormatError
+
+#: Benchmarks whose projects keep demonstrations.
+STORED = ("atari", "dm_control", "magical", "minecraft", "procgen")
 
 #: Steps of one piece that MineRL's own reader hands out.
 _MINERL_PIECE = 100
@@ -22,7 +26,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 def load_dataset_dict(
-    env_cfg: EnvCfg | Mapping[str, Any] | None = None,
+    env_cfg: EnvConfig | Mapping[str, Any] | None = None,
     env_data: EnvData | Mapping[str, Any] | None = None,
     n_traj: int | None = None,
     *,
@@ -50,20 +54,20 @@ def load_dataset_dict(
         ConfigError: an unknown key, benchmark or task; no file; fewer than `n_traj` trajectories.
         FormatError: a file is damaged; it says where.
     """
-    cfg = env_cfg if isinstance(env_cfg, EnvCfg) else EnvCfg.from_dict(env_cfg or {})
+    cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg or {})
     data = env_data if isinstance(env_data, EnvData) else EnvData.from_dict(env_data or {})
     benchmark = cfg.benchmark_name
-    if benchmark not in BENCHMARKS:
-        message = f"no benchmark is called `{benchmark}`; {suggestion(benchmark, BENCHMARKS)}"
-        raise ConfigError(message, field="env_cfg.benchmark_name")
+    if benchmark not in STORED:
+        message = f"`{benchmark}` has no demonstrations of its own; {', '.join(STORED)} have"
+        raise EnvConfig.refusal("benchmark_name", message)
     if n_traj is not None and n_traj < 1:
         raise ConfigError(f"{n_traj} trajectories; expected at least 1, or None for all", field="n_traj")
     if task_name is not None:
-        cfg = cfg.merged({"task_name": task_name})
+        cfg = cfg.updated({"task_name": task_name})
     if frame_stack is not None:
         if benchmark not in ("dm_control", "procgen"):
             raise ConfigError(f"`{benchmark}` has no frame_stack; dm_control and procgen have", field="frame_stack")
-        cfg = cfg.merged({f"{benchmark}_frame_stack": frame_stack})
+        cfg = cfg.updated({f"{benchmark}_frame_stack": frame_stack})
     if compat and benchmark == "minecraft":
         arrays = _minecraft_pieces(cfg, data, n_traj)
     else:
@@ -74,12 +78,12 @@ def load_dataset_dict(
     return arrays
 
 
-def _too_few(cfg: EnvCfg, found: int, n_traj: int) -> ConfigError:
+def _too_few(cfg: EnvConfig, found: int, n_traj: int) -> ConfigError:
     message = f"{found} trajectories of `{cfg.task_name}` have an end; n_traj={n_traj} asks for more"
     return ConfigError(message, field="n_traj")
 
 
-def _files(cfg: EnvCfg, data: EnvData) -> list[str]:
+def _files(cfg: EnvConfig, data: EnvData) -> list[str]:
     """The files of a task, in order of name."""
     root = os.fspath(data.data_root)
     task = cfg.task_name
@@ -96,7 +100,7 @@ def _files(cfg: EnvCfg, data: EnvData) -> list[str]:
         field = f"env_data.{key}"
         known: dict[str, str] = getattr(data, key)
         if task not in known:
-            message = f"`{key}` says nothing of the task `{task}`; {suggestion(task, list(known))}"
+            message = f"`{key}` says nothing of the task `{task}`; {EnvData.advice(task, list(known))}"
             raise ConfigError(message, field=field)
         pattern = os.path.join(root, os.path.expanduser(known[task]))
         if cfg.benchmark_name in ("atari", "procgen"):
@@ -109,7 +113,7 @@ def _files(cfg: EnvCfg, data: EnvData) -> list[str]:
     return found
 
 
-def _trajectories(cfg: EnvCfg, data: EnvData, n_traj: int | None, compat: bool) -> Arrays:
+def _trajectories(cfg: EnvConfig, data: EnvData, n_traj: int | None, compat: bool) -> Arrays:
     files = _files(cfg, data)
     one_per_file = cfg.benchmark_name in ("magical", "minecraft")
     if compat and one_per_file:
@@ -145,7 +149,7 @@ def _unmarked(part: Arrays) -> Arrays:
     return part
 
 
-def _minecraft_pieces(cfg: EnvCfg, data: EnvData, n_traj: int | None) -> Arrays:
+def _minecraft_pieces(cfg: EnvConfig, data: EnvData, n_traj: int | None) -> Arrays:
     """The first `n_traj` pieces of 100 steps as one trajectory, whose last step is its end."""
     parts = [_columns(_open(cfg, path, True), 0) for path in _files(cfg, data)]
     steps = None if n_traj is None else n_traj * _MINERL_PIECE
@@ -156,7 +160,7 @@ def _minecraft_pieces(cfg: EnvCfg, data: EnvData, n_traj: int | None) -> Arrays:
     return joined
 
 
-def _open(cfg: EnvCfg, path: str, compat: bool) -> Demos:
+def _open(cfg: EnvConfig, path: str, compat: bool) -> Demos:
     stacks = {"dm_control": cfg.dm_control_frame_stack, "procgen": cfg.procgen_frame_stack}
     demos = open_demos(
         path,
@@ -195,7 +199,7 @@ def _columns(demos: Demos, index: int) -> Arrays:
     return arrays
 
 
-def _check_names(cfg: EnvCfg, names: Mapping[str, str]) -> None:
+def _check_names(cfg: EnvConfig, names: Mapping[str, str]) -> None:
     """All files of MAGICAL must be of one environment, and of the task's kind."""
     if len(names) > 1:
         (one, first), (two, second), *_ = names.items()

@@ -11,8 +11,9 @@ import numpy as np
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
-from gristmill.demos.config import EnvCfg, EnvData, suggestion
+from gristmill.demos.config import EnvData
 from gristmill.demos.source import Demos
+from gristmill.envs.config import EnvConfig
 from gristmill.errors import ConfigError, FormatError
 
 _KEYS = ("type", "env_cfg", "env_data")
@@ -83,7 +84,7 @@ class WdsDatasets(NamedTuple):
 def load_wds_datasets(
     configs: Sequence[Mapping[str, Any]],
     *,
-    env_cfg: EnvCfg | Mapping[str, Any] | None = None,
+    env_cfg: EnvConfig | Mapping[str, Any] | None = None,
     env_data: EnvData | Mapping[str, Any] | None = None,
     root: str | os.PathLike[str] | None = None,
 ) -> WdsDatasets:
@@ -105,7 +106,7 @@ def load_wds_datasets(
         ConfigError: an empty list, an unknown key, a folder that is not there, more asked for than there is.
         FormatError: a damaged shard; shards without metadata; spaces or colours that differ.
     """
-    cfg = env_cfg if isinstance(env_cfg, EnvCfg) else EnvCfg.from_dict(env_cfg or {})
+    cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg or {})
     data = env_data if isinstance(env_data, EnvData) else EnvData.from_dict(env_data or {})
     if root is not None:
         data = replace(data, data_root=os.fspath(root))
@@ -126,14 +127,16 @@ def _folder(part: Part) -> str:
     return part.demos.path
 
 
-def _open(config: Mapping[str, Any], cfg: EnvCfg, data: EnvData, place: str) -> Part:
+def _open(config: Mapping[str, Any], cfg: EnvConfig, data: EnvData, place: str) -> Part:
     for key in config:
         if key not in _KEYS:
-            raise ConfigError(f"{place} has an unknown key `{key}`; {suggestion(key, _KEYS)}", field=place)
+            raise ConfigError(
+                f"{place} has an unknown key `{key}`; {EnvData.advice(str(key), list(_KEYS))}", field=place
+            )
     kind = config.get("type", "demos")
     if not isinstance(kind, str) or os.sep in kind or kind in ("", ".", ".."):
         raise ConfigError(f"{place}.type: expected the name of a folder, found {kind!r}", field=f"{place}.type")
-    cfg, data = cfg.merged(config.get("env_cfg", {})), data.merged(config.get("env_data", {}))
+    cfg, data = cfg.updated(config.get("env_cfg", {})), data.updated(config.get("env_data", {}))
     if data.wds_n_trajs is not None and data.wds_n_trans is not None:
         raise ConfigError(f"{place}: wds_n_trajs and wds_n_trans are both set; choose one", field="wds_n_trajs")
     above = os.path.join(os.fspath(data.data_root), "data", "processed", kind)
@@ -147,7 +150,7 @@ def _open(config: Mapping[str, Any], cfg: EnvCfg, data: EnvData, place: str) -> 
     if "observation_space" not in demos.metadata:
         message = f"{folder}: missing: the shards have no metadata, so nothing says what they hold"
         raise FormatError(message, kind="missing", source=folder)
-    whole = {"type": kind, "env_cfg": cfg.as_dict(), "env_data": data.as_dict()}
+    whole = {"type": kind, "env_cfg": cfg.to_dict(), "env_data": data.to_dict()}
     return Part(demos, whole, _steps(demos, data, place))
 
 

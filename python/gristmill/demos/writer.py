@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from gristmill import _gristmill
-from gristmill.demos.config import EnvCfg
+from gristmill.envs.config import BENCHMARKS, EnvConfig
 from gristmill.errors import ConfigError
 from gristmill.safe_pickle import Instance
 
@@ -21,7 +21,7 @@ LEVEL = 12
 
 
 def get_meta_dict(
-    env_cfg: EnvCfg | Mapping[str, Any], observation_space: Any, action_space: Any, color_space: str | None = None
+    env_cfg: EnvConfig | Mapping[str, Any], observation_space: Any, action_space: Any, color_space: str | None = None
 ) -> dict[str, Any]:
     """The metadata of a shard; no environment is made for it.
 
@@ -31,14 +31,14 @@ def get_meta_dict(
         action_space: likewise.
         color_space: `RGB` or `GRAY`; by default what the benchmark has.
     """
-    cfg = env_cfg if isinstance(env_cfg, EnvCfg) else EnvCfg.from_dict(env_cfg)
-    others = {"magical", "dm_control", "minecraft", "procgen", "atari"} - {cfg.benchmark_name}
-    kept = {key: value for key, value in cfg.as_dict().items() if not key.startswith(tuple(others))}
+    cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg)
+    others = set(BENCHMARKS) - {cfg.benchmark_name}
+    kept = {key: value for key, value in cfg.to_dict().items() if not key.startswith(tuple(others))}
     return {
         "env_cfg": kept,
         "action_space": action_space,
         "observation_space": observation_space,
-        "color_space": color_space or ("GRAY" if cfg.benchmark_name == "atari" else "RGB"),
+        "color_space": color_space or cfg.color_space,
     }
 
 

@@ -86,7 +86,8 @@ pub(crate) enum BadChunks {
     Raise,
 }
 
-fn share(text: &str) -> Result<(String, u64), String> {
+/// One part of a split: its name and its weight.
+pub(super) fn share(text: &str) -> Result<(String, u64), String> {
     let parts = text.rsplit_once(':').and_then(|(name, weight)| Some((name.to_owned(), weight.parse().ok()?)));
     parts.filter(|(name, _)| !name.is_empty()).ok_or_else(|| "expected NAME:WEIGHT, such as train:9".to_owned())
 }

@@ -1,14 +1,19 @@
 //! One file per command: typed options -> a job of the engine -> its data to the report.
 
 pub(crate) mod bench;
+pub(crate) mod convert;
 pub(crate) mod feed;
+pub(crate) mod filter;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod merge;
 pub(crate) mod pack;
+pub(crate) mod rescore;
+pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
 pub(crate) mod top;
 pub(crate) mod verify;
 
+mod rewrite;
 mod river;

@@ -2,17 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::DataLoader;
-use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset};
+use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset, TextForm};
+use gristmill_engine::{DataLoader, Error};
 
 use crate::args::river::{BadChunks, LastBatch, River};
 use crate::failure::{Failure, Result};
 
 /// The configuration that `river` describes.
 pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
-    let mut config = match river.inputs.as_slice() {
-        [one] if is_config(one) => from_file(river, one)?,
-        _ => config::lc0(&preset(river)?)?,
+    let (mut config, from) = match river.inputs.as_slice() {
+        [one] if is_config(one) => {
+            let (config, form, text) = from_file(river, one)?;
+            (config, Some((one, form, text)))
+        }
+        _ => (config::lc0(&preset(river)?)?, None),
     };
     config.seed = river.seed.or(config.seed);
     config.memory = river.memory.or(config.memory);
@@ -27,10 +30,17 @@ pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
     config.journal = river.journal.clone().or(config.journal);
     config.index = river.index.clone().or(config.index);
     config.replay |= river.replay;
+    if let Some((path, form, text)) = from {
+        DataLoader::new(config.clone()).map_err(|e| match form.place(&text, e) {
+            fault @ Error::Config { .. } => Failure::Usage(format!("{path}: {fault}")),
+            other => other.into(),
+        })?;
+    }
     Ok(config)
 }
 
-fn from_file(river: &River, path: &str) -> Result<DataLoaderConfig> {
+/// The configuration of a file, its form and its text.
+fn from_file(river: &River, path: &str) -> Result<(DataLoaderConfig, TextForm, String)> {
     let given = [
         ("--pool", river.pool.is_some()),
         ("--reservoir", river.reservoir.is_some()),
@@ -48,12 +58,12 @@ fn from_file(river: &River, path: &str) -> Result<DataLoaderConfig> {
     }
     let text = std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("{path}: {e}")))?;
     let usage = |e| Failure::Usage(format!("{path}: {e}"));
-    if path.ends_with(".toml") {
-        return DataLoaderConfig::from_toml(&text).map_err(usage);
-    }
-    let config = DataLoaderConfig::from_textproto(&text).map_err(usage)?;
-    DataLoader::new(config.clone()).map_err(|e| usage(config::proto::place(&text, e)))?;
-    Ok(config)
+    let (form, config) = if path.ends_with(".toml") {
+        (TextForm::Toml, DataLoaderConfig::from_toml(&text))
+    } else {
+        (TextForm::Textproto, DataLoaderConfig::from_textproto(&text))
+    };
+    Ok((config.map_err(usage)?, form, text))
 }
 
 /// Whether an argument is a file of configuration, by its name.

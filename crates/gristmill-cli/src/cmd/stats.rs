@@ -1,17 +1,28 @@
-//! `stats`: distributions over files and directories.
+//! `stats`: distributions over files and directories, and a page of plots.
 
-use gristmill_engine::job::stats;
+use std::path::Path;
 
-use crate::args::Stats;
+use gristmill_engine::job::stats::{self, StatsOptions};
+use gristmill_engine::store::publish::write_whole;
+
+use crate::args::stats::Stats;
 use crate::failure::{Failure, Result};
 use crate::report::{self, distributions};
 
 pub(crate) fn run(args: &Stats) -> Result<()> {
+    if let Some(page) = args.html.as_deref().filter(|page| page.exists() && !args.overwrite) {
+        let text = format!("{} is there already; --overwrite replaces it", page.display());
+        return Err(Failure::Usage(text));
+    }
+    let options = StatsOptions { q_weight: args.q_weight, pol_scale: args.pol_scale };
     let mut progress = report::Progress::open_ended("files", !args.json);
-    let found = stats::stats(&args.paths, &mut |so_far| {
+    let found = stats::stats(&args.paths, &options, &mut |so_far| {
         progress.at(so_far.files, &format!("{} frames", so_far.frames));
     })?;
     progress.end();
+    if let Some(page) = args.html.as_deref().filter(|_| !args.dry_run && found.chunks > 0) {
+        write_whole(page, &[distributions::html(&title(&args.paths), &found).as_bytes()])?;
+    }
     if args.json {
         report::json(&found)?;
     } else {
@@ -21,4 +32,9 @@ pub(crate) fn run(args: &Stats) -> Result<()> {
         0 => Err(Failure::Failed("no games here".to_owned())),
         _ => Ok(()),
     }
+}
+
+fn title(paths: &[impl AsRef<Path>]) -> String {
+    let names: Vec<String> = paths.iter().map(|path| path.as_ref().display().to_string()).collect();
+    names.join(", ")
 }

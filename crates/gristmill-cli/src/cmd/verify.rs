@@ -1,15 +1,22 @@
 //! `verify`: every check over every frame; faults are the exit code 1.
 
-use gristmill_engine::job::verify;
+use gristmill_engine::job::verify::{self, VerifyOptions};
 
 use crate::args::Verify;
 use crate::failure::{Failure, Result};
 use crate::report::{self, verification};
+use crate::stopping;
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
+    let mut options = VerifyOptions::new(args.paths.clone());
+    options.max_faults = args.max_faults;
+    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.stop = stopping::flag()?;
     let mut progress = report::Progress::open_ended("files", !args.json);
-    let found = verify::verify(&args.paths, args.max_faults, &mut |so_far| {
-        progress.at(so_far.files, &format!("{} frames, {} faults", so_far.checked, so_far.fault_count));
+    let found = verify::verify(&options, &mut |so_far, of_pack| {
+        let share = of_pack.map(|(done, total)| format!(", {} % of this pack", done * 100 / total.max(1)));
+        let share = share.unwrap_or_default();
+        progress.at(so_far.files, &format!("{} frames, {} faults{share}", so_far.checked, so_far.fault_count));
     })?;
     progress.end();
     if args.json {

@@ -1,62 +1,104 @@
-//! Statistics as text: counts, shares and bars. Prints nothing.
+//! What games are like, as text and as a page of plots. Prints nothing.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
+mod steps;
 
-use gristmill_engine::job::stats::{Spread, Stats};
+use gristmill_engine::job::stats::{Share, Stats};
 
-/// The longest bar.
-const BAR: f64 = 40.0;
+use super::distribution::Distribution;
+use super::page::{self, Page};
 
 /// The text of `found`.
 pub(crate) fn text(found: &Stats) -> String {
     let mut out = format!("{} games, {} positions in {} files", found.chunks, found.frames, found.files);
-    for (n, what) in [(found.bad_chunks, "bad chunks"), (found.bad_files, "bad files"), (found.skipped, "other files")]
-    {
-        if n > 0 {
-            let _ = write!(out, ", {n} {what}");
-        }
+    for (n, what) in left_out(found) {
+        out.push_str(&format!(", {n} {what}"));
     }
-    let ratio = found.inflated_bytes as f64 / (found.stored_bytes.max(1)) as f64;
-    let (stored, inflated) = (super::bytes(found.stored_bytes), super::bytes(found.inflated_bytes));
-    let _ = writeln!(out, "\n{stored} compressed, {inflated} inflated, ratio {ratio:.1}\n");
-    let results = found.results;
-    let rows = [("white wins", results.white), ("draw", results.draw), ("black wins", results.black)];
-    bars(&mut out, "result", rows.map(|(name, n)| (name.to_owned(), n)).into_iter());
-    let _ = writeln!(out, "adjudicated {}, cut at the maximum length {}\n", found.adjudicated, found.maximum_length);
-    spread(&mut out, "plies per game", &found.length);
-    spread(&mut out, "visits per position", &found.visits);
-    spread(&mut out, "legal moves per position", &found.legal_moves);
-    counts(&mut out, "record version", &found.versions);
-    counts(&mut out, "input format", &found.input_formats);
+    out.push_str(&format!("\n{}\n", sizes(found)));
+    out.push_str(&endings(found).map_or("\n".to_owned(), |endings| format!("{endings}\n\n")));
+    distributions(found).iter().for_each(|distribution| out.push_str(&distribution.text()));
     out
 }
 
-fn counts(out: &mut String, name: &str, counts: &BTreeMap<u32, u64>) {
-    bars(out, name, counts.iter().map(|(value, n)| (value.to_string(), *n)));
+/// A page about `found`, which is called `title`.
+pub(crate) fn html(title: &str, found: &Stats) -> String {
+    let fact = |name: &str, value: String| (name.to_owned(), value);
+    let mut facts = vec![
+        fact("games", found.chunks.to_string()),
+        fact("positions", found.frames.to_string()),
+        fact("files", found.files.to_string()),
+    ];
+    facts.extend(left_out(found).map(|(n, what)| fact(what, n.to_string())));
+    facts.push(fact("size", sizes(found)));
+    facts.extend(endings(found).map(|endings| fact("endings", endings)));
+    page::html(&Page { title, facts, distributions: distributions(found) })
 }
 
-fn spread(out: &mut String, name: &str, spread: &Spread) {
-    if spread.count == 0 {
-        return;
-    }
-    let [p10, p25, p50, p75, p90] = spread.percentiles;
-    let _ = writeln!(out, "{name}: {} to {}, mean {:.1}", spread.min, spread.max, spread.mean);
-    let _ = writeln!(out, "  10 % {p10}, 25 % {p25}, 50 % {p50}, 75 % {p75}, 90 % {p90}");
-    let label = |from: u64, to: u64| if from == to { from.to_string() } else { format!("{from}-{to}") };
-    bars(out, "", spread.histogram.iter().map(|bar| (label(bar.from, bar.to), bar.count)));
-    out.push('\n');
+fn left_out(found: &Stats) -> impl Iterator<Item = (u64, &'static str)> {
+    [(found.bad_chunks, "bad chunks"), (found.bad_files, "bad files"), (found.skipped, "other files")]
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
 }
 
-fn bars(out: &mut String, name: &str, rows: impl Iterator<Item = (String, u64)> + Clone) {
-    let most = rows.clone().map(|(_, n)| n).max().unwrap_or(0).max(1);
-    let sum = rows.clone().map(|(_, n)| n).sum::<u64>().max(1);
-    if !name.is_empty() {
-        let _ = writeln!(out, "{name}");
+fn sizes(found: &Stats) -> String {
+    let ratio = found.inflated_bytes as f64 / (found.stored_bytes.max(1)) as f64;
+    let (stored, inflated) = (super::bytes(found.stored_bytes), super::bytes(found.inflated_bytes));
+    format!("{stored} compressed, {inflated} inflated, ratio {ratio:.1}")
+}
+
+/// How games of chess ended, where there are any.
+fn endings(found: &Stats) -> Option<String> {
+    let ended = || format!("adjudicated {}, cut at the maximum length {}", found.adjudicated, found.maximum_length);
+    (found.length.count > 0).then(ended)
+}
+
+fn distributions(found: &Stats) -> Vec<Distribution> {
+    let results = found.results;
+    let results = [("white wins", results.white), ("draw", results.draw), ("black wins", results.black)];
+    let mut all = vec![
+        Distribution::of_counts("result", "games", results),
+        Distribution::of_spread("plies per game", "games", &found.length),
+        Distribution::of_spread("ply in the game", "positions", &found.plies),
+        men(found),
+        weights(found),
+        start(found),
+        Distribution::of_spread("visits per position", "positions", &found.visits),
+        Distribution::of_spread("legal moves per position", "positions", &found.legal_moves),
+        Distribution::of_counts("record version", "positions", found.versions.iter().map(|(v, n)| (*v, *n))),
+        Distribution::of_counts("input format", "positions", found.input_formats.iter().map(|(v, n)| (*v, *n))),
+    ];
+    all.extend(found.g2048.iter().flat_map(steps::distributions));
+    all
+}
+
+/// All numbers of men between the fewest and the most, so that gaps are seen.
+fn men(found: &Stats) -> Distribution {
+    let ends = found.men.keys().next().zip(found.men.keys().next_back());
+    let counts = ends.into_iter().flat_map(|(fewest, most)| *fewest..=*most);
+    let counts = counts.map(|men| (men, found.men.get(&men).copied().unwrap_or_default()));
+    Distribution::of_counts("men on the board", "positions", counts)
+}
+
+fn weights(found: &Stats) -> Distribution {
+    let Share { min, mean, max, percentiles: [p10, p25, p50, p75, p90], .. } = found.weights;
+    let mut summary = vec![
+        format!("{min:.4} to {max:.4}, mean {mean:.4}"),
+        format!("10 % {p10:.4}, 25 % {p25:.4}, 50 % {p50:.4}, 75 % {p75:.4}, 90 % {p90:.4}"),
+    ];
+    if found.unweighed > 0 {
+        summary.push(format!("{} positions have no value of the network to weigh by", found.unweighed));
     }
-    for (label, n) in rows {
-        let bar = "#".repeat((n as f64 / most as f64 * BAR).round() as usize);
-        let share = n as f64 / sum as f64 * 100.0;
-        let _ = writeln!(out, "{}", format!("  {label:>11} {n:>9} {share:>5.1} % {bar}").trim_end());
+    let bars = found.weights.histogram.iter();
+    let bars = bars.map(|bar| (format!("{:.3}-{:.3}", bar.from, bar.to), bar.count as f64)).collect();
+    Distribution { title: "weight by difference focus".to_owned(), unit: "positions", summary, bars }
+}
+
+fn start(found: &Stats) -> Distribution {
+    let bars = found.start.moves.iter().map(|first| (first.uci.clone(), first.share)).collect();
+    let played = found.start.moves.iter().filter(|first| first.played > 0);
+    let played: Vec<String> = played.map(|first| format!("{} {}", first.uci, first.played)).collect();
+    let mut summary = vec![format!("mean over {} positions", found.start.positions)];
+    if !played.is_empty() {
+        summary.push(format!("played: {}", played.join(", ")));
     }
+    Distribution { title: "policy of the start position".to_owned(), unit: "mean probability", summary, bars }
 }

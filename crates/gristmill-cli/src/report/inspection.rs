@@ -2,7 +2,8 @@
 
 mod chess;
 mod demo;
-mod g2048;
+pub(super) mod g2048;
+mod record;
 
 use std::fmt::Write;
 
@@ -32,11 +33,16 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
     }
     if let Some(view) = &seen.frame {
         out.push('\n');
-        out.push_str(&match view {
-            FrameView::Chess(view) => head(&view.place) + &chess::text(view, ascii),
-            FrameView::G2048(view) => head(&view.place) + &g2048::text(view),
-            FrameView::Demo(view) => head(&view.place) + &demo::text(view),
-        });
+        let (place, drawn) = match view {
+            FrameView::Chess(view) => (&view.place, chess::text(view, ascii)),
+            FrameView::G2048(view) => (&view.place, g2048::text(view)),
+            FrameView::Demo(view) => (&view.place, demo::text(view)),
+        };
+        out.push_str(&(head(place) + &drawn));
+        if let Some(record) = &place.record {
+            let _ = writeln!(out, "\nthe record in full:");
+            out.push_str(&record::text(record));
+        }
     }
     out
 }

@@ -1,8 +1,10 @@
-//! A verification as text: one line per fault, then the sum. Prints nothing.
+//! A verification as text: one line per fault, the first of each check drawn, then the sum. Prints nothing.
 
 use std::fmt::Write;
 
-use gristmill_engine::job::verify::{Fault, Verification};
+use gristmill_engine::job::verify::{Example, Fault, Verification};
+
+use super::inspection::g2048;
 
 /// The text of `found`.
 pub(crate) fn text(found: &Verification) -> String {
@@ -12,6 +14,12 @@ pub(crate) fn text(found: &Verification) -> String {
     if more > 0 {
         let _ = writeln!(out, "... and {more} more faults");
     }
+    found.examples.iter().for_each(|example| out.push_str(&drawn(example)));
+    let failed: Vec<String> =
+        found.checks.iter().filter(|(_, n)| **n > 0).map(|(name, n)| format!("{name} {n}")).collect();
+    if !failed.is_empty() {
+        let _ = writeln!(out, "faults by check: {}", failed.join(", "));
+    }
     let verdict = if found.ok { "ok".to_owned() } else { format!("{} faults", found.fault_count) };
     let _ = write!(out, "{verdict}: {} frames in {} chunks in {} files", found.checked, found.chunks, found.files);
     if found.skipped > 0 {
@@ -19,6 +27,15 @@ pub(crate) fn text(found: &Verification) -> String {
     }
     if found.salvageable > 0 {
         let _ = write!(out, "; {} whole records can be had from damaged chunks", found.salvageable);
+    }
+    out
+}
+
+/// The first fault of a check, with the row before it and the row itself.
+fn drawn(example: &Example) -> String {
+    let mut out = format!("\nthe first of {}: {}", example.fault.check(), line(&example.fault));
+    for step in example.before.iter().chain([&example.row]) {
+        let _ = writeln!(out, "step {}, seed {}\n{}", step.step_index, step.seed, g2048::drawn(step));
     }
     out
 }
@@ -32,11 +49,12 @@ fn line(fault: &Fault) -> String {
     };
     part("member", fault.member.clone());
     part("chunk", fault.chunk.map(|n| n.to_string()));
-    part("frame", fault.frame.map(|n| n.to_string()));
+    part("run", fault.run.map(|n| n.to_string()));
+    part(if fault.run.is_some() { "row" } else { "frame" }, fault.frame.map(|n| n.to_string()));
     part("line", fault.line.map(|n| n.to_string()));
     part("column", fault.column.map(|n| n.to_string()));
     part("byte", fault.offset.map(|n| n.to_string()));
-    let _ = write!(out, ": {}: {}", fault.rule.unwrap_or(fault.kind), fault.detail);
+    let _ = write!(out, ": {}: {}", fault.check(), fault.detail);
     if let Some(n) = fault.salvageable {
         let _ = write!(out, " ({n} whole records can be had)");
     }

@@ -84,9 +84,13 @@ fn title(screen: &Screen) -> Line<'static> {
         (_, RunState::Other) => "in a state of its own".yellow(),
     });
     add(Span::raw(format!("seed {}", status.seed)));
-    if status.bad_chunks.chunks > 0 {
-        let plural = if status.bad_chunks.chunks == 1 { "" } else { "s" };
-        add(format!("{} bad chunk{plural}", numbers::total(status.bad_chunks.chunks)).yellow());
+    let (bad, quarantined) = (status.bad_chunks.chunks, status.bad_chunks.quarantined);
+    if bad > quarantined {
+        let plural = if bad == 1 { "" } else { "s" };
+        add(format!("{} bad chunk{plural}", numbers::total(bad)).yellow());
+    }
+    if quarantined > 0 {
+        add(format!("{} quarantined", numbers::total(quarantined)).yellow());
     }
     if status.bad_chunks.report_fault.is_some() {
         add("quarantine report fails".red());

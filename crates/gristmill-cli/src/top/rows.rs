@@ -85,7 +85,10 @@ fn line(stage: &StageStatus, history: &History) -> Line {
             let one = |load: &gristmill_engine::pipeline::LoadStatus| {
                 if total { load.total_seconds } else { load.load_seconds }
             };
-            (!stage.loads.is_empty()).then(|| stage.loads.iter().map(one).sum())
+            // The stage's main work has no name; what else it does is a chip.
+            let main = stage.loads.iter().any(|load| load.name.is_empty());
+            let counted = stage.loads.iter().filter(|load| !main || load.name.is_empty());
+            (!stage.loads.is_empty()).then(|| counted.map(one).sum())
         })
     };
     Line {
@@ -129,12 +132,13 @@ fn chips(stage: &StageStatus, history: &History, chips: Chips) -> Vec<Chip> {
         add(&gauge.name, numbers::total(gauge.value) + &capacity.unwrap_or_default());
     }
     if stage.loads.len() > 1 {
-        for load in &stage.loads {
+        for load in stage.loads.iter().filter(|load| !load.name.is_empty()) {
             let of = |number: fn(&gristmill_engine::pipeline::LoadStatus) -> f64| {
                 history.rate(&stage.name, |stage| stage.loads.iter().find(|l| l.name == load.name).map(number))
             };
-            if let Some((busy, all)) = of(|load| load.load_seconds).zip(of(|load| load.total_seconds)) {
-                add(&load.name, format!("{busy:.1}/{all:.1}"));
+            let rates = of(|load| load.load_seconds).zip(of(|load| load.total_seconds));
+            if let Some((busy, total)) = rates.filter(|(busy, _)| all || *busy >= 0.05) {
+                add(&load.name, format!("{busy:.1}/{total:.1}"));
             }
         }
     }

@@ -10,6 +10,7 @@ pub mod proto;
 mod rescorer;
 mod size;
 mod stages;
+mod text;
 
 pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
@@ -25,6 +26,7 @@ pub use stages::{
     FilePathProviderConfig, FrameFormat, JoinPositionsConfig, LastBatch, Overflow, QueueConfig,
     ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
 };
+pub use text::TextForm;
 
 use std::path::PathBuf;
 

@@ -1,13 +1,22 @@
 //! Text -> config, config -> text. An unknown key is refused with the nearest known one.
-//! TOML errors carry line and column; JSON comes from Python dataclasses and says which field.
+//! Every refusal has line and column, and the stage and field that it lies in.
+
+use serde::Deserializer;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use super::DataLoaderConfig;
+use super::text::TextForm;
 use crate::error::{Error, Result};
 
 impl DataLoaderConfig {
-    /// Reads TOML.
+    /// Reads TOML. Errors: `Config` with line, column, stage and field.
     pub fn from_toml(text: &str) -> Result<Self> {
-        toml::from_str(text).map_err(|e| Error::config("", suggest(&e.to_string())))
+        toml::from_str(text).map_err(|e| {
+            let offset = e.span().map_or(0, |span| span.start);
+            TextForm::Toml.fault(text, offset, suggest(e.message()))
+        })
     }
 
     /// Writes TOML that [`DataLoaderConfig::from_toml`] reads back to the same config.
@@ -15,7 +24,7 @@ impl DataLoaderConfig {
         toml::to_string(self).map_err(|e| Error::config("", e.to_string()))
     }
 
-    /// Reads JSON.
+    /// Reads JSON. Errors: `Config` with line, column, stage and field.
     pub fn from_json(text: &str) -> Result<Self> {
         from_json(text)
     }
@@ -27,8 +36,49 @@ impl DataLoaderConfig {
 }
 
 /// Reads any config type from JSON, with a suggestion for unknown keys.
-pub(crate) fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|e| Error::config("", suggest(&e.to_string())))
+pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = tracked(&mut json).and_then(|value| json.end().map(|()| value).map_err(|e| (Vec::new(), e)));
+    read.map_err(|(path, e): (Vec<String>, serde_json::Error)| {
+        let message = e.to_string();
+        let place = format!(" at line {} column {}", e.line(), e.column());
+        let message = suggest(message.strip_suffix(&place).unwrap_or(&message));
+        let tree = serde_json::from_str::<Value>(text).unwrap_or_default();
+        let name = |stage: &Value| Some(stage.get("name")?.as_str()?.to_owned());
+        let stages = tree.get("stage").and_then(Value::as_array).into_iter().flatten();
+        match refused(&path, &stages.map(name).collect::<Vec<_>>(), message) {
+            Error::Config { stage, field, message, .. } => {
+                Error::Config { at: Some((e.line(), e.column())), stage, field, message }
+            }
+            other => other,
+        }
+    })
+}
+
+/// A value out of a deserializer; a refusal comes with the path of names and indices that leads to it.
+pub(super) fn tracked<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<T, (Vec<String>, D::Error)> {
+    serde_path_to_error::deserialize(from).map_err(|e| {
+        let step = |step: &Segment| match step {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key } => key.clone(),
+            Segment::Enum { variant } => variant.clone(),
+            Segment::Unknown => String::new(),
+        };
+        (e.path().iter().map(step).collect(), e.into_inner())
+    })
+}
+
+/// A refusal at a path: in a stage, by its name, and in the innermost field of the path, or the unknown one below it.
+pub(super) fn refused(path: &[String], stages: &[Option<String>], message: String) -> Error {
+    let index = |step: &String| step.parse::<usize>().ok();
+    let stage = match path {
+        [stage, number, ..] if stage == "stage" => index(number).and_then(|i| stages.get(i)?.clone()),
+        _ => None,
+    };
+    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let field = unknown.or(path.iter().rfind(|step| index(step).is_none()).map(String::as_str));
+    let field = field.filter(|field| !field.is_empty() && (*field != "stage" || stage.is_none())).map(str::to_owned);
+    Error::Config { at: None, stage, field, message }
 }
 
 /// Adds "did you mean" to serde's message about an unknown field or variant.
@@ -83,8 +133,9 @@ mod tests {
         let error = DataLoaderConfig::from_toml(&GRAPH.replace("chunk_pool_size", "chunk_pol_size")).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("did you mean `chunk_pool_size`"), "{text}");
-        assert!(text.contains("line 12"), "{text}");
+        assert!(text.starts_with("line 12, column 9: stage `pool`, field `chunk_pol_size`: unknown field"), "{text}");
         let error = DataLoaderConfig::from_json(r#"{"sede": 3}"#).unwrap_err().to_string();
-        assert!(error.contains("did you mean `seed`"), "{error}");
+        assert!(error.starts_with("line 1, column 7: `sede`: unknown field `sede`"), "{error}");
+        assert!(error.ends_with("did you mean `seed`?"), "{error}");
     }
 }

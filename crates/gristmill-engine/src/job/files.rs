@@ -1,14 +1,17 @@
 //! A path -> its data files, opened one after another, in order of name; what cannot be opened is told too.
 //! Decodes nothing by itself; the jobs that read data share it.
 
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result, detect};
 
+use crate::pack;
 use crate::store::{DirStore, Store};
 
 /// An opened data file.
@@ -78,64 +81,132 @@ impl Opened {
 pub(super) enum Found {
     /// A data file.
     File(Opened),
+    /// The folder of a pack.
+    Pack(PathBuf),
     /// A file in a directory that is of no format known here.
     Other,
     /// A file or folder that cannot be opened.
     Fault(Error),
     /// Files or folders that the walk of a directory could not read.
-    Unlisted {
-        /// A short stable word for the cause.
-        kind: &'static str,
-        /// How many.
-        count: u64,
-        /// The latest, in words.
-        latest: String,
-    },
+    Unlisted(Unlisted),
 }
 
-/// Gives what lies at `path` (a file, or all files below a directory) to `each`, in order of name.
+/// Files or folders that could not be read while a directory was listed.
+pub(super) struct Unlisted {
+    /// A short stable word for the cause.
+    pub(super) kind: &'static str,
+    /// How many.
+    pub(super) count: u64,
+    /// The latest, in words.
+    pub(super) latest: String,
+}
+
+/// What lies at a path, with no file opened yet.
+#[derive(Default)]
+pub(super) struct Listing {
+    /// Files, in order of name.
+    pub(super) files: Vec<Closed>,
+    /// Folders that are packs, in order of name.
+    pub(super) packs: Vec<PathBuf>,
+    /// What could not be listed.
+    pub(super) unlisted: Vec<Unlisted>,
+}
+
+/// A file that is not open yet.
+pub(super) struct Closed {
+    store: Arc<DirStore>,
+    name: String,
+    path: String,
+    in_folder: bool,
+}
+
+impl Closed {
+    /// Opens it.
+    pub(super) fn open(&self) -> Found {
+        open(&self.store, &self.name, self.path.clone(), self.in_folder)
+    }
+}
+
+/// Gives what lies at `path` (a file, or all files and packs below a directory) to `each`, in order of name.
 pub(super) fn walk(path: &Path, each: &mut dyn FnMut(Found) -> crate::Result<()>) -> crate::Result<()> {
-    if !path.is_dir() {
-        return each(file(path));
-    }
-    let store = match DirStore::new(path) {
-        Ok(store) => store,
-        Err(crate::Error::Path { kind, message, path }) => {
-            return each(Found::Fault(Error::new(Kind::Io(kind), message).in_source(path.display().to_string())));
-        }
-        Err(e) => return Err(e),
+    let listing = match list(path) {
+        Ok(listing) => listing,
+        Err(e) => return each(Found::Fault(e)),
     };
-    let mut names = Vec::new();
-    let faults = store.list(&mut |stat| {
-        names.push(stat);
-        ControlFlow::Continue(())
-    });
-    names.sort_unstable_by(|a, b| crate::key::natural_cmp(&a.name, &b.name));
-    for stat in names {
-        each(open(&store, &stat.name, path.join(&*stat.name).display().to_string(), true))?;
+    for file in &listing.files {
+        each(file.open())?;
     }
-    for (kind, count) in faults.counts() {
-        let named = faults.messages().filter(|m| m.contains(kind)).last();
-        let latest = named.or(faults.messages().last()).unwrap_or_default().to_owned();
-        each(Found::Unlisted { kind, count, latest })?;
+    for pack in listing.packs {
+        each(Found::Pack(pack))?;
+    }
+    for unlisted in listing.unlisted {
+        each(Found::Unlisted(unlisted))?;
     }
     Ok(())
 }
 
+/// Lists what lies at `path`. The files that make up a pack are the pack.
+///
+/// Errors: `Io` for a path that there is not, or a folder that cannot be read.
+pub(super) fn list(path: &Path) -> Result<Listing> {
+    let named = path.display().to_string();
+    let refused = |e: std::io::Error| Error::from(e).in_source(&named);
+    let unusable = |e: crate::Error| Error::new(Kind::Io(ErrorKind::Other), e.to_string()).in_source(&named);
+    let mut listing = Listing::default();
+    if !std::fs::metadata(path).map_err(refused)?.is_dir() {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().ok_or_else(|| refused(ErrorKind::InvalidInput.into()))?;
+        let name = name.to_string_lossy().into_owned();
+        let store = Arc::new(DirStore::new(folder).map_err(unusable)?);
+        listing.files.push(Closed { store, name, path: named, in_folder: false });
+        return Ok(listing);
+    }
+    let store = match DirStore::new(path) {
+        Ok(store) => Arc::new(store),
+        Err(crate::Error::Path { kind, message, .. }) => {
+            return Err(Error::new(Kind::Io(kind), message).in_source(&named));
+        }
+        Err(e) => return Err(unusable(e)),
+    };
+    let mut names: Vec<Arc<str>> = Vec::new();
+    let faults = store.list(&mut |stat| {
+        names.push(stat.name);
+        ControlFlow::Continue(())
+    });
+    names.sort_unstable_by(|a, b| crate::key::natural_cmp(a, b));
+    let packs: BTreeSet<&str> = names
+        .iter()
+        .map(|name| split(name))
+        .filter(|(_, name)| pack::is_rows(name))
+        .map(|(folder, _)| folder)
+        .collect();
+    listing.packs = packs.iter().map(|folder| path.join(folder)).collect();
+    for name in &names {
+        let (folder, base) = split(name);
+        if !(packs.contains(folder) && pack::is_part(base)) {
+            let path = path.join(&**name).display().to_string();
+            listing.files.push(Closed { store: store.clone(), name: name.to_string(), path, in_folder: true });
+        }
+    }
+    for (kind, count) in faults.counts() {
+        let named = faults.messages().filter(|m| m.contains(kind)).last();
+        let latest = named.or(faults.messages().last()).unwrap_or_default().to_owned();
+        listing.unlisted.push(Unlisted { kind, count, latest });
+    }
+    Ok(listing)
+}
+
+/// The folder and the last part of a name.
+fn split(name: &str) -> (&str, &str) {
+    name.rsplit_once('/').unwrap_or(("", name))
+}
+
 /// The one file at `path`.
 pub(super) fn file(path: &Path) -> Found {
-    let named = path.display().to_string();
-    let refused = |e: std::io::Error| Found::Fault(Error::from(e).in_source(&named));
-    if let Err(e) = std::fs::metadata(path) {
-        return refused(e);
-    }
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Some(name) = path.file_name() else {
-        return refused(std::io::ErrorKind::InvalidInput.into());
-    };
-    match DirStore::new(folder) {
-        Ok(store) => open(&store, &name.to_string_lossy(), named, false),
-        Err(e) => Found::Fault(Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()).in_source(&named)),
+    match list(path) {
+        Ok(Listing { files, .. }) if files.len() == 1 && !path.is_dir() => files[0].open(),
+        Ok(_) => Found::Other,
+        Err(e) => Found::Fault(e),
     }
 }
 

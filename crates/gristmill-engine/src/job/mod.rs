@@ -1,6 +1,7 @@
 //! The verbs that end: each takes options and gives back data. Faces render it; nothing here prints.
 
 pub mod bench;
+pub mod convert;
 pub mod feed;
 pub mod generate;
 pub mod inspect;
@@ -16,4 +17,4 @@ mod files;
 mod in_order;
 mod meter;
 mod npy;
-mod tally;
+mod sidecar;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use gristmill_format::g2048::Form;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::encode::{Fit, FitOptions, Tokenizer, Valuation};
 use gristmill_format::g2048::row::{ALIGNED_BYTES, layout_aligned};
@@ -59,7 +60,7 @@ pub struct KindSummary {
 
 /// Fits a tokenizer to the rows of `selection`; `progress` is told the pass, rows read in it, and all rows.
 ///
-/// Errors: `Format`: `OutOfRange` for the options, `Missing` for a kind of valuation with too few rows, what reading
+/// Errors: `Unfit` for rows that are no step rows; `Format`: `OutOfRange` for the options, `Missing` for a kind of valuation with too few rows, what reading
 /// gives; whatever `progress` returns.
 pub fn fit(
     selection: &Selection,
@@ -67,6 +68,12 @@ pub fn fit(
     progress: &mut dyn FnMut(u64, u64, u64) -> Result<()>,
 ) -> Result<Fitted> {
     let mut fit = Fit::new(options.clone())?;
+    let form = selection.pack().form();
+    if form != Form::Steps {
+        let text =
+            format!("a tokenizer is fitted to step rows; these are {} rows: no such values are in them", form.name());
+        return Err(Error::Unfit(text));
+    }
     let names = selection.pack().valuations().names();
     let kinds: Vec<Option<Valuation>> = names.iter().map(|name| Valuation::named(name)).collect();
     let conform = Conform::new(selection.layout(), layout_aligned())?;

@@ -9,9 +9,13 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Result};
 
+pub mod array;
+pub mod embeddings;
 pub mod manifest;
 pub mod metadata;
 pub mod open;
+pub mod recorder;
+pub mod rows;
 pub mod runs;
 pub mod select;
 pub mod shards;
@@ -55,7 +59,22 @@ pub(crate) fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm,
     layout_of(&name).ok_or_else(unknown)
 }
 
-/// Names of the files in a folder that belong to a pack, and of logs that SQLite may have left beside the database.
+/// Whether a file of this name holds rows of a pack.
+pub fn is_rows(name: &str) -> bool {
+    name == shards::SINGLE || name.starts_with("steps-") && name.ends_with(".npy")
+}
+
+/// Whether a file of this name belongs to the pack in its folder.
+pub fn is_part(name: &str) -> bool {
+    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE];
+    is_rows(name)
+        || embeddings::is_vectors(name)
+        || beside.contains(&name)
+        || name.strip_prefix(METADATA).is_some_and(|rest| ["-wal", "-shm"].contains(&rest))
+}
+
+/// Names of the files in a folder that belong to a pack, vectors of rows excepted, and of logs that SQLite may have left
+/// beside the database.
 ///
 /// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
 pub fn files(folder: &Path) -> Result<Vec<String>> {

@@ -1,18 +1,19 @@
 //! The folder of a pack -> its rows as a table, its runs and the names of its valuations. Takes no longer for more rows.
-//! Says what kind of pack it is and never mixes kinds; files are mapped or read into memory, and never changed.
+//! Says which form its rows have and never mixes forms; files are mapped or read into memory, and never changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill_format::layout::Layout;
+use gristmill_format::g2048::form::{Columns, Form};
+use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::metadata::Metadata;
 use super::runs::RunIndex;
-use super::shards;
+use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
-use super::{METADATA, VALUATION_TYPES};
+use super::{METADATA, VALUATION_TYPES, embeddings};
 use crate::error::Result;
 use crate::store::Residence;
 use crate::table::{FileTable, FrameTable, Part};
@@ -27,43 +28,48 @@ const SAMPLED_ROWS: u64 = 64;
 #[derive(Debug)]
 pub struct Pack {
     folder: PathBuf,
+    columns: Columns,
     table: Arc<dyn FrameTable>,
+    embeddings: Option<FileTable>,
     index: RunIndex,
     valuations: ValuationTypes,
     identity: u64,
 }
 
 impl Pack {
-    /// Opens the pack in `folder`.
+    /// Opens the pack in `folder`, whatever the form of its rows.
     ///
-    /// Errors, with the file: `Path`; `Format`: as [`shards::list`], the database's and the index's; `Unsupported` for
-    /// rows that are no step rows, with what they are.
+    /// Errors, with the file: `Path`; `Format`: as [`shards::list`], [`recognise`], [`embeddings::list`], the database's
+    /// and the index's.
     pub fn open(folder: &Path, residence: Residence) -> Result<Self> {
         let found = shards::list(folder)?;
-        let place = |e: Error, path: &Path| e.in_source(path.display().to_string());
+        let columns = recognise(&found)?;
+        let vectors = embeddings::list(folder, &found)?;
+        let embeddings = vectors.map(|vectors| embeddings::table(vectors, residence)).transpose()?;
         let layout = found[0].layout.clone();
-        if let Some(other) = found.iter().find(|shard| shard.layout != layout) {
-            let detail = format!(
-                "its records differ from those of {}: {} and {} bytes; merge them into one form",
-                found[0].path.display(),
-                other.layout.size(),
-                layout.size()
-            );
-            return Err(place(Error::new(Kind::Unsupported, detail), &other.path).into());
-        }
-        recognise(&layout).map_err(|e| place(e, &found[0].path))?;
         let parts = found.into_iter().map(|shard| Part { path: shard.path, offset: shard.offset, rows: shard.rows });
         let table = FileTable::open(layout, parts.collect(), residence)?;
         let metadata = Metadata::open(folder.join(METADATA))?;
-        let index = RunIndex::read(&metadata, &table)?;
+        let index = RunIndex::read(&metadata, &table, columns.form())?;
         let valuations = valuations(folder)?;
         let identity = identity(&table, &index, &valuations)?;
-        Ok(Pack { folder: folder.to_owned(), table: Arc::new(table), index, valuations, identity })
+        let (folder, table) = (folder.to_owned(), Arc::new(table));
+        Ok(Pack { folder, columns, table, embeddings, index, valuations, identity })
     }
 
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The form of the rows.
+    pub fn form(&self) -> Form {
+        self.columns.form()
+    }
+
+    /// Vectors of the rows, by the same numbers, where the pack has some.
+    pub fn embeddings(&self) -> Option<&FileTable> {
+        self.embeddings.as_ref()
     }
 
     /// The rows.
@@ -94,37 +100,35 @@ impl Pack {
     }
 }
 
-/// Refuses records that are not step rows, saying what they are and what to do.
-fn recognise(layout: &Layout) -> gristmill_format::Result<()> {
-    let has = |name: &str| layout.field(name).is_some();
-    let refuse = |detail: String| Err(Error::new(Kind::Unsupported, detail));
-    if has("exps") {
-        return refuse(
-            "self-play rows (`exps`): boards without moves or values, which this reader does not feed".into(),
+/// The columns of the rows in the files of a pack, of which there is at least one.
+///
+/// Errors: `Unsupported` with the file: rows of no known form, with what they look like; files whose rows differ.
+pub fn recognise(files: &[Shard]) -> gristmill_format::Result<Columns> {
+    let place = |e: Error, file: &Shard| e.in_source(file.path.display().to_string());
+    let (first, rest) = files.split_first().ok_or_else(|| Error::new(Kind::Missing, "no files of rows"))?;
+    let columns = Columns::of(&first.layout).map_err(|e| place(e, first))?;
+    if let Some(other) = rest.iter().find(|file| file.layout != first.layout) {
+        let (one, two) = (columns.form(), Columns::of(&other.layout).map_err(|e| place(e, other))?.form());
+        let advice = if one == two { "merge them into one form" } else { "move each form to a folder of its own" };
+        let detail = format!(
+            "its {} rows differ from the {} rows of {}: {} and {} bytes; {advice}",
+            two.name(),
+            one.name(),
+            first.path.display(),
+            other.layout.size(),
+            first.layout.size()
         );
+        return Err(place(Error::new(Kind::Unsupported, detail), other));
     }
-    if has("board") && has("ev_values") {
-        return refuse("a legacy expectimax pack (`ev_values`), which this reader does not feed".into());
-    }
-    if has("board") && has("branch_evs") && !has("board_eval") {
-        return refuse(
-            "an early pack without `board_eval`: its moves and values are in the order up, right, down, left, not up, \
-             down, left, right; pack the raw logs again"
-                .into(),
-        );
-    }
-    let needed = ["run_id", "step_index", "board", "board_eval", "tile_65536_mask", "move_dir", "valuation_type"];
-    match needed.into_iter().chain(["ev_legal", "max_rank", "seed", "branch_evs"]).find(|name| !has(name)) {
-        None => Ok(()),
-        Some(missing) => {
-            let found: Vec<&str> = layout.fields().iter().map(|field| &*field.name).collect();
-            refuse(format!("no step rows: there is no field `{missing}` among {}", found.join(", ")))
-        }
-    }
+    // Fields of other types than their names stand for are found before the first row is asked for.
+    Conform::new(&first.layout, columns.form().layout()).map_err(|e| place(e, first))?;
+    Ok(columns)
 }
 
 /// The names of a pack; the usual ones where it has no file of them.
-fn valuations(folder: &Path) -> Result<ValuationTypes> {
+///
+/// Errors, with the file: `Io`, `TooLarge`, as [`ValuationTypes::parse`].
+pub fn valuations(folder: &Path) -> Result<ValuationTypes> {
     let path = folder.join(VALUATION_TYPES);
     let place = |e: Error| e.in_source(path.display().to_string());
     match std::fs::metadata(&path) {

@@ -1,6 +1,9 @@
 //! Which rows of a pack belong to which run: from the database where rows lie in its order, else from the rows themselves.
 //! Memory follows the number of runs (or of stretches of one run); the database is believed only where rows agree.
 
+use std::collections::HashMap;
+
+use gristmill_format::g2048::Form;
 use gristmill_format::layout::{DType, Field, Layout, Scalar};
 use gristmill_format::{Error, Kind};
 
@@ -31,9 +34,13 @@ impl RunIndex {
     /// Reads the runs from the database and finds their rows in `table`: by counting where the rows lie run by run in
     /// order of id, as packers write them; else by reading the run of every row.
     ///
+    /// An engine that records self-play may lose a run of the database, or end before it has written it; such runs are
+    /// taken from the rows, with no score and no tile.
+    ///
     /// Errors: `Format` with the database or file: as the database's, `Missing` for rows whose run it does not know,
-    /// `Unsupported` for rows of runs so interleaved that an index does not fit.
-    pub fn read(metadata: &Metadata, table: &dyn FrameTable) -> Result<Self> {
+    /// `Corrupt` for a run that has more rows than it says, `Unsupported` for rows of runs so interleaved that an index
+    /// does not fit.
+    pub fn read(metadata: &Metadata, table: &dyn FrameTable, form: Form) -> Result<Self> {
         let mut runs = Vec::new();
         metadata.runs(&mut |run| {
             runs.push(run);
@@ -44,7 +51,9 @@ impl RunIndex {
         }
         let mut index = RunIndex { runs, stretches: Vec::new(), rows: table.len() };
         if !index.count(table)? {
-            index.scan(table)?;
+            index.scan(table, form)?;
+            index.check(table, form)?;
+            index.sort();
         }
         Ok(index)
     }
@@ -80,9 +89,11 @@ impl RunIndex {
         Ok(found == [self.runs[run as usize].id; 2])
     }
 
-    /// Reads the run of every row.
-    fn scan(&mut self, table: &dyn FrameTable) -> Result<()> {
+    /// Reads the run of every row. Runs that the database lacks are put behind those that it has.
+    fn scan(&mut self, table: &dyn FrameTable, form: Form) -> Result<()> {
         self.stretches.clear();
+        let listed = self.runs.len();
+        let mut unlisted: HashMap<u64, usize> = HashMap::new();
         let mut ids = RunIds::new(table)?;
         let mut current = None;
         for first in (0..self.rows).step_by(SCANNED as usize) {
@@ -96,7 +107,15 @@ impl RunIndex {
                     let (file, row) = table.locate(row);
                     e.in_source(file).in_frame(usize::try_from(row).unwrap_or(usize::MAX))
                 };
-                let Ok(run) = self.runs.binary_search_by_key(&id, |run| run.id) else {
+                let mut known = self.runs[..listed].binary_search_by_key(&id, |run| run.id).ok();
+                if known.is_none() && is_recorded(form) {
+                    let run = *unlisted.entry(id).or_insert(self.runs.len());
+                    if run == self.runs.len() {
+                        self.runs.push(Run { id, seed: None, steps: 0, max_score: 0, highest_tile: 0 });
+                    }
+                    known = Some(run);
+                }
+                let Some(run) = known else {
                     let detail = format!("run {id}, which `metadata.db` does not list; it lists {}", self.runs.len());
                     return Err(place(Error::new(Kind::Missing, detail)).into());
                 };
@@ -108,6 +127,43 @@ impl RunIndex {
             }
         }
         Ok(())
+    }
+
+    /// Compares how many rows each run has with what the database says; fewer may have been lost, more cannot be.
+    fn check(&mut self, table: &dyn FrameTable, form: Form) -> Result<()> {
+        let mut rows = vec![0; self.runs.len()];
+        for (i, (start, run)) in self.stretches.iter().enumerate() {
+            rows[*run as usize] += self.end(i) - start;
+            let Run { id, steps, .. } = self.runs[*run as usize];
+            // A game that was under way when its recorder ended has no steps in the database yet.
+            let unsaid = is_recorded(form) && steps == 0;
+            if !unsaid && rows[*run as usize] > steps {
+                let why = match form {
+                    Form::Legacy => {
+                        "`append` of the time numbered the runs it added from 0 again; `gristmill convert` mends that"
+                    }
+                    _ => "files of another session or pack are among these, or runs are there twice",
+                };
+                let detail = format!("run {id} has more rows than the {steps} steps of `metadata.db`: {why}");
+                return Err(Error::new(Kind::Corrupt, detail).in_source(table.locate(*start).0).into());
+            }
+        }
+        let all = self.runs.iter_mut().zip(rows);
+        all.filter(|(run, _)| is_recorded(form) && run.steps == 0).for_each(|(run, rows)| run.steps = rows);
+        Ok(())
+    }
+
+    /// Brings the runs into the order of their ids.
+    fn sort(&mut self) {
+        if self.runs.is_sorted_by_key(|run| run.id) {
+            return;
+        }
+        let mut order: Vec<u32> = (0..self.runs.len() as u32).collect();
+        order.sort_unstable_by_key(|run| self.runs[*run as usize].id);
+        let mut place = vec![0u32; order.len()];
+        order.iter().zip(0u32..).for_each(|(was, is)| place[*was as usize] = is);
+        self.stretches.iter_mut().for_each(|(_, run)| *run = place[*run as usize]);
+        self.runs.sort_unstable_by_key(|run| run.id);
     }
 
     /// The runs, by ascending id.
@@ -154,6 +210,11 @@ impl RunIndex {
     }
 }
 
+/// Whether rows were written while games were under way, so that the database may know less than they do.
+fn is_recorded(form: Form) -> bool {
+    matches!(form, Form::SelfPlay | Form::Exponents)
+}
+
 /// Reads the field `run_id` of rows.
 struct RunIds {
     number: Number,
@@ -178,7 +239,7 @@ impl RunIds {
 
 /// An unsigned number in a record, whatever its width.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Number {
+pub(crate) struct Number {
     offset: usize,
     bytes: usize,
 }
@@ -187,7 +248,7 @@ impl Number {
     /// The field called `name`.
     ///
     /// Errors: `Missing` where there is none; `Unsupported` where it is no single little-endian unsigned number.
-    pub(super) fn new(layout: &Layout, name: &str) -> gristmill_format::Result<Self> {
+    pub(crate) fn new(layout: &Layout, name: &str) -> gristmill_format::Result<Self> {
         let Some(Field { dtype, shape, offset, .. }) = layout.field(name) else {
             let found: Vec<&str> = layout.fields().iter().map(|field| &*field.name).collect();
             return Err(Error::new(
@@ -205,7 +266,7 @@ impl Number {
     }
 
     /// Its value in a record.
-    pub(super) fn of(self, record: &[u8]) -> u64 {
+    pub(crate) fn of(self, record: &[u8]) -> u64 {
         let mut value = [0; 8];
         value[..self.bytes].copy_from_slice(&record[self.offset..self.offset + self.bytes]);
         u64::from_le_bytes(value)

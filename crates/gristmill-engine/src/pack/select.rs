@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
+use gristmill_format::{Error as FormatError, Kind};
 pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
@@ -13,7 +14,7 @@ use super::runs::{Number, SCANNED};
 use crate::error::{Error, Result};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
-use crate::table::{IndexInput, rows_at};
+use crate::table::{FrameTable, IndexInput, rows_at};
 
 /// Shares of a split are whole numbers of this many.
 const SHARES: u64 = 1 << 53;
@@ -88,7 +89,7 @@ impl Selection {
 
     /// Those rows that pass `filter`; reads the fields of every row once.
     ///
-    /// Errors: `Config` in `valuation` for a name that the pack does not have; `Format` for a field that rows lack.
+    /// Errors: `Config` in `valuation` for a name that the pack does not have, and for a field that rows of its form lack.
     pub fn filter(&self, filter: &Filter) -> Result<Self> {
         let test = Test::new(filter, &self.pack)?;
         let table = self.pack.table();
@@ -166,6 +167,23 @@ impl Selection {
         Ok(records)
     }
 
+    /// The vectors of rows of this selection, by place in it, back to back: little-endian `f4`, as many for each row as
+    /// the layout of [`Pack::embeddings`] says.
+    ///
+    /// Errors: `Format`: `Missing` for a place beyond the last row, and for a pack that has no vectors.
+    pub fn take_embeddings(&self, places: &[u64]) -> Result<Vec<u8>> {
+        let Some(table) = self.pack.embeddings() else {
+            let detail = "there are no embeddings-*.npy beside the rows";
+            return Err(FormatError::new(Kind::Missing, detail)
+                .in_source(self.pack.folder().display().to_string())
+                .into());
+        };
+        let rows = rows_at(&self.rows, places)?;
+        let mut vectors = vec![0; rows.len() * table.layout().size()];
+        table.gather(&rows, &mut vectors)?;
+        Ok(vectors)
+    }
+
     /// What an index loader needs of it.
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
@@ -203,6 +221,17 @@ fn ids(db: &Connection, sql: &str, params: &[SqlValue]) -> rusqlite::Result<Vec<
     Ok(found)
 }
 
+/// A field of the rows of a pack that a filter asks for; self-play rows have their own name for the step.
+fn number(pack: &Pack, name: &str) -> Result<Number> {
+    let layout = pack.table().layout();
+    let own = if name == "step_index" && layout.field(name).is_none() { "step_idx" } else { name };
+    let lacking = |e: FormatError| {
+        let option = if name == "valuation_type" { "valuation" } else { name };
+        Error::config(option, format!("{} (form: {})", e.detail(), pack.form().name()))
+    };
+    Number::new(layout, own).map_err(lacking)
+}
+
 /// A filter made ready for the records of one pack.
 struct Test {
     ranges: Vec<(Number, u64, u64)>,
@@ -212,16 +241,16 @@ struct Test {
 
 impl Test {
     fn new(filter: &Filter, pack: &Pack) -> Result<Self> {
-        let layout = pack.table().layout();
         let mut ranges = Vec::new();
         for (name, (low, high)) in [("step_index", filter.step_index), ("max_rank", filter.max_rank)] {
             if low.is_some() || high.is_some() {
-                ranges.push((Number::new(layout, name)?, low.unwrap_or(0), high.unwrap_or(u64::MAX)));
+                ranges.push((number(pack, name)?, low.unwrap_or(0), high.unwrap_or(u64::MAX)));
             }
         }
         let valuations = match &filter.valuation {
             None => None,
             Some(names) => {
+                let valuation_type = number(pack, "valuation_type")?;
                 let mut passing = [false; 256];
                 for name in names {
                     let Some(id) = pack.valuations().id(name) else {
@@ -230,7 +259,7 @@ impl Test {
                     };
                     passing[usize::from(id)] = true;
                 }
-                Some((Number::new(layout, "valuation_type")?, passing))
+                Some((valuation_type, passing))
             }
         };
         Ok(Test { ranges, valuations })

@@ -13,6 +13,9 @@ use crate::store::{open_file, publish};
 /// The file of rows of a pack that is not sharded.
 pub const SINGLE: &str = "steps.npy";
 
+/// What names of files of rows start with.
+pub(super) const PREFIX: &str = "steps";
+
 /// One file of rows.
 #[derive(Debug, Clone)]
 pub struct Shard {
@@ -40,7 +43,7 @@ pub fn names(pack: &Path) -> Result<Vec<String>> {
     for entry in std::fs::read_dir(pack).map_err(refuse)? {
         let name = entry.map_err(refuse)?.file_name();
         let Some(name) = name.to_str() else { continue };
-        if name == SINGLE || name.starts_with("steps-") && name.ends_with(".npy") {
+        if super::is_rows(name) {
             names.push(name.to_owned());
         }
     }
@@ -48,31 +51,41 @@ pub fn names(pack: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The files of rows of the pack in the folder `pack`.
+/// Names of the files of rows of the pack in the folder `pack`, as [`names`].
 ///
-/// Errors: `Path`; `Format` with the file: `Missing` where there are none, `Unsupported` for an array that is no list
-/// of records, what [`Header::read`] says; `Corrupt` when a job was interrupted while it changed the pack.
-pub fn list(pack: &Path) -> Result<Vec<Shard>> {
-    let place = |e: Error, path: &Path| e.in_source(path.display().to_string());
+/// Errors: `Path`; `Format` with the folder: `Missing` where there are none, `Corrupt` when a job was interrupted while
+/// it changed the pack.
+pub fn complete(pack: &Path) -> Result<Vec<String>> {
+    let refuse = |kind: Kind, detail: &str| Err(Error::new(kind, detail).in_source(pack.display().to_string()).into());
     if publish::is_interrupted(pack, super::STAGING) {
         let detail = "a pack or merge was interrupted while it put its files in place; run it again with --resume";
-        return Err(place(Error::new(Kind::Corrupt, detail), pack).into());
+        return refuse(Kind::Corrupt, detail);
     }
     let names = names(pack)?;
     if names.is_empty() {
-        let detail = "no steps.npy and no steps-*.npy: this folder is no pack";
-        return Err(place(Error::new(Kind::Missing, detail), pack).into());
+        return refuse(Kind::Missing, "no steps.npy and no steps-*.npy: this folder is no pack");
     }
-    let open = |name: String| {
-        let path = pack.join(name);
-        let header = open_file(&path).and_then(|file| Header::read(&*file)).map_err(|e| place(e, &path))?;
-        let (DType::Record(layout), &[rows]) = (header.dtype(), header.shape()) else {
-            let detail = format!("expected one axis of records, found shape {:?}", header.shape());
-            return Err(place(Error::new(Kind::Unsupported, detail), &path).into());
-        };
-        Ok(Shard { layout: layout.clone(), rows, offset: header.data_offset(), path })
+    Ok(names)
+}
+
+/// The file of rows at `path`.
+///
+/// Errors, with the file: `Unsupported` for an array that is no list of records, what [`Header::read`] says.
+pub fn open(path: PathBuf) -> gristmill_format::Result<Shard> {
+    let place = |e: Error| e.in_source(path.display().to_string());
+    let header = open_file(&path).and_then(|file| Header::read(&*file)).map_err(place)?;
+    let (DType::Record(layout), &[rows]) = (header.dtype(), header.shape()) else {
+        let detail = format!("expected one axis of records, found shape {:?}", header.shape());
+        return Err(place(Error::new(Kind::Unsupported, detail)));
     };
-    names.into_iter().map(open).collect()
+    Ok(Shard { layout: layout.clone(), rows, offset: header.data_offset(), path })
+}
+
+/// The files of rows of the pack in the folder `pack`.
+///
+/// Errors: as [`complete`] and [`open`].
+pub fn list(pack: &Path) -> Result<Vec<Shard>> {
+    complete(pack)?.into_iter().map(|name| Ok(open(pack.join(name))?)).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use super::fold::Held;
 use super::plan::BranchPlan;
 use super::roster::{Event, Roster, SharedJournal};
 use crate::error::{Error, Result};
+use crate::runtime::metrics::Load;
+use crate::runtime::period::Statistics;
 use crate::runtime::seed::Key;
 use crate::stage::Draw;
 use crate::stage::load::Source;
@@ -112,6 +114,11 @@ pub(super) struct Branch {
     /// Bad chunks in a row.
     pub(super) bad_run: u64,
     pub(super) decoding: usize,
+    /// What the draws that were decided on weighed, since the last look.
+    pub(super) weights: Statistics,
+    /// Time spent on taking sources in, and on deciding what the cache keeps.
+    pub(super) ingesting: Arc<Load>,
+    pub(super) caching: Load,
 }
 
 impl Branch {
@@ -139,6 +146,9 @@ impl Branch {
             dry: false,
             bad_run: 0,
             decoding: 0,
+            weights: Statistics::default(),
+            ingesting: Arc::default(),
+            caching: Load::default(),
         }
     }
 
@@ -164,9 +174,12 @@ impl Branch {
         let mut events = Vec::new();
         for (id, old) in self.roster.arrivals(self.cursor) {
             self.cursor += 1;
-            // What cannot be opened now was counted by the log; a later change brings it again.
-            let Ok(source) = self.roster.open(id) else { continue };
-            let Some(chunks) = drawer.admit(id, &source, old) else { continue };
+            let taken = self.ingesting.during(|| {
+                // What cannot be opened now was counted by the log; a later change brings it again.
+                let source = self.roster.open(id).ok()?;
+                Some((drawer.admit(id, &source, old)?, source))
+            });
+            let Some((chunks, source)) = taken else { continue };
             if let Some(mut anchor) = self.anchors.of(&self.plan.stage) {
                 anchor.arrived(&source.key, chunks);
             }

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gristmill_format::encode::Encoder;
 use gristmill_format::layout::{Conform, Layout};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
@@ -13,24 +14,24 @@ const REMEMBERED: usize = 16;
 /// The conversions of one chain.
 #[derive(Debug)]
 pub(super) struct Conforms {
-    to: Layout,
+    encoder: Arc<dyn Encoder>,
     known: Mutex<Vec<(Arc<Layout>, Arc<Conform>)>>,
 }
 
 impl Conforms {
-    /// Conversions to `to`.
-    pub(super) fn new(to: &Layout) -> Self {
-        Conforms { to: to.clone(), known: Mutex::default() }
+    /// Conversions to what `encoder` takes.
+    pub(super) fn new(encoder: Arc<dyn Encoder>) -> Self {
+        Conforms { encoder, known: Mutex::default() }
     }
 
     /// Bytes of a record after conversion.
     pub(super) fn size(&self) -> usize {
-        self.to.size()
+        self.encoder.input().size()
     }
 
     /// The conversion of a decoded chunk's records.
     ///
-    /// Errors: `Unsupported` for a field of another type or shape, `Missing` where no field is shared: data of another
+    /// Errors: `Unfit` for records without what the encoder needs; `Unsupported` for a field of another type or shape, `Missing` where no field is shared: data of another
     /// task.
     pub(super) fn of(&self, chunk: &Chunk) -> Result<Arc<Conform>> {
         let Some(layout) = &chunk.layout else {
@@ -41,7 +42,8 @@ impl Conforms {
         if let Some((_, conform)) = known.iter().find(|(other, _)| same(other)) {
             return Ok(Arc::clone(conform));
         }
-        let conform = Arc::new(Conform::new(layout, &self.to)?);
+        self.encoder.fits(layout)?;
+        let conform = Arc::new(Conform::new(layout, self.encoder.input())?);
         if known.len() == REMEMBERED {
             known.remove(0);
         }
@@ -52,7 +54,28 @@ impl Conforms {
 
 #[cfg(test)]
 mod tests {
+    use gristmill_format::encode::{Row, TensorSpec};
+    use gristmill_format::g2048::encode::{Augment, Element, StepEncoder, Target};
+
     use super::*;
+
+    /// Takes records of one layout, and is content with fewer fields.
+    #[derive(Debug)]
+    struct Lenient(Layout);
+
+    impl Encoder for Lenient {
+        fn input(&self) -> &Layout {
+            &self.0
+        }
+
+        fn outputs(&self) -> &[TensorSpec] {
+            &[]
+        }
+
+        fn encode(&self, _: &[Row<'_>], _: &mut [&mut [u8]]) -> Result<()> {
+            Ok(())
+        }
+    }
 
     fn chunk(descr: &str) -> Chunk {
         Chunk { layout: Some(Arc::new(Layout::parse_descr(descr).unwrap())), ..Chunk::default() }
@@ -60,7 +83,8 @@ mod tests {
 
     #[test]
     fn each_layout_has_its_own_conversion_and_strangers_are_refused() {
-        let conforms = Conforms::new(&Layout::parse_descr("[('a', '<u2'), ('b', '|u1')]").unwrap());
+        let to = Layout::parse_descr("[('a', '<u2'), ('b', '|u1')]").unwrap();
+        let conforms = Conforms::new(Arc::new(Lenient(to)));
         let (narrow, wide) = (chunk("[('a', '<u2')]"), chunk("[('b', '|u1'), ('a', '>u2')]"));
         for _ in 0..2 {
             let mut out = [9; 3];
@@ -75,5 +99,17 @@ mod tests {
             conforms.of(&chunk(&format!("[('a', '<u2'), ('x{i}', '|u1')]"))).unwrap();
         }
         assert!(conforms.known.lock().unwrap().len() <= REMEMBERED);
+    }
+
+    #[test]
+    fn missing_fields_are_not_made_up_where_the_encoder_needs_them() {
+        let encoder = StepEncoder::new(Target::HardMove, Augment::default(), Element::I64).unwrap();
+        let conforms = Conforms::new(Arc::new(encoder));
+        let boards = chunk("[('board', '<u8'), ('tile_65536_mask', '<u2')]");
+        for _ in 0..2 {
+            let e = conforms.of(&boards).unwrap_err();
+            assert_eq!(e.kind(), Kind::Unfit);
+            assert!(e.detail().contains("what fits them: steps"), "{e}");
+        }
     }
 }

@@ -7,6 +7,8 @@ use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Weigher, total};
 
 use super::branch::{Branch, Phase, Ticket};
+use crate::runtime::aggregate::Merge;
+use crate::runtime::period::Statistics;
 use crate::stage::Draw;
 use crate::stage::load::Source;
 use crate::stage::pool::{Candidate, Contents, Decision};
@@ -42,7 +44,15 @@ impl Branch {
                 self.decided += 1;
                 continue;
             }
-            match accept.decide(Candidate { draw: ticket.number, place, floor: ticket.draw.floor }) {
+            if let Some(contents) = accept.known(place) {
+                self.weights.absorb(Statistics::of(f64::from(contents.weight)));
+            }
+            let candidate = Candidate { draw: ticket.number, place, floor: ticket.draw.floor };
+            let decision = match accept.caches() {
+                true => self.caching.during(|| accept.decide(candidate)),
+                false => accept.decide(candidate),
+            };
+            match decision {
                 Decision::Rejected => {
                     (rejected, self.rejected_last) = (true, true);
                     if let Some(Phase::Weighed(_, chunk)) = self.window.remove(self.decided).map(|t| t.phase) {

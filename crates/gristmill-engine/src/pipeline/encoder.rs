@@ -8,7 +8,9 @@ use std::sync::Arc;
 use gristmill_format::chess::{ChessEncoder, Outputs};
 use gristmill_format::encode::Encoder;
 use gristmill_format::g2048::encode::{Augment, Binner, Classes, DEFAULT_EDGES, StepEncoder, Target, Tokenizer};
+use gristmill_format::g2048::form::Columns;
 use gristmill_format::g2048::log::KNOWN_VALUATIONS;
+use gristmill_format::layout::Layout;
 
 use crate::config::{EncoderConfig, G2048EncoderConfig, G2048Target, TensorGeneratorConfig};
 use crate::error::{Error, Result};
@@ -28,17 +30,24 @@ pub(super) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc
     }
 }
 
-/// The encoder of rows of a table, whose valuation ids stand for `valuations`.
+/// The encoder of rows of a table of this layout, whose valuation ids stand for `valuations`. Whether it fits the rows is
+/// its own to say.
 ///
 /// Errors: `Config`, and as [`g2048`].
-pub(super) fn of_rows(config: &EncoderConfig, valuations: &[String]) -> Result<Arc<dyn Encoder>> {
+pub(super) fn of_rows(config: &EncoderConfig, layout: &Layout, valuations: &[String]) -> Result<Arc<dyn Encoder>> {
     match config {
         EncoderConfig::Chess => {
             let outputs = Outputs::parse(&["planes", "probs", "values"].map(String::from));
             let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
             Ok(Arc::new(encoder.map_err(|e| Error::config("encoder", e.detail()))?))
         }
-        EncoderConfig::G2048(config) => Ok(Arc::new(g2048(config, valuations)?)),
+        EncoderConfig::G2048(config) => {
+            let encoder = g2048(config, valuations)?;
+            Ok(Arc::new(match Columns::of(layout) {
+                Ok(columns) => encoder.reading(columns),
+                Err(_) => encoder,
+            }))
+        }
     }
 }
 

@@ -146,7 +146,7 @@ impl History {
                 Some(name) => metric.load_metrics.push(LoadMetric {
                     name: name.to_owned(),
                     load_seconds: count_of as f64 / 1e9,
-                    total_seconds: row.map_or(0, |row| row.threads.max(1)) as f64 * elapsed,
+                    total_seconds: row.map_or(1, |row| row.threads_in(count.name)) as f64 * elapsed,
                 }),
                 None => {
                     let name = count_name(known.kind, count.name).to_owned();

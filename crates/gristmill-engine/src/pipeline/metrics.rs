@@ -108,6 +108,12 @@ impl StageMetrics {
         self.gauges.iter().find(|gauge| gauge.name == name)
     }
 
+    /// How many threads may be busy at once with what a count of nanoseconds is of: as many as the stage has with its
+    /// main work, one with anything else.
+    pub(super) fn threads_in(&self, count: &str) -> u64 {
+        if count == "busy_ns" { self.threads.max(1) } else { 1 }
+    }
+
     /// A count by name.
     pub fn count(&self, name: &str) -> Option<&Tally> {
         self.counts.iter().find(|count| count.name == name)
@@ -144,12 +150,13 @@ impl Observer {
         rates.sample(totals(&stages));
         let now = rates.uptime();
         drop(rates);
-        let branches = self.chains.iter().flat_map(|chain| chain.plan.branches.iter().zip(&chain.branch_totals));
-        let weights = branches.map(|(plan, totals)| {
-            let mut seen = totals.weights.lock().unwrap_or_else(PoisonError::into_inner);
-            (plan.stage.as_str(), std::mem::take(&mut *seen))
-        });
-        history.record(now, &stages, &weights.collect::<Vec<_>>());
+        let mut weights = Vec::new();
+        for chain in &self.chains {
+            let pools = chain.plan.branches.iter().map(|plan| plan.stage.as_str());
+            weights
+                .extend(pools.zip(chain.lock().branches.iter_mut().map(|branch| std::mem::take(&mut branch.weights))));
+        }
+        history.record(now, &stages, &weights);
     }
 
     /// Remembers the totals of the end.
@@ -335,6 +342,12 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             }),
             ..pool_row
         };
+        if pool {
+            pool_row.counts.insert(0, tally("source_ingestion_ns", branch.ingesting.nanos()));
+        }
+        if branch.accept.as_ref().is_some_and(Accept::caches) {
+            pool_row.counts.push(tally("caching_ns", branch.caching.nanos()));
+        }
         if let Some(anchor) = chain.shared.anchors.of(&branch.plan.stage) {
             pool_row.gauges.push(gauge("chunks_since_anchor", anchor.since, None));
             pool_row.latest = (!anchor.key.is_empty()).then(|| anchor.key.clone());

@@ -177,6 +177,8 @@ pub struct BadChunksStatus {
     pub chunks: u64,
     /// The same by kind.
     pub by_kind: std::collections::BTreeMap<String, u64>,
+    /// How many of them the quarantine report has.
+    pub quarantined: u64,
     /// Why the quarantine report could not be written, if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub report_fault: Option<String>,
@@ -219,6 +221,7 @@ impl Observer {
             bad_chunks: BadChunksStatus {
                 chunks: metrics.bad_chunks.chunks,
                 by_kind: metrics.bad_chunks.by_kind,
+                quarantined: metrics.bad_chunks.quarantined,
                 report_fault: metrics.bad_chunks.report_fault,
             },
             newest_event: self.events.newest(),
@@ -245,7 +248,7 @@ pub(super) fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f6
             Some(name) => status.loads.push(LoadStatus {
                 name: if name == "busy" { String::new() } else { name.to_owned() },
                 load_seconds: count.total as f64 / 1e9,
-                total_seconds: row.threads.max(1) as f64 * uptime,
+                total_seconds: row.threads_in(count.name) as f64 * uptime,
             }),
             None => status.counts.push(CountStatus { name: count.name.to_owned(), total: count.total }),
         }

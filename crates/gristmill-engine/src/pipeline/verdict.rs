@@ -24,6 +24,8 @@ pub struct BadChunkCounts {
     pub chunks: u64,
     /// The same by kind, such as `truncated` or `vanished`.
     pub by_kind: BTreeMap<String, u64>,
+    /// How many of them the quarantine report has.
+    pub quarantined: u64,
     /// The latest messages, oldest first.
     pub latest: Vec<String>,
     /// Why the quarantine report could not be written, if so.
@@ -63,6 +65,7 @@ struct Known {
     /// Kind of each bad chunk; with the `raise` policy the whole error, since it is given again at each draw.
     bad: HashMap<(Scope, u64, u32), Remembered>,
     by_kind: BTreeMap<&'static str, u64>,
+    quarantined: u64,
     latest: VecDeque<String>,
     report_fault: Option<String>,
 }
@@ -128,7 +131,9 @@ impl Verdicts {
         }
         let written = self.report.as_ref().map(|report| write_line(report, error));
         let place = error.place();
-        let kind = if matches!(written, Some(Ok(()))) { "quarantined" } else { "bad_chunk" };
+        let quarantined = matches!(written, Some(Ok(())));
+        known.quarantined += u64::from(quarantined);
+        let kind = if quarantined { "quarantined" } else { "bad_chunk" };
         let event = Event::new(Level::Warning, kind, error.to_string()).with("kind", Some(error.kind().name()));
         let event = event.with("source", place.source.as_deref()).with("member", place.member.as_deref());
         self.events.add(event.with("chunk", place.chunk).with("frame", place.frame).with("offset", place.offset));
@@ -148,6 +153,7 @@ impl Verdicts {
         BadChunkCounts {
             chunks: known.bad.len() as u64,
             by_kind: known.by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect(),
+            quarantined: known.quarantined,
             latest: known.latest.iter().cloned().collect(),
             report_fault: known.report_fault.clone(),
         }

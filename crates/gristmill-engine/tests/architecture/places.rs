@@ -82,6 +82,7 @@ const PLACES: [Place; 6] = [
             ("gristmill-format/src/container/gzip.rs", "calls libdeflate"),
             ("gristmill-format/src/chess/encode/simd.rs", "vector stores"),
             ("gristmill-format/benches/inflate.rs", "measures libdeflate bare"),
+            ("gristmill-engine/benches/hanse.rs", "measures stock zlib"),
             ("gristmill-engine/benches/passes.rs", "measures stock zlib"),
             ("gristmill-engine/src/runtime/arena.rs", "slots that tasks share"),
             ("gristmill-engine/src/runtime/sheet.rs", "batches that tasks share"),

@@ -1,6 +1,9 @@
-//! Index feeding as users have it: packs opened, selected and split, and batches of their rows.
+//! Packs of every form as users have them: opened, selected and split, fed in batches, recorded, converted.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod converting;
 mod feeding;
 mod fixture;
+mod forms;
+mod recording;
 mod selecting;

@@ -9,3 +9,4 @@ mod drops;
 mod merging;
 mod packing;
 mod resume;
+mod verifying;

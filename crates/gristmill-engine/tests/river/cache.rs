@@ -147,7 +147,7 @@ fn a_cache_that_is_wired_otherwise_is_refused_by_name() {
         let mut config = with_cache(hanse(&games(mixed())), 100, 4);
         change(&mut config);
         match DataLoader::new(config) {
-            Err(Error::Config { stage: Some(found), field: Some(of), message }) => {
+            Err(Error::Config { stage: Some(found), field: Some(of), message, .. }) => {
                 assert_eq!((found.as_str(), of.as_str()), (stage, field), "{message}");
                 assert!(message.contains(words), "{stage}.{field}: {message}");
             }

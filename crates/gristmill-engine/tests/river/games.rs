@@ -1,8 +1,9 @@
 //! Folders of generated games, and what a loader makes of them as hashes and provenance ids.
 
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{
     ChunkUnpackerConfig, DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, ShufflingChunkPoolConfig,
@@ -10,7 +11,10 @@ use gristmill_engine::config::{
 };
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::{Batch, DataLoader, Next};
-use gristmill_format::chess::Version;
+use gristmill_format::chess::record::V6_BYTES;
+use gristmill_format::chess::{FrameMut, Version};
+use gristmill_format::container::gzip;
+use gristmill_format::source::Chunk;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Long enough for any batch of these tests on a busy machine; reaching it fails the test.
@@ -31,6 +35,18 @@ pub(crate) fn options(folder: &Path, games: u64) -> ChessOptions {
 pub(crate) fn generate(options: ChessOptions) {
     let mut generator = ChessGenerator::new(options).unwrap();
     while generator.write_next().unwrap().is_some() {}
+}
+
+pub(crate) type Spoil = fn(usize, &mut FrameMut<'_>);
+
+/// Rewrites the records of one `.gz` game.
+pub(crate) fn spoil(path: &Path, how: Spoil) {
+    let mut chunk = Chunk::default();
+    gristmill_engine::open::open(path).unwrap().chunk(0, &mut chunk).unwrap();
+    for (i, record) in chunk.bytes.chunks_exact_mut(V6_BYTES).enumerate() {
+        how(i, &mut FrameMut::new(record).unwrap());
+    }
+    std::fs::write(path, gzip::compress(6, &chunk.bytes).unwrap()).unwrap();
 }
 
 /// A folder with 24 games as `.gz`, 12 of version 7 in a subfolder, and 20 in two tars; made once.
@@ -152,6 +168,15 @@ pub(crate) fn with_cache(mut config: DataLoaderConfig, size: u64, prefetch: u32)
     join.join_positions = Some(JoinPositionsConfig::default());
     config.stage.push(join);
     config
+}
+
+/// Waits until nothing listens at an address any more: a socket lives a moment longer than the loader that had it.
+pub(crate) fn nobody_listens(address: SocketAddr) {
+    let start = Instant::now();
+    while TcpStream::connect(address).is_ok() {
+        assert!(start.elapsed() < PATIENCE, "{address} is still listened at");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// A count or gauge of the pool.

@@ -9,7 +9,9 @@ fn refused(change: impl FnOnce(&mut DataLoaderConfig)) -> (String, String, Strin
     let mut config = config(&Lc0Preset { split: vec![("a".into(), 1), ("b".into(), 1)], ..preset(mixed()) });
     change(&mut config);
     match DataLoader::new(config) {
-        Err(Error::Config { stage, field, message }) => (stage.unwrap_or_default(), field.unwrap_or_default(), message),
+        Err(Error::Config { stage, field, message, .. }) => {
+            (stage.unwrap_or_default(), field.unwrap_or_default(), message)
+        }
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("accepted"),
     }

@@ -8,6 +8,7 @@ use gristmill_engine::{DataLoader, Error};
 
 use super::games::{
     all_ids, changed, decodes, generate, hash, hashes, ids, loader, next, of_pool, options, preset, single, varied,
+    with_cache,
 };
 
 fn hanse(options: &Lc0Preset, form: HanseForm, threshold: u64, gamma: f64) -> DataLoaderConfig {
@@ -27,6 +28,25 @@ fn focus() -> Option<PositionSamplingConfig> {
 
 fn new(config: DataLoaderConfig) -> DataLoader {
     DataLoader::new(config).unwrap()
+}
+
+/// The metrics of the interface: what every draw weighed, and the time that went into each of a pool's works.
+#[test]
+fn weights_of_all_draws_and_the_works_of_a_pool_are_told() {
+    let lengths = lengths(varied());
+    let loader = new(with_cache(hanse(&single(varied()), HanseForm::Weight, 1, 1.0), 100, 4));
+    hashes(&loader, "", 60);
+    assert!(loader.stop().is_empty());
+    let (period, _) = loader.aggregate_metrics(f64::INFINITY, true).unwrap();
+    let pool = period.stage_metrics.iter().find(|stage| stage.name == "pool").unwrap();
+    let loads: Vec<_> = pool.load_metrics.iter().map(|load| load.name.as_str()).collect();
+    assert_eq!(loads, ["source_ingestion", "chunk_loading", "caching"]);
+    assert!(pool.load_metrics.iter().all(|load| 0.0 < load.load_seconds && load.load_seconds < load.total_seconds));
+    let [weight] = pool.statistics_metrics.as_slice() else { panic!("{pool:?}") };
+    let draws = of_pool(&loader, "hanse_cache_hits") + of_pool(&loader, "hanse_cache_misses");
+    assert_eq!((weight.name.as_str(), weight.samples.count as u64), ("chunk_weight", draws));
+    let [shortest, longest] = [lengths.values().min(), lengths.values().max()].map(|n| *n.unwrap() as f64);
+    assert_eq!((weight.samples.min, weight.samples.max), (shortest, longest), "each position weighs 1");
 }
 
 type Game = (u64, u64);

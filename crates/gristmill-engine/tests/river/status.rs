@@ -9,7 +9,9 @@ use gristmill_engine::config::{BadChunks, Lc0Preset, Weighted};
 use gristmill_engine::pipeline::{RunState, STATUS_VERSION, StageStatus, Status};
 use gristmill_engine::{ControlRequest, DataLoader, Error};
 
-use super::games::{all_ids, config, generate, loader, mixed, next, options, preset, single, with_cache};
+use super::games::{
+    all_ids, config, generate, loader, mixed, next, nobody_listens, options, preset, single, with_cache,
+};
 
 /// Looks until `found` says so.
 fn wait_for(loader: &DataLoader, found: impl Fn(&Status) -> bool) -> Status {
@@ -19,7 +21,7 @@ fn wait_for(loader: &DataLoader, found: impl Fn(&Status) -> bool) -> Status {
         if found(&status) {
             return status;
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "{status:#?}");
+        assert!(start.elapsed() < Duration::from_secs(60), "{status:#?}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -206,19 +208,19 @@ fn stop_is_seen() -> bool {
         assert_eq!(loader.stop(), Vec::<String>::new());
         watcher.join().unwrap()
     });
-    assert!(TcpStream::connect(address).is_err(), "nothing listens after the stop");
+    nobody_listens(address);
     seen.inspect(|last| assert_eq!(told(last, "stopped").len(), 1)).is_some()
 }
 
 #[test]
 fn the_pages_are_served_until_the_stop_and_a_watcher_learns_of_it() {
-    assert!((0..10).any(|_| stop_is_seen()));
+    assert!((0..50).any(|_| stop_is_seen()));
 }
 
 #[test]
 fn what_other_machines_can_reach_needs_a_token() {
     let refusal = |error: Error| match error {
-        Error::Config { stage: None, field, message } => (field.unwrap(), message),
+        Error::Config { stage: None, field, message, .. } => (field.unwrap(), message),
         other => panic!("{other}"),
     };
     let loader = loader(&preset(mixed()));

@@ -170,7 +170,9 @@ fn stop_wakes_those_who_wait_and_is_final() {
     let loader = loader(&Lc0Preset { watch: Some(true), ..preset(empty.path()) });
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| loader.next("", None));
-        std::thread::sleep(Duration::from_millis(50));
+        while loader.metrics().stages.is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
         assert!(loader.stop().is_empty());
         assert!(matches!(waiting.join().unwrap(), Err(Error::Stopped)));
     });

@@ -6,24 +6,9 @@ use std::path::Path;
 use gristmill_engine::config::{BadChunks, ChunkValidatorConfig, DataLoaderConfig, Lc0Preset, StageConfig};
 use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Error, Next};
-use gristmill_format::chess::FrameMut;
 use gristmill_format::chess::record::{V6_BYTES, at};
-use gristmill_format::container::gzip;
-use gristmill_format::source::Chunk;
 
-use super::games::{all_ids, config, generate, hash, hashes, ids, next, options, preset};
-
-type Spoil = fn(usize, &mut FrameMut<'_>);
-
-/// Rewrites the records of one `.gz` game.
-fn spoil(path: &Path, how: Spoil) {
-    let mut chunk = Chunk::default();
-    gristmill_engine::open::open(path).unwrap().chunk(0, &mut chunk).unwrap();
-    for (i, record) in chunk.bytes.chunks_exact_mut(V6_BYTES).enumerate() {
-        how(i, &mut FrameMut::new(record).unwrap());
-    }
-    std::fs::write(path, gzip::compress(6, &chunk.bytes).unwrap()).unwrap();
-}
+use super::games::{all_ids, config, generate, hash, hashes, ids, next, options, preset, spoil};
 
 /// Twelve games; 3 has a wrong result in a frame, 5 and 8 a policy that does not sum to 1.
 fn games() -> tempfile::TempDir {

@@ -1,7 +1,7 @@
 //! A frame -> the position as White sees it: FEN, a drawing, and the legal moves as policy indices.
 //! For showing and checking; the encoder never comes here.
 
-use cozy_chess::{BoardBuilder, CastleRights, File, Square};
+use cozy_chess::{BoardBuilder, BoardBuilderError, CastleRights, File, Square, get_king_moves};
 pub use cozy_chess::{Color, Piece};
 
 use super::frame::Frame;
@@ -176,7 +176,7 @@ impl Board {
 
     /// The position for move generation; `None` when no game can reach it (no king, a side in check that just moved, ...).
     pub fn to_cozy(&self) -> Option<cozy_chess::Board> {
-        self.builder().build().ok()
+        build(&self.builder()).ok()
     }
 
     /// The position as the library takes it, whether it accepts it or not.
@@ -249,6 +249,19 @@ impl Board {
     }
 }
 
+/// The position of a builder.
+///
+/// Errors: what the library refuses, and kings side by side, which it takes.
+pub(super) fn build(builder: &BoardBuilder) -> Result<cozy_chess::Board, BoardBuilderError> {
+    let board = builder.build()?;
+    if kings_touch(&board) { Err(BoardBuilderError::InvalidBoard) } else { Ok(board) }
+}
+
+/// Whether the kings stand side by side: no game can reach such a position, and the library would let one take the other.
+pub(super) fn kings_touch(board: &cozy_chess::Board) -> bool {
+    get_king_moves(board.king(Color::White)).has(board.king(Color::Black))
+}
+
 /// A stored plane as a mask in square order, the transform undone; still the side to move's view.
 fn current(frame: &Frame<'_>, plane: usize, transform: Transform) -> u64 {
     debug_assert!(plane < PLANES);
@@ -282,16 +295,20 @@ fn en_passant(frame: &Frame<'_>, format: InputFormat, transform: Transform) -> O
         let files = if transform.flips() { stored.reverse_bits() } else { stored };
         return (files != 0).then_some(files.trailing_zeros() as u8);
     }
+    let ours = current(frame, 0, Transform::NONE) & FIFTH;
+    let beside = (ours << 1 | ours >> 1) & FIFTH;
+    let pawn = double_step(frame) & beside;
+    (pawn != 0).then_some((pawn.trailing_zeros() % 8) as u8)
+}
+
+/// The pawn that just moved two squares by the board before, from its home rank over squares that are empty now; as
+/// formats 1 and 2 tell it.
+pub(super) fn double_step(frame: &Frame<'_>) -> u64 {
     let men = |board: usize, plane: usize| current(frame, 13 * board + plane, Transform::NONE);
     let occupied = (0..12).fold(0, |all, plane| all | men(0, plane));
     let (before, after) = (men(1, 6), men(0, 6));
-    // Moved from its home rank over two squares that are empty now.
     let left = (before & !occupied) >> 16;
-    let arrived = after & !before & FIFTH & left & !(occupied >> 8);
-    let ours = men(0, 0) & FIFTH;
-    let beside = (ours << 1 | ours >> 1) & FIFTH;
-    let pawn = arrived & beside;
-    (pawn != 0).then_some((pawn.trailing_zeros() % 8) as u8)
+    after & !before & FIFTH & left & !(occupied >> 8)
 }
 
 fn letter(color: Color, piece: Piece) -> char {

@@ -4,6 +4,7 @@
 pub mod board;
 pub mod check;
 pub mod encode;
+pub mod form;
 pub mod heuristic;
 pub mod log;
 pub mod moves;
@@ -11,5 +12,6 @@ pub mod row;
 pub mod source;
 
 pub use board::{Board, Packed};
+pub use form::Form;
 pub use moves::Move;
 pub use row::{RowForm, StepRow};

@@ -25,7 +25,8 @@ fn convert(records: &[u8], format: InputFormat) -> Chunk {
     rescore(records, Settings { input_format: Some(format), ..narrow() }).unwrap().0
 }
 
-fn breaches(chunk: &Chunk) -> Vec<Breach> {
+/// What the validator says.
+pub fn breaches(chunk: &Chunk) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let mut note = |breach| {
         breaches.push(breach);

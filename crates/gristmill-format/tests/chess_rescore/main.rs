@@ -11,6 +11,8 @@
 mod conversion;
 mod passes;
 mod played;
+mod quirks;
 mod refusals;
 mod tables;
 mod vectors;
+mod versions;

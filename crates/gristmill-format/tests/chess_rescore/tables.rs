@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cozy_chess::Board;
 use gristmill_format::Kind;
-use gristmill_format::chess::rescore::{Compat, Deblunder, Quirk, Settings, Tablebase};
+use gristmill_format::chess::rescore::{Settings, Tablebase};
 use gristmill_format::chess::syzygy::{Coverage, Material, Unprobed, Wdl};
 use gristmill_format::source::Chunk;
 
@@ -13,7 +13,7 @@ use super::played::{START, edit, frame, narrow, records, rescore_with};
 
 /// Answers for positions of up to `most` men.
 #[derive(Debug)]
-struct Oracle {
+pub struct Oracle {
     coverage: Coverage,
     wdl: fn(&Board) -> Result<Wdl, Unprobed>,
     dtz: fn(&Board) -> i32,
@@ -21,7 +21,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn new(most_men: usize, wdl: fn(&Board) -> Result<Wdl, Unprobed>, dtz: fn(&Board) -> i32) -> Arc<Self> {
+    pub fn new(most_men: usize, wdl: fn(&Board) -> Result<Wdl, Unprobed>, dtz: fn(&Board) -> i32) -> Arc<Self> {
         let coverage = Coverage { most_men, ..Coverage::default() };
         Arc::new(Oracle { coverage, wdl, dtz, asked: AtomicUsize::new(0) })
     }
@@ -43,7 +43,7 @@ impl Tablebase for Oracle {
     }
 }
 
-fn white_wins(board: &Board) -> Result<Wdl, Unprobed> {
+pub fn white_wins(board: &Board) -> Result<Wdl, Unprobed> {
     Ok(if board.side_to_move() == cozy_chess::Color::White { Wdl::Win } else { Wdl::Loss })
 }
 
@@ -186,21 +186,4 @@ fn the_fastest_wins_get_the_boost() {
     let (done, _) = rescore_with(&game, Settings { boost: 0.5, ..narrow() }, Some(lost)).unwrap();
     let legal: Vec<f32> = frame(&done, 0).probabilities().filter(|p| *p >= 0.0).collect();
     assert!(legal.iter().all(|p| (p - 1.0 / legal.len() as f32).abs() < 1e-6), "a lost position boosts nothing");
-}
-
-#[test]
-fn deblundering_starts_before_the_tables_as_the_side_there_sees_it() {
-    let mut game = records("8/8/2k5/8/3p4/4K3/8/4R3 w - - 4 60", "e3d4 c6d6 e1e5");
-    // A blunder of White in the first frame, which counts half; tables know the rest.
-    edit(&mut game, 0, |f| _ = f.set_best_q(0.1).set_best_d(0.5).set_best_m(50.0));
-    let deblunder = Some(Deblunder { threshold: 0.1, width: 0.2 });
-    let run = |compat| {
-        let tables = Oracle::new(3, white_wins, |_| 10);
-        let settings = Settings { deblunder, compat, ..narrow() };
-        let done = rescore_with(&game, settings, Some(tables)).unwrap().0;
-        (frame(&done, 0).result_q(), frame(&done, 0).plies_left())
-    };
-    // The last frame: lost for Black, 10 plies left; three plies before, White sees a win in 13.
-    assert_eq!(run(Compat::NONE), (0.5 * 1.0 + 0.5 * 0.1, 0.5 * 13.0 + 0.5 * 50.0));
-    assert_eq!(run(Compat::NONE.with(Quirk::DeblunderStart)), (0.5 * -1.0 + 0.5 * 0.1, 0.5 * 10.0 + 0.5 * 50.0));
 }

@@ -2,18 +2,19 @@
 //! Absent fields mean what they mean there; of a whole training configuration only `data_loader` is read.
 
 pub(crate) mod schema;
-mod text;
+pub(super) mod text;
 
 use miette::Diagnostic;
 use prost_reflect::DynamicMessage;
 use serde_json::{Map, Value, json};
-use serde_path_to_error::Segment;
 
-use self::text::Field;
+use super::parse::{refused, tracked};
+use super::text::{Field, TextForm, follow, line_and_column, loader};
 use super::{DataLoaderConfig, QueueConfig};
 use crate::error::{Error, Result};
 
 pub use schema::DESCRIPTORS;
+use schema::Refusal;
 
 const ROOT: &str = "lczero.training.RootConfig";
 const LOADER: &str = "lczero.training.DataLoaderConfig";
@@ -34,25 +35,32 @@ impl DataLoaderConfig {
     ///
     /// Errors: `Config` with line, column, stage and field.
     pub fn from_textproto(text: &str) -> Result<Self> {
-        let tree = text::fields(text).map_err(|fault| at(text, &[], fault.at, &fault.message))?;
+        let fault = |offset, message| TextForm::Textproto.fault(text, offset, message);
+        let tree = text::fields(text).map_err(|broken| fault(broken.at, broken.message))?;
         let whole = tree.iter().any(|field| field.name == "data_loader");
         let desc = message(if whole { ROOT } else { LOADER })?;
         if !whole && !tree.is_empty() && tree.iter().all(|field| desc.get_field_by_name(field.name).is_none()) {
-            return Err(at(text, &[], tree[0].span.start, "there is no `data_loader { … }` in this text"));
+            return Err(Error::Config {
+                at: Some(line_and_column(text, tree[0].span.start)),
+                stage: None,
+                field: None,
+                message: "there is no `data_loader { … }` in this text".to_owned(),
+            });
         }
         let seen = if whole { only(text, &tree, "data_loader") } else { text.to_owned() };
         let parsed = DynamicMessage::parse_text_format(desc, &seen).map_err(|e| {
             let label = e.labels().and_then(|mut labels| labels.next());
-            at(text, &tree, label.map_or(text.len(), |label| label.offset()), &advice(&e.to_string()))
+            fault(label.map_or(text.len(), |label| label.offset()), advice(&e.to_string()))
         })?;
-        let mut fields = schema::to_json(&parsed).map_err(|e| Error::config("", e))?;
+        let found = |(path, message): Refusal| {
+            let path = if path.first().is_some_and(|name| name == "data_loader") { &path[1..] } else { &path[..] };
+            fault(follow(loader(&tree), path).map_or(0, |field| field.span.start), message)
+        };
+        let mut fields = schema::to_json(&parsed).map_err(found)?;
         if let Some(Value::Object(inner)) = fields.remove("data_loader") {
             fields = inner;
         }
-        read(fields).map_err(|(path, message)| {
-            let offset = follow(loader(&tree), &path).map_or(0, |field| field.span.start);
-            at(text, &tree, offset, &message)
-        })
+        read(fields).map_err(found)
     }
 
     /// Writes text-protobuf, `data_loader { … }`, that [`DataLoaderConfig::from_textproto`] reads back to the same
@@ -70,15 +78,10 @@ impl DataLoaderConfig {
     ///
     /// Errors: `Config` for bytes that are no such message or have a field that is not known, naming stage and field.
     pub fn from_proto_bytes(bytes: &[u8]) -> Result<Self> {
-        let fields = schema::decode(&message(LOADER)?, bytes).map_err(|e| Error::config("", e))?;
-        let names: Vec<Option<String>> =
-            stages(&fields).map(|stage| Some(stage.get("name")?.as_str()?.into())).collect();
-        read(fields).map_err(|(path, message)| {
-            let index = path.iter().find_map(|step| step.parse::<usize>().ok());
-            let stage = index.and_then(|index| names.get(index).cloned().flatten());
-            let field = path.last().filter(|step| step.parse::<usize>().is_err()).cloned();
-            Error::Config { stage, field, message }
-        })
+        let message = schema::parse(&message(LOADER)?, bytes).map_err(|e| Error::config("", e))?;
+        let names = schema::names(&message, "stage");
+        let found = |(path, message): Refusal| refused(&path, &names, message);
+        read(schema::to_json(&message).map_err(found)?).map_err(found)
     }
 
     /// Serializes as `lczero.training.DataLoaderConfig`. Errors: as [`DataLoaderConfig::to_textproto`].
@@ -113,56 +116,8 @@ impl DataLoaderConfig {
     }
 }
 
-/// An error of the checks that follow reading, with the line and column in the text that was read.
-pub fn place(text: &str, error: Error) -> Error {
-    match error {
-        Error::Config { stage, field, message } => {
-            let (line, column) = position(text, stage.as_deref(), field.as_deref());
-            Error::Config { stage, field, message: format!("line {line}, column {column}: {message}") }
-        }
-        other => other,
-    }
-}
-
-/// Line and column, from 1, of a stage's field, or of the nearest thing around it that the text has.
-pub fn position(text: &str, stage: Option<&str>, field: Option<&str>) -> (usize, usize) {
-    let tree = text::fields(text).unwrap_or_default();
-    let fields = loader(&tree);
-    let path: Vec<String> = field.into_iter().flat_map(|field| field.split('.')).map(str::to_owned).collect();
-    let found = match stage {
-        None => follow(fields, &path),
-        Some(name) => {
-            fields.iter().find(|field| field.name == "stage" && stage_name(field) == Some(name)).map(|stage| {
-                let mut levels = std::iter::once(stage).chain(&stage.fields);
-                levels.find_map(|level| follow(&level.fields, &path)).unwrap_or(stage)
-            })
-        }
-    };
-    text::line_and_column(text, found.map_or(0, |field| field.span.start))
-}
-
 fn message(name: &str) -> Result<prost_reflect::MessageDescriptor> {
     schema::message(name).map_err(|e| Error::config("", e))
-}
-
-/// The fields of the loader's message, in a text of either form.
-fn loader<'t, 'a>(tree: &'t [Field<'a>]) -> &'t [Field<'a>] {
-    tree.iter().find(|field| field.name == "data_loader").map_or(tree, |root| &root.fields)
-}
-
-fn stage_name<'a>(stage: &Field<'a>) -> Option<&'a str> {
-    stage.fields.iter().find(|field| field.name == "name").map(Field::string)
-}
-
-/// The deepest field that a path of names and indices leads to.
-fn follow<'t, 'a>(fields: &'t [Field<'a>], path: &[String]) -> Option<&'t Field<'a>> {
-    let (name, rest) = path.split_first()?;
-    let mut named = fields.iter().filter(|field| field.name == name);
-    let (found, rest) = match rest.split_first().and_then(|(index, rest)| Some((index.parse().ok()?, rest))) {
-        Some((index, rest)) => (named.nth(index), rest),
-        None => (named.next(), rest),
-    };
-    found.map(|found| follow(&found.fields, rest).unwrap_or(found))
 }
 
 /// The text with everything but some root fields blanked out, so that offsets stay what they are.
@@ -173,23 +128,6 @@ fn only(text: &str, tree: &[Field<'_>], name: &str) -> String {
         seen.push_str(&text[field.span.clone()]);
     }
     seen
-}
-
-/// A fault at a byte: line, column, and the stage it lies in.
-fn at(text: &str, tree: &[Field<'_>], offset: usize, message: &str) -> Error {
-    let (line, column) = text::line_and_column(text, offset);
-    let inside = |field: &&Field<'_>| field.span.contains(&offset);
-    let stage = loader(tree).iter().filter(|field| field.name == "stage").find(inside);
-    let mut field = stage;
-    while let Some(inner) = field.and_then(|field| field.fields.iter().find(inside)) {
-        field = Some(inner);
-    }
-    let field = field.or_else(|| loader(tree).iter().find(inside)).filter(|field| field.name != "stage");
-    Error::Config {
-        stage: stage.and_then(stage_name).map(str::to_owned),
-        field: field.map(|field| field.name.to_owned()),
-        message: format!("line {line}, column {column}: {message}"),
-    }
 }
 
 /// The parser's words about an unknown field or value, with the nearest known one.
@@ -208,7 +146,7 @@ fn advice(message: &str) -> String {
 }
 
 /// Fields of the loader's message to a config; a refusal comes with the path that leads to it.
-fn read(mut fields: Map<String, Value>) -> std::result::Result<DataLoaderConfig, (Vec<String>, String)> {
+fn read(mut fields: Map<String, Value>) -> std::result::Result<DataLoaderConfig, Refusal> {
     for stage in fields.get_mut("stage").and_then(Value::as_array_mut).into_iter().flatten() {
         for (kind, field, ways) in LC0_WAYS {
             if let Some(Value::Object(config)) = stage.get_mut(kind)
@@ -219,15 +157,7 @@ fn read(mut fields: Map<String, Value>) -> std::result::Result<DataLoaderConfig,
             }
         }
     }
-    serde_path_to_error::deserialize(Value::Object(fields)).map_err(|e| {
-        let step = |step: &Segment| match step {
-            Segment::Seq { index } => index.to_string(),
-            Segment::Map { key } => key.clone(),
-            Segment::Enum { variant } => variant.clone(),
-            Segment::Unknown => String::new(),
-        };
-        (e.path().iter().map(step).collect(), e.inner().to_string())
-    })
+    tracked(Value::Object(fields)).map_err(|(path, e)| (path, e.to_string()))
 }
 
 fn stages(fields: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {

@@ -33,11 +33,28 @@ pub(crate) fn enumeration(name: &str) -> Option<Vec<String>> {
     Some(found.values().map(|value| value.name().to_owned()).collect())
 }
 
+/// What is wrong with a message, behind the path of names and indices that leads there.
+pub(crate) type Refusal = (Vec<String>, String);
+
+fn no_message(desc: &MessageDescriptor, why: &str) -> String {
+    format!("these bytes are no serialized `{}`: {why}", desc.full_name())
+}
+
+/// Reads serialized bytes; fields that are not known stay in the message.
+pub(crate) fn parse(desc: &MessageDescriptor, bytes: &[u8]) -> Result<DynamicMessage, String> {
+    DynamicMessage::decode(desc.clone(), bytes).map_err(|e| no_message(desc, &e.to_string()))
+}
+
 /// Reads serialized bytes. An unknown field is refused: nothing that somebody has set is lost silently.
 pub(crate) fn decode(desc: &MessageDescriptor, bytes: &[u8]) -> Result<Map<String, Json>, String> {
-    let refused = |e: &dyn std::fmt::Display| format!("these bytes are no serialized `{}`: {e}", desc.full_name());
-    let message = DynamicMessage::decode(desc.clone(), bytes).map_err(|e| refused(&e))?;
-    to_json(&message).map_err(|e| refused(&e))
+    to_json(&parse(desc, bytes)?).map_err(|(_, why)| no_message(desc, &why))
+}
+
+/// The `name` of each message in a list, where it is set.
+pub(crate) fn names(message: &DynamicMessage, list: &str) -> Vec<Option<String>> {
+    let name = |value: &Value| Some(value.as_message()?.get_field_by_name("name")?.as_str()?.to_owned());
+    let list = message.get_field_by_name(list);
+    list.iter().filter_map(|list| list.as_list()).flatten().map(name).collect()
 }
 
 /// Serializes; bytes are the same for the same value.
@@ -51,18 +68,28 @@ pub(crate) fn to_text(desc: &MessageDescriptor, value: &Map<String, Json>) -> Re
 }
 
 /// The fields that are set.
-pub(crate) fn to_json(message: &DynamicMessage) -> Result<Map<String, Json>, String> {
+pub(crate) fn to_json(message: &DynamicMessage) -> Result<Map<String, Json>, Refusal> {
     if let Some(unknown) = message.unknown_fields().next() {
-        return Err(format!("`{}` has no field {}", message.descriptor().name(), unknown.number()));
+        let why = format!("`{}` has no field {}", message.descriptor().name(), unknown.number());
+        return Err((Vec::new(), why));
     }
-    let field = |(field, value): (FieldDescriptor, &Value)| Ok((field.name().to_owned(), plain(&field, value)?));
+    let field = |(field, value): (FieldDescriptor, &Value)| {
+        let value = plain(&field, value).map_err(|refusal| below(field.name(), refusal))?;
+        Ok((field.name().to_owned(), value))
+    };
     message.fields().map(field).collect()
 }
 
-fn plain(field: &FieldDescriptor, value: &Value) -> Result<Json, String> {
+fn below(step: &str, (mut path, why): Refusal) -> Refusal {
+    path.insert(0, step.to_owned());
+    (path, why)
+}
+
+fn plain(field: &FieldDescriptor, value: &Value) -> Result<Json, Refusal> {
+    let here = |why: String| (Vec::new(), why);
     let number = |value: f64| {
         let finite = serde_json::Number::from_f64(value).map(Json::Number);
-        finite.ok_or_else(|| format!("`{}` is {value}; expected a finite number", field.name()))
+        finite.ok_or_else(|| here(format!("`{}` is {value}; expected a finite number", field.name())))
     };
     Ok(match value {
         Value::Bool(value) => Json::from(*value),
@@ -73,15 +100,20 @@ fn plain(field: &FieldDescriptor, value: &Value) -> Result<Json, String> {
         Value::F32(value) => number(f64::from(*value))?,
         Value::F64(value) => number(*value)?,
         Value::String(value) => Json::from(value.as_str()),
-        Value::EnumNumber(value) => Json::from(name_of(field, *value)?),
+        Value::EnumNumber(value) => Json::from(name_of(field, *value).map_err(here)?),
         Value::Message(message) if message.descriptor().full_name() == JSON_TEXT => {
             let text = message.get_field_by_name("json");
             let text = text.as_deref().and_then(Value::as_str).unwrap_or_default();
-            serde_json::from_str(text).map_err(|e| format!("`{}` is no JSON: {e}", field.name()))?
+            serde_json::from_str(text).map_err(|e| here(format!("`{}` is no JSON: {e}", field.name())))?
         }
         Value::Message(message) => Json::Object(to_json(message)?),
-        Value::List(values) => values.iter().map(|value| plain(field, value)).collect::<Result<_, _>>()?,
-        Value::Bytes(_) | Value::Map(_) => return Err(format!("`{}` has a type without a plain form", field.name())),
+        Value::List(values) => {
+            let one = |(i, value)| plain(field, value).map_err(|refusal| below(&format!("{i}"), refusal));
+            values.iter().enumerate().map(one).collect::<Result<_, _>>()?
+        }
+        Value::Bytes(_) | Value::Map(_) => {
+            return Err(here(format!("`{}` has a type without a plain form", field.name())));
+        }
     })
 }
 

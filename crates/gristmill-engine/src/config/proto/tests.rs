@@ -91,7 +91,9 @@ fn what_lc0_would_do_anyway_is_not_written() {
 /// Error of a text, with its stage and field.
 fn refused(text: &str) -> (String, Option<String>, Option<String>) {
     match DataLoaderConfig::from_textproto(text) {
-        Err(Error::Config { stage, field, message }) => (message, stage, field),
+        Err(Error::Config { at: Some((line, column)), stage, field, message }) => {
+            (format!("line {line}, column {column}: {message}"), stage, field)
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -159,7 +161,10 @@ fn faults_of_the_graph_are_placed_in_the_text() {
         assert!(TRAINING.contains(from));
         let text = TRAINING.replacen(from, to, 1);
         let error = crate::DataLoader::new(DataLoaderConfig::from_textproto(&text).unwrap()).unwrap_err();
-        let placed = place(&text, error).to_string();
+        let Error::Config { at: Some((line, column)), message, .. } = TextForm::Textproto.place(&text, error) else {
+            panic!("{from}");
+        };
+        let placed = format!("line {line}, column {column}: {message}");
         assert!(placed.contains(says), "{placed}");
     }
 }

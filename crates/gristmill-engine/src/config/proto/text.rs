@@ -3,33 +3,16 @@
 
 use std::ops::Range;
 
+use crate::config::text::Field;
+
 /// Deeper nesting than any configuration has.
 const DEEPEST: usize = 32;
 
-/// A field as it stands in the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Field<'a> {
-    pub(super) name: &'a str,
-    /// From its name to the end of its value.
-    pub(super) span: Range<usize>,
-    /// The tokens of a plain value; empty for a message.
-    pub(super) value: &'a str,
-    /// The fields of a message.
-    pub(super) fields: Vec<Field<'a>>,
-}
-
-impl<'a> Field<'a> {
-    /// A string value without its quotes, escapes as they stand: enough to compare names with.
-    pub(super) fn string(&self) -> &'a str {
-        self.value.trim().trim_matches(['"', '\''])
-    }
-}
-
 /// What is wrong with a text, and at which byte.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) at: usize,
-    pub(super) message: String,
+pub(in crate::config) struct Fault {
+    pub(in crate::config) at: usize,
+    pub(in crate::config) message: String,
 }
 
 fn fault<T>(at: usize, message: impl Into<String>) -> Result<T, Fault> {
@@ -37,17 +20,10 @@ fn fault<T>(at: usize, message: impl Into<String>) -> Result<T, Fault> {
 }
 
 /// The fields of a text.
-pub(super) fn fields(text: &str) -> Result<Vec<Field<'_>>, Fault> {
+pub(in crate::config) fn fields(text: &str) -> Result<Vec<Field<'_>>, Fault> {
     let tokens = tokens(text)?;
     let mut parser = Parser { text, tokens: &tokens, at: 0 };
     parser.fields(0, None)
-}
-
-/// Line and column of a byte, both from 1; the column counts characters.
-pub(super) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
 /// Spans of tokens: names, numbers and strings whole, everything else by character. Comments are no tokens.
@@ -207,8 +183,7 @@ mod tests {
             ]
         );
         assert_eq!(found[1].fields[1].fields[0].value, "1, 2");
-        assert_eq!(line_and_column(text, found[1].fields[0].span.start), (2, 9));
-        assert_eq!(line_and_column("é\nöx", 5), (2, 2));
+        assert_eq!(&text[found[1].fields[0].span.clone()], "x: -1");
         assert_eq!(fields("a: 'x\\'y'").unwrap()[0].string(), "x\\'y");
     }
 

@@ -1,11 +1,10 @@
 //! The bytes of a generated file -> the file. It appears under its name only when it is whole.
 //! Nothing that exists is overwritten.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::store::publish::Staged;
 
 /// Writes `bytes` under a hidden name in `folder` and renames it to `name`.
 ///
@@ -18,25 +17,16 @@ pub(super) fn publish(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf
         let e = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "is there already and is not overwritten");
         return Err(Error::path(path, &e));
     }
-    let hidden = folder.join(format!(".{name}.part"));
-    let write = || {
-        let mut file = BufWriter::new(File::create(&hidden)?);
-        file.write_all(bytes)?;
-        file.flush()?;
-        fs::rename(&hidden, &path)
-    };
-    match write() {
-        Ok(()) => Ok(path),
-        Err(e) => {
-            // What is left of a failed write is ours alone; a failure to remove it says nothing new.
-            let _ = fs::remove_file(&hidden);
-            Err(Error::path(path, &e))
-        }
-    }
+    let mut staged = Staged::new(path.clone())?;
+    staged.append(bytes)?;
+    staged.publish()?;
+    Ok(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::FramePlace;
 
-/// How many moves of a frame are shown.
+/// How many moves of a frame are shown in short.
 const MOVES_SHOWN: usize = 8;
 
 /// One chess position as data.
@@ -29,7 +29,7 @@ pub struct ChessView {
     pub rule50: u8,
     /// How many moves are legal.
     pub legal_moves: usize,
-    /// The most visited moves, most visited first.
+    /// The legal moves, most visited first; in short the first eight.
     pub moves: Vec<MoveView>,
     /// The move played and the best move; absent where the data has none.
     pub played: Option<String>,
@@ -79,7 +79,9 @@ pub(super) fn view(place: FramePlace, record: &[u8]) -> gristmill_format::Result
     let mut moves: Vec<(u16, f32)> = (0..).zip(frame.probabilities()).filter(|(_, p)| *p >= 0.0).collect();
     let legal_moves = moves.len();
     moves.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    moves.truncate(MOVES_SHOWN);
+    if place.record.is_none() {
+        moves.truncate(MOVES_SHOWN);
+    }
     let searched = frame.visits() > 0;
     Ok(ChessView {
         place,

@@ -1,18 +1,25 @@
 //! A 2048 step row -> its board, move and EVs as data. Judges nothing.
 
 use gristmill_format::g2048::log::KNOWN_VALUATIONS;
-use gristmill_format::g2048::row::ALIGNED_BYTES;
 use gristmill_format::g2048::{Move, StepRow};
 use serde::Serialize;
 
 use super::FramePlace;
 
-/// One step as data.
+/// One step as data, and where it is.
 #[derive(Debug, Clone, Serialize)]
 pub struct StepView {
     /// Where it is.
     #[serde(flatten)]
     pub place: FramePlace,
+    /// What it is.
+    #[serde(flatten)]
+    pub step: Step,
+}
+
+/// One step as data.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
     /// Game in its pack; 0 in a raw log.
     pub run_id: u32,
     /// Index of the step in its game, as logged.
@@ -49,23 +56,23 @@ pub struct BranchView {
     pub ev: Option<f32>,
 }
 
-/// The view of one row.
-pub(super) fn view(place: FramePlace, row: &[u8; ALIGNED_BYTES]) -> StepView {
-    let row = StepRow::from_aligned(row);
-    let board = row.decoded_board();
-    let ev = |mv: Move| (row.ev_legal >> mv.index() & 1 == 1).then_some(row.branch_evs[mv.index()]);
-    StepView {
-        place,
-        run_id: row.run_id,
-        step_index: row.step_index,
-        ranks: *board.ranks(),
-        drawing: board.to_string(),
-        board_eval: row.board_eval,
-        max_rank: row.max_rank,
-        seed: row.seed,
-        mv: Move::from_index(row.move_dir).map(Move::name),
-        valuation_type: row.valuation_type,
-        valuation: KNOWN_VALUATIONS.get(usize::from(row.valuation_type)).copied(),
-        branches: Move::ALL.map(|mv| BranchView { mv: mv.name(), ev: ev(mv) }).to_vec(),
+impl Step {
+    /// The view of one row.
+    pub(in crate::job) fn new(row: &StepRow) -> Self {
+        let board = row.decoded_board();
+        let ev = |mv: Move| (row.ev_legal >> mv.index() & 1 == 1).then_some(row.branch_evs[mv.index()]);
+        Step {
+            run_id: row.run_id,
+            step_index: row.step_index,
+            ranks: *board.ranks(),
+            drawing: board.to_string(),
+            board_eval: row.board_eval,
+            max_rank: row.max_rank,
+            seed: row.seed,
+            mv: Move::from_index(row.move_dir).map(Move::name),
+            valuation_type: row.valuation_type,
+            valuation: KNOWN_VALUATIONS.get(usize::from(row.valuation_type)).copied(),
+            branches: Move::ALL.map(|mv| BranchView { mv: mv.name(), ev: ev(mv) }).to_vec(),
+        }
     }
 }

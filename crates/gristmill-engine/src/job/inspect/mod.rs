@@ -4,10 +4,12 @@
 mod chess;
 mod demo;
 mod g2048;
+mod record;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::layout::{DType, Layout};
 use gristmill_format::source::Chunk;
@@ -16,10 +18,16 @@ use serde::Serialize;
 
 use super::files::{self, Found, Opened};
 use crate::error::Result;
+use crate::pack::metadata::Metadata;
+use crate::pack::{METADATA, shards};
 
 pub use chess::{ChessView, MoveView, ValueRow};
 pub use demo::{DemoView, ValueView};
-pub use g2048::{BranchView, StepView};
+pub use g2048::{BranchView, Step, StepView};
+pub use record::{Cell, Record};
+
+/// The format of a folder that is a pack of 2048 games.
+const PACK: &str = "2048.pack";
 
 /// What is at a path.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -101,10 +109,13 @@ pub struct FramePlace {
     pub frames: usize,
     /// Name of the member, in a container.
     pub member: Option<String>,
+    /// Every field as it is stored (after any upgrade to V6), where the frame was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Record>,
 }
 
-/// Inspects the file or directory at `path`; `frame` is the (chunk, frame) of a file to show. Without it the
-/// first frame of a good first chunk is shown.
+/// Inspects the file or directory at `path`; `frame` is the (chunk, frame) of a file to show in full. Without it the
+/// first frame of a good first chunk is shown in short.
 ///
 /// Errors: `Format` when a file cannot be opened, or the frame asked for is not there or cannot be drawn.
 pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection> {
@@ -122,12 +133,14 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
         let file = match files::file(path) {
             Found::File(file) => file,
             Found::Fault(e) => return Err(e.into()),
-            Found::Other | Found::Unlisted { .. } => return Err(Error::new(Kind::UnknownFormat, "no data").into()),
+            Found::Other | Found::Pack(_) | Found::Unlisted(_) => {
+                return Err(Error::new(Kind::UnknownFormat, "no data").into());
+            }
         };
         let key = file.source.describe().key.clone();
         seen.frame = match frame {
-            Some((chunk, at)) => Some(view(&file, chunk, at)?),
-            None => view(&file, 0, 0).ok(),
+            Some((chunk, at)) => Some(view(&file, chunk, at, true)?),
+            None => view(&file, 0, 0, false).ok(),
         };
         seen.add(Found::File(file))?;
         seen.key = Some(key);
@@ -146,8 +159,26 @@ impl Inspection {
             Found::File(file) => self.file(&file),
             Found::Other => self.skipped += 1,
             Found::Fault(e) => self.fault(e.to_string()),
-            Found::Unlisted { latest, .. } => self.fault(latest),
+            Found::Pack(folder) => {
+                if let Err(e) = self.pack(&folder) {
+                    self.fault(e.to_string());
+                }
+            }
+            Found::Unlisted(unlisted) => self.fault(unlisted.latest),
         }
+        Ok(())
+    }
+
+    /// Counts a pack by its headers and its database; no row is read.
+    fn pack(&mut self, folder: &Path) -> Result<()> {
+        *self.formats.entry(PACK).or_default() += 1;
+        for shard in shards::list(folder)? {
+            self.files += 1;
+            self.frames += shard.rows;
+            self.size += shard.rows * shard.layout.size() as u64;
+            self.layout.get_or_insert_with(|| layout(&shard.layout));
+        }
+        self.chunks += Metadata::open(folder.join(METADATA))?.run_count()?;
         Ok(())
     }
 
@@ -197,7 +228,7 @@ fn layout(layout: &Layout) -> LayoutView {
     LayoutView { size: layout.size(), descr: layout.to_descr(), fields: layout.fields().iter().map(field).collect() }
 }
 
-fn view(file: &Opened, i: usize, at: usize) -> gristmill_format::Result<FrameView> {
+fn view(file: &Opened, i: usize, at: usize, full: bool) -> gristmill_format::Result<FrameView> {
     let (mut stored, mut chunk) = (Vec::new(), Chunk::default());
     file.fetch(i, &mut stored)?;
     file.decode(i, &stored, &mut chunk)?;
@@ -205,13 +236,20 @@ fn view(file: &Opened, i: usize, at: usize) -> gristmill_format::Result<FrameVie
         let detail = format!("there is no frame {at}; the chunk has {}, counted from 0", chunk.frames);
         return Err(Error::new(Kind::Missing, detail).in_chunk(i).in_source(&file.path));
     }
-    let place = FramePlace { chunk: i, frame: at, frames: chunk.frames, member: file.member(i).map(str::to_owned) };
+    let place = FramePlace {
+        chunk: i,
+        frame: at,
+        frames: chunk.frames,
+        member: file.member(i).map(str::to_owned),
+        record: chunk.layout.as_deref().filter(|_| full).map(|layout| record::record(layout, chunk.record(at))),
+    };
     if file.source.describe().format.starts_with("demo.") {
         return Ok(FrameView::Demo(Box::new(demo::view(place, chunk.layout.as_deref(), chunk.record(at)))));
     }
     match chunk.record(at).try_into() {
         Ok(row) if chunk.layout.as_deref() == Some(&**layout_aligned()) => {
-            Ok(FrameView::G2048(Box::new(g2048::view(place, row))))
+            let step = Step::new(&StepRow::from_aligned(row));
+            Ok(FrameView::G2048(Box::new(StepView { place, step })))
         }
         _ => chess::view(place, chunk.record(at))
             .map(|view| FrameView::Chess(Box::new(view)))

@@ -3,40 +3,30 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::g2048::RowForm;
-use gristmill_format::g2048::row::{ALIGNED_BYTES, at, narrow, widen};
-use gristmill_format::source::{Span, read_span};
+use gristmill_format::g2048::row::{ALIGNED_BYTES, at, narrow};
 use gristmill_format::{Error as FormatError, Kind};
 
-use super::input::{Input, RowsOf, Stored};
+use super::input::Input;
 use crate::error::Result;
-
-/// Rows in a block: some 3 MB.
-const ROWS: u64 = 1 << 16;
+use crate::pack::rows::{self, RowBlock};
 
 /// Buffers that wait to be used again.
 const SPARE: usize = 16;
 
-/// A stretch of rows.
+/// A stretch of rows of one pack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     /// Number of the pack.
     pub(super) input: usize,
-    /// Number of its file of rows.
-    pub(super) file: usize,
-    first: u64,
-    rows: u64,
+    /// Which of its rows.
+    pub(super) of: RowBlock,
 }
 
 /// All rows of all packs, in order.
 pub(super) fn all(inputs: &[Input]) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for (input, pack) in inputs.iter().enumerate() {
-        for (file, RowsOf { shard, .. }) in pack.files.iter().enumerate() {
-            let starts = (0..shard.rows).step_by(ROWS as usize);
-            blocks.extend(starts.map(|first| Block { input, file, first, rows: ROWS.min(shard.rows - first) }));
-        }
-    }
-    blocks
+    let of_pack =
+        |(input, pack): (usize, &Input)| rows::blocks(&pack.files).into_iter().map(move |of| Block { input, of });
+    inputs.iter().enumerate().flat_map(of_pack).collect()
 }
 
 /// What became of a block.
@@ -77,28 +67,17 @@ impl BlockReader {
     /// Errors: `Format` naming file and row: a run that the database has not, a valuation that has no name.
     pub(super) fn read(&self, block: &Block) -> Result<Merged> {
         let input = &self.inputs[block.input];
-        let file = &input.files[block.file];
-        let place = |e: FormatError| e.in_source(file.shard.path.display().to_string());
-        let size = file.shard.layout.size() as u64;
+        let file = &input.files[block.of.file];
         let (mut stored, mut rows) = (self.buffer(), self.buffer());
-        let span = Span { offset: file.shard.offset + block.first * size, len: block.rows * size };
-        read_span(&*file.bytes, span, u64::MAX, &mut stored).map_err(place)?;
-        rows.resize(block.rows as usize * ALIGNED_BYTES, 0);
-        match &file.form {
-            Stored::Form(RowForm::Aligned) => rows.copy_from_slice(&stored),
-            Stored::Form(RowForm::Packed) => widen(&stored, &mut rows).map_err(place)?,
-            Stored::Other(conform) => conform.records(&stored, &mut rows).map_err(place)?,
-        }
+        file.read(block.of.first, block.of.rows, &mut stored, &mut rows)?;
         let runs = renumber(input, &mut rows).map_err(|(row, detail)| {
-            let row = block.first + row as u64;
-            place(
-                FormatError::new(Kind::OutOfRange, format!("row {row}: {detail}"))
-                    .at_byte(file.shard.offset + row * size),
-            )
+            let row = block.of.first + row as u64;
+            let e = FormatError::new(Kind::OutOfRange, format!("row {row}: {detail}"));
+            file.place(e.at_byte(file.byte_of(row)))
         })?;
         if self.form == RowForm::Packed {
             let mut narrowed = self.buffer();
-            narrowed.resize(block.rows as usize * self.form.bytes(), 0);
+            narrowed.resize(block.of.rows as usize * self.form.bytes(), 0);
             narrow(&rows, &mut narrowed)?;
             self.recycle([std::mem::replace(&mut rows, narrowed)]);
         }

@@ -12,7 +12,7 @@ use crate::pack;
 /// Refuses an output that is an input or lies in one, and packs that are given twice.
 ///
 /// Errors: `Config` naming the option; `Path` for an input that does not exist.
-pub(super) fn check(inputs: &[PathBuf], output: &Path) -> Result<()> {
+pub(in crate::job) fn check(inputs: &[PathBuf], output: &Path) -> Result<()> {
     let real = |path: &Path| path.canonicalize().map_err(|e| Error::path(path, &e));
     let target = future(output).map_err(|e| Error::path(output, &e))?;
     let mut seen: Vec<(PathBuf, Option<(u64, u64)>)> = Vec::new();

@@ -2,12 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use gristmill_format::g2048::RowForm;
-use gristmill_format::g2048::row::layout_aligned;
-use gristmill_format::layout::{Conform, Layout};
-use gristmill_format::source::ReadAt;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -15,9 +10,9 @@ use crate::error::{Error, Result};
 use crate::pack;
 use crate::pack::manifest::{Manifest, Merged, RowFile};
 use crate::pack::metadata::{Metadata, MetadataWriter, Run};
-use crate::pack::shards::{self, Shard};
+use crate::pack::rows::RowsOf;
+use crate::pack::shards;
 use crate::pack::valuation::ValuationTypes;
-use crate::store::open_file;
 
 /// One pack.
 pub(super) struct Input {
@@ -33,21 +28,6 @@ pub(super) struct Input {
     pub(super) first_run: u64,
 }
 
-/// One file of rows.
-pub(super) struct RowsOf {
-    pub(super) shard: Shard,
-    pub(super) bytes: Arc<dyn ReadAt>,
-    pub(super) form: Stored,
-}
-
-/// How the rows of a file are stored.
-pub(super) enum Stored {
-    /// In one of the two forms.
-    Form(RowForm),
-    /// The same fields in another order, with other padding, or in another byte order.
-    Other(Conform),
-}
-
 impl Input {
     /// Opens the pack in the folder `path`. Its names are unified with `types`; none for the pack that gives them.
     ///
@@ -55,9 +35,7 @@ impl Input {
     pub(super) fn open(path: &Path, types: Option<&mut ValuationTypes>) -> Result<Self> {
         let mut files = Vec::new();
         for shard in shards::list(path)? {
-            let form = stored(&shard.layout).map_err(|e| e.in_source(shard.path.display().to_string()))?;
-            let bytes = open_file(&shard.path)?;
-            files.push(RowsOf { shard, bytes, form });
+            files.push(RowsOf::open(shard)?);
         }
         let database = path.join(pack::METADATA);
         let wrong = |e: FormatError| Error::from(e.in_source(database.display().to_string()));
@@ -103,38 +81,6 @@ impl Input {
         }
         Ok(())
     }
-}
-
-/// Says how rows of this layout are stored; by the names of the fields, whatever their order.
-fn stored(layout: &Layout) -> gristmill_format::Result<Stored> {
-    for form in [RowForm::Aligned, RowForm::Packed] {
-        if *layout == **form.layout() {
-            return Ok(Stored::Form(form));
-        }
-    }
-    let has = |name: &str| layout.field(name).is_some();
-    let missing: Vec<&str> =
-        layout_aligned().fields().iter().map(|field| field.name.as_str()).filter(|name| !has(name)).collect();
-    let more: Vec<&str> = layout
-        .fields()
-        .iter()
-        .map(|field| field.name.as_str())
-        .filter(|name| layout_aligned().field(name).is_none())
-        .collect();
-    if missing.is_empty() && more.is_empty() {
-        return Ok(Stored::Other(Conform::new(layout, layout_aligned())?));
-    }
-    let what = if has("exps") {
-        "these are self-play rows, which `convert` makes a pack of"
-    } else if has("ev_values") {
-        "these are rows of a legacy expectimax pack, which `convert` reads"
-    } else if missing == ["board_eval"] && more.is_empty() {
-        "rows without board_eval are of 2025 and number the moves otherwise; pack their logs again"
-    } else {
-        "these are no step rows"
-    };
-    let detail = format!("{what} (fields missing: {}; unknown: {})", missing.join(", "), more.join(", "));
-    Err(FormatError::new(Kind::Unsupported, detail))
 }
 
 /// The sums over the rows of a pack, held against its database and its manifest.

@@ -2,7 +2,7 @@
 //! Inputs are deleted only when they are asked to be, and the new pack is durable and was read back.
 
 mod block;
-mod danger;
+pub(super) mod danger;
 mod input;
 
 use std::fs;
@@ -237,7 +237,7 @@ fn write(
         while let Some(block) = rest.next_if(|block| block.input == i) {
             let Some(taken) = flow.next()? else { break };
             let Taken { bytes, stored, runs } = taken?;
-            tally.add(block.file, &stored, &runs);
+            tally.add(block.of.file, &stored, &runs);
             writer.write(&bytes)?;
             reader.recycle([bytes, stored]);
             progress(writer.rows(), rows);

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gristmill_format::container::gzip::Inflater;
 use gristmill_format::container::gzip_stream::GzipStream;
 use gristmill_format::g2048::log::{Sidecar, steps_name};
 use gristmill_format::source::{ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
+use crate::job::sidecar;
 use crate::store::open_file;
 
 /// Longest stored log that is inflated in one go: some 130 000 rows.
@@ -21,9 +21,6 @@ pub(super) const WHOLE_TEXT: usize = 16 << 20;
 
 /// Bytes of text in a piece of a longer log, and the longest line there.
 pub(super) const PIECE: usize = 2 << 20;
-
-/// Longest sidecar, stored or inflated.
-const SIDECAR: usize = 1 << 20;
 
 /// A game whose files are there.
 pub(super) struct Opened {
@@ -67,22 +64,10 @@ impl Identity {
 ///
 /// Errors, with the name below `root`: what cannot be read, and what the sidecar's parser refuses.
 pub(super) fn open(root: &Path, name: &str) -> Result<Opened> {
-    let sidecar = read_sidecar(root, name).map_err(|e| e.moved_to(name))?;
+    let sidecar = sidecar::read(&root.join(name)).map_err(|e| e.moved_to(name))?;
     let steps = steps_name(name).unwrap_or_default();
     let log = open_log(&root.join(&steps)).map_err(|e| e.moved_to(&steps))?;
     Ok(Opened { sidecar: Arc::new(sidecar.0), sidecar_text: sidecar.1, log })
-}
-
-/// A sidecar, and its text.
-pub(super) fn read_sidecar(root: &Path, name: &str) -> Result<(Sidecar, String)> {
-    let file = open_file(&root.join(name))?;
-    let mut stored = Vec::new();
-    read_span(&*file, Span::WHOLE, SIDECAR as u64, &mut stored)?;
-    let mut text = Vec::new();
-    Inflater::default().inflate(&stored, SIDECAR, &mut text)?;
-    let sidecar = Sidecar::parse(&text)?;
-    let text = String::from_utf8(text).map_err(|_| Error::new(Kind::Corrupt, "the sidecar is not UTF-8"))?;
-    Ok((sidecar, text.trim_end().to_owned()))
 }
 
 fn open_log(path: &Path) -> Result<Log> {

@@ -12,9 +12,10 @@ use xxhash_rust::xxh3::Xxh3;
 use super::assemble::{Assembly, Standing};
 use super::discover::{Discovered, discover};
 use super::flow::{Flow, Work};
-use super::game::{Identity, read_sidecar};
+use super::game::Identity;
 use super::{Existing, OnError, PackOptions, Packed, Progress};
 use crate::error::{Error, Result};
+use crate::job::sidecar;
 use crate::pack::manifest::{Manifest, Skipped};
 use crate::pack::metadata::{Metadata, MetadataWriter};
 use crate::pack::shards;
@@ -126,7 +127,7 @@ fn dry_run(options: &PackOptions, found: &Discovered) -> Packed {
         ..Packed::default()
     };
     for name in &found.sidecars {
-        match read_sidecar(&options.input, name) {
+        match sidecar::read(&options.input.join(name)) {
             Ok((sidecar, _)) => planned.rows = planned.rows.saturating_add(sidecar.num_moves),
             Err(e) => {
                 planned.runs -= 1;

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::plan::Unit;
-use super::publish::{Touched, withdraw};
 use super::unit::Finished;
 use super::{Done, RewriteOptions, lies_in};
 use crate::error::{Error, Result};
 use crate::runtime::journal::Journal;
+use crate::store::publish::{Touched, withdraw};
 
 /// Name of the ledger; hidden, so that no reader takes it for data.
 const NAME: &str = ".gristmill-rewrite.jsonl";

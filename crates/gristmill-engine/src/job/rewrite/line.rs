@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use gristmill_format::container::gzip;
 use gristmill_format::source::Chunk;
 
-use super::publish::Staged;
 use super::{Fate, Rewrite, RewriteOptions};
 use crate::error::{Error, Result};
 use crate::job::files::Opened;
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
+use crate::store::publish::Staged;
 
 /// Level of compression: the default of zlib, which self-play uses.
 const LEVEL: u8 = 6;
@@ -141,12 +141,14 @@ impl Line {
             answer.frames_in = chunk.frames as u64;
             let counts = &mut answer.counts;
             let mut count = |name: &'static str, n: u64| *counts.entry(name.to_owned()).or_default() += n;
-            fate = match self.rewrite.chunk(chunk, &mut count) {
+            fate = match self.rewrite.chunk(stored, chunk, &mut count) {
                 Ok(fate) => fate,
                 Err(e) => {
+                    let ends = self.rewrite.ends_on(&e);
                     let e = e.in_chunk(*i).in_source(&file.path);
                     let e = file.member(*i).map(|name| e.clone().in_member(name)).unwrap_or(e);
-                    return Answer { outcome: Outcome::Dropped(e), ..answer };
+                    let outcome = if ends { Outcome::Failed(e.into()) } else { Outcome::Dropped(e) };
+                    return Answer { outcome, ..answer };
                 }
             };
             answer.frames_out = chunk.frames as u64;
@@ -158,13 +160,14 @@ impl Line {
     fn out(&self, fate: Fate, name: Option<&str>, side: usize, stored: &mut Vec<u8>, chunk: &Chunk) -> Result<Outcome> {
         let bytes = match fate {
             Fate::Keep => std::mem::take(stored),
-            Fate::Write => gzip::compress(LEVEL, chunk.records())?,
+            Fate::Write if stored.starts_with(&gzip::MAGIC) => gzip::compress(LEVEL, chunk.records())?,
+            // Plain records stay plain: their names say so.
+            Fate::Write => chunk.records().to_vec(),
         };
         let (Some(name), false) = (name, self.dry_run) else { return Ok(Outcome::Out { fate, bytes, staged: None }) };
         let path = self.outs[side].join(name);
-        let mut staged = Staged::new(path)?;
-        let written = std::io::Write::write_all(&mut staged, &bytes);
-        written.map_err(|e| Error::path(staged.path(), &e))?;
+        let mut staged = Staged::within(path)?;
+        staged.append(&bytes)?;
         staged.seal()?;
         Ok(Outcome::Out { fate, bytes: Vec::new(), staged: Some(staged) })
     }

@@ -6,7 +6,7 @@ mod ledger;
 mod line;
 mod pass;
 mod plan;
-mod publish;
+mod recast;
 mod split;
 mod unit;
 
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use filter::Filter;
 pub use pass::Passes;
 pub use plan::Container;
+pub use recast::Recast;
 pub use split::Split;
 
 use self::ledger::Ledger;
@@ -35,7 +36,7 @@ use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 pub enum Fate {
     /// Its stored bytes go out as they are.
     Keep,
-    /// Its records go out, compressed anew.
+    /// Its records go out, compressed anew if they were compressed.
     Write,
 }
 
@@ -54,10 +55,20 @@ pub trait Rewrite: Send + Sync {
         0
     }
 
-    /// Judges or changes the records in `chunk`. `count(name, n)` adds to the summary.
+    /// Judges or changes the records in `chunk`, which `stored` was decoded to. `count(name, n)` adds to the summary.
     ///
     /// Errors: the chunk is dropped; the kind is the reason that the summary names.
-    fn chunk(&self, chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> gristmill_format::Result<Fate>;
+    fn chunk(
+        &self,
+        stored: &[u8],
+        chunk: &mut Chunk,
+        count: &mut dyn FnMut(&'static str, u64),
+    ) -> gristmill_format::Result<Fate>;
+
+    /// Whether an error of `chunk` ends the run instead of dropping the chunk.
+    fn ends_on(&self, _fault: &gristmill_format::Error) -> bool {
+        false
+    }
 }
 
 /// From where to where, and how.
@@ -141,20 +152,23 @@ pub struct Rewritten {
     pub done: Done,
     /// What was damaged, at most the first few.
     pub faults: Vec<String>,
+    /// Games answered in this run, those of files that are not done yet among them.
+    #[serde(skip)]
+    pub seen: u64,
     /// Whether it was asked to stop before the end; the same command goes on.
     pub interrupted: bool,
     /// Whether nothing was written.
     pub dry_run: bool,
 }
 
-/// Runs `rewrite` over every chunk at `options.path`. `progress` is told after each file.
+/// Runs `rewrite` over every chunk at `options.path`. `progress` is told after each file, and now and then within one.
 ///
 /// Source files are done in order of name. What they give is written under hidden names, forced to the disk, and
 /// renamed; then the ledger in the first folder says that they are done. A run that ends early, by `stop` or by a
 /// crash, is gone on with by the same call.
 ///
-/// Errors: `Config` for folders that cannot be used, `Path` for what cannot be read or written. Damage in the data is
-/// counted, not an error.
+/// Errors: `Config` for folders that cannot be used, `Path` for what cannot be read or written, `Format` for what the
+/// rewrite ends on. Damage in the data is counted, not an error.
 pub fn rewrite(
     rewrite: Arc<dyn Rewrite>,
     options: &RewriteOptions,
@@ -162,6 +176,9 @@ pub fn rewrite(
     progress: &mut dyn FnMut(&Rewritten),
 ) -> Result<Rewritten> {
     let plan = Plan::new(&options.path, options.container)?;
+    if plan.units.is_empty() && plan.unlisted.is_empty() {
+        return Err(Error::config("path", format!("there are no chess games in {}", options.path.display())));
+    }
     let mut ledger = Ledger::open(rewrite.settings(), options)?;
     let mut report = Rewritten {
         files: plan.files,
@@ -206,7 +223,11 @@ fn run(
             report.files_done += unit.sources.len() as u64;
             continue;
         }
-        if !writer.begin(&plan.store, unit, stop)? {
+        let mut seen = |games: u64| {
+            report.seen = games;
+            progress(report);
+        };
+        if !writer.begin(&plan.store, unit, stop, &mut seen)? {
             report.interrupted = true;
             break;
         }

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use gristmill_format::Result;
 use gristmill_format::source::Chunk;
+use gristmill_format::{Error, Kind, Result};
 
 use super::{Fate, Rewrite};
 use crate::stage::{ChunkPass, Passed};
@@ -14,12 +14,19 @@ use crate::stage::{ChunkPass, Passed};
 pub struct Passes {
     settings: serde_json::Value,
     passes: Vec<Arc<dyn ChunkPass>>,
+    ending: &'static [&'static str],
 }
 
 impl Passes {
     /// The passes in order; `settings` names command and settings.
     pub fn new(settings: serde_json::Value, passes: Vec<Arc<dyn ChunkPass>>) -> Self {
-        Passes { settings, passes }
+        Passes { settings, passes, ending: &[] }
+    }
+
+    /// The same, where a refusal by one of these names ends the run: it is no fault of the game.
+    #[must_use]
+    pub fn ending_on(self, names: &'static [&'static str]) -> Self {
+        Passes { ending: names, ..self }
     }
 }
 
@@ -28,7 +35,7 @@ impl Rewrite for Passes {
         self.settings.clone()
     }
 
-    fn chunk(&self, chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
         let mut fate = Fate::Keep;
         for pass in &self.passes {
             let names = pass.counts();
@@ -37,5 +44,9 @@ impl Rewrite for Passes {
             }
         }
         Ok(fate)
+    }
+
+    fn ends_on(&self, fault: &Error) -> bool {
+        matches!(fault.kind(), Kind::Refused(name) if self.ending.contains(&name))
     }
 }

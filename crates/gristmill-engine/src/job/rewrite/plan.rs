@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_format::detect::{HEAD, detect};
+use gristmill_format::detect::{Format, HEAD, detect};
 
 use super::MESSAGES;
 use crate::error::{Error, Result};
@@ -82,8 +82,7 @@ impl Plan {
                 Ok(Some(tar)) => sources.push((stat, tar)),
                 Ok(None) if folder => plan.skipped += 1,
                 Ok(None) => {
-                    let text =
-                        format!("{} is of no format known here; expected games or a tar of games", path.display());
+                    let text = format!("{} holds no chess games; expected a game or a tar of games", path.display());
                     return Err(Error::config("path", text));
                 }
                 Err(e) if folder => plan.fault(e.kind().name(), e.to_string(), 1),
@@ -124,16 +123,19 @@ fn one(store: &DirStore, path: &Path) -> Result<FileStat> {
     Ok(stat)
 }
 
-/// Whether the file is a tar; `None` when it holds no games.
+/// Whether the file is a tar; `None` when it holds no chess games.
 fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<bool>> {
-    use gristmill_format::detect::Format;
     let mut format = detect(&stat.name, &[])?;
     if format.is_none() && stat.key() != "LICENSE" {
         let mut head = [0; HEAD];
         let n = store.open(&stat.name)?.read_at(0, &mut head)?;
         format = detect(&stat.name, &head[..n])?;
     }
-    Ok(format.map(|format| format == Format::ChessTar))
+    Ok(match format {
+        Some(Format::ChessTar) => Some(true),
+        Some(Format::ChessGame) => Some(false),
+        _ => None,
+    })
 }
 
 fn units(sources: Vec<(FileStat, bool)>, container: Container) -> Vec<Unit> {

@@ -42,7 +42,7 @@ impl Rewrite for Split {
         self.sides.iter().position(|side| side.holds(key, index as u64)).unwrap_or(0)
     }
 
-    fn chunk(&self, _: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], _: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
         Ok(Fate::Keep)
     }
 }

@@ -60,7 +60,7 @@ impl Rewrite for Thirds {
         "thirds".into()
     }
 
-    fn chunk(&self, chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
         let first = chunk.bytes[gristmill_format::chess::record::at::VISITS];
         match first % 3 {
             0 => Err(gristmill_format::Error::new(Kind::Refused("third"), "dropped by the test")),
@@ -252,7 +252,7 @@ impl Rewrite for Broken {
         "broken".into()
     }
 
-    fn chunk(&self, _: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], _: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
         panic!("on purpose")
     }
 }
@@ -265,4 +265,52 @@ fn a_panic_is_an_error_and_leaves_nothing_half_done() {
     let e = run(Broken, &options(&games, &[&out], Container::Same)).unwrap_err();
     assert!(e.to_string().contains("on purpose"), "{e}");
     assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "the ledger alone");
+}
+
+/// Refuses every third game or so.
+#[derive(Debug)]
+struct Fussy;
+
+impl crate::stage::ChunkPass for Fussy {
+    fn run(&self, chunk: &mut Chunk, _: &mut dyn FnMut(usize, u64)) -> Result<crate::stage::Passed> {
+        match chunk.bytes[gristmill_format::chess::record::at::VISITS] % 3 {
+            0 => Err(gristmill_format::Error::new(Kind::Refused("third"), "not today")),
+            _ => Ok(crate::stage::Passed::Unchanged),
+        }
+    }
+}
+
+#[test]
+fn what_is_no_fault_of_a_game_ends_the_run_with_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let [games, out, other] = ["games", "out", "other"].map(|name| folder.path().join(name));
+    generate(&games, 12, 1, Some(12));
+    let passes = || Passes::new("fussy".into(), vec![Arc::new(Fussy)]);
+    let done = run(passes(), &options(&games, &[&out], Container::Same)).unwrap().done;
+    assert!(done.dropped["third"] > 0);
+    match run(passes().ending_on(&["third"]), &options(&games, &[&other], Container::Same)) {
+        Err(Error::Format(e)) => assert!(e.place().member.is_some() && e.detail().contains("not today"), "{e}"),
+        ended => panic!("{ended:?}"),
+    }
+    assert_eq!(tree(&other), [], "nothing half done");
+}
+
+#[test]
+fn plain_records_that_change_stay_plain() {
+    let folder = tempfile::tempdir().unwrap();
+    let (games, out) = (folder.path().join("games"), folder.path().join("out"));
+    generate(&games, 1, 1, None);
+    let mut chunk = Chunk::default();
+    open(games.join("training.1.gz")).unwrap().chunk(0, &mut chunk).unwrap();
+    let size = Version::V6.bytes() as u64;
+    let mut tar = gristmill_format::container::tar::TarWriter::new(Vec::new());
+    tar.append("plain", chunk.records()).unwrap();
+    fs::remove_file(games.join("training.1.gz")).unwrap();
+    fs::write(games.join("a.tar"), tar.finish().unwrap()).unwrap();
+    let done = run(Recast::new(Some(Version::V7)), &options(&games, &[&out], Container::Same)).unwrap().done;
+    assert_eq!((done.changed, done.bytes_in), (1, 12 * size));
+    let wide = open(out.join("a.tar")).unwrap();
+    assert_eq!((wide.len(), wide.member(0)), (1, Some("plain")));
+    wide.chunk(0, &mut chunk).unwrap();
+    assert_eq!(chunk.frames, 12);
 }

@@ -10,14 +10,17 @@ use gristmill_format::container::tar::TarWriter;
 
 use super::line::{Answer, Line, Order, Outcome};
 use super::plan::{Target, Unit};
-use super::publish::{Staged, withdraw};
 use super::{Done, Fate, MESSAGES, RewriteOptions};
 use crate::error::{Error, Result};
 use crate::job::files::{self, Found, Opened};
 use crate::store::DirStore;
+use crate::store::publish::{Staged, withdraw};
 
 /// Chunks on their way, for each thread.
 const AHEAD: usize = 4;
+
+/// Chunks between two words about progress.
+const TOLD: u64 = 64;
 
 /// A unit whose files are published.
 pub(super) struct Finished {
@@ -47,6 +50,7 @@ pub(super) struct Writer {
     dry_run: bool,
     ahead: u64,
     next: u64,
+    taken: u64,
     open: VecDeque<Open>,
 }
 
@@ -61,15 +65,23 @@ impl Writer {
             dry_run: options.dry_run,
             ahead: (threads * AHEAD) as u64 + 1,
             next: 0,
+            taken: 0,
             open: VecDeque::new(),
         }
     }
 
     /// Opens the sources of a unit and orders the work on their chunks; waits for earlier ones where too many are on
-    /// their way. `false` when `stop` came before its end: then the unit is forgotten.
+    /// their way, and tells `seen` how many chunks are done. `false` when `stop` came before its end: then the unit is
+    /// forgotten.
     ///
-    /// Errors: `Path`.
-    pub(super) fn begin(&mut self, store: &DirStore, unit: &Arc<Unit>, stop: &AtomicBool) -> Result<bool> {
+    /// Errors: `Path`, and what ends the run.
+    pub(super) fn begin(
+        &mut self,
+        store: &DirStore,
+        unit: &Arc<Unit>,
+        stop: &AtomicBool,
+        seen: &mut dyn FnMut(u64),
+    ) -> Result<bool> {
         let first = self.next;
         let finished =
             Finished { unit: Arc::clone(unit), done: Done::default(), faults: Vec::new(), published: Vec::new() };
@@ -83,7 +95,7 @@ impl Writer {
             let path = self.root.join(&*stat.name).display().to_string();
             match files::open(store, &stat.name, path.clone(), false) {
                 Found::File(file) => {
-                    if !self.order(Arc::new(file), unit, stop)? {
+                    if !self.order(Arc::new(file), unit, stop, seen)? {
                         self.open.pop_back();
                         self.line.forget(first);
                         return Ok(false);
@@ -91,7 +103,7 @@ impl Writer {
                 }
                 Found::Fault(e) => self.newest().damage(&e),
                 // `open` gives these for folders only.
-                Found::Other | Found::Unlisted { .. } => {}
+                Found::Other | Found::Pack(_) | Found::Unlisted(_) => {}
             }
         }
         Ok(true)
@@ -101,7 +113,7 @@ impl Writer {
         self.open.back_mut().expect("a unit was begun")
     }
 
-    fn order(&mut self, file: Arc<Opened>, unit: &Unit, stop: &AtomicBool) -> Result<bool> {
+    fn order(&mut self, file: Arc<Opened>, unit: &Unit, stop: &AtomicBool, seen: &mut dyn FnMut(u64)) -> Result<bool> {
         for fault in file.source.faults() {
             self.newest().damage(&fault.clone().in_source(&file.path));
         }
@@ -131,6 +143,9 @@ impl Writer {
             self.next += 1;
             self.newest().left.end = self.next;
             self.relieve()?;
+            if chunk > 0 && self.taken.is_multiple_of(TOLD) {
+                seen(self.taken);
+            }
         }
         Ok(true)
     }
@@ -152,6 +167,7 @@ impl Writer {
         let Some(open) = self.open.iter_mut().find(|open| !open.left.is_empty()) else { return Ok(()) };
         let answer = self.line.take(open.left.start)?;
         open.left.start += 1;
+        self.taken += 1;
         open.take(answer, &self.outs, self.dry_run)
     }
 
@@ -226,7 +242,7 @@ impl Open {
                 let tar = match &mut self.tars[answer.side] {
                     Some(tar) => tar,
                     none => {
-                        let tar = none.insert(TarWriter::new(Staged::new(outs[answer.side].join(name))?));
+                        let tar = none.insert(TarWriter::new(Staged::within(outs[answer.side].join(name))?));
                         for (licence, text) in &self.licences {
                             tar.append(licence, text).map_err(placed)?;
                         }

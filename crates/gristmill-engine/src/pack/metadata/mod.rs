@@ -2,6 +2,8 @@
 //! Writers use a write-ahead log and leave none behind; readers change nothing and open on read-only storage.
 //! Source: the 2048 data specification, section 2.6.
 
+mod columns;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -142,6 +144,15 @@ impl MetadataWriter {
             self.batch(EXTRAS)?;
         }
         self.put(statement, values)
+    }
+
+    /// The value of a session entry.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn session(&self, key: &str) -> Result<Option<String>> {
+        let query = "SELECT meta_value FROM session WHERE meta_key = ?1";
+        let found = self.db.query_row(query, [key], |row| row.get(0)).optional();
+        found.map_err(|e| refusal(&self.path, &e))
     }
 
     fn begin(&mut self) -> Result<()> {

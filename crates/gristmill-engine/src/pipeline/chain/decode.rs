@@ -1,7 +1,7 @@
 //! The work lane's first half: fetched bytes -> a weight to decide by, or a block with its selected rows; oldest first.
 //! One fused task per chunk; what a bad chunk leaves is an empty block with the reason.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
@@ -10,8 +10,6 @@ use gristmill_format::weigh::total;
 use super::{Chain, Fault, Inner};
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::verdict::Scope;
-use crate::runtime::aggregate::Merge;
-use crate::runtime::period::Statistics;
 use crate::runtime::scheduler::Lane;
 use crate::stage::Draw;
 use crate::stage::load::Source;
@@ -89,9 +87,6 @@ impl Chain {
         let refused = |e| (Scope::Branch(self.plan.branches[b].number), source.place(e, index));
         accept.weigher.weigh(chunk, &mut weights).map_err(refused)?;
         let weight = total(weights);
-        let mut seen = self.branch_totals[b].weights.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.absorb(Statistics::of(f64::from(weight)));
-        drop(seen);
         if accept.weigher.uniform().is_none() {
             source.record_weight(accept.weigher.id(), index, weight);
         }

@@ -27,7 +27,6 @@ use crate::runtime::arena::Arena;
 use crate::runtime::events::Events;
 use crate::runtime::handoff::{Handoff, Taken};
 use crate::runtime::metrics::{Counter, Load};
-use crate::runtime::period::Statistics;
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
 use crate::runtime::seed::Key;
 use crate::runtime::sheet::SheetPool;
@@ -84,8 +83,6 @@ pub(in crate::pipeline) struct BranchTotals {
     pub(in crate::pipeline) chunks: Counter,
     /// Chunks that were decoded to be weighed.
     pub(in crate::pipeline) weighed: Counter,
-    /// What they weighed since the last look.
-    pub(in crate::pipeline) weights: Mutex<Statistics>,
     pub(in crate::pipeline) empty_chunks: Counter,
     pub(in crate::pipeline) stored_bytes: Counter,
     pub(in crate::pipeline) frames_decoded: Counter,
@@ -173,7 +170,7 @@ impl Chain {
             outbox: None,
         };
         Ok(Chain {
-            conforms: Conforms::new(plan.encoder.input()),
+            conforms: Conforms::new(plan.encoder.clone()),
             row_key: Key::new(shared.root, &plan.stage),
             unpack_keys: plan.branches.iter().map(|branch| Key::new(shared.root, &branch.unpacker)).collect(),
             arena,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gristmill_format::source::Chunk;
 
-use super::{Chain, Fault, Inner, READ_SPAN};
+use super::{Chain, Fault, Inner, READ_SPAN, Shared};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
@@ -23,10 +23,11 @@ impl Chain {
                 }
                 branch.starting = true;
                 let (plan, roster) = (Arc::clone(&branch.plan), Arc::clone(&branch.roster));
+                let ingesting = Arc::clone(&branch.ingesting);
                 drop(inner);
                 let files = roster.first_files();
-                let drawer =
-                    Drawer::first(&plan, self.shared.root, &roster, &files, &self.shared.anchors, &self.shared.stop);
+                let Shared { root, anchors, stop, .. } = &self.shared;
+                let drawer = ingesting.during(|| Drawer::first(&plan, *root, &roster, &files, anchors, stop));
                 self.lock().branches[b].drawer = Some(drawer);
                 self.shared.signal.notify(Lane::Read);
                 return true;

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use gristmill_format::Kind;
+
 use super::{Chain, Inner, READ_SPAN, keep};
 use crate::config::BadChunks;
 use crate::error::Error;
@@ -251,13 +253,17 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
     branch.bad_run += 1;
     let live = branch.drawer.as_ref().map_or(0, Drawer::live);
     if policy == BadChunks::Raise {
-        return Verdict::Raise(fault.clone().into());
+        let unfit = fault.kind() == Kind::Unfit;
+        return Verdict::Raise(if unfit { Error::Unfit(fault.to_string()) } else { fault.clone().into() });
     }
     // From the first draw on, each of `live` draws is another chunk; a later run may begin in the middle of a pass.
     let pass = if branch.bad_run == branch.head { live } else { (2 * live).saturating_sub(1) };
     if branch.bad_run >= pass.max(1) {
         let message = format!("all {live} chunks are bad; the last one: {fault}");
-        let error = Error::Stage { stage: branch.plan.stage.clone(), message };
+        let error = match fault.kind() {
+            Kind::Unfit => Error::Unfit(message),
+            _ => Error::Stage { stage: branch.plan.stage.clone(), message },
+        };
         // While files may still come or be mended, the consumer is told and the stream goes on.
         branch.bad_run = 0;
         return if branch.may_grow() { Verdict::NoneGood(error) } else { Verdict::AllBad(error) };

@@ -29,7 +29,7 @@ impl RowEncoder {
     ///
     /// Errors: `Config`, `Unfit`, `Path` and `Format` for a tokenizer.
     pub fn new(input: IndexInput, config: &EncoderConfig) -> Result<Self> {
-        let encoder = of_rows(config, &input.valuations)?;
+        let encoder = of_rows(config, input.table.layout(), &input.valuations)?;
         let conform = feed::conform(&*input.table, &*encoder)?;
         Ok(RowEncoder { input, encoder, conform })
     }

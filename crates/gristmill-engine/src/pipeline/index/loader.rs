@@ -73,7 +73,7 @@ impl IndexLoader {
     /// Errors: `Config` with the field, `Unfit` for an encoder that needs what the rows do not have, `Path` and `Format`
     /// for a tokenizer.
     pub fn new(input: IndexInput, config: IndexConfig) -> Result<Self> {
-        let encoder = of_rows(&config.encoder, &input.valuations)?;
+        let encoder = of_rows(&config.encoder, input.table.layout(), &input.valuations)?;
         super::feed::conform(&*input.table, &*encoder)?;
         let plan = Plan::new(&config, 0, Arc::clone(&input.rows))?;
         let root = OnceLock::new();

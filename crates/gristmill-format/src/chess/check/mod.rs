@@ -4,7 +4,7 @@
 mod field;
 mod history;
 mod outcome;
-mod policy;
+pub(super) mod policy;
 mod rule;
 pub(super) mod view;
 mod walk;

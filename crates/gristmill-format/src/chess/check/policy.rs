@@ -63,11 +63,9 @@ fn all_illegal(bytes: &[u8]) -> bool {
     words(bytes).fold(0, |other, word| other | word ^ ILLEGAL) == 0
 }
 
-/// Reads the policy of `frame`, and tells what is wrong with its values and their sum.
-pub(super) fn read(frame: Frame<'_>, tell: &mut Tell<'_>) -> Marks {
-    let mut marks = Marks { legal: Indices::NONE, positive: Indices::NONE };
-    let (mut sum, mut legal) = (0.0f64, 0u32);
-    let mut wrong = None;
+/// Gives every probability of `frame` that is not exactly -1 to `take`, with its index.
+#[inline]
+pub(in crate::chess) fn each_marked(frame: Frame<'_>, mut take: impl FnMut(usize, f32)) {
     for (run, bytes) in frame.probability_bytes().chunks(4 * RUN).enumerate() {
         if all_illegal(bytes) {
             continue;
@@ -76,21 +74,34 @@ pub(super) fn read(frame: Frame<'_>, tell: &mut Tell<'_>) -> Marks {
             if all_illegal(bytes) {
                 continue;
             }
-            for (i, word) in (run * RUN + part * PART..).zip(words(bytes)) {
-                let p = f32::from_bits(word);
-                if (0.0..=1.0 + super::field::ROUNDING).contains(&p) {
-                    marks.legal.add(i);
-                    if p > 0.0 {
-                        marks.positive.add(i);
-                    }
-                    sum += f64::from(p);
-                    legal += 1;
-                } else if word != ILLEGAL && !p.is_nan() {
-                    wrong = wrong.or(Some((i, p)));
-                }
+            let first = run * RUN + part * PART;
+            let mut left = words(bytes).enumerate().fold(0u32, |set, (i, word)| set | u32::from(word != ILLEGAL) << i);
+            while left != 0 {
+                let i = left.trailing_zeros() as usize;
+                take(first + i, frame.probability(first + i));
+                left &= left - 1;
             }
         }
     }
+}
+
+/// Reads the policy of `frame`, and tells what is wrong with its values and their sum.
+pub(super) fn read(frame: Frame<'_>, tell: &mut Tell<'_>) -> Marks {
+    let mut marks = Marks { legal: Indices::NONE, positive: Indices::NONE };
+    let (mut sum, mut legal) = (0.0f64, 0u32);
+    let mut wrong = None;
+    each_marked(frame, |i, p| {
+        if (0.0..=1.0 + super::field::ROUNDING).contains(&p) {
+            marks.legal.add(i);
+            if p > 0.0 {
+                marks.positive.add(i);
+            }
+            sum += f64::from(p);
+            legal += 1;
+        } else if !p.is_nan() {
+            wrong = wrong.or(Some((i, p)));
+        }
+    });
     if let Some((i, p)) = wrong {
         tell.breach(Rule::PolicyValues, at::PROBABILITIES + 4 * i, || {
             format!("probability {i} is {p}; expected -1 for an illegal move, else 0 to 1")

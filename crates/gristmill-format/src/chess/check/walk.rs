@@ -237,7 +237,7 @@ fn set_up(view: &View<'_>, tell: &mut Tell<'_>) -> Option<Board> {
     // Bytes that have not their form are told by the rules that own them.
     let mut builder = board::Board::from_frame(&view.frame).ok()?.builder();
     loop {
-        match builder.build() {
+        match board::build(&builder) {
             Ok(board) => return Some(board),
             Err(Fault::InvalidCastlingRights) => {
                 tell.breach(Rule::Castling, at::CASTLING_US_OOO, || {

@@ -5,7 +5,7 @@ use cozy_chess::{Color, Move};
 
 use super::game::{Game, Ply};
 use super::planes;
-use super::replay::{en_passant, index_of};
+use super::replay::index_of;
 use super::settings::{Compat, Quirk};
 use super::tally::{Count, Tally};
 use super::widen::next_moves;
@@ -40,7 +40,7 @@ pub(super) fn run(game: &mut Game<'_>, format: InputFormat, compat: Compat, tall
     for i in 0..game.len() {
         let wide = game.size == V7_BYTES && game.frame(i).version() == Version::V7.number();
         if wide {
-            let ([next, next_but_one], d_st) = (next_moves(game, i), game.frame(i).d_st());
+            let ([next, next_but_one], d_st) = (next_moves(game.records, game.size, i), game.frame(i).d_st());
             game.frame_mut(i).set_short_term(d_st, next, next_but_one);
         }
     }
@@ -86,7 +86,7 @@ fn write_bytes(game: &mut Game<'_>, i: usize, now: &Ply, format: InputFormat) {
     let mut info = game.frame(i).invariance_info() & KEPT_BITS;
     let side = if format.is_canonical() {
         info |= now.transform.bits() | if black { BLACK } else { 0 };
-        let mask = en_passant(board).map_or(0, |file| 1u8 << file as u8);
+        let mask = now.en_passant.map_or(0, |file| 1u8 << file as u8);
         if now.transform.flips() { mask.reverse_bits() } else { mask }
     } else {
         u8::from(black)

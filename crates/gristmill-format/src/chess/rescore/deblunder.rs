@@ -70,7 +70,7 @@ fn blunder(frame: Frame<'_>, by: Deblunder) -> Option<f32> {
     let counts = loss > by.threshold - by.width / 2.0;
     match (terminal, counts) {
         (false, false) => None,
-        (false, true) if by.width > 0.0 => Some(((loss - by.threshold) / by.width + 0.5).min(1.0)),
+        (false, true) if by.width > 0.0 => Some(((loss - by.threshold) / by.width + 0.5).clamp(0.0, 1.0)),
         _ => Some(1.0),
     }
 }

@@ -4,14 +4,9 @@
 use super::game::Fault;
 use super::settings::{Compat, Quirk};
 use crate::chess::check::Rule;
+use crate::chess::check::policy::each_marked;
 use crate::chess::frame::Frame;
 use crate::chess::record::{InputFormat, POLICY, V7_BYTES, Version, at};
-
-/// Entries of the policy that are looked at together.
-const RUN: usize = 64;
-
-/// Bits of -1, which marks an illegal move.
-const ILLEGAL: u32 = (-1.0f32).to_bits();
 
 /// The input format of a sound record.
 ///
@@ -98,21 +93,17 @@ fn bytes(frame: Frame<'_>, format: InputFormat) -> Result<(), Fault> {
 }
 
 fn policy(frame: Frame<'_>) -> Result<(), Fault> {
-    let mut sum = 0.0f64;
-    for (run, bytes) in frame.probability_bytes().chunks(4 * RUN).enumerate() {
-        let words = || bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-        // Most runs have no legal move.
-        if words().fold(0, |other, word| other | word ^ ILLEGAL) == 0 {
-            continue;
+    let (mut sum, mut wrong) = (0.0f64, None);
+    each_marked(frame, |i, p| {
+        if (0.0..=1.0).contains(&p) {
+            sum += f64::from(p);
+        } else if !p.is_nan() {
+            wrong = wrong.or(Some((i, p)));
         }
-        for (i, p) in (run * RUN..).zip(words().map(f32::from_bits)) {
-            if (0.0..=1.0).contains(&p) {
-                sum += f64::from(p);
-            } else if p != -1.0 && !p.is_nan() {
-                let text = format!("probability {i} is {p}; expected 0 to 1, or -1 for an illegal move");
-                return Err((Rule::PolicyValues, at::PROBABILITIES + 4 * i, text));
-            }
-        }
+    });
+    if let Some((i, p)) = wrong {
+        let text = format!("probability {i} is {p}; expected 0 to 1, or -1 for an illegal move");
+        return Err((Rule::PolicyValues, at::PROBABILITIES + 4 * i, text));
     }
     if !(0.99..=1.01).contains(&sum) {
         let text = format!("the probabilities of legal moves sum to {sum:.4}; expected 0.99 to 1.01");

@@ -1,7 +1,7 @@
 //! The records of one game, to read and to write, beside the game that was replayed from them.
 //! Keeps no copy of a record.
 
-use cozy_chess::{Board, Move};
+use cozy_chess::{Board, File, Move};
 
 use crate::chess::check::Rule;
 use crate::chess::frame::{Frame, FrameMut};
@@ -15,6 +15,8 @@ pub(super) const FLAGGED: u8 = 1 << 6;
 #[derive(Debug, Clone)]
 pub(super) struct Ply {
     pub(super) board: Board,
+    /// The file of a pawn that just moved two squares, if a pawn attacks the square it passed.
+    pub(super) en_passant: Option<File>,
     /// How often it occurred before.
     pub(super) repetitions: u8,
     /// The transform its record is under, and how policy indices follow it.

@@ -5,6 +5,7 @@ mod convert;
 mod deblunder;
 mod fields;
 mod game;
+mod narrow;
 mod planes;
 mod plies;
 mod rank;
@@ -19,17 +20,19 @@ mod widen;
 
 use std::sync::Arc;
 
+pub use narrow::{LOSSY, narrow};
 pub use settings::{Compat, Deblunder, Quirk, Settings};
 pub use substitute::PolicyBook;
 pub use tablebase::Tablebase;
 pub use tally::{COUNTS, Tally};
+pub use widen::widen;
 
 use self::game::{FLAGGED, Game};
 use self::replay::Replay;
 use self::tablebase::Probes;
 use self::tally::Count;
 use super::frame::Frame;
-use super::record::{V6_BYTES, V7_BYTES, Version, layout_v6, layout_v7};
+use super::record::{layout_v6, layout_v7};
 use crate::error::{Error, Kind, Result};
 use crate::source::Chunk;
 
@@ -102,25 +105,13 @@ impl Rescorer {
         if let Some(format) = settings.input_format {
             convert::run(&mut game, format, compat, tally);
         }
-        self.widen(chunk, size, replay, tally);
+        if !settings.keep_v6 {
+            tally.add(Count::Widened, widen(chunk, settings.theta)? as u64);
+        }
         if settings.drop_flagged {
             drop_flagged(chunk, tally)?;
         }
         Ok(std::mem::take(tally))
-    }
-
-    fn widen(&self, chunk: &mut Chunk, size: usize, replay: &Replay, tally: &mut Tally) {
-        let first = Frame::new(&chunk.bytes[..size]).expect("a whole record");
-        if self.settings.keep_v6 || first.version() != Version::V6.number() {
-            return;
-        }
-        if size == V6_BYTES {
-            widen::lengthen(&chunk.bytes, &mut chunk.scratch);
-            std::mem::swap(&mut chunk.bytes, &mut chunk.scratch);
-            chunk.layout = Some(Arc::clone(layout_v7()));
-        }
-        let mut game = Game { records: &mut chunk.bytes, size: V7_BYTES, plies: &replay.plies };
-        widen::fill(&mut game, self.settings.theta, tally);
     }
 }
 

@@ -4,7 +4,6 @@
 use cozy_chess::{Board, Color, Piece};
 
 use super::game::Ply;
-use super::replay::en_passant;
 use crate::chess::record::{InputFormat, PLANES};
 use crate::chess::transform::{Transform, flip, mirror};
 
@@ -43,7 +42,7 @@ fn history(plies: &[Ply], format: InputFormat) -> [Option<&Ply>; BOARDS] {
         if let Some(newer) = newer.filter(|_| format.is_canonical()) {
             let over = newer.board.halfmove_clock() == 0
                 || rights(&newer.board) != rights(&ply.board)
-                || en_passant(&ply.board).is_some();
+                || ply.en_passant.is_some();
             if over {
                 break;
             }

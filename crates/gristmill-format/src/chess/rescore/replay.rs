@@ -1,7 +1,7 @@
 //! The records of a game -> its positions and moves on a board, each move legal and each record what the move left.
 //! Where nothing leads from one record to the next, the game is refused with frame and byte.
 
-use cozy_chess::{Board, BoardBuilderError, Color, Move, Piece, Rank, Square, get_pawn_attacks};
+use cozy_chess::{Board, BoardBuilderError, Color, File, Move, Piece, Rank, Square, get_pawn_attacks};
 
 use super::fields;
 use super::game::{FLAGGED, Fault, Ply, placed};
@@ -49,14 +49,15 @@ impl Replay {
             let (played, mapping, board) = placed(step(from, was, &view, compat), i - 1, size)?;
             from.played = Some(played);
             from.mapping = mapping;
-            let ply = Ply { board, repetitions: 0, transform: view.transform, mapping, played: None };
+            let en_passant = en_passant(&board);
+            let ply = Ply { board, en_passant, repetitions: 0, transform: view.transform, mapping, played: None };
             self.push(ply);
         }
         Ok(())
     }
 
     fn push(&mut self, mut ply: Ply) {
-        let key = key(&ply.board);
+        let key = key(&ply);
         ply.repetitions = self.repetitions(key, ply.board.halfmove_clock());
         self.keys.push(key);
         self.plies.push(ply);
@@ -103,12 +104,17 @@ fn begin(frame: Frame<'_>, compat: Compat) -> Result<Ply, Fault> {
     if format.is_hectoplies() && compat.has(Quirk::Hectoplies) {
         start.rule50 = (100.0 * (f32::from(start.rule50) / 100.0)) as u8;
     }
+    let guessed = !format.is_canonical() && compat.has(Quirk::FirstEnPassant);
+    let stepped = if guessed { board::double_step(&frame) } else { 0 };
+    if stepped != 0 {
+        start.en_passant = Some((stepped.trailing_zeros() % 8) as u8);
+    }
     let mut builder = start.builder();
-    let board = match builder.build() {
+    let board = match board::build(&builder) {
         // Formats 1 and 2 store no en passant: it is a guess from the board before.
         Err(BoardBuilderError::InvalidEnPassant) if !format.is_canonical() => {
             builder.en_passant = None;
-            builder.build()
+            board::build(&builder)
         }
         built => built,
     };
@@ -120,7 +126,8 @@ fn begin(frame: Frame<'_>, compat: Compat) -> Result<Ply, Fault> {
         };
         (rule, offset, format!("no game can reach the first position: {e}"))
     })?;
-    Ok(Ply { board, repetitions: 0, transform: start.transform, mapping: start.mapping, played: None })
+    let en_passant = if stepped != 0 { board.en_passant() } else { en_passant(&board) };
+    Ok(Ply { board, en_passant, repetitions: 0, transform: start.transform, mapping: start.mapping, played: None })
 }
 
 /// The move from one record to the next, how its index is to be read, and the position that it leaves.
@@ -234,12 +241,13 @@ pub(super) fn entry_of(board: &Board, played: Move) -> Entry {
 }
 
 /// What makes two positions the same: men, side, rights, and a pawn that stands so that it could take in passing.
-fn key(board: &Board) -> u64 {
-    board.hash_without_ep() ^ en_passant(board).map_or(0, |file| 0x9e37_79b9_7f4a_7c15u64.rotate_left(file as u32))
+fn key(ply: &Ply) -> u64 {
+    let passing = ply.en_passant.map_or(0, |file| 0x9e37_79b9_7f4a_7c15u64.rotate_left(file as u32));
+    ply.board.hash_without_ep() ^ passing
 }
 
 /// The file of a pawn that just moved two squares, if an enemy pawn attacks the square it passed.
-pub(super) fn en_passant(board: &Board) -> Option<cozy_chess::File> {
+fn en_passant(board: &Board) -> Option<File> {
     let file = board.en_passant()?;
     let us = board.side_to_move();
     let passed = Square::new(file, Rank::Sixth.relative_to(us));

@@ -4,7 +4,7 @@
 use super::game::Game;
 use super::rank::fastest_wins;
 use super::replay::index_of;
-use super::settings::Settings;
+use super::settings::{Quirk, Settings};
 use super::tablebase::Probes;
 use super::tally::{Count, Tally};
 use crate::chess::record::POLICY;
@@ -29,18 +29,16 @@ pub(super) fn run(game: &mut Game<'_>, settings: &Settings, probes: &Probes<'_>,
         let each = settings.boost / boosted.len().max(1) as f32;
         for (index, p) in &mut legal {
             let more = if boosted.contains(index) { each } else { 0.0 };
-            *p = libm::powf((*p + settings.offset + more).max(0.0), 1.0 / settings.temperature);
+            *p = (*p + settings.offset + more).max(0.0);
         }
-        let sum: f32 = legal.iter().map(|(_, p)| p).sum();
-        if !(sum > 0.0 && sum.is_finite()) {
+        if !sharpen(&mut legal, settings) {
             // Everything was pruned: there is nothing to share out.
             continue;
         }
         let mut changed = false;
         for (index, p) in &legal {
-            let new = p / sum;
-            if game.frame(i).probability(*index) != new {
-                game.frame_mut(i).set_probability(*index, new);
+            if game.frame(i).probability(*index) != *p {
+                game.frame_mut(i).set_probability(*index, *p);
                 changed = true;
             }
         }
@@ -48,4 +46,20 @@ pub(super) fn run(game: &mut Game<'_>, settings: &Settings, probes: &Probes<'_>,
         tally.add(Count::Boosted, u64::from(changed && !boosted.is_empty()));
     }
     Ok(())
+}
+
+/// Raises the probabilities to the power of 1 / temperature and makes their sum 1; `false` where all are 0.
+fn sharpen(legal: &mut [(usize, f32)], settings: &Settings) -> bool {
+    let exponent = 1.0 / settings.temperature;
+    let power = |p: f32| libm::powf(p, exponent);
+    let mut sum: f32 = legal.iter().map(|(_, p)| power(*p)).sum();
+    let mut of = 1.0;
+    let can_divide = sum > 0.0 && sum.is_finite();
+    if !can_divide && !settings.compat.has(Quirk::ZeroSum) {
+        // A low temperature may lead out of the range of f32: then shares of the greatest are raised.
+        of = legal.iter().map(|(_, p)| *p).fold(0.0, f32::max);
+        sum = legal.iter().map(|(_, p)| power(*p / of)).sum();
+    }
+    legal.iter_mut().for_each(|(_, p)| *p = power(*p / of) / sum);
+    of > 0.0
 }

@@ -119,8 +119,12 @@ quirks! {
     Hectoplies = "hectoplies_rounding",
     /// Games in canonical formats are taken to begin with White to move, whatever bit 7 says.
     CanonicalWhite = "canonical_white",
+    /// Formats 1 and 2 start with an en-passant square after any double step, also where no pawn can take there.
+    FirstEnPassant = "first_en_passant",
     /// A policy index of 1858, one past the end, is let through in frames without visits.
     IndexPastEnd = "index_past_end",
+    /// A policy whose sum is 0 after offset and temperature, or infinite, is divided by it all the same: it becomes NaN.
+    ZeroSum = "zero_sum",
     /// Deblundering starts from the result as the last frame sees it, also where it starts at an earlier frame.
     DeblunderStart = "deblunder_start",
     /// Under a transposed board, policy indices are converted to a turn by half a circle, as lc0 does since March 2025.

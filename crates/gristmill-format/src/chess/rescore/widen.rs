@@ -1,15 +1,42 @@
 //! V6 -> V7: short-term values from the search values to come, and the next two moves (spec lc0 §7.10).
 //! Adds the V7 fields and `q_st`; touches nothing else but the version.
 
-use super::game::Game;
-use super::tally::{Count, Tally};
-use crate::chess::record::{V6_BYTES, V7_BYTES, Version};
+use std::sync::Arc;
+
+use super::record_size;
+use crate::chess::frame::{Frame, FrameMut};
+use crate::chess::record::{V6_BYTES, V7_BYTES, Version, layout_v7};
+use crate::error::{Error, Kind, Result};
+use crate::source::Chunk;
 
 /// No next move.
-pub(super) const NO_MOVE: u16 = u16::MAX;
+const NO_MOVE: u16 = u16::MAX;
+
+/// Turns the V6 records of the game in `chunk` into V7; how many there were, 0 for a game of V7.
+///
+/// `theta` is the decay of the short-term values per ply, 0 to 1. What V6 has in the place of `q_st` is written over.
+///
+/// Errors: `Empty`, and `Unsupported` for other records than V6 and V7.
+pub fn widen(chunk: &mut Chunk, theta: f32) -> Result<usize> {
+    let size = record_size(chunk)?;
+    if chunk.frames == 0 {
+        return Err(Error::new(Kind::Empty, "the game has no frames"));
+    }
+    if Frame::new(chunk.record(0))?.version() != Version::V6.number() {
+        return Ok(0);
+    }
+    chunk.bytes.truncate(chunk.frames * size);
+    if size == V6_BYTES {
+        lengthen(&chunk.bytes, &mut chunk.scratch);
+        std::mem::swap(&mut chunk.bytes, &mut chunk.scratch);
+        chunk.layout = Some(Arc::clone(layout_v7()));
+    }
+    fill(&mut chunk.bytes, theta);
+    Ok(chunk.frames)
+}
 
 /// Copies V6 records into `wide`, each with a tail of zeros.
-pub(super) fn lengthen(records: &[u8], wide: &mut Vec<u8>) {
+fn lengthen(records: &[u8], wide: &mut Vec<u8>) {
     wide.clear();
     wide.reserve(records.len() / V6_BYTES * V7_BYTES);
     for record in records.chunks_exact(V6_BYTES) {
@@ -18,29 +45,33 @@ pub(super) fn lengthen(records: &[u8], wide: &mut Vec<u8>) {
     }
 }
 
-/// Fills the V7 fields of a game whose records have room for them and say that they are V6.
-pub(super) fn fill(game: &mut Game<'_>, theta: f32, tally: &mut Tally) {
-    let last = game.len() - 1;
+/// Fills the V7 fields of a game whose records have room for them.
+fn fill(records: &mut [u8], theta: f32) {
+    let frames = records.len() / V7_BYTES;
     let (mut value, mut draw) = (0.0f32, 0.0f32);
-    for k in (0..=last).rev() {
-        let frame = game.frame(k);
+    for k in (0..frames).rev() {
+        let frame = frame(records, V7_BYTES, k);
         // The sums are kept as the side sees them that moved first.
         let sign = if k % 2 == 1 { -1.0 } else { 1.0 };
         let (now, d) = (frame.root_q() * sign, frame.root_d());
-        if k == last {
+        if k + 1 == frames {
             (value, draw) = (now, d);
         } else {
             (value, draw) = (theta * value + (1.0 - theta) * now, theta * draw + (1.0 - theta) * d);
         }
-        let [next, next_but_one] = next_moves(game, k);
-        let mut frame = game.frame_mut(k);
+        let [next, next_but_one] = next_moves(records, V7_BYTES, k);
+        let mut frame = FrameMut::new(&mut records[k * V7_BYTES..(k + 1) * V7_BYTES]).expect("records of one size");
         frame.set_q_st(value * sign).set_short_term(draw.max(0.0), next, next_but_one);
         frame.set_version(Version::V7.number());
     }
-    tally.add(Count::Widened, game.len() as u64);
+}
+
+fn frame(records: &[u8], size: usize, i: usize) -> Frame<'_> {
+    Frame::new(&records[i * size..(i + 1) * size]).expect("records of one size")
 }
 
 /// What the next frame and the one after it played.
-pub(super) fn next_moves(game: &Game<'_>, k: usize) -> [u16; 2] {
-    [k + 1, k + 2].map(|i| if i < game.len() { game.frame(i).played_idx() } else { NO_MOVE })
+pub(super) fn next_moves(records: &[u8], size: usize, k: usize) -> [u16; 2] {
+    let frames = records.len() / size;
+    [k + 1, k + 2].map(|i| if i < frames { frame(records, size, i).played_idx() } else { NO_MOVE })
 }

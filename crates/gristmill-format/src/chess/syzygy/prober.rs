@@ -9,6 +9,7 @@ use super::coverage::{Coverage, Present, close, coverage};
 use super::material::Material;
 use super::table::Table;
 use super::wdl::{Unprobed, Wdl};
+use crate::chess::board::kings_touch;
 use crate::error::{Error, Kind};
 
 /// The tables of one material.
@@ -195,6 +196,9 @@ impl<B: AsRef<[u8]>> Tables<B> {
 
 /// Refuses what no table can know.
 fn check(board: &Board, coverage: &Coverage) -> Result<(), Unprobed> {
+    if kings_touch(board) {
+        return Err(Unprobed::Illegal);
+    }
     let rights = |color| {
         let rights = board.castle_rights(color);
         rights.short.is_some() || rights.long.is_some()

@@ -60,6 +60,8 @@ impl std::ops::Neg for Wdl {
 /// Why a position has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unprobed {
+    /// The kings stand side by side.
+    Illegal,
     /// A side may castle; tables know no such positions.
     Castling,
     /// More men than any table that is there has.
@@ -79,6 +81,7 @@ impl Unprobed {
     /// A short stable word for counters and errors.
     pub fn name(&self) -> &'static str {
         match self {
+            Unprobed::Illegal => "illegal_position",
             Unprobed::Castling => "castling_at_probe",
             Unprobed::TooManyMen { .. } => "too_many_men",
             Unprobed::Missing(_) => "missing_table",
@@ -97,6 +100,7 @@ impl From<Unprobed> for Error {
 impl fmt::Display for Unprobed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Unprobed::Illegal => write!(f, "the kings stand side by side; no game can reach such a position"),
             Unprobed::Castling => write!(f, "a side may castle; tablebases know no such positions"),
             Unprobed::TooManyMen { men, most } => write!(f, "{men} men on the board; the largest tables have {most}"),
             Unprobed::Missing(material) => write!(f, "no tables of {material} or of what a move makes of it"),

@@ -8,8 +8,8 @@ use super::tokenizer::{Branches, Tokenizer, Valuation};
 use crate::encode::{Encoder, Row, TensorSpec};
 use crate::error::{Error, Kind, Result};
 use crate::g2048::board::{Board, Packed};
+use crate::g2048::form::{Columns, Step};
 use crate::g2048::heuristic;
-use crate::g2048::row::{ALIGNED_BYTES, StepRow, layout_aligned};
 use crate::layout::{Layout, Scalar};
 
 /// Element type of whole-number tensors.
@@ -47,17 +47,24 @@ pub enum Target {
     Tokens(Classes),
 }
 
+/// Fields that say the same in different forms of rows, one of which is needed.
+type Need = &'static [&'static str];
+
+const BOARD: Need = &["board", "exps"];
+const VALUES: Need = &["branch_evs", "ev_values"];
+const MOVE: Need = &["move_dir", "move"];
+
 /// Targets by name, with the fields that each needs.
-const NEEDS: [(&str, &[&str]); 4] = [
-    ("steps", &["board"]),
-    ("hard_move", &["board", "branch_evs", "move_dir"]),
-    ("binned_ev", &["board", "branch_evs", "ev_legal"]),
-    ("tokens", &["board", "branch_evs", "ev_legal", "move_dir", "board_eval", "valuation_type"]),
+const NEEDS: [(&str, &[Need]); 4] = [
+    ("steps", &[BOARD]),
+    ("hard_move", &[BOARD, VALUES, MOVE]),
+    ("binned_ev", &[BOARD, VALUES]),
+    ("tokens", &[BOARD, &["branch_evs"], &["ev_legal"], MOVE, &["board_eval"], &["valuation_type"]]),
 ];
 
 impl Target {
     /// Its name, and the fields that it needs.
-    fn needs(&self) -> (&'static str, &'static [&'static str]) {
+    fn needs(&self) -> (&'static str, &'static [Need]) {
         NEEDS[match self {
             Target::Steps => 0,
             Target::HardMove => 1,
@@ -107,9 +114,10 @@ impl Classes {
     }
 }
 
-/// Encodes step rows of 48 bytes.
+/// Encodes rows of one form; step rows of 48 bytes where nothing else is said.
 #[derive(Debug, Clone)]
 pub struct StepEncoder {
+    columns: Columns,
     target: Target,
     augment: Augment,
     element: Element,
@@ -143,7 +151,13 @@ impl StepEncoder {
             let detail = format!("{classes} classes do not fit 8 bits; take i32 or i64");
             return Err(Error::new(Kind::Unsupported, detail));
         }
-        Ok(StepEncoder { target, augment, element, specs })
+        Ok(StepEncoder { columns: Columns::STEPS, target, augment, element, specs })
+    }
+
+    /// The same for rows that have these columns.
+    #[must_use]
+    pub fn reading(self, columns: Columns) -> Self {
+        StepEncoder { columns, ..self }
     }
 
     /// What the targets are.
@@ -162,17 +176,13 @@ impl StepEncoder {
     }
 
     /// Writes row `i` of the targets; `board` is what is shown of the step.
-    fn targets(
-        &self,
-        step: &StepRow,
-        board: &Board,
-        symmetry: Symmetry,
-        i: usize,
-        out: &mut [&mut [u8]],
-    ) -> Result<()> {
+    fn targets(&self, step: &Step, board: &Board, symmetry: Symmetry, i: usize, out: &mut [&mut [u8]]) -> Result<()> {
+        let Step { run_id, row: step } = step;
         match (&self.target, out) {
             (Target::Steps, [run, index]) => {
-                run[i * 8..][..8].copy_from_slice(&i64::from(step.run_id).to_le_bytes());
+                let run_id = i64::try_from(*run_id);
+                let run_id = run_id.map_err(|_| Error::new(Kind::OutOfRange, "a run_id beyond 63 bits"))?;
+                run[i * 8..][..8].copy_from_slice(&run_id.to_le_bytes());
                 index[i * 8..][..8].copy_from_slice(&i64::from(step.step_index).to_le_bytes());
             }
             (Target::HardMove, [values, moves]) => {
@@ -228,21 +238,15 @@ fn put_values(out: &mut [u8], i: usize, values: [f32; 4]) {
     put(out, i, values.map(f32::to_le_bytes));
 }
 
-fn step(record: &[u8]) -> Result<StepRow> {
-    let wrong =
-        |_| Error::new(Kind::WrongSize, format!("a record of {} bytes, expected {ALIGNED_BYTES}", record.len()));
-    record.try_into().map(StepRow::from_aligned).map_err(wrong)
-}
-
 impl Encoder for StepEncoder {
     fn input(&self) -> &Layout {
-        layout_aligned()
+        self.columns.form().layout()
     }
 
     fn fits(&self, records: &Layout) -> Result<()> {
-        let lacking = |needs: &[&str]| -> Vec<String> {
-            let missing = needs.iter().filter(|name| records.field(name).is_none());
-            missing.map(|name| format!("`{name}`")).collect()
+        let lacking = |needs: &[Need]| -> Vec<String> {
+            let missing = needs.iter().filter(|need| need.iter().all(|name| records.field(name).is_none()));
+            missing.filter_map(|need| need.first()).map(|name| format!("`{name}`")).collect()
         };
         let (name, needs) = self.target.needs();
         let missing = lacking(needs);
@@ -261,7 +265,7 @@ impl Encoder for StepEncoder {
             missing.join(", "),
             fields.join(", ")
         );
-        Err(Error::new(Kind::Unsupported, detail))
+        Err(Error::new(Kind::Unfit, detail))
     }
 
     fn draws(&self) -> bool {
@@ -283,8 +287,9 @@ impl Encoder for StepEncoder {
         }
         for (i, row) in rows.iter().enumerate() {
             let symmetry = self.augment.symmetry(row.bits);
-            let encoded = step(row.record).and_then(|step| {
-                let packed = Packed { board: symmetry.board(step.board), mask: symmetry.cells(step.tile_65536_mask) };
+            let encoded = self.columns.step(row.record).and_then(|step| {
+                let (board, mask) = (step.row.board, step.row.tile_65536_mask);
+                let packed = Packed { board: symmetry.board(board), mask: symmetry.cells(mask) };
                 let board = Board::unpack(packed);
                 self.put(tokens, i, board.ranks().map(u16::from));
                 self.targets(&step, &board, symmetry, i, rest)

@@ -230,6 +230,11 @@ impl Accept {
         self.counts
     }
 
+    /// Whether there is a cache.
+    pub fn caches(&self) -> bool {
+        self.standing.cache.is_some()
+    }
+
     /// Positions that the cache holds.
     pub fn cached(&self) -> u64 {
         self.standing.cache.as_ref().map_or(0, Cache::held)

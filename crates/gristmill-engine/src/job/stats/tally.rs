@@ -43,6 +43,50 @@ pub struct Bar {
     pub count: u64,
 }
 
+/// The spread of many numbers that are no whole ones, rounded to millionths. All zero when there are none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Share {
+    /// How many numbers.
+    pub count: u64,
+    /// The smallest.
+    pub min: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The largest.
+    pub max: f64,
+    /// Percentiles 10, 25, 50, 75 and 90 (nearest rank).
+    pub percentiles: [f64; 5],
+    /// Up to twelve ranges of equal width that hold all numbers.
+    pub histogram: Vec<ShareBar>,
+}
+
+/// One range of a histogram of such numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShareBar {
+    /// Smallest number that falls in it.
+    pub from: f64,
+    /// Largest number that falls in it.
+    pub to: f64,
+    /// How many do.
+    pub count: u64,
+}
+
+impl Spread {
+    /// The spread of the numbers divided by `unit`.
+    pub(super) fn scaled(&self, unit: f64) -> Share {
+        let number = |n: u64| n as f64 / unit;
+        let bar = |bar: &Bar| ShareBar { from: number(bar.from), to: number(bar.to), count: bar.count };
+        Share {
+            count: self.count,
+            min: number(self.min),
+            mean: self.mean / unit,
+            max: number(self.max),
+            percentiles: self.percentiles.map(number),
+            histogram: self.histogram.iter().map(bar).collect(),
+        }
+    }
+}
+
 /// Most bars of a histogram.
 const BARS: u64 = 12;
 

@@ -3,11 +3,12 @@
 //! it is not told to.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::{sync_folder, write_whole};
 use crate::error::{Error, Result};
 
 /// The plan: present from the moment that all staged files are durable until they are all in place.
@@ -165,38 +166,6 @@ pub fn is_staged(target: &Path, name: &str) -> bool {
     folder(target, name).is_dir()
 }
 
-/// Writes `parts`, one after another, as the file at `path`, over what was there: durable when this returns, and at no
-/// moment half written.
-///
-/// Errors: `Path`.
-pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let hidden = path.with_file_name(format!(".{}", name.to_string_lossy().trim_start_matches('.')));
-    let write = || {
-        let mut file = File::create(&hidden)?;
-        parts.iter().try_for_each(|part| file.write_all(part))?;
-        file.sync_all()?;
-        fs::rename(&hidden, path)
-    };
-    write().map_err(|e: io::Error| {
-        // What is left of a failed write is ours alone.
-        let _ = fs::remove_file(&hidden);
-        Error::path(path, &e)
-    })?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => sync_folder(parent),
-        _ => sync_folder(Path::new(".")),
-    }
-}
-
-/// Makes the names in a folder durable.
-///
-/// Errors: `Path`.
-pub fn sync_folder(folder: &Path) -> Result<()> {
-    File::open(folder).and_then(|open| open.sync_all()).map_err(|e| Error::path(folder, &e))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,15 +236,5 @@ mod tests {
         assert_eq!((found, staging.names().unwrap()), (Found::Unfinished, vec!["a".to_owned()]));
         staging.discard().unwrap();
         assert!(listed(target.path()).is_empty());
-    }
-
-    #[test]
-    fn whole_files_are_replaced_and_leave_nothing_else() {
-        let target = tempfile::tempdir().unwrap();
-        let path = target.path().join("file");
-        write_whole(&path, &[b"one"]).unwrap();
-        write_whole(&path, &[b"tw", b"o"]).unwrap();
-        assert_eq!(listed(target.path()), [("file".into(), "two".into())]);
-        assert!(write_whole(&target.path().join("gone/file"), &[b"x"]).is_err());
     }
 }

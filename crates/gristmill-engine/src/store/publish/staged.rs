@@ -1,4 +1,4 @@
-//! Bytes -> a file that is under its name only when it is whole and on the disk.
+//! Bytes -> one file that is under its name only when it is whole.
 //! What exists under the name is replaced; what was not finished is removed.
 
 use std::collections::BTreeSet;
@@ -6,11 +6,12 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use super::sync_folder;
 use crate::error::{Error, Result};
 
 /// A file being written beside its place, under a hidden name.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub struct Staged {
     to: BufWriter<File>,
     hidden: PathBuf,
     path: PathBuf,
@@ -18,38 +19,53 @@ pub(super) struct Staged {
 }
 
 impl Staged {
-    /// Starts a file that will be called `path`; makes its folder.
+    /// Starts a file that will be called `path`, in a folder that is there.
     ///
     /// Errors: `Path`.
-    pub(super) fn new(path: PathBuf) -> Result<Self> {
+    pub fn new(path: PathBuf) -> Result<Self> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(|e| Error::path(folder, &e))?;
-        let hidden = folder.join(format!(".{name}.part"));
+        let hidden = path.with_file_name(format!(".{}.part", name.trim_start_matches('.')));
         let file = File::create(&hidden).map_err(|e| Error::path(&path, &e))?;
         Ok(Staged { to: BufWriter::with_capacity(1 << 18, file), hidden, path, whole: false })
+    }
+
+    /// The same, in a folder that is made if need be.
+    ///
+    /// Errors: `Path`.
+    pub fn within(path: PathBuf) -> Result<Self> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|e| Error::path(folder, &e))?;
+        }
+        Staged::new(path)
+    }
+
+    /// Appends bytes.
+    ///
+    /// Errors: `Path`.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.to.write_all(bytes).map_err(|e| Error::path(&self.path, &e))
     }
 
     /// Forces it to the disk.
     ///
     /// Errors: `Path`.
-    pub(super) fn seal(&mut self) -> Result<()> {
+    pub fn seal(&mut self) -> Result<()> {
         let forced = self.to.flush().and_then(|()| self.to.get_ref().sync_data());
         forced.map_err(|e| Error::path(&self.path, &e))
     }
 
-    /// Gives it its name; its length in bytes.
+    /// Gives it its name; its length in bytes. What was under the name is gone.
     ///
     /// Errors: `Path`.
-    pub(super) fn publish(mut self) -> Result<u64> {
-        let renamed = fs::rename(&self.hidden, &self.path).and_then(|()| self.to.get_ref().metadata());
-        let len = renamed.map_err(|e| Error::path(&self.path, &e))?.len();
+    pub fn publish(mut self) -> Result<u64> {
+        let renamed = self.to.flush().and_then(|()| fs::rename(&self.hidden, &self.path));
+        let len = renamed.and_then(|()| self.to.get_ref().metadata()).map_err(|e| Error::path(&self.path, &e))?.len();
         self.whole = true;
         Ok(len)
     }
 
     /// Where it will be.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -73,10 +89,22 @@ impl Drop for Staged {
     }
 }
 
+/// Writes `parts`, one after another, as the file at `path`, over what was there: durable when this returns, and at no
+/// moment half written.
+///
+/// Errors: `Path`.
+pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<()> {
+    let mut staged = Staged::new(path.to_owned())?;
+    parts.iter().try_for_each(|part| staged.append(part))?;
+    staged.seal()?;
+    staged.publish()?;
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
 /// Removes what an earlier run published under a name that gets nothing now.
 ///
 /// Errors: `Path`.
-pub(super) fn withdraw(path: &Path) -> Result<()> {
+pub fn withdraw(path: &Path) -> Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::path(path, &e)),
@@ -86,11 +114,11 @@ pub(super) fn withdraw(path: &Path) -> Result<()> {
 
 /// Folders whose entries are to be forced to the disk.
 #[derive(Debug, Default)]
-pub(super) struct Touched(BTreeSet<PathBuf>);
+pub struct Touched(BTreeSet<PathBuf>);
 
 impl Touched {
     /// Notes the folder of a published file.
-    pub(super) fn add(&mut self, path: &Path) {
+    pub fn add(&mut self, path: &Path) {
         if let Some(folder) = path.parent().filter(|folder| !self.0.contains(*folder)) {
             self.0.insert(folder.to_owned());
         }
@@ -99,9 +127,9 @@ impl Touched {
     /// Forces them.
     ///
     /// Errors: `Path`.
-    pub(super) fn force(&mut self) -> Result<()> {
+    pub fn force(&mut self) -> Result<()> {
         for folder in std::mem::take(&mut self.0) {
-            File::open(&folder).and_then(|file| file.sync_all()).map_err(|e| Error::path(&folder, &e))?;
+            sync_folder(&folder)?;
         }
         Ok(())
     }
@@ -115,8 +143,9 @@ mod tests {
     fn a_file_is_whole_or_not_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/a");
-        let mut staged = Staged::new(path.clone()).unwrap();
-        staged.write_all(b"one").unwrap();
+        assert!(Staged::new(path.clone()).is_err(), "there is no such folder");
+        let mut staged = Staged::within(path.clone()).unwrap();
+        staged.append(b"one").unwrap();
         staged.seal().unwrap();
         assert!(!path.exists());
         assert_eq!(staged.publish().unwrap(), 3);
@@ -129,5 +158,16 @@ mod tests {
         withdraw(&path).unwrap();
         withdraw(&path).unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn whole_files_are_replaced_and_leave_nothing_else() {
+        let target = tempfile::tempdir().unwrap();
+        let path = target.path().join("file");
+        write_whole(&path, &[b"one"]).unwrap();
+        write_whole(&path, &[b"tw", b"o"]).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+        assert!(write_whole(&target.path().join("gone/file"), &[b"x"]).is_err());
     }
 }

@@ -1,0 +1,103 @@
+//! The words of `convert` -> typed options. Which of them apply is for the kind of source to decide.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::RecordVersion;
+use super::rewrite::Rewriting;
+
+/// Data -> the same data in another form.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill convert games v7 --version 7\n  \
+gristmill convert games tars --container tar --games-per-tar 1000\n  \
+gristmill convert games.tar loose --container loose --version 6 --lossy\n  \
+gristmill convert selfplay rows --to exponents\n  \
+gristmill convert pack rows --to exponents --join pack/annotations\n  \
+gristmill convert legacy pack --to aligned48\n\n\
+Without --version no game of chess is decoded, and each keeps its bytes.")]
+pub(crate) struct Convert {
+    #[command(flatten)]
+    pub(crate) rewriting: Rewriting,
+    /// Drop what the new form has no room for: values of V7 that cannot be computed again, fields of rows.
+    #[arg(long)]
+    pub(crate) lossy: bool,
+    #[command(flatten)]
+    pub(crate) chess: Chess,
+    #[command(flatten)]
+    pub(crate) g2048: G2048,
+}
+
+/// What converts games of chess.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Of chess games")]
+pub(crate) struct Chess {
+    /// Version of the records [default: what they are].
+    #[arg(long, value_name = "V", value_enum)]
+    pub(crate) version: Option<RecordVersion>,
+    /// Decay per ply of the short-term values that V7 gets [default: 0.8333333].
+    #[arg(long, value_name = "X", requires = "version")]
+    pub(crate) st_q_theta: Option<f32>,
+    /// What the games are put in [default: what they are in].
+    #[arg(long, value_name = "C", value_enum)]
+    pub(crate) container: Option<Container>,
+    /// Most games in each tar that is made [default: 1000].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) games_per_tar: Option<u32>,
+}
+
+/// What converts rows of 2048.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Of folders of 2048 rows: packs, self-play, legacy packs, exponents")]
+pub(crate) struct G2048 {
+    /// What rows become.
+    #[arg(long, value_name = "FORM", value_enum)]
+    pub(crate) to: Option<To>,
+    /// Join the fields of these rows by game and step: a folder, or FOLDER/NAME for its files NAME.npy and
+    /// NAME-<digits>.npy. Only with --to exponents.
+    #[arg(long, value_name = "PATH", requires = "to")]
+    pub(crate) join: Vec<PathBuf>,
+    /// Leave out steps that one of --join does not have.
+    #[arg(long, requires = "join")]
+    pub(crate) inner: bool,
+    /// Make up what the form needs and nobody knows: move 255, no values, seed 0, score 0.
+    #[arg(long, requires = "to")]
+    pub(crate) defaults: bool,
+    /// Count runs from 0 anew; the ids that they had go to column original_id of table runs.
+    #[arg(long, requires = "to")]
+    pub(crate) renumber: bool,
+    /// Rows in each file; without it there is one file of all rows (of self-play: a million in each).
+    #[arg(long, value_name = "N", requires = "to", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) shard_rows: Option<u64>,
+    /// Replace what is in the output, when the new rows are complete.
+    #[arg(long, requires = "to")]
+    pub(crate) overwrite: bool,
+}
+
+/// What games are put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Container {
+    /// A .gz for each; those of a.tar in a folder a.
+    Loose,
+    /// Tars; a tar that is there stays one.
+    Tar,
+}
+
+/// What rows become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum To {
+    /// A pack of 48-byte rows.
+    Aligned48,
+    /// A pack of 46-byte rows.
+    Packed46,
+    /// Self-play, version 1.
+    SelfPlay,
+    /// A legacy expectimax pack.
+    Legacy,
+    /// Boards as exponents, by game and step, with all that is known of each step.
+    Exponents,
+    /// Parquet, by way of the Python package.
+    Parquet,
+    /// Arrow, by way of the Python package.
+    Arrow,
+}

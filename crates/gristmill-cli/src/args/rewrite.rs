@@ -1,0 +1,100 @@
+//! The words of the commands that write chess games anew: what they share, and `rescore`, `filter` and `split`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::river::share;
+
+/// From where to where.
+#[derive(Debug, Args)]
+pub(crate) struct Rewriting {
+    /// A file of games, or a folder with everything below it.
+    pub(crate) path: PathBuf,
+    /// Folder to write to: new, empty, or left by an earlier run of the same command, which is then gone on with.
+    pub(crate) out: PathBuf,
+    /// Worker threads; never changes a byte [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+    /// Read and judge everything, say what would be written, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Games -> the same games with better targets.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill rescore games rescored --syzygy tables/3-4-5,tables/6\n  \
+gristmill rescore games.tar out --syzygy tables --deblunder-threshold 0.10 --deblunder-width 0.06\n  \
+gristmill rescore games out --new-input-format 4 --dry-run --json\n\n\
+A run that was interrupted is gone on with by the same command. Without --syzygy no tablebase is asked.")]
+pub(crate) struct Rescore {
+    #[command(flatten)]
+    pub(crate) rewriting: Rewriting,
+    /// Directories of Syzygy tables, with commas or by giving the option again.
+    #[arg(long, value_name = "DIR", value_delimiter = ',')]
+    pub(crate) syzygy: Vec<PathBuf>,
+    /// Take tables that are missing or damaged as they are: positions that need them stay unchanged and are counted.
+    #[arg(long, requires = "syzygy")]
+    pub(crate) allow_missing_tables: bool,
+    /// Temperature of the policy; above 1 flattens it.
+    #[arg(long, value_name = "T", default_value_t = 1.0)]
+    pub(crate) dist_temp: f32,
+    /// Added to each probability before the temperature; negative prunes rare moves.
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    pub(crate) dist_offset: f32,
+    /// Shared out among the moves that win fastest by the tablebase, before the temperature.
+    #[arg(long, value_name = "X", default_value_t = 0.0, requires = "syzygy")]
+    pub(crate) dtz_boost: f32,
+    /// Input format to convert to: 1, 2, 3, 4, 5, 132 or 133 [default: that of the game].
+    #[arg(long, value_name = "F")]
+    pub(crate) new_input_format: Option<u32>,
+    /// Loss of value by the move played that makes it a blunder.
+    #[arg(long, value_name = "Q", requires = "deblunder_width")]
+    pub(crate) deblunder_threshold: Option<f32>,
+    /// Width around the threshold within which a blunder counts in part.
+    #[arg(long, value_name = "Q", requires = "deblunder_threshold")]
+    pub(crate) deblunder_width: Option<f32>,
+    /// Decay of the short-term values of V7 per ply.
+    #[arg(long, value_name = "X", default_value_t = 0.833_333_3)]
+    pub(crate) st_q_theta: f32,
+    /// Directory of games whose policies replace those of the frames that follow the same moves.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) policies: Option<PathBuf>,
+    /// Leave V6 records V6.
+    #[arg(long)]
+    pub(crate) keep_v6: bool,
+    /// Quirks of the lc0 rescorer to reproduce, with commas; docs/guide/rescoring.md lists them.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) compat: Vec<String>,
+}
+
+/// Games -> those that break no rule.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  gristmill filter games good\n  gristmill filter games good --rules policy_sum,nan\n  \
+gristmill filter games good --rules=-plies_left --dry-run --json\n\n\
+Games that are kept are kept byte for byte. docs/format/chess-rules.md lists the rules."
+)]
+pub(crate) struct Filter {
+    #[command(flatten)]
+    pub(crate) rewriting: Rewriting,
+    /// Names of rules, with commas: `all`, `default`, or single ones; `-NAME` takes one away (write --rules=-NAME).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "default", allow_hyphen_values = true)]
+    pub(crate) rules: Vec<String>,
+}
+
+/// Games -> folders.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill split games parts --into train:9,test:1\n  \
+gristmill split games.tar parts --into train:80,validation:10,test:10\n\n\
+A game goes where a loader's --split puts it, by a published hash of its file and index (docs/format/split.md).")]
+pub(crate) struct Split {
+    #[command(flatten)]
+    pub(crate) rewriting: Rewriting,
+    /// Folders below OUT and their weights, with commas: train:9,test:1.
+    #[arg(long, value_name = "NAME:W", value_delimiter = ',', value_parser = share, required = true)]
+    pub(crate) into: Vec<(String, u64)>,
+}

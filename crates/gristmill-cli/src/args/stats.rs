@@ -1,0 +1,40 @@
+//! The words of `stats` -> typed options.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Paths -> distributions.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill stats games\n  gristmill stats games more.tar --html report.html\n  \
+gristmill stats games --json | jq .results")]
+pub(crate) struct Stats {
+    /// Files and directories.
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Write a page of plots, too; it needs no network and nothing beside it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Replace the page that is there.
+    #[arg(long, requires = "html")]
+    pub(crate) overwrite: bool,
+    /// Weight of the difference in value, in the weights of positions.
+    #[arg(long, value_name = "W", default_value_t = 6.0, value_parser = positive, help_heading = "Difference focus")]
+    pub(crate) q_weight: f32,
+    /// Weight of the difference in policy.
+    #[arg(long, value_name = "W", default_value_t = 3.5, value_parser = positive, help_heading = "Difference focus")]
+    pub(crate) pol_scale: f32,
+    /// Show everything and write no page.
+    #[arg(long, requires = "html")]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn positive(text: &str) -> Result<f32, String> {
+    match text.parse() {
+        Ok(number) if number > 0.0 && f32::is_finite(number) => Ok(number),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}

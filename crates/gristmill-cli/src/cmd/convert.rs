@@ -1,0 +1,124 @@
+//! `convert`: data in another form. What lies at the path decides which job does it, and which options apply.
+
+use std::sync::Arc;
+
+use gristmill_engine::Error;
+use gristmill_engine::job::convert::{self as rows, ConvertOptions};
+use gristmill_engine::job::rewrite::{self as job, Recast};
+use gristmill_engine::pack::METADATA;
+use gristmill_format::chess::Version;
+
+use super::rewrite;
+use crate::args::RecordVersion;
+use crate::args::convert::{Chess, Container, Convert, To};
+use crate::failure::{Failure, Result};
+use crate::report::{self, converting};
+use crate::stopping;
+
+/// Games in a tar, where nothing else is asked for.
+const GAMES_PER_TAR: u32 = 1000;
+
+/// What can be converted.
+enum Source {
+    ChessGames,
+    Rows,
+}
+
+pub(crate) fn run(args: &Convert) -> Result<()> {
+    match source(args) {
+        Source::ChessGames => chess(args),
+        Source::Rows => g2048(args),
+    }
+}
+
+/// What lies at the path: a folder with a pack's database holds rows of 2048.
+fn source(args: &Convert) -> Source {
+    if args.rewriting.path.join(METADATA).is_file() { Source::Rows } else { Source::ChessGames }
+}
+
+fn g2048(args: &Convert) -> Result<()> {
+    let (words, path) = (&args.g2048, args.rewriting.path.display());
+    let Chess { version: None, st_q_theta: None, container: None, games_per_tar: None } = args.chess else {
+        return Err(Failure::Usage(format!("{path} holds rows of 2048; options of chess games do not apply")));
+    };
+    if args.rewriting.threads.is_some() {
+        return Err(Failure::Usage("rows of 2048 are converted by one thread; leave --threads out".to_owned()));
+    }
+    let to = match words.to {
+        Some(To::Aligned48) => rows::To::Aligned48,
+        Some(To::Packed46) => rows::To::Packed46,
+        Some(To::SelfPlay) => rows::To::SelfPlay,
+        Some(To::Legacy) => rows::To::Legacy,
+        Some(To::Exponents) => rows::To::Exponents,
+        Some(to @ (To::Parquet | To::Arrow)) => {
+            let (to, out) = (if to == To::Arrow { "arrow" } else { "parquet" }, args.rewriting.out.display());
+            return Err(Failure::Usage(format!(
+                "Parquet and Arrow are written by the Python package, which uses pyarrow:\n  \
+                 pip install 'gristmill[arrow]'\n  python -m gristmill.arrow {path} {out} --to {to}"
+            )));
+        }
+        None => return Err(Failure::Usage(format!("{path} holds rows of 2048; say what they become with --to FORM"))),
+    };
+    let options = ConvertOptions {
+        input: args.rewriting.path.clone(),
+        output: args.rewriting.out.clone(),
+        to,
+        join: words.join.clone(),
+        inner: words.inner,
+        lossy: args.lossy,
+        defaults: words.defaults,
+        renumber: words.renumber,
+        shard_rows: words.shard_rows,
+        overwrite: words.overwrite,
+        dry_run: args.rewriting.dry_run,
+        stop: stopping::flag()?,
+    };
+    let mut progress = None;
+    let converted = rows::convert(&options, &mut |done, all| {
+        progress.get_or_insert_with(|| report::Progress::new(all, "rows", !args.rewriting.json)).at(done, "");
+    });
+    if let Some(progress) = progress {
+        progress.end();
+    }
+    let converted = converted.map_err(|e| match e {
+        Error::Stopped => Failure::Failed("stopped; the output is as it was".to_owned()),
+        e => e.into(),
+    })?;
+    if args.rewriting.json {
+        return Ok(report::json(&converted)?);
+    }
+    Ok(report::text_out(&converting::text(&converted))?)
+}
+
+fn chess(args: &Convert) -> Result<()> {
+    if args.g2048.to.is_some() {
+        let path = args.rewriting.path.display();
+        return Err(Failure::Usage(format!("--to is for folders of 2048 rows; there is no {METADATA} in {path}")));
+    }
+    let words = &args.chess;
+    if args.lossy && words.version.is_none() {
+        return Err(Failure::Usage("--lossy goes with --version".to_owned()));
+    }
+    let container = match (words.container, words.games_per_tar) {
+        (Some(Container::Tar), most) => job::Container::Tars(most.unwrap_or(GAMES_PER_TAR) as usize),
+        (_, Some(_)) => return Err(Failure::Usage("--games-per-tar goes with --container tar".to_owned())),
+        (Some(Container::Loose), None) => job::Container::Loose,
+        (None, None) => job::Container::Same,
+    };
+    if words.version.is_none() && words.container.is_none() {
+        return Err(Failure::Usage("nothing to convert to; give --version, --container or both".to_owned()));
+    }
+    let version = words.version.map(|version| match version {
+        RecordVersion::V6 => Version::V6,
+        RecordVersion::V7 => Version::V7,
+    });
+    let mut recast = Recast::new(version);
+    recast.lossy = args.lossy;
+    if let Some(theta) = words.st_q_theta {
+        if !(0.0..=1.0).contains(&theta) {
+            return Err(Failure::Usage(format!("--st-q-theta: {theta}; expected 0 to 1")));
+        }
+        recast.theta = theta;
+    }
+    rewrite::run(&args.rewriting, vec![args.rewriting.out.clone()], container, Arc::new(recast))
+}

@@ -1,0 +1,15 @@
+//! `filter`: the games that break no rule, byte for byte.
+
+use std::sync::Arc;
+
+use gristmill_engine::job::rewrite::{Container, Filter as Filtering};
+use gristmill_format::chess::check::Rules;
+
+use super::rewrite;
+use crate::args::rewrite::Filter;
+use crate::failure::{Failure, Result};
+
+pub(crate) fn run(args: &Filter) -> Result<()> {
+    let rules = Rules::parse(&args.rules).map_err(|e| Failure::Usage(format!("--rules: {}", e.detail())))?;
+    rewrite::run(&args.rewriting, vec![args.rewriting.out.clone()], Container::Same, Arc::new(Filtering::new(rules)))
+}

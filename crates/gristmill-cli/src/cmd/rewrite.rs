@@ -1,0 +1,46 @@
+//! What the commands that write games anew share: the job, its progress, its summary and its exit code.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gristmill_engine::job::rewrite::{Container, Rewrite, RewriteOptions, rewrite};
+
+use crate::args::rewrite::Rewriting;
+use crate::failure::{Failure, Result};
+use crate::report::{self, rewriting};
+use crate::stopping;
+
+/// Runs `what` over the games; `outs` are the folders to write to.
+///
+/// What could not be read is the exit code 1, after the summary: it is not in the output, and nobody asked for that.
+pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, what: Arc<dyn Rewrite>) -> Result<()> {
+    let options = RewriteOptions {
+        path: words.path.clone(),
+        outs,
+        container,
+        threads: words.threads.map(usize::from),
+        dry_run: words.dry_run,
+    };
+    let stop = stopping::flag()?;
+    let mut progress = None;
+    let done = rewrite(what, &options, &stop, &mut |now| {
+        let bar = progress.get_or_insert_with(|| report::Progress::new(now.files, "files", !words.json));
+        bar.at(now.files_done, &rewriting::line(now));
+    });
+    if let Some(progress) = progress {
+        progress.end();
+    }
+    let done = done?;
+    if words.json {
+        report::json(&rewriting::Told { out: &options.outs, done: &done })?;
+    } else {
+        report::text_out(&rewriting::text(&options.outs, &done))?;
+    }
+    if done.interrupted {
+        return Err(Failure::Failed("stopped; the same command goes on from here".to_owned()));
+    }
+    if done.done.chunks == 0 {
+        return Err(Failure::Failed(format!("no chess games in {}", options.path.display())));
+    }
+    if done.done.damaged.is_empty() { Ok(()) } else { Err(Failure::Faults) }
+}

@@ -1,0 +1,25 @@
+//! `split`: each game to one of several folders, byte for byte.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use gristmill_engine::job::rewrite::{Container, Split as Splitting};
+
+use super::rewrite;
+use crate::args::rewrite::Split;
+use crate::failure::{Failure, Result};
+
+pub(crate) fn run(args: &Split) -> Result<()> {
+    let mut outs = Vec::new();
+    for (name, _) in &args.into {
+        let mut parts = Path::new(name).components();
+        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+        if !plain || name.starts_with('.') {
+            let text = format!("--into: `{name}` is no name of a folder below OUT; expected one such as `train`");
+            return Err(Failure::Usage(text));
+        }
+        outs.push(args.rewriting.out.join(name));
+    }
+    let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect())?;
+    rewrite::run(&args.rewriting, outs, Container::Same, Arc::new(split))
+}

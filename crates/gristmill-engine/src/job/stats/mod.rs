@@ -1,0 +1,295 @@
+//! Paths -> distributions: results, lengths, plies, men, visits, weights, policies of the start, versions, bytes.
+//! Bad chunks are counted and left out; `verify` says what is wrong with them.
+
+mod start;
+mod steps;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_format::chess::weight::DiffFocus;
+use gristmill_format::chess::{Frame, Version};
+use gristmill_format::container::salvage;
+use gristmill_format::g2048::row::layout_aligned;
+use gristmill_format::source::Chunk;
+use serde::Serialize;
+
+use self::start::Start;
+use self::steps::StepCounting;
+use self::tally::Tally;
+use super::files::{self, Found, Opened};
+use crate::error::{Error, Result};
+
+pub use start::{StartMove, StartPolicy};
+pub use steps::{GapBar, Gaps, StepStats, ValuationStats};
+pub use tally::{Bar, Share, ShareBar, Spread};
+
+/// What the games at some paths are like.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Stats {
+    /// Data files.
+    pub files: u64,
+    /// Files that are of no known format.
+    pub skipped: u64,
+    /// Files and folders that could not be opened.
+    pub bad_files: u64,
+    /// Chunks, bad ones included.
+    pub chunks: u64,
+    /// Chunks that could not be decoded.
+    pub bad_chunks: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Bytes of the good chunks as stored.
+    pub stored_bytes: u64,
+    /// Bytes of their records, as they were before any upgrade.
+    pub inflated_bytes: u64,
+    /// Games by result, as white sees it.
+    pub results: Results,
+    /// Games that were adjudicated.
+    pub adjudicated: u64,
+    /// Games that hit the maximum length.
+    pub maximum_length: u64,
+    /// Plies per game.
+    pub length: Spread,
+    /// Ply of each position in its game, counted from 0.
+    pub plies: Spread,
+    /// Positions by men on the board.
+    pub men: BTreeMap<u32, u64>,
+    /// Search visits per position; upgraded data, which has none, is left out.
+    pub visits: Spread,
+    /// Legal moves per position.
+    pub legal_moves: Spread,
+    /// What positions weigh by difference focus; those whose network value is not recorded are left out.
+    pub weights: Share,
+    /// Positions whose network value is not recorded: they have no weight of their own.
+    pub unweighed: u64,
+    /// The policies of the start position, taken together.
+    pub start: StartPolicy,
+    /// Frames by stored record version.
+    pub versions: BTreeMap<u32, u64>,
+    /// Frames by input format.
+    pub input_formats: BTreeMap<u32, u64>,
+    /// The 2048 games among them; what stands above of games is of chess.
+    pub g2048: Option<StepStats>,
+}
+
+/// Games by result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Results {
+    /// White won.
+    pub white: u64,
+    /// Nobody won.
+    pub draw: u64,
+    /// Black won.
+    pub black: u64,
+}
+
+/// How positions are weighed: the two factors of difference focus (spec lc0 §1.4.5); the rest is 1, 0, 1, and no ceiling
+/// below 1.
+#[derive(Debug, Clone, Copy)]
+pub struct StatsOptions {
+    /// Weight of the difference in value.
+    pub q_weight: f32,
+    /// Weight of the difference in policy.
+    pub pol_scale: f32,
+}
+
+impl Default for StatsOptions {
+    /// 6 and 3.5, the values of the published examples.
+    fn default() -> Self {
+        StatsOptions { q_weight: 6.0, pol_scale: 3.5 }
+    }
+}
+
+impl StatsOptions {
+    fn rule(&self) -> DiffFocus {
+        let StatsOptions { q_weight, pol_scale } = *self;
+        DiffFocus { q_weight, pol_scale, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 }
+    }
+}
+
+/// Weights are counted in millionths.
+const MILLION: f32 = 1e6;
+
+#[derive(Debug)]
+struct Counting {
+    stats: Stats,
+    rule: DiffFocus,
+    length: Tally,
+    plies: Tally,
+    visits: Tally,
+    legal: Tally,
+    weights: Tally,
+    start: Start,
+    stored: Vec<u8>,
+    tag: Vec<u8>,
+    chunk: Chunk,
+    steps: StepCounting,
+}
+
+/// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
+///
+/// Errors: only what is no fault of the data.
+pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
+    let mut counting = Counting::new(options.rule());
+    for path in paths {
+        files::walk(path, &mut |found| {
+            match found {
+                Found::File(file) => counting.file(&file)?,
+                Found::Other => counting.stats.skipped += 1,
+                Found::Fault(_) => counting.stats.bad_files += 1,
+                Found::Pack(folder) => counting.pack(&folder)?,
+                Found::Unlisted(unlisted) => counting.stats.bad_files += unlisted.count,
+            }
+            progress(&counting.stats);
+            Ok(())
+        })?;
+    }
+    Ok(counting.finish())
+}
+
+impl Counting {
+    fn new(rule: DiffFocus) -> Self {
+        Counting {
+            stats: Stats::default(),
+            rule,
+            length: Tally::default(),
+            plies: Tally::default(),
+            visits: Tally::default(),
+            legal: Tally::default(),
+            weights: Tally::default(),
+            start: Start::default(),
+            stored: Vec::new(),
+            tag: Vec::new(),
+            chunk: Chunk::default(),
+            steps: StepCounting::default(),
+        }
+    }
+
+    fn finish(self) -> Stats {
+        Stats {
+            length: self.length.spread(),
+            plies: self.plies.spread(),
+            visits: self.visits.spread(),
+            legal_moves: self.legal.spread(),
+            weights: self.weights.spread().scaled(f64::from(MILLION)),
+            start: self.start.policy(),
+            g2048: self.steps.finish(),
+            ..self.stats
+        }
+    }
+
+    fn file(&mut self, file: &Opened) -> Result<()> {
+        self.stats.files += 1;
+        let demonstrations = file.source.describe().format.starts_with("demo.");
+        self.stats.stored_bytes += if demonstrations { file.size } else { 0 };
+        for i in 0..file.source.len() {
+            self.stats.chunks += 1;
+            if demonstrations {
+                self.trajectory(file, i);
+                continue;
+            }
+            let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
+                salvage::inflate_prefix(&self.stored, 4, &mut self.tag)?;
+                file.decode(i, &self.stored, &mut self.chunk)
+            });
+            match decoded {
+                Ok(()) if self.chunk.layout.as_deref() == Some(&**layout_aligned()) => self.log(&file.path),
+                Ok(()) => self.game()?,
+                Err(_) => self.stats.bad_chunks += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a trajectory of a demonstration: its steps.
+    fn trajectory(&mut self, file: &Opened, i: usize) {
+        match file.decode(i, &[], &mut self.chunk) {
+            Ok(()) => {
+                self.stats.frames += self.chunk.frames as u64;
+                self.stats.inflated_bytes += self.chunk.records().len() as u64;
+                self.length.add(self.chunk.frames as u64);
+            }
+            Err(_) => self.stats.bad_chunks += 1,
+        }
+    }
+
+    /// Counts a log of 2048.
+    fn log(&mut self, path: &str) {
+        self.stats.frames += self.chunk.frames as u64;
+        self.stats.stored_bytes += self.stored.len() as u64;
+        self.stats.inflated_bytes += self.chunk.records().len() as u64;
+        self.steps.log(path, &self.chunk);
+    }
+
+    /// Counts a pack of 2048 games.
+    fn pack(&mut self, folder: &Path) -> Result<()> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        match self.steps.pack(folder, workers, &Arc::default()) {
+            Ok(counted) => {
+                self.stats.files += counted.files;
+                self.stats.chunks += counted.games;
+                self.stats.frames += counted.rows;
+                self.stats.stored_bytes += counted.bytes;
+                self.stats.inflated_bytes += counted.bytes;
+            }
+            Err(Error::Format(_) | Error::Path { .. }) => self.stats.bad_files += 1,
+            Err(e) => return Err(e),
+        }
+        Ok(())
+    }
+
+    fn game(&mut self) -> Result<()> {
+        let frames = self.chunk.frames as u64;
+        let stored_version = self.tag.first_chunk::<4>().map_or(0, |tag| u32::from_le_bytes(*tag));
+        let record = Version::from_number(stored_version).map_or(0, |version| version.bytes() as u64);
+        *self.stats.versions.entry(stored_version).or_default() += frames;
+        self.stats.frames += frames;
+        self.stats.stored_bytes += self.stored.len() as u64;
+        self.stats.inflated_bytes += frames * record;
+        self.length.add(frames);
+        for i in 0..self.chunk.frames {
+            let frame = Frame::new(self.chunk.record(i))?;
+            *self.stats.input_formats.entry(frame.input_format_value()).or_default() += 1;
+            if frame.visits() > 0 {
+                self.visits.add(u64::from(frame.visits()));
+            }
+            self.plies.add(i as u64);
+            self.legal.add(frame.probabilities().filter(|p| *p >= 0.0).count() as u64);
+            // The newest board is the first thirteen planes; the last of them marks repetitions.
+            let men: u32 = (0..12).map(|plane| frame.plane(plane).count_ones()).sum();
+            *self.stats.men.entry(men).or_default() += 1;
+            if frame.orig_q().is_nan() {
+                self.stats.unweighed += 1;
+            } else {
+                self.weights.add((self.rule.weight(&frame) * MILLION).round() as u64);
+            }
+            self.start.add(&frame);
+        }
+        let last = Frame::new(self.chunk.record(self.chunk.frames - 1))?;
+        self.stats.ending(last);
+        Ok(())
+    }
+}
+
+impl Stats {
+    fn ending(&mut self, last: Frame<'_>) {
+        let canonical = last.input_format().is_ok_and(|format| format.is_canonical());
+        let black = match canonical {
+            true => last.invariance_info() & 1 << 7 != 0,
+            false => last.side_to_move_or_enpassant() == 1,
+        };
+        let white_q = if black { -last.result_q() } else { last.result_q() };
+        let results = &mut self.results;
+        // Rescored games have fractions; the nearest whole result counts.
+        match white_q {
+            q if q > 0.5 => results.white += 1,
+            q if q < -0.5 => results.black += 1,
+            _ => results.draw += 1,
+        }
+        self.maximum_length += u64::from(last.invariance_info() & 1 << 4 != 0);
+        self.adjudicated += u64::from(last.invariance_info() & 1 << 5 != 0);
+    }
+}

@@ -1,0 +1,176 @@
+//! Paths -> every check over every chunk, frame and row of a pack, and a list of what failed.
+//! Damage is data here, not an error: the job goes on to the last file. What is found does not depend on the threads.
+
+mod chunks;
+mod fault;
+mod game;
+mod pack;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+
+use super::files::{self, Closed, Found};
+use super::in_order::InOrder;
+use crate::error::{Error, Result};
+use chunks::Hands;
+pub use fault::{Example, Fault};
+
+/// What to verify, and how.
+#[derive(Debug, Clone)]
+pub struct VerifyOptions {
+    /// Files, packs, and folders of them.
+    pub paths: Vec<PathBuf>,
+    /// Faults that are listed, at most; all are counted.
+    pub max_faults: usize,
+    /// Worker threads, from 1 on. Changes nothing in the result.
+    pub workers: usize,
+    /// Set from another thread to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl VerifyOptions {
+    /// Verifies `paths` with one worker per core, listing up to a hundred faults.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        VerifyOptions { paths, max_faults: 100, workers, stop: Arc::default() }
+    }
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Verification {
+    /// Whether nothing is wrong.
+    pub ok: bool,
+    /// Frames checked.
+    pub checked: u64,
+    /// Chunks checked, bad ones included; of a pack, its runs.
+    pub chunks: u64,
+    /// Data files checked.
+    pub files: u64,
+    /// Files in directories that are of no known format.
+    pub skipped: u64,
+    /// What is wrong, at most as many as asked for.
+    pub faults: Vec<Fault>,
+    /// How many faults there are in all.
+    pub fault_count: u64,
+    /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows that found none are there too.
+    pub checks: BTreeMap<&'static str, u64>,
+    /// The first fault of each check of 2048 rows, drawn.
+    pub examples: Vec<Example>,
+    /// Whole records that can still be had from damaged chunks.
+    pub salvageable: u64,
+}
+
+impl Verification {
+    fn add(&mut self, keep: usize, fault: Fault) {
+        self.fault_count += 1;
+        self.salvageable += fault.salvageable.unwrap_or(0);
+        *self.checks.entry(fault.check()).or_default() += 1;
+        if self.faults.len() < keep {
+            self.faults.push(fault);
+        }
+    }
+
+    /// Adds a fault in a row of a 2048 game; the rows are drawn where it is the first of its check.
+    fn add_row(&mut self, keep: usize, fault: Fault, rows: impl FnOnce(Fault) -> Example) {
+        if self.checks.get(fault.check()).is_none_or(|count| *count == 0) {
+            self.examples.push(rows(fault.clone()));
+        }
+        self.add(keep, fault);
+    }
+
+    /// Names checks that are made, so that those that find nothing are told as well.
+    fn will_check(&mut self, checks: impl IntoIterator<Item = &'static str>) {
+        for check in checks {
+            self.checks.entry(check).or_default();
+        }
+    }
+
+    /// Takes in what was found later.
+    fn absorb(&mut self, keep: usize, later: Verification) {
+        self.checked += later.checked;
+        self.chunks += later.chunks;
+        self.files += later.files;
+        self.skipped += later.skipped;
+        self.fault_count += later.fault_count;
+        self.salvageable += later.salvageable;
+        let room = keep - self.faults.len();
+        self.faults.extend(later.faults.into_iter().take(room));
+        let new = |example: &Example| self.checks.get(example.fault.check()).is_none_or(|count| *count == 0);
+        self.examples.extend(later.examples.into_iter().filter(new));
+        for (check, count) in later.checks {
+            *self.checks.entry(check).or_default() += count;
+        }
+    }
+}
+
+/// Verifies every file and pack at or below the paths. `progress` is told of each file, and of each stretch of a pack
+/// with the share of its rows that is checked.
+///
+/// Errors: `Config`, `Stopped`, and what else is no fault of the data.
+pub fn verify(
+    options: &VerifyOptions,
+    progress: &mut dyn FnMut(&Verification, Option<(u64, u64)>),
+) -> Result<Verification> {
+    if options.workers == 0 || options.workers > 256 {
+        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
+    }
+    let mut report = Verification::default();
+    for path in &options.paths {
+        one_path(path, options, &mut report, progress)?;
+    }
+    report.ok = report.fault_count == 0;
+    Ok(report)
+}
+
+fn one_path(
+    path: &Path,
+    options: &VerifyOptions,
+    report: &mut Verification,
+    progress: &mut dyn FnMut(&Verification, Option<(u64, u64)>),
+) -> Result<()> {
+    let keep = options.max_faults;
+    let listing = match files::list(path) {
+        Ok(listing) => listing,
+        Err(e) => {
+            report.files += 1;
+            report.add(keep, Fault::new(&e));
+            return Ok(());
+        }
+    };
+    let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
+    let check = move |i: usize| one_file(&files[i], keep, &hands);
+    let workers = options.workers.min(count.max(1));
+    let started = InOrder::start(workers, count, options.stop.clone(), check);
+    let mut flow = started.map_err(|e| Error::path(path, &e))?;
+    while let Some(found) = flow.next()? {
+        report.absorb(keep, found);
+        progress(report, None);
+    }
+    for folder in listing.packs {
+        pack::verify(&folder, options, report, progress)?;
+    }
+    for unlisted in listing.unlisted {
+        let detail = format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
+        let file = Some(path.display().to_string());
+        report.add(keep, Fault { file, kind: unlisted.kind, detail, ..Fault::default() });
+    }
+    Ok(())
+}
+
+fn one_file(file: &Closed, keep: usize, hands: &Hands) -> Verification {
+    let mut found = Verification::default();
+    match file.open() {
+        Found::File(file) => chunks::verify(&file, keep, hands, &mut found),
+        Found::Fault(e) => {
+            found.files += 1;
+            found.add(keep, Fault::new(&e));
+        }
+        Found::Other | Found::Pack(_) | Found::Unlisted(_) => found.skipped += 1,
+    }
+    found
+}

@@ -1,0 +1,171 @@
+"""Rows of 2048 as Parquet or Arrow files: `python -m gristmill.arrow INPUT OUTPUT --to parquet`. Needs pyarrow.
+
+A folder `steps.parquet` (or `steps-00000.parquet`, ...) with one line for each step, in order of game and step, and
+`runs.parquet` with one for each game; for Arrow the same names ending in `.arrow`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from gristmill import _gristmill
+from gristmill.config import to_json
+from gristmill.errors import ConfigError, GristmillError
+from gristmill.rows import Rows
+
+To: TypeAlias = Literal["parquet", "arrow"]
+
+#: Rows that are in memory at a time.
+_BATCH = 1 << 16
+
+
+def convert(options: dict[str, Any], to: To) -> dict[str, Any]:
+    """Converts as `gristmill.convert` does, which see; the result as its JSON.
+
+    Rows are brought into order and joined in a hidden folder beside the output first, as large as they are.
+    """
+    output = os.path.abspath(options["output"])
+    parent, name = os.path.split(output)
+    staging, made = os.path.join(parent, f".{name}.part"), os.path.join(parent, f".{name}.part", "made")
+    _check(options, output, to)
+    exponents = {**options, "to": "exponents", "output": os.path.join(staging, "rows"), "overwrite": True}
+    exponents.pop("shard_rows", None)
+    if options.get("dry_run"):
+        return {**json.loads(_gristmill.convert_rows(to_json(exponents))), "output": options["output"], "to": to}
+    shutil.rmtree(staging, ignore_errors=True)
+    os.makedirs(made)
+    try:
+        result: dict[str, Any] = json.loads(_gristmill.convert_rows(to_json(exponents)))
+        rows = Rows(_gristmill.open_pack(exponents["output"], False))
+        files = _write_steps(rows, made, to, options.get("shard_rows"))
+        _write_runs(exponents["output"], made, to)
+        if os.path.isdir(output):
+            os.rename(output, os.path.join(staging, "replaced"))
+        os.rename(made, output)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return {**result, "output": options["output"], "to": to, "files": files}
+
+
+def _check(options: dict[str, Any], output: str, to: To) -> None:
+    source = os.path.realpath(options["input"])
+    if os.path.commonpath([source, os.path.realpath(output)]) == source:
+        raise ConfigError("`output`: it is the input or lies in it; choose a folder outside", field="output")
+    there = os.listdir(output) if os.path.isdir(output) else []
+    strange = [name for name in there if not name.endswith(f".{to}")]
+    if there and (strange or not options.get("overwrite")):
+        advice = f"{strange[0]} is none of ours" if strange else "overwrite=True (--overwrite) replaces it"
+        raise ConfigError(f"`output`: {output}: there is something already; {advice}", field="output")
+
+
+def _column(values: npt.NDArray[Any]) -> pa.Array:
+    """An array of any number of axes: lists of a fixed length within each other."""
+    if values.ndim == 1:
+        return pa.array(np.ascontiguousarray(values))
+    inner = _column(values.reshape(-1, *values.shape[2:]))
+    return pa.FixedSizeListArray.from_arrays(inner, values.shape[1])
+
+
+def _batches(rows: Rows) -> Iterator[pa.RecordBatch]:
+    names = pa.array(rows.valuation_types, pa.string())
+    for first in range(0, max(len(rows), 1), _BATCH):
+        records: npt.NDArray[Any] = np.asarray(rows.take(np.arange(first, min(first + _BATCH, len(rows)))))
+        if first == 0 and not len(rows):
+            records = np.zeros(0, rows.layout.dtype)
+        columns = {name: _column(records[name]) for name in records.dtype.names or ()}
+        if "valuation_type" in columns:
+            columns["valuation_type"] = pa.DictionaryArray.from_arrays(columns["valuation_type"], names)
+        yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+
+def _writer(path: str, schema: pa.Schema, to: To) -> Any:
+    if to == "parquet":
+        return pa.parquet.ParquetWriter(path, schema, compression="zstd")
+    return pa.ipc.new_file(path, schema)
+
+
+def _write_steps(rows: Rows, folder: str, to: To, shard_rows: int | None) -> int:
+    files, room, writer = 0, 0, None
+    for batch in _batches(rows):
+        while writer is None or batch.num_rows:
+            if writer is None:
+                name = "steps" if shard_rows is None else f"steps-{files:05}"
+                writer = _writer(os.path.join(folder, f"{name}.{to}"), batch.schema, to)
+                files, room = files + 1, shard_rows or sys.maxsize
+            taken = min(room, batch.num_rows)
+            writer.write_batch(batch.slice(0, taken))
+            batch, room = batch.slice(taken), room - taken
+            if room == 0:
+                writer.close()
+                writer = None
+                if not batch.num_rows:
+                    break
+    if writer is not None:
+        writer.close()
+    return files
+
+
+def _write_runs(source: str, folder: str, to: To) -> None:
+    uri = f"file:{os.path.join(source, 'metadata.db').replace('?', '%3f').replace('#', '%23')}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as database:
+        cursor = database.execute("SELECT * FROM runs ORDER BY id")
+        names = [column[0] for column in cursor.description]
+        lines = cursor.fetchall()
+        session = dict(database.execute("SELECT meta_key, meta_value FROM session"))
+    columns = dict(zip(names, zip(*lines, strict=True) if lines else ((),) * len(names), strict=True))
+    # The database keeps the 64 bits of a seed as a signed number.
+    arrays = {
+        name: pa.array([value % 2**64 for value in values], pa.uint64()) if name in ("id", "seed") else pa.array(values)
+        for name, values in columns.items()
+    }
+    table = pa.table(arrays).replace_schema_metadata({"session": json.dumps(session)})
+    with _writer(os.path.join(folder, f"runs.{to}"), table.schema, to) as writer:
+        writer.write_table(table)
+
+
+def _main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m gristmill.arrow", description=__doc__)
+    parser.add_argument("input", help="a pack, self-play, a legacy pack, or exponents")
+    parser.add_argument("output", help="folder of the result; made if it does not exist")
+    parser.add_argument("--to", choices=["parquet", "arrow"], required=True)
+    parser.add_argument("--join", action="append", default=[], metavar="PATH", help="rows joined by game and step")
+    parser.add_argument("--inner", action="store_true", help="leave out steps that one of --join does not have")
+    parser.add_argument("--shard-rows", type=int, metavar="N", help="rows in each file")
+    parser.add_argument("--overwrite", action="store_true", help="replace what is in the output")
+    parser.add_argument("--dry-run", action="store_true", help="look only")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
+    words = vars(parser.parse_args())
+    as_json, to = words.pop("json"), words.pop("to")
+    options = {name: value for name, value in words.items() if value is not None}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped; the output is as it was"))
+    try:
+        if options.get("shard_rows", 1) < 1:
+            raise ConfigError("`shard_rows`: a file holds at least one row", field="shard_rows")
+        result = convert(options, to)
+    except ConfigError as error:
+        parser.exit(2, f"{error}\n")
+    except (GristmillError, OSError) as error:
+        parser.exit(1, f"{error}\n")
+    verb = "would hold" if result["dry_run"] else "holds"
+    text = f"{result['output']} {verb} {result['rows']} rows of {result['runs']} games as {to}, from {result['from']}"
+    sys.stdout.write((json.dumps(result) if as_json else text) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main())
