@@ -22,7 +22,8 @@ fn rows_are_converted_there_and_back() {
     let pack = pack(root.path(), "5");
     let at = |name: &str| root.path().join(name);
     let convert = |from: &Path, to: &str, more: &[&str]| {
-        let words = ["convert", text(from), text(&at(to)), "--to"];
+        let to = at(to);
+        let words = ["convert", text(from), text(&to), "--to"];
         run(&[&words, more].concat())
     };
     let plan = convert(&pack, "exponents", &["exponents", "--dry-run", "--json"]).ok().json();
