@@ -84,15 +84,10 @@ class Source:
 
 
 def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa: A001  (gristmill.open is the public name)
-<<<<<<< HEAD
-    """Opens a file that is known, by its name and first bytes, or the folder of a pack or of shards.
+    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
 
-    Nothing is decoded yet, but for demonstrations, which are read whole.
-=======
-    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows; nothing is decoded yet.
-
-    A folder is a pack, self-play, a legacy pack or exponents: `Rows.form` says which.
->>>>>>> main
+    Nothing is decoded yet, but for demonstrations, which are read whole. A folder of rows is a pack, self-play, a legacy pack
+    or exponents: `Rows.form` says which.
 
     Returns:
         `Rows` for the folder of a pack, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
