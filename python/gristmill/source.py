@@ -86,11 +86,11 @@ class Source:
 def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa: A001  (gristmill.open is the public name)
     """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
 
-    Nothing is decoded yet, but for demonstrations, which are read whole. A folder of rows is a pack, self-play, a legacy pack
-    or exponents: `Rows.form` says which.
+    Nothing is decoded yet, but for demonstrations, which are read whole. A folder of rows is a pack, self-play, a
+    legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Rows` for the folder of a pack, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
+        `Rows` for a folder of rows, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
 
     Args:
         path: the file or folder.
