@@ -159,7 +159,7 @@ def _main() -> int:
         result = convert(options, to)
     except ConfigError as error:
         parser.exit(2, f"{error}\n")
-    except (GristmillError, OSError) as error:
+    except (GristmillError, OSError, pa.ArrowInvalid) as error:
         parser.exit(1, f"{error}\n")
     verb = "would hold" if result["dry_run"] else "holds"
     text = f"{result['output']} {verb} {result['rows']} rows of {result['runs']} games as {to}, from {result['from']}"

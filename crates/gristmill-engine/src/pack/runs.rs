@@ -32,7 +32,7 @@ pub struct RunIndex {
 
 impl RunIndex {
     /// Reads the runs from the database and finds their rows in `table`: by counting where the rows lie run by run in
-    /// order of id, as packers write them; else by reading the run of every row.
+    /// order of id, as packers write them; else, and for self-play, by reading the run of every row.
     ///
     /// An engine that records self-play may lose a run of the database, or end before it has written it; such runs are
     /// taken from the rows, with no score and no tile.
@@ -50,7 +50,9 @@ impl RunIndex {
             return Err(Error::new(Kind::TooLarge, format!("{} runs", runs.len())).into());
         }
         let mut index = RunIndex { runs, stretches: Vec::new(), rows: table.len() };
-        if !index.count(table)? {
+        // Games that are played side by side alternate: those of one length would lie as if they followed each other,
+        // for whoever looks at a few rows only.
+        if form == Form::SelfPlay || !index.count(table)? {
             index.scan(table, form)?;
             index.check(table, form)?;
             index.sort();
@@ -81,12 +83,12 @@ impl RunIndex {
         Ok(true)
     }
 
-    /// Whether the first and the last row of a stretch say that they are of its run.
+    /// Whether the first two and the last two rows of a stretch say that they are of its run.
     fn agrees(&self, table: &dyn FrameTable, stretch: usize) -> Result<bool> {
-        let (start, run) = self.stretches[stretch];
-        let mut ids = RunIds::new(table)?;
-        let found = [ids.of(table, start)?, ids.of(table, self.end(stretch) - 1)?];
-        Ok(found == [self.runs[run as usize].id; 2])
+        let ((start, run), last) = (self.stretches[stretch], self.end(stretch) - 1);
+        let id = self.runs[run as usize].id;
+        let rows = [start, last.min(start + 1), start.max(last.saturating_sub(1)), last];
+        Ok(RunIds::new(table)?.read(table, &rows)?.all(|found| found == id))
     }
 
     /// Reads the run of every row. Runs that the database lacks are put behind those that it has.
@@ -224,10 +226,6 @@ struct RunIds {
 impl RunIds {
     fn new(table: &dyn FrameTable) -> Result<Self> {
         Ok(RunIds { number: Number::new(table.layout(), "run_id")?, records: Vec::new() })
-    }
-
-    fn of(&mut self, table: &dyn FrameTable, row: u64) -> Result<u64> {
-        Ok(self.read(table, &[row])?.next().unwrap_or_default())
     }
 
     fn read(&mut self, table: &dyn FrameTable, rows: &[u64]) -> Result<impl Iterator<Item = u64>> {

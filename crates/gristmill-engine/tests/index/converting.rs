@@ -174,6 +174,8 @@ fn what_a_form_cannot_hold_is_named_and_dropped_only_when_told() {
     let plain = run(&options(&at("legacy"), &at("exponents"), To::Exponents)).unwrap();
     assert!(plain.lost.is_empty() && plain.filled.is_empty());
     run(&options(&at("legacy"), &at("steps"), To::Aligned48)).unwrap();
+    run(&options(&at("legacy"), &at("twin"), To::Legacy)).unwrap();
+    assert_eq!(steps(&at("twin")), legacy);
     for from in ["exponents", "steps"] {
         assert_eq!(open(&at(from)).unwrap().pack().valuations().names().last().unwrap(), "normalised");
         let (to, name) = (at(&format!("{from}-legacy")), at("legacy").join("steps.npy"));

@@ -128,6 +128,20 @@ fn interleaved_games_of_self_play_are_opened_selected_and_fed() {
     }
 }
 
+/// Five games of 51 steps each: the first and last row of every stretch of 51 are of the run that counting gives it.
+#[test]
+fn games_of_one_length_that_alternate_are_not_taken_for_games_that_follow_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let step = |i: u32| Step { run_id: u64::from(i % 5), row: row(i % 5, i / 5) };
+    let all: Vec<Step> = (0..255).map(step).collect();
+    write(folder.path(), "steps-000001.npy", Rows::SelfPlay, Rows::SelfPlay.layout(), &all);
+    let listed = |id| Run { id, seed: None, steps: 51, max_score: id, highest_tile: 2 };
+    write_runs(folder.path(), &(0..5).map(listed).collect::<Vec<_>>());
+    let some = open(folder.path()).unwrap().query("max_score >= 2", &[]).unwrap();
+    let theirs: Vec<Step> = all.iter().filter(|step| step.run_id >= 2).copied().collect();
+    assert_eq!(fed(&some), expected(&theirs));
+}
+
 #[test]
 fn runs_that_the_recorder_lost_are_there_and_rows_that_are_there_twice_are_not() {
     let (folder, all) = recorded();

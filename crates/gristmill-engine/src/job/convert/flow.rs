@@ -131,7 +131,7 @@ pub(super) fn write(
             _ => {}
         }
         written.count(key.0, &step);
-        target.write(&step, source.has("branch_evs"), &others, &vector)?;
+        target.write(&step, &others, &vector)?;
     }
     // What they sorted goes before everything that is staged is published.
     drop((rows, partners));

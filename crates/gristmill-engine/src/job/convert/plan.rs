@@ -22,6 +22,8 @@ pub(super) struct Plan {
     pub(super) types: ValuationTypes,
     /// The valuation of every row, where rows do not say theirs.
     pub(super) valuation: Option<u8>,
+    /// Values become shares of their step, where their valuation does not say that they are.
+    pub(super) normalise: bool,
     /// Ids of runs are counted anew from 0.
     pub(super) renumber: bool,
     /// Whether rows are to be brought into order of their keys first.
@@ -110,6 +112,7 @@ impl Plan {
             filled,
             types,
             valuation,
+            normalise: to == To::Legacy && source.has("valuation_type") && source.has("branch_evs"),
             renumber: options.renumber,
             sort: if to == To::Exponents { !facts.by_key } else { !facts.by_run },
             own,

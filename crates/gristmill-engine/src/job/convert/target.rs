@@ -22,6 +22,7 @@ use crate::pack::{embeddings, shards};
 pub(super) struct Target {
     to: To,
     own: Conform,
+    normalise: bool,
     /// The id of values that are shares of a step already.
     shares: Option<u8>,
     record: Vec<u8>,
@@ -68,15 +69,16 @@ impl Target {
             }),
         };
         let own = Conform::new(to.form().layout(), &plan.own)?;
-        Ok(Target { to, own, shares: plan.types.id(NORMALISED), record: Vec::new(), files })
+        let (normalise, shares) = (plan.normalise, plan.types.id(NORMALISED));
+        Ok(Target { to, own, normalise, shares, record: Vec::new(), files })
     }
 
     /// Appends a step with the fields that are carried, and its vector.
     ///
     /// Errors: `Path`.
-    pub(super) fn write(&mut self, step: &Step, known: bool, others: &[u8], vector: &[u8]) -> Result<()> {
+    pub(super) fn write(&mut self, step: &Step, others: &[u8], vector: &[u8]) -> Result<()> {
         let mut step = *step;
-        if self.to == To::Legacy && known && Some(step.row.valuation_type) != self.shares {
+        if self.normalise && Some(step.row.valuation_type) != self.shares {
             step.row.branch_evs = normalised(step.row.branch_evs, step.row.ev_legal, step.row.move_dir);
         }
         self.record.clear();
