@@ -15,13 +15,14 @@ SOAK_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo test test-rust test-python test-torch lint lint-rust lint-python package tables bench soak fuzz docs clean tools
+.PHONY: help demo test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
 	@echo "make test               formatting, lints, Rust tests, the Python package and its tests"
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
+	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make soak               100 000 positions against other libraries, then a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
@@ -54,6 +55,16 @@ test-python: package
 test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/pytest -k torch
+
+# Apart from `test`, because of their size. Procgen wants NumPy 1, and so a place of its own.
+test-envs: package
+	$(BIN)/python scripts/requirements.py atari dm-control | xargs -d '\n' \
+	  $(BIN)/pip install --quiet --disable-pip-version-check opencv-python-headless zstandard
+	$(BIN)/pytest tests/test_envs.py tests/test_real_envs.py
+	$(PYTHON) -m venv .venv/procgen
+	$(BIN)/python scripts/requirements.py procgen | xargs -d '\n' \
+	  .venv/procgen/bin/pip install --quiet --disable-pip-version-check pytest
+	PYTHONPATH=python .venv/procgen/bin/pytest tests/test_envs.py tests/test_real_envs.py
 
 # The Python package, built like the tests so that nothing is compiled twice.
 package: .venv/ready

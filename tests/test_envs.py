@@ -141,6 +141,8 @@ def test_what_cannot_run_says_why() -> None:
         load_vec_env({**CARTPOLE, "task_name": "CartPoll-v1"}, HERE)
     with pytest.raises(gm.ConfigError, match="No module named 'nowhere'"):
         load_vec_env({**CARTPOLE, "task_name": "nowhere:Game-v0"}, HERE)
+    with pytest.raises(gm.ConfigError, match=r"does not take \{'lenght': 2\}"):
+        load_vec_env({**CARTPOLE, "gymnasium_kwargs": {"lenght": 2}}, HERE)
     with pytest.raises(gm.ConfigError, match="did you mean `venv_parallel`"):
         load_vec_env(CARTPOLE, {"parallel": False})
     with pytest.raises(gm.ConfigError, match="cannot be stacked"):

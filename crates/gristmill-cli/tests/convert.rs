@@ -22,8 +22,9 @@ fn rows_are_converted_there_and_back() {
     let pack = pack(root.path(), "5");
     let at = |name: &str| root.path().join(name);
     let convert = |from: &Path, to: &str, more: &[&str]| {
-        let out = at(to);
-        run(&[&["convert", text(from), text(&out), "--to"], more].concat())
+        let to = at(to);
+        let words = ["convert", text(from), text(&to), "--to"];
+        run(&[&words, more].concat())
     };
     let plan = convert(&pack, "exponents", &["exponents", "--dry-run", "--json"]).ok().json();
     assert!(plan["rows"].as_u64().unwrap() > 50 && plan["dry_run"] == true && !at("exponents").exists());
@@ -33,8 +34,7 @@ fn rows_are_converted_there_and_back() {
     for name in ["steps.npy", "valuation_types.json"] {
         assert_eq!(fs::read(pack.join(name)).unwrap(), fs::read(at("back").join(name)).unwrap(), "{name}");
     }
-    let back = at("back");
-    run(&["verify", text(&back), "--json"]).ok();
+    run(&["verify", text(&at("back")), "--json"]).ok();
 
     let refused = convert(&pack, "play", &["self-play"]);
     assert!(refused.code == 2 && refused.err.contains("`move_dir`") && refused.err.contains("--lossy"), "{refused:?}");
@@ -48,14 +48,13 @@ fn rows_are_converted_there_and_back() {
 
     let python = convert(&pack, "parquet", &["parquet"]);
     assert!(python.code == 2 && python.err.contains("python -m gristmill.arrow"), "{python:?}");
-    let out = at("x");
     for (words, word) in [
         (vec!["--to", "exponents", "--version", "7"], "options of chess games"),
         (vec![], "--to FORM"),
         (vec!["--to", "exponents", "--threads", "2"], "--threads"),
         (vec!["--to", "exponents", "--inner"], "--join"),
     ] {
-        let refused = run(&[&["convert", text(&pack), text(&out)], &words[..]].concat());
+        let refused = run(&[&["convert", text(&pack), text(&at("x"))], &words[..]].concat());
         assert!(refused.code == 2 && refused.err.contains(word), "{refused:?}");
     }
     let damaged = fs::read(pack.join("steps.npy")).unwrap();

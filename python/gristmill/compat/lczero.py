@@ -153,8 +153,7 @@ def make_dataloader(config: Any) -> DataLoader:
 def _both(error: Exception) -> Exception:
     """The error of ours as one of both loaders."""
     if isinstance(error, ConfigError):
-        place = {"stage": error.stage, "field": error.field, "line": error.line, "column": error.column}
-        return LoaderConfigError(str(error), **place)
+        return LoaderConfigError(str(error), stage=error.stage, field=error.field, line=error.line, column=error.column)
     if isinstance(error, AliasError):
         return UnknownOutputError(str(error))
     return QueueClosed(f"Queue is closed: {error}")

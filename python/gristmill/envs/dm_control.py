@@ -41,7 +41,7 @@ def make_dm_control(config: EnvConfig) -> Env:
     except (ImportError, AttributeError, RuntimeError) as error:
         raise _cannot_draw(error) from error
     name = task(config)
-    tasks = {f"{domain}-{task}".replace("_", "-"): (domain, task) for domain, task in suite.ALL_TASKS}
+    tasks = {f"{domain}-{goal}".replace("_", "-"): (domain, goal) for domain, goal in suite.ALL_TASKS}
     if name not in tasks:
         raise config.refusal("task_name", f"dm_control has no task {name!r}; {config.advice(name, sorted(tasks))}")
     skip = _SKIPS.get(name, _SKIP)

@@ -18,7 +18,7 @@ def make(config: EnvConfig, **kwargs: Any) -> Env:
     """The environment of the id `task_name`, within its time limit and with statistics of its episodes.
 
     Raises:
-        ConfigError: no such id, with the nearest one.
+        ConfigError: no such id, with the nearest one; arguments that the environment does not take.
         MissingPackageError: the environment wants a package that is not installed.
     """
     try:
@@ -27,6 +27,8 @@ def make(config: EnvConfig, **kwargs: Any) -> Env:
         near = difflib.get_close_matches(config.task_name, list(gymnasium.registry), n=1)
         advice = f"; did you mean `{near[0]}`?" if near else ""
         raise config.refusal("task_name", f"{config.task_name!r}: {error}{advice}") from error
+    except TypeError as error:
+        raise config.refusal("task_name", f"{config.task_name!r} does not take {kwargs}: {error}") from error
     except gymnasium.error.DependencyNotInstalled as error:
         raise MissingPackageError(f"{config.task_name}: {error}") from error
     return RecordEpisodeStatistics(env)

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use gristmill_engine::job::pack::{OnError, PackOptions, Packed, pack};
+use gristmill_engine::job::verify::{VerifyOptions, verify};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::g2048::StepRow;
 
@@ -125,6 +126,18 @@ fn odd_games_are_taken_and_remarked_on() {
     assert!(empty.contains("no row has an EV"), "{empty}");
     let unknown = remark(&|root| game(root, "game000a", &line(0, &[("\"up\"", "\"sideways\"")])));
     assert!(unknown.contains("other names"), "{unknown}");
+}
+
+#[test]
+fn a_drop_of_empty_games_is_a_pack_without_rows() {
+    let (drop, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    put(drop.path(), "g.meta.json", sidecar(0).as_bytes());
+    put(drop.path(), "g.jsonl.gz", &compress(6, b"").unwrap());
+    let done = packed(&options(drop.path(), out.path()));
+    assert_eq!((done.runs, done.rows, done.skipped.len()), (1, 0, 0));
+    assert!(rows(out.path()).is_empty() && out.path().join("steps.npy").exists(), "no rows are left of an older pack");
+    let found = verify(&VerifyOptions::new(vec![out.path().to_owned()]), &mut |_, _| {}).unwrap();
+    assert!(found.ok && found.chunks == 1, "{found:?}");
 }
 
 #[test]
