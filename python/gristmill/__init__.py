@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, envs, errors, g2048, presets, safe_pickle
+from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -29,6 +29,7 @@ from gristmill.config import (
     StageConfig,
     TensorGeneratorConfig,
 )
+from gristmill.demos import Demos, PairLoader, load_dataset_dict, load_wds_datasets
 from gristmill.errors import (
     AliasError,
     ConfigError,
@@ -63,6 +64,7 @@ __all__ = [
     "Converted",
     "DataLoader",
     "DataLoaderConfig",
+    "Demos",
     "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
@@ -75,6 +77,7 @@ __all__ = [
     "MissingPackageError",
     "Output",
     "Packed",
+    "PairLoader",
     "PositionSamplingConfig",
     "QueueConfig",
     "Remark",
@@ -94,12 +97,16 @@ __all__ = [
     "chess",
     "config",
     "convert",
+    "demos",
     "envs",
     "errors",
     "g2048",
+    "load_dataset_dict",
+    "load_wds_datasets",
     "merge",
     "open",
     "pack",
+    "pairs",
     "presets",
     "safe_pickle",
 ]

@@ -1,4 +1,4 @@
-"""Opening one file of chunks, whatever its format, or the folder of a pack."""
+"""Opening one file of chunks, whatever its format, the folder of a pack, or one of shards."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gristmill.rows import Rows
 class Source:
     """A sequence of chunks; each is a structured array with one record per frame."""
 
-    def __init__(self, path: str, compiled: _gristmill.Source) -> None:
+    def __init__(self, path: str, compiled: _gristmill.Source | _gristmill.Demos) -> None:
         self._path = path
-        self._compiled = compiled
+        self._compiled: _gristmill.Source | _gristmill.Demos = compiled
 
     @property
     def key(self) -> str:
@@ -72,7 +72,7 @@ class Source:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return f"Source({self._path!r}, format={self.format!r}, chunks={len(self)})"
+        return f"{type(self).__name__}({self._path!r}, format={self.format!r}, chunks={len(self)})"
 
     def _place(self, index: int) -> int:
         place = operator.index(index)
@@ -84,12 +84,13 @@ class Source:
 
 
 def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa: A001  (gristmill.open is the public name)
-    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows; nothing is decoded yet.
+    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
 
-    A folder is a pack, self-play, a legacy pack or exponents: `Rows.form` says which.
+    Nothing is decoded yet, but for demonstrations, which are read whole. A folder of rows is a pack, self-play, a
+    legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Rows` for a folder, `Source` for a file.
+        `Rows` for a folder of rows, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
 
     Args:
         path: the file or folder.
@@ -100,6 +101,10 @@ def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa:
         FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
     """
     path = os.fspath(path)
+    if _gristmill.holds_demos(path):
+        from gristmill.demos.source import open_demos
+
+        return open_demos(path)
     if os.path.isdir(path):
         return Rows(_gristmill.open_pack(path, memory))
     return Source(path, _gristmill.open_source(path))

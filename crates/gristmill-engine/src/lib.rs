@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod config;
+pub mod demos;
 pub mod error;
 pub mod facts;
 pub mod job;

@@ -4,25 +4,29 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use gristmill_format::detect::{HEAD, detect};
+use gristmill_format::detect::{HEAD, detect_alone};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
 
 use crate::store::open_file;
 
-/// Opens any single file whose name or first bytes [`detect`] knows, with default [`Limits`].
+/// Opens any single file whose name or first bytes [`detect_alone`] knows, within its format's bounds.
 ///
-/// Errors, with the path: `Io`, `UnknownFormat`, `Unsupported` with advice (a folder, a compressed tar), and what the
-/// format's own opening gives.
+/// Errors, with the path: `Io`, `UnknownFormat`, `Unsupported` with advice (a folder), and what the format's own opening
+/// gives.
 pub fn open(path: impl AsRef<Path>) -> Result<OpenSource> {
-    open_within(path.as_ref(), Limits::default())
+    opened(path.as_ref(), None)
 }
 
 /// Opens a file like [`open`], with other bounds.
 ///
 /// Errors: as [`open`].
 pub fn open_within(path: &Path, limits: Limits) -> Result<OpenSource> {
+    opened(path, Some(limits))
+}
+
+fn opened(path: &Path, limits: Option<Limits>) -> Result<OpenSource> {
     let place = |e: Error| e.in_source(path.display().to_string());
     if path.is_dir() {
         let advice = "a folder, not a file; give one file of it, or read the folder with a loader";
@@ -33,11 +37,12 @@ pub fn open_within(path: &Path, limits: Limits) -> Result<OpenSource> {
     let mut head = Vec::new();
     let len = bytes.len().map_err(place)?.min(HEAD as u64);
     read_span(&*bytes, Span { offset: 0, len }, HEAD as u64, &mut head).map_err(place)?;
-    let Some(format) = detect(&key, &head).map_err(place)? else {
+    let Some(format) = detect_alone(&key, &head).map_err(place)? else {
         let detail = "neither the name nor the first bytes belong to a known format";
         return Err(place(Error::new(Kind::UnknownFormat, detail)));
     };
     let chunks = gristmill_format::detect::open(format, &key, &*bytes).map_err(place)?;
+    let limits = limits.unwrap_or_else(|| format.limits());
     let frames = (0..chunks.len()).map(|_| OnceLock::new()).collect();
     Ok(OpenSource { path: path.to_owned(), bytes, chunks, limits, layout: OnceLock::new(), frames })
 }

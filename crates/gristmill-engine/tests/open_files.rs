@@ -23,6 +23,10 @@ fn shared(path: &str) -> Option<PathBuf> {
     Some(found)
 }
 
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    gristmill_format::container::gzip::compress(1, bytes).unwrap()
+}
+
 #[test]
 fn a_single_game_opens_by_name_or_by_its_first_bytes() {
     let dir = tempfile::tempdir().unwrap();
@@ -78,11 +82,13 @@ fn what_cannot_be_opened_is_said_with_its_path() {
         (dir.path().join("nothing.gz"), Kind::Io(io::ErrorKind::NotFound)),
         (dir.path().to_owned(), Kind::Unsupported),
         (write("notes.txt", b"hello"), Kind::UnknownFormat),
-        (write("games.tar.gz", b"\x1f\x8b"), Kind::Unsupported),
+        (write("games.tar.gz", b"\x1f\x8b"), Kind::Truncated),
+        (write("games.tgz", &gzipped(&tar(&[2]))), Kind::Corrupt),
     ] {
         let error = open(&path).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
         assert_eq!(error.place().source.as_deref(), path.to_str());
+        assert_eq!(error.detail().contains("unpack it"), path.ends_with("games.tgz"), "{error}");
     }
     let empty = open(write("empty.gz", b"")).unwrap();
     assert_eq!(empty.len(), 1);

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use crate::chess::source::{GameFile, GameTar};
 use crate::container::gzip;
+use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
+use crate::demo::source::{DemoFile, MAX_BYTES};
 use crate::error::{Error, Kind, Result};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
-use crate::source::{ChunkSource, ReadAt};
+use crate::source::{ChunkSource, Limits, ReadAt};
 
-/// How many bytes of a file [`detect`] can make use of.
-pub const HEAD: usize = 512;
+/// How many bytes of a file [`detect`] can make use of: the headers of the first member of a tar.
+pub const HEAD: usize = 1536;
 
 /// A format that can be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,6 +25,18 @@ pub enum Format {
     ChessTar,
     /// The raw log of one 2048 game: `.jsonl.gz`.
     G2048Log,
+    /// Demonstrations: a shard or a native form.
+    Demonstrations,
+}
+
+impl Format {
+    /// Bounds for looking into one file of it.
+    pub fn limits(self) -> Limits {
+        match self {
+            Format::Demonstrations => Limits { max_chunk_bytes: MAX_BYTES },
+            _ => Limits::default(),
+        }
+    }
 }
 
 struct Row {
@@ -53,6 +67,20 @@ const ROWS: [Row; 3] = [
     },
 ];
 
+/// Files that are read whole, one at a time: no river streams them.
+const SOLID: Row = Row {
+    format: Format::Demonstrations,
+    extensions: &DEMONSTRATIONS,
+    magic: is_shard,
+    open: |key, from| Ok(Arc::new(DemoFile::open(key, from)?)),
+};
+
+/// Whether a tar begins with the first member of a shard of demonstrations. PAX puts a member before it.
+fn is_shard(head: &[u8]) -> bool {
+    let name = |at: usize| head.get(at..).is_some_and(|header| header.starts_with(b"_metadata.meta."));
+    name(0) || head.get(156) == Some(&b'x') && name(1024)
+}
+
 /// Names that are known and refused, with advice.
 const REFUSED: [(&[&str], &str); 1] = [(
     &[".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"],
@@ -78,13 +106,22 @@ pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
     Ok(row.map(|r| r.format))
 }
 
+/// Tells the format of a file that is to be looked at by itself: as [`detect`], and solid files too.
+///
+/// Errors: as [`detect`].
+pub fn detect_alone(name: &str, head: &[u8]) -> Result<Option<Format>> {
+    let base = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
+    let solid = SOLID.extensions.iter().any(|e| base.ends_with(e)) || (SOLID.magic)(head);
+    if solid && !base.starts_with('.') { Ok(Some(SOLID.format)) } else { detect(name, head) }
+}
+
 /// Opens a source of a known format; `key` is its file name without directory.
 ///
 /// A single game is not touched; a tar has its headers walked.
 ///
 /// Errors: what the format's own opening gives.
 pub fn open(format: Format, key: &str, from: &dyn ReadAt) -> Result<Arc<dyn ChunkSource>> {
-    match ROWS.iter().find(|r| r.format == format) {
+    match ROWS.iter().chain([&SOLID]).find(|r| r.format == format) {
         Some(row) => (row.open)(key, from),
         None => Err(Error::new(Kind::UnknownFormat, format!("{format:?}"))),
     }

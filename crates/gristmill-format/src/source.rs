@@ -170,6 +170,11 @@ pub trait ChunkSource: Send + Sync + Debug {
         &[]
     }
 
+    /// What the file says about itself as a whole: names and values, for people.
+    fn about(&self) -> &[(&'static str, String)] {
+        &[]
+    }
+
     /// Whether it holds no chunks.
     fn is_empty(&self) -> bool {
         self.len() == 0

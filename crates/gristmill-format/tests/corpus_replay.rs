@@ -166,6 +166,16 @@ fn pickle() {
 }
 
 #[test]
+fn npz() {
+    replay("npz", fuzz_bodies::npz);
+}
+
+#[test]
+fn shard() {
+    replay("shard", fuzz_bodies::shard);
+}
+
+#[test]
 fn npy() {
     replay("npy", fuzz_bodies::npy);
 }
@@ -310,6 +320,22 @@ fn write_seeds() {
     ] {
         put("pickle", name, bytes);
     }
+
+    let mut shard = TarWriter::new(Vec::new());
+    shard.append("_metadata.meta.pickle", b"(dVenv_cfg\n(ds.").unwrap();
+    let bare = shard.finish().unwrap();
+    let mut shard = TarWriter::new(Vec::new());
+    for (i, done) in ["true", "false", "true"].into_iter().enumerate() {
+        shard.append(&format!("frame_{i:03}.acts.cls"), i.to_string().as_bytes()).unwrap();
+        shard.append(&format!("frame_{i:03}.dones.json"), done.as_bytes()).unwrap();
+        shard.append(&format!("frame_{i:03}.obs.pickle"), b"I5\n.").unwrap();
+        shard.append(&format!("frame_{i:03}.note.txt"), b"hi").unwrap();
+    }
+    let whole = shard.finish().unwrap();
+    put("shard", "metadata-alone.tar", &bare);
+    put("shard", "frames.tar", &whole);
+    put("shard", "cut.tar", &whole[..4000]);
+    put("shard", "split-sample.tar", &[&whole[..1024], &whole[4096..5120], &whole[1024..]].concat());
 
     let framed = |version: u8, text: &str| {
         let len = (text.len() as u32).to_le_bytes();

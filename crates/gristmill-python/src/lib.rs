@@ -4,14 +4,17 @@
 mod array;
 mod chess;
 mod config;
+mod demos;
 mod error;
 mod g2048;
 mod layout;
 mod loader;
 mod packing;
+mod pairs;
 mod recorder;
 mod rescore;
 mod rows;
+mod shards;
 mod source;
 mod unpickle;
 
@@ -28,6 +31,8 @@ mod _gristmill {
         config_to_textproto, config_to_toml, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
+    use crate::demos::{Demos, holds_demos, open_demos};
+    #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
     #[pymodule_export]
     use crate::layout::Layout;
@@ -36,11 +41,15 @@ mod _gristmill {
     #[pymodule_export]
     use crate::packing::{convert_rows, merge_packs, pack_games};
     #[pymodule_export]
+    use crate::pairs::{Mix, class_order, pair_rows, window_rows};
+    #[pymodule_export]
     use crate::recorder::{Recorder, Session};
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
     use crate::rows::{Rows, fit_tokenizer, open_pack};
+    #[pymodule_export]
+    use crate::shards::{ShardFiles, plain_pickle, shard_metadata};
     #[pymodule_export]
     use crate::source::{Source, open_source};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! An inspection as text: the header, the layout, the frame drawn. Prints nothing.
 
 mod chess;
+mod demo;
 pub(super) mod g2048;
 mod record;
 
@@ -23,6 +24,9 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
     if let Some(fault) = &seen.first_fault {
         let _ = writeln!(out, "{} bad chunks; the first fault: {fault}", seen.bad_chunks);
     }
+    for (name, value) in &seen.about {
+        let _ = writeln!(out, "{name}: {value}");
+    }
     if let Some(layout) = &seen.layout {
         let _ = writeln!(out, "\nrecord of {} bytes:", layout.size);
         layout.fields.iter().for_each(|f| out.push_str(&field(f)));
@@ -32,6 +36,7 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
         let (place, drawn) = match view {
             FrameView::Chess(view) => (&view.place, chess::text(view, ascii)),
             FrameView::G2048(view) => (&view.place, g2048::text(view)),
+            FrameView::Demo(view) => (&view.place, demo::text(view)),
         };
         out.push_str(&(head(place) + &drawn));
         if let Some(record) = &place.record {

@@ -217,16 +217,17 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         let mut head = [0; detect::HEAD];
         let n = bytes.read_at(0, &mut head)?;
         let size = bytes.len()?;
-        let Some(format) = detect::detect(name, &head[..n])? else { return Ok(None) };
+        let Some(format) = detect::detect_alone(name, &head[..n])? else { return Ok(None) };
         let key = name.rsplit('/').next().unwrap_or(name);
         let source = detect::open(format, key, bytes.as_ref())?;
-        Ok(Some(Opened { path: path.clone(), size, source, bytes, limits: Limits::default() }))
+        Ok(Some(Opened { path: path.clone(), size, source, bytes, limits: format.limits() }))
     };
     match opened() {
         Ok(Some(file)) => Found::File(file),
         Ok(None) if in_folder => Found::Other,
         Ok(None) => {
-            let detail = "no format known here; expected a game (.gz, plain records, or .jsonl.gz) or a .tar of games";
+            let detail = "no format known here; expected a game (.gz, plain records, or .jsonl.gz), a .tar of games, \
+                          or demonstrations (.tar.zst, .tgz, .pkl.gz, .pkl, .npz)";
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),

@@ -11,9 +11,11 @@
 //! | `validate` | chunk -> the same chunk, or the first rule that it breaks |
 //! | `rescore` | chunk -> the same game with better targets, or why it cannot be trusted |
 //! | `unpack` | chunk, use count -> rows |
+//! | `pair` | trajectories -> steps that stand together |
 //! | `join` | several streams of rows -> one |
 //! | `sample` | rows -> rows, shuffled through a reservoir |
 //! | `gather` | position -> row of a table, epoch by epoch |
+//! | `mix` | sources -> one order of their rows |
 //! | `batch` | rows -> numbered batches |
 
 pub mod batch;
@@ -22,6 +24,8 @@ pub mod extract;
 pub mod gather;
 pub mod join;
 pub mod load;
+pub mod mix;
+pub mod pair;
 pub mod pool;
 pub mod rescore;
 pub mod sample;

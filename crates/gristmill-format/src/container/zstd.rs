@@ -1,5 +1,7 @@
-//! Zstandard streams -> bytes: one or several frames, windows of up to 128 MiB, checksums verified where they are.
+//! Zstandard streams -> bytes: one or several frames, windows of up to 128 MiB, checksums verified where they are; and back.
 //! The output is bounded before it grows; what follows the last frame and is no frame is refused.
+
+use std::io::Write;
 
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
@@ -74,6 +76,52 @@ pub fn compress(level: i32, data: &[u8]) -> Result<Vec<u8>> {
     let mut compressor = zstd::bulk::Compressor::new(level)?;
     compressor.include_checksum(true)?;
     Ok(compressor.compress(data)?)
+}
+
+/// Compresses what is written to it as one frame with its checksum, through a window of 64 MiB: what repeats far apart, such
+/// as the frames of a game, is found.
+pub struct ZstdWriter<W: Write>(zstd::stream::write::Encoder<'static, W>);
+
+/// Distance that repetitions are looked for in, as a power of two.
+const FAR_LOG: u32 = 26;
+
+impl<W: Write> ZstdWriter<W> {
+    /// A frame at the start of `to`.
+    ///
+    /// Errors: `OutOfRange` for a level that Zstandard does not have; `Io`.
+    pub fn new(to: W, level: i32) -> Result<Self> {
+        if !(1..=22).contains(&level) {
+            return Err(Error::new(Kind::OutOfRange, format!("compression level {level}; expected 1 to 22")));
+        }
+        let mut encoder = zstd::stream::write::Encoder::new(to, level)?;
+        encoder.include_checksum(true)?;
+        encoder.long_distance_matching(true)?;
+        encoder.window_log(FAR_LOG)?;
+        Ok(ZstdWriter(encoder))
+    }
+
+    /// Ends the frame and gives back what it was written to.
+    ///
+    /// Errors: `Io`.
+    pub fn finish(self) -> Result<W> {
+        Ok(self.0.finish()?)
+    }
+}
+
+impl<W: Write> Write for ZstdWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl<W: Write> std::fmt::Debug for ZstdWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ZstdWriter")
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 
+use super::form::{Form, ReadOptions, read};
 use super::shard::{Shard, ShardMeta};
 use super::trajectory::Trajectories;
 
@@ -16,23 +17,47 @@ pub struct DemoFile {
     description: Description,
     trajectories: Trajectories,
     meta: Option<ShardMeta>,
+    about: Vec<(&'static str, String)>,
 }
 
 impl DemoFile {
-    /// Reads a WebDataset shard.
+    /// Reads a file in any form of demonstrations, as it is.
     ///
-    /// Errors: as [`Shard::read`]; `TooLarge` beyond [`MAX_BYTES`].
-    pub fn shard(key: &str, from: &dyn ReadAt) -> Result<DemoFile> {
+    /// Errors: as [`read`]; `TooLarge` beyond [`MAX_BYTES`].
+    pub fn open(key: &str, from: &dyn ReadAt) -> Result<DemoFile> {
         let mut bytes = Vec::new();
         read_span(from, Span::WHOLE, MAX_BYTES as u64, &mut bytes)?;
-        let shard = Shard::read(&bytes, MAX_BYTES)?;
-        Ok(DemoFile::new(key, "demo.shard", shard.trajectories, shard.meta))
+        read(key, &bytes, &ReadOptions::default())
     }
 
-    /// Trajectories that were read from the file called `key`, in the form called `format`.
-    pub fn new(key: &str, format: &'static str, trajectories: Trajectories, meta: Option<ShardMeta>) -> DemoFile {
-        let description = Description { key: key.to_owned(), format, access: Access::Solid };
-        DemoFile { description, trajectories, meta }
+    /// Trajectories that were read from the file called `key`.
+    pub fn new(key: &str, form: Form, trajectories: Trajectories) -> DemoFile {
+        let description = Description { key: key.to_owned(), format: form.name(), access: Access::Solid };
+        DemoFile { description, trajectories, meta: None, about: Vec::new() }
+    }
+
+    /// What a shard called `key` holds.
+    pub fn of_shard(key: &str, shard: Shard) -> DemoFile {
+        let file = DemoFile { meta: shard.meta, ..DemoFile::new(key, Form::Shard, shard.trajectories) };
+        match &file.meta {
+            None => file,
+            Some(meta) => {
+                let parts = [
+                    ("env_cfg", meta.env_cfg.clone()),
+                    ("observation_space", meta.observation_space.to_string()),
+                    ("action_space", meta.action_space.to_string()),
+                    ("color_space", meta.color_space.clone()),
+                ];
+                DemoFile { about: parts.into(), ..file }
+            }
+        }
+    }
+
+    /// The same, with a fact about it.
+    #[must_use]
+    pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
+        self.about.push((name, value));
+        self
     }
 
     /// The trajectories.
@@ -43,6 +68,17 @@ impl DemoFile {
     /// What a shard says about itself.
     pub fn meta(&self) -> Option<&ShardMeta> {
         self.meta.as_ref()
+    }
+
+    /// Adds the trajectories of the next of several shards. One that nothing ended goes on in it.
+    ///
+    /// Errors: `OutOfRange` for metadata that does not mix, naming what differs; `WrongSize` and `Missing` for frames of
+    /// another layout; `TooLarge` beyond the bound.
+    pub fn append(&mut self, next: DemoFile) -> Result<()> {
+        if let (Some(own), Some(other)) = (&self.meta, &next.meta) {
+            own.mixes_with(other)?;
+        }
+        self.trajectories.append(next.trajectories)
     }
 }
 
@@ -81,5 +117,9 @@ impl ChunkSource for DemoFile {
         out.frames = frames.len();
         out.trailing = 0;
         Ok(())
+    }
+
+    fn about(&self) -> &[(&'static str, String)] {
+        &self.about
     }
 }

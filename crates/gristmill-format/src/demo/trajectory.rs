@@ -96,6 +96,39 @@ impl Trajectories {
         }
     }
 
+    /// Adds the trajectories of `next` after these. What nothing ended here (cut, and the last `dones` not true) goes on there.
+    ///
+    /// Errors: `WrongSize` where its records have another layout, `TooLarge` beyond the bound; nothing is added then.
+    pub fn append(&mut self, next: Trajectories) -> Result<()> {
+        let Some(layout) = &next.layout else { return Ok(()) };
+        if let Some(own) = self.layout.as_ref().filter(|own| *own != layout) {
+            let (one, two) = (own.to_descr(), layout.to_descr());
+            return Err(Error::new(Kind::WrongSize, format!("records of {two} after records of {one}")));
+        }
+        let taken = self.taken.saturating_add(next.taken);
+        if taken > self.bound {
+            let detail = format!("more than {} bytes of frames; raise the bound if they are real", self.bound);
+            return Err(Error::new(Kind::TooLarge, detail));
+        }
+        let done = |all: &Trajectories| {
+            let last = all.frames.checked_sub(1)?;
+            Some(all.field(last, "dones")?.iter().any(|b| *b != 0))
+        };
+        if done(self) == Some(false) && self.ends.last() == Some(&(self.frames, End::Truncated)) {
+            self.ends.pop();
+        }
+        self.layout.get_or_insert_with(|| layout.clone());
+        self.records.extend_from_slice(&next.records);
+        for (name, extras) in next.extras {
+            let own = self.extras.entry(name).or_default();
+            own.extend(extras.into_iter().map(|(frame, extra)| (frame + self.frames, extra)));
+        }
+        self.ends.extend(next.ends.iter().map(|(end, how)| (end + self.frames, *how)));
+        self.frames += next.frames;
+        self.taken = taken;
+        Ok(())
+    }
+
     /// Frames since the last end.
     pub fn open(&self) -> usize {
         self.frames - self.ends.last().map_or(0, |(end, _)| *end)

@@ -2,6 +2,7 @@
 //! Reads every chunk once to count its frames; judges nothing, which is what `verify` does.
 
 mod chess;
+mod demo;
 mod g2048;
 mod record;
 
@@ -21,6 +22,7 @@ use crate::pack::metadata::Metadata;
 use crate::pack::{METADATA, shards};
 
 pub use chess::{ChessView, MoveView, ValueRow};
+pub use demo::{DemoView, ValueView};
 pub use g2048::{BranchView, Step, StepView};
 pub use record::{Cell, Record};
 
@@ -52,6 +54,8 @@ pub struct Inspection {
     pub first_fault: Option<String>,
     /// Files by format.
     pub formats: BTreeMap<&'static str, u64>,
+    /// What the file says about itself.
+    pub about: BTreeMap<&'static str, String>,
     /// The records, once one was decoded.
     pub layout: Option<LayoutView>,
     /// The frame that was asked for.
@@ -90,6 +94,8 @@ pub enum FrameView {
     Chess(Box<ChessView>),
     /// A step of a 2048 game.
     G2048(Box<StepView>),
+    /// A step of a demonstration.
+    Demo(Box<DemoView>),
 }
 
 /// Where a frame is.
@@ -187,6 +193,9 @@ impl Inspection {
         if let Some(fault) = file.source.faults().first() {
             self.fault(fault.clone().in_source(&file.path).to_string());
         }
+        for (name, value) in file.source.about() {
+            self.about.entry(name).or_insert_with(|| value.clone());
+        }
         let (mut stored, mut chunk) = (Vec::new(), Chunk::default());
         for i in 0..file.source.len() {
             self.chunks += 1;
@@ -234,6 +243,9 @@ fn view(file: &Opened, i: usize, at: usize, full: bool) -> gristmill_format::Res
         member: file.member(i).map(str::to_owned),
         record: chunk.layout.as_deref().filter(|_| full).map(|layout| record::record(layout, chunk.record(at))),
     };
+    if file.source.describe().format.starts_with("demo.") {
+        return Ok(FrameView::Demo(Box::new(demo::view(place, chunk.layout.as_deref(), chunk.record(at)))));
+    }
     match chunk.record(at).try_into() {
         Ok(row) if chunk.layout.as_deref() == Some(&**layout_aligned()) => {
             let step = Step::new(&StepRow::from_aligned(row));

@@ -183,8 +183,14 @@ impl Counting {
 
     fn file(&mut self, file: &Opened) -> Result<()> {
         self.stats.files += 1;
+        let demonstrations = file.source.describe().format.starts_with("demo.");
+        self.stats.stored_bytes += if demonstrations { file.size } else { 0 };
         for i in 0..file.source.len() {
             self.stats.chunks += 1;
+            if demonstrations {
+                self.trajectory(file, i);
+                continue;
+            }
             let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
                 salvage::inflate_prefix(&self.stored, 4, &mut self.tag)?;
                 file.decode(i, &self.stored, &mut self.chunk)
@@ -196,6 +202,18 @@ impl Counting {
             }
         }
         Ok(())
+    }
+
+    /// Counts a trajectory of a demonstration: its steps.
+    fn trajectory(&mut self, file: &Opened, i: usize) {
+        match file.decode(i, &[], &mut self.chunk) {
+            Ok(()) => {
+                self.stats.frames += self.chunk.frames as u64;
+                self.stats.inflated_bytes += self.chunk.records().len() as u64;
+                self.length.add(self.chunk.frames as u64);
+            }
+            Err(_) => self.stats.bad_chunks += 1,
+        }
     }
 
     /// Counts a log of 2048.

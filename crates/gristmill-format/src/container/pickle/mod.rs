@@ -8,8 +8,10 @@ mod ndarray;
 mod opcode;
 mod text;
 mod value;
+mod write;
 
 pub use class::{Builtin, Class, Space};
 pub use machine::{PickleLimits, parse, parse_prefix};
 pub use ndarray::{Array, Data, Element};
 pub use value::{Blob, Id, Mapping, Node, Object, Pickle};
+pub use write::PickleWriter;

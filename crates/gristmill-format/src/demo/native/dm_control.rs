@@ -2,7 +2,7 @@
 
 use super::Semantics;
 use super::episode::{Episode, done_at_the_end, observed};
-use super::object::{attribute, cut_by_limit, frames, truth, wanted};
+use super::object::{attribute, cut_by_limit, frames, infos, truth, wanted};
 use crate::container::pickle::{PickleLimits, parse};
 use crate::demo::trajectory::{End, Trajectories};
 use crate::error::{Error, Kind, Result};
@@ -39,9 +39,11 @@ pub fn dm_control(bytes: &[u8], stack: usize, semantics: Semantics, max: usize) 
             };
             let over = attribute(&pickle, *id, "terminal").and_then(|flag| truth(&pickle, flag)).unwrap_or(true);
             let cut = !over || cut_by_limit(&pickle, attribute(&pickle, *id, "infos"));
+            let infos = attribute(&pickle, *id, "infos").map(|list| infos(&pickle, list, max)).transpose()?;
+            let infos = infos.flatten();
             let (obs, next_obs) = observed(obs, next_obs);
             let end = if cut { End::Truncated } else { End::Terminated };
-            Ok(Episode { obs, next_obs, acts, rews, dones: done_at_the_end(steps), end })
+            Ok(Episode { obs, next_obs, acts, rews, infos, dones: done_at_the_end(steps), end })
         };
         read().and_then(|episode| episode.add(semantics, &mut all)).map_err(|e| e.in_chunk(i))?;
     }

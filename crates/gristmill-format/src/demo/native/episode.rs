@@ -1,4 +1,4 @@
-//! The arrays of one episode -> its frames: `obs`, `next_obs`, `acts`, `dones`, and `truncated`, `rews` where they belong.
+//! The arrays of one episode -> its frames: `obs`, `next_obs`, `acts`, `dones`, and `truncated`, `rews`, `infos` where they belong.
 //! Lengths are compared before anything is copied.
 
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::Semantics;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
-use crate::demo::value::Value;
+use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
 use crate::layout::Scalar;
 
@@ -24,6 +24,8 @@ pub(super) struct Episode {
     pub(super) acts: Frames,
     /// Rewards, where there are any.
     pub(super) rews: Option<Frames>,
+    /// What the environment said after each step, where it was kept.
+    pub(super) infos: Option<Vec<Extra>>,
     /// `dones`, one for each step.
     pub(super) dones: Vec<bool>,
     /// How it ended.
@@ -49,6 +51,10 @@ impl Episode {
                 return Err(Error::new(Kind::WrongSize, detail));
             }
         }
+        if let Some(infos) = self.infos.as_ref().filter(|infos| infos.len() != steps) {
+            let detail = format!("`infos` has {} steps, the episode {steps}", infos.len());
+            return Err(Error::new(Kind::WrongSize, detail));
+        }
         for t in 0..steps {
             let array = |frames| step(frames, t);
             let flag = |value: bool| Value::scalar(Scalar::Bool, &[u8::from(value)]);
@@ -63,6 +69,9 @@ impl Episode {
             }
             if let Some(rews) = &self.rews {
                 values.push(("rews".to_owned(), array(rews)));
+            }
+            if let Some(info) = self.infos.as_ref().and_then(|infos| infos.get(t)) {
+                values.push(("infos".to_owned(), Value::Extra(info.clone())));
             }
             to.push(values).map_err(|e| e.in_frame(t))?;
             if self.dones[t] && t + 1 < steps {

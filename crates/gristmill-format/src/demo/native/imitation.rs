@@ -3,7 +3,7 @@
 use super::Semantics;
 use super::dm_control::dm_control;
 use super::episode::{Episode, done_at_the_end, observed};
-use super::object::npz_frames;
+use super::object::{npz_frames, npz_objects, repickled};
 use crate::container::npz::Npz;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
@@ -45,6 +45,17 @@ pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<T
         );
         return Err(Error::new(Kind::WrongSize, detail));
     }
+    let infos = match npz.names().iter().any(|name| name == "infos") {
+        true => npz_objects(&npz, "infos", max, |pickle, items| {
+            items.iter().map(|item| repickled(pickle, *item, max)).collect::<Result<Vec<_>>>()
+        })
+        .map(Some)?,
+        false => None,
+    };
+    if let Some(infos) = infos.as_ref().filter(|infos| infos.len() != acts.len()) {
+        let detail = format!("{} infos and {} actions", infos.len(), acts.len());
+        return Err(Error::new(Kind::WrongSize, detail));
+    }
     let mut all = Trajectories::new(max);
     let mut start = 0;
     for (i, end) in ends.into_iter().enumerate() {
@@ -57,6 +68,7 @@ pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<T
             next_obs,
             acts: part(&acts, start),
             rews: rews.as_ref().map(|rews| part(rews, start)),
+            infos: infos.as_ref().map(|all| all[start..end].to_vec()),
             dones: done_at_the_end(steps),
             end: if over { End::Terminated } else { End::Truncated },
         };

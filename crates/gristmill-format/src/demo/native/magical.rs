@@ -3,7 +3,7 @@
 
 use super::Semantics;
 use super::episode::{Episode, Fields, done_at_the_end};
-use super::object::{cut_by_limit, frames, wanted};
+use super::object::{cut_by_limit, frames, infos, wanted};
 use crate::container::pickle::{Id, Node, Pickle, PickleLimits, parse};
 use crate::demo::frames::{Frames, shrink};
 use crate::demo::trajectory::{End, Trajectories};
@@ -80,7 +80,7 @@ pub fn magical(
         Node::Float(score) => *score,
         _ => f64::NAN,
     };
-    let [acts, obs, _, infos] = fields(&pickle, wanted(&pickle, root, "trajectory")?)?;
+    let [acts, obs, rews, said] = fields(&pickle, wanted(&pickle, root, "trajectory")?)?;
     let acts = frames(&pickle, acts, "acts")?;
     let steps = acts.len();
     let views = views(&pickle, obs, form)?;
@@ -88,12 +88,14 @@ pub fn magical(
         let detail = format!("{steps} actions and {} observations; expected one more", views[0].1.len());
         return Err(Error::new(Kind::WrongSize, detail));
     }
-    let end = if cut_by_limit(&pickle, Some(infos)) { End::Truncated } else { End::Terminated };
+    let end = if cut_by_limit(&pickle, Some(said)) { End::Truncated } else { End::Terminated };
+    let strict = semantics == Semantics::Strict;
     let mut episode = Episode {
         obs: views.iter().map(|(name, frames)| (format!("obs{name}"), frames.slice(0, steps))).collect(),
         next_obs: views.iter().map(|(name, frames)| (format!("next_obs{name}"), frames.slice(1, steps))).collect(),
         acts,
-        rews: None,
+        rews: strict.then(|| frames(&pickle, rews, "rews")).transpose()?,
+        infos: if strict { infos(&pickle, said, max)? } else { None },
         dones: done_at_the_end(steps),
         end,
     };
@@ -196,6 +198,8 @@ fn without_null_actions(episode: &mut Episode, semantics: Semantics) -> Result<(
         *frames = pick(frames);
     }
     episode.acts = pick(&episode.acts);
+    episode.rews = episode.rews.as_ref().map(pick);
+    episode.infos = episode.infos.as_ref().map(|all| kept.iter().filter_map(|t| all.get(*t).cloned()).collect());
     episode.dones = match semantics {
         Semantics::Strict => done_at_the_end(kept.len()),
         Semantics::Compat => kept.iter().map(|t| episode.dones[*t]).collect(),

@@ -9,34 +9,41 @@ use crate::demo::trajectory::{End, Trajectories};
 use crate::error::{Error, Kind, Result};
 
 /// Reads actions and rewards of a recording; `pov` holds its frames, (H, W, 3), one more than there are actions (or as many:
-/// then the last step is left out in the strict form, and the last frame repeated in the compatible one).
+/// then the last step is left out in the strict form, and the last frame repeated in the compatible one). Without frames
+/// there is no `obs`, and every step is kept.
 ///
 /// Errors: `Missing` for an array that is not there, `WrongSize` where lengths do not fit, `TooLarge` beyond `max` bytes.
-pub fn minecraft(rendered: &[u8], pov: &Frames, semantics: Semantics, max: usize) -> Result<Trajectories> {
+pub fn minecraft(rendered: &[u8], pov: Option<&Frames>, semantics: Semantics, max: usize) -> Result<Trajectories> {
     let npz = Npz::open(rendered)?;
     let acts = npz_frames(&npz, "action$vector", max)?;
     let rews = npz_frames(&npz, "reward", max)?;
-    let mut pov = pov.channels_first()?;
     let mut steps = acts.len();
-    if pov.len() != steps && pov.len() != steps + 1 || rews.len() != steps || steps == 0 {
-        let detail = format!("{steps} actions, {} rewards, {} frames of video", rews.len(), pov.len());
+    let shown = pov.map_or(steps, Frames::len);
+    if shown != steps && shown != steps + 1 || rews.len() != steps || steps == 0 {
+        let detail = format!("{steps} actions, {} rewards, {shown} frames of video", rews.len());
         return Err(Error::new(Kind::WrongSize, detail));
     }
-    if pov.len() == steps {
-        match semantics {
-            Semantics::Strict => steps -= 1,
-            Semantics::Compat => {
-                let last = pov.get(steps - 1).to_vec();
-                pov.bytes.extend_from_slice(&last);
+    let (obs, next_obs) = match pov {
+        None => (Vec::new(), Vec::new()),
+        Some(pov) => {
+            let mut pov = pov.channels_first()?;
+            match semantics {
+                Semantics::Strict if shown == steps => steps -= 1,
+                Semantics::Compat if shown == steps => {
+                    let last = pov.get(steps - 1).to_vec();
+                    pov.bytes.extend_from_slice(&last);
+                }
+                _ => {}
             }
+            observed(pov.slice(0, steps), pov.slice(1, steps))
         }
-    }
-    let (obs, next_obs) = observed(pov.slice(0, steps), pov.slice(1, steps));
+    };
     let episode = Episode {
         obs,
         next_obs,
         acts: acts.slice(0, steps),
         rews: (semantics == Semantics::Strict).then(|| rews.slice(0, steps)),
+        infos: None,
         dones: (0..steps).map(|t| t + 1 == steps).collect(),
         end: End::Truncated,
     };

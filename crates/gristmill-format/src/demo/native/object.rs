@@ -3,10 +3,10 @@
 
 use crate::container::npy::ObjectHeader;
 use crate::container::npz::Npz;
-use crate::container::pickle::{Id, Node, Object, Pickle, PickleLimits, parse};
+use crate::container::pickle::{Array, Data, Id, Node, Object, Pickle, PickleLimits, PickleWriter, parse};
 use crate::demo::frames::Frames;
 use crate::demo::shard::npy;
-use crate::demo::value::Value;
+use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
 use crate::layout::Scalar;
 
@@ -66,6 +66,25 @@ pub(super) fn cut_by_limit(pickle: &Pickle<'_>, infos: Option<Id>) -> bool {
     last.and_then(|info| pickle.get(*info, "TimeLimit.truncated")).and_then(|flag| truth(pickle, flag)).unwrap_or(false)
 }
 
+/// What the environment said after each step, each a pickle by itself; nothing where the list is `None`.
+///
+/// Errors: `Unsupported` for what is no list, and for values that cannot be written again; `TooLarge` beyond `max` bytes.
+pub(super) fn infos(pickle: &Pickle<'_>, id: Id, max: usize) -> Result<Option<Vec<Extra>>> {
+    let items = match pickle.node(id) {
+        Node::None => return Ok(None),
+        Node::Array(Array { data: Data::Objects(items), .. }) | Node::List(items) | Node::Tuple(items) => items,
+        other => return Err(Error::new(Kind::Unsupported, format!("`infos` is a {}", other.type_name()))),
+    };
+    items.iter().map(|item| repickled(pickle, *item, max)).collect::<Result<_>>().map(Some)
+}
+
+/// One value of a pickle as a pickle of its own.
+pub(super) fn repickled(pickle: &Pickle<'_>, id: Id, max: usize) -> Result<Extra> {
+    let mut writer = PickleWriter::new(max);
+    writer.value(pickle, id).map_err(|e| Error::new(e.kind(), format!("`infos`: {}", e.detail())))?;
+    Ok(Extra::Pickle(writer.finish()))
+}
+
 /// The array `name` of an `.npz`.
 pub(super) fn npz_frames(npz: &Npz<'_>, name: &str, max: usize) -> Result<Frames> {
     let mut file = Vec::new();
@@ -91,7 +110,7 @@ pub(super) fn npz_objects<T>(
     let start = usize::try_from(header.data_offset).unwrap_or(usize::MAX).min(file.len());
     let pickle = parse(&file[start..], &PickleLimits { max_bytes: max }).map_err(place)?;
     let found = pickle.array(pickle.root()).map(|array| &array.data);
-    let Some(crate::container::pickle::Data::Objects(objects)) = found else {
+    let Some(Data::Objects(objects)) = found else {
         return Err(place(Error::new(Kind::Corrupt, "expected a pickled array of objects")));
     };
     read(&pickle, objects).map_err(place)

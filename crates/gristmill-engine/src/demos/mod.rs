@@ -1,0 +1,7 @@
+//! Demonstrations on disk: reading a file or a folder of shards, writing shards.
+
+mod open;
+mod write;
+
+pub use open::{holds, open_demos, shards};
+pub use write::{ShardFiles, ShardOptions};

@@ -1,0 +1,162 @@
+//! A name and the bytes of a file -> which form of demonstrations it is, and its trajectories in that form's way.
+//! Looks at what is inside: `.pkl.gz`, `.pkl` and `.npz` are each the name of several forms.
+
+use super::frames::Frames;
+use super::native::{Magical, Semantics, atari, dm_control, imitation, imitation_npz, magical, minecraft, procgen};
+use super::shard::{Packing, Shard, unpack};
+use super::source::{DemoFile, MAX_BYTES};
+use crate::container::npz::{self, Npz};
+use crate::container::pickle::{Class, Id, Node, Object, Pickle, PickleLimits, parse};
+use crate::error::{Error, Kind, Result};
+
+/// Names of files that may hold demonstrations, apart from plain tars.
+pub const EXTENSIONS: [&str; 7] = [".tar.zst", ".tar.gz", ".tgz", ".pkl.gz", ".pkl", ".pickle", ".npz"];
+
+/// A form in which demonstrations are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// A WebDataset shard.
+    Shard,
+    /// One demonstration of MAGICAL.
+    Magical,
+    /// A pickled list of trajectories, packed by gzip: dm_control.
+    DmControl,
+    /// An `.npz` of pickled Atari fragments.
+    Atari,
+    /// A pickled dictionary of lists: Procgen.
+    Procgen,
+    /// A MineRL `rendered.npz`, whose pictures are in the video beside it.
+    Minecraft,
+    /// A pickled list of trajectories of the imitation library.
+    Imitation,
+    /// The same as an `.npz`.
+    ImitationNpz,
+}
+
+impl Form {
+    /// Short name, such as `demo.magical`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Form::Shard => "demo.shard",
+            Form::Magical => "demo.magical",
+            Form::DmControl => "demo.dm_control",
+            Form::Atari => "demo.atari",
+            Form::Procgen => "demo.procgen",
+            Form::Minecraft => "demo.minecraft",
+            Form::Imitation => "demo.imitation",
+            Form::ImitationNpz => "demo.imitation_npz",
+        }
+    }
+}
+
+/// How native demonstrations are read; shards hold what was made of them already.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// How ends of episodes are understood.
+    pub semantics: Semantics,
+    /// What is made of MAGICAL's two views.
+    pub magical: Magical,
+    /// Whether steps of MAGICAL whose action is 0 are left out.
+    pub remove_null_actions: bool,
+    /// Frames in a stack of dm_control and Procgen.
+    pub frame_stack: usize,
+    /// The frames of a MineRL video.
+    pub pov: Option<Frames>,
+    /// Most bytes, unpacked or as frames.
+    pub max_bytes: usize,
+}
+
+impl Default for ReadOptions {
+    /// What is in the file, frame by frame.
+    fn default() -> Self {
+        ReadOptions {
+            semantics: Semantics::Strict,
+            magical: Magical::Raw,
+            remove_null_actions: false,
+            frame_stack: 1,
+            pov: None,
+            max_bytes: MAX_BYTES,
+        }
+    }
+}
+
+/// Reads a file of demonstrations; `key` is its name without directory.
+///
+/// Errors: `UnknownFormat` for what is no form of them; else what the form's reader says.
+pub fn read(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> {
+    let max = options.max_bytes;
+    let mut scratch = Vec::new();
+    if npz::MAGICS.iter().any(|magic| bytes.starts_with(magic)) {
+        let form = of_npz(bytes)?;
+        let all = match form {
+            Form::Minecraft => minecraft(bytes, options.pov.as_ref(), options.semantics, max)?,
+            Form::ImitationNpz => imitation_npz(bytes, options.semantics, max)?,
+            _ => atari(bytes, options.semantics, max)?,
+        };
+        return Ok(DemoFile::new(key, form, all));
+    }
+    let packed = Packing::of(bytes) != Packing::Tar;
+    let plain = unpack(bytes, max, &mut scratch)?;
+    if plain.get(257..262) == Some(b"ustar") {
+        let shard = Shard::read(&plain, max).map_err(|e| if packed { or_games(e) } else { e });
+        return shard.map(|shard| DemoFile::of_shard(key, shard));
+    }
+    let form = of_pickle(&parse(&plain, &PickleLimits { max_bytes: max })?, packed)?;
+    match form {
+        Form::Magical => {
+            let (all, about) = magical(&plain, options.magical, options.remove_null_actions, options.semantics, max)?;
+            Ok(DemoFile::new(key, form, all).with("env_name", about.env_name).with("score", about.score.to_string()))
+        }
+        Form::Procgen => {
+            procgen(&plain, options.frame_stack, options.semantics, max).map(|all| DemoFile::new(key, form, all))
+        }
+        Form::DmControl => {
+            dm_control(&plain, options.frame_stack, options.semantics, max).map(|all| DemoFile::new(key, form, all))
+        }
+        _ => imitation(&plain, options.semantics, max).map(|all| DemoFile::new(key, form, all)),
+    }
+}
+
+/// The refusal of a compressed tar, with advice where its members could be games.
+fn or_games(e: Error) -> Error {
+    let place = e.place().clone();
+    let Some(member) = place.member.filter(|name| name.ends_with(".gz")) else { return e };
+    let advice = "if these are games: a compressed tar is solid; unpack it, or store it as a plain .tar";
+    Error::new(e.kind(), format!("{}; {advice}", e.detail())).in_member(member).at_byte(place.offset.unwrap_or(0))
+}
+
+fn of_npz(bytes: &[u8]) -> Result<Form> {
+    let npz = Npz::open(bytes)?;
+    let has = |name: &str| npz.names().iter().any(|known| known == name);
+    if has("action$vector") {
+        Ok(Form::Minecraft)
+    } else if has("obs") && has("acts") && has("indices") {
+        Ok(Form::ImitationNpz)
+    } else if npz.names().len() == 1 {
+        Ok(Form::Atari)
+    } else {
+        let detail = format!("an .npz of `{}` is no form of demonstrations known here", npz.names().join("`, `"));
+        Err(Error::new(Kind::UnknownFormat, detail))
+    }
+}
+
+fn of_pickle(pickle: &Pickle<'_>, packed: bool) -> Result<Form> {
+    let root = pickle.root();
+    let trajectory = |id: &Id| matches!(pickle.node(*id), Node::Object(Object { class: Class::Trajectory, .. }));
+    match pickle.items(root) {
+        Some([]) => return Err(Error::new(Kind::Empty, "a list of no trajectories")),
+        Some(items) if items.iter().all(trajectory) => {
+            return Ok(if packed { Form::DmControl } else { Form::Imitation });
+        }
+        _ => {}
+    }
+    let has = |name: &str| pickle.get(root, name).is_some();
+    if has("trajectory") {
+        Ok(Form::Magical)
+    } else if has("obs") && has("acts") {
+        Ok(Form::Procgen)
+    } else {
+        let detail = format!("a pickled {} that is no form of demonstrations known here", pickle.type_name(root));
+        Err(Error::new(Kind::UnknownFormat, detail))
+    }
+}

@@ -1,0 +1,162 @@
+//! Metadata, then frames -> the tar of a shard, front to back. Names, order and pickles are those that older readers expect.
+//! Members are plain ustar without owner or time, so that the same frames give the same bytes.
+
+use std::io::Write;
+
+use crate::container::pickle::{PickleLimits, PickleWriter, parse};
+use crate::container::tar::TarWriter;
+use crate::error::{Error, Kind, Result};
+
+/// Most bytes of one pickled value.
+const MAX_VALUE: usize = 1 << 30;
+
+/// A shard that is being written.
+#[derive(Debug)]
+pub struct ShardWriter<W: Write> {
+    tar: TarWriter<W>,
+    frames: u64,
+}
+
+impl<W: Write> ShardWriter<W> {
+    /// A shard with this metadata, a pickle.
+    ///
+    /// Errors: `Io`.
+    pub fn new(to: W, metadata: &[u8]) -> Result<Self> {
+        let mut tar = TarWriter::new(to);
+        tar.append("_metadata.meta.pickle", metadata)?;
+        Ok(ShardWriter { tar, frames: 0 })
+    }
+
+    /// Adds a frame: name of each field, and its value as a pickle. The number of the frame is added as `frame`.
+    ///
+    /// Errors: `OutOfRange` for a name that no reader would give back, or one that is there twice; `Io`.
+    pub fn frame(&mut self, fields: &[(String, Vec<u8>)]) -> Result<()> {
+        let mut number = PickleWriter::new(MAX_VALUE);
+        number.int(i64::try_from(self.frames).unwrap_or(i64::MAX));
+        let number = number.finish();
+        let own = fields.iter().map(|(name, value)| (name.as_str(), value.as_slice()));
+        let mut members: Vec<(&str, &[u8])> = own.chain([("frame", number.as_slice())]).collect();
+        members.sort_unstable_by_key(|(name, _)| *name);
+        for (i, (name, _)) in members.iter().enumerate() {
+            let plain = !name.is_empty() && !name.contains(|c: char| c == '.' || c == '/' || c.is_uppercase());
+            if !plain || members.get(i + 1).is_some_and(|(next, _)| next == name) {
+                let detail = format!(
+                    "a field cannot be called `{name}`: expected lower case without dots and slashes, each once, \
+                     none called `frame`"
+                );
+                return Err(Error::new(Kind::OutOfRange, detail));
+            }
+        }
+        let frame = self.frames;
+        for (name, value) in members {
+            self.tar.append(&format!("frame_{frame:03}.{name}.pickle"), value)?;
+        }
+        self.frames += 1;
+        Ok(())
+    }
+
+    /// How many frames there are so far.
+    pub fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    /// Ends the tar and gives back what it was written to.
+    ///
+    /// Errors: `Io`.
+    pub fn finish(self) -> Result<W> {
+        self.tar.finish()
+    }
+}
+
+/// A pickle of plain values, written anew: protocol 3 and names that NumPy 1 and 2 both know.
+///
+/// Errors: what the unpickler says; `Unsupported` for what is not plain data.
+pub fn plain_pickle(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut writer = PickleWriter::new(MAX_VALUE);
+    copy(bytes, &mut writer)?;
+    Ok(writer.finish())
+}
+
+/// The pickled metadata of a shard, in the form that older readers know. `env_cfg` is a pickled dictionary; each space is
+/// `Box` or `Discrete` and a pickled dictionary of what it is made with.
+///
+/// Errors: as [`plain_pickle`]; `Unsupported` for other spaces.
+pub fn metadata(
+    env_cfg: &[u8],
+    action_space: (&str, &[u8]),
+    observation_space: (&str, &[u8]),
+    color_space: &str,
+) -> Result<Vec<u8>> {
+    let mut writer = PickleWriter::new(MAX_VALUE);
+    writer.dict();
+    writer.mark();
+    writer.text("env_cfg")?;
+    copy(env_cfg, &mut writer)?;
+    for (name, (kind, made_with)) in [("action_space", action_space), ("observation_space", observation_space)] {
+        let module = match kind {
+            "Box" => "gym.spaces.box",
+            "Discrete" => "gym.spaces.discrete",
+            other => {
+                let detail = format!("`{name}` is a {other}; shards can hold Box and Discrete spaces");
+                return Err(Error::new(Kind::Unsupported, detail));
+            }
+        };
+        writer.text(name)?;
+        writer.global("il_representations.envs.utils", "_inflate_object");
+        writer.mark();
+        writer.global(module, kind);
+        copy(made_with, &mut writer)?;
+        writer.tuple();
+        writer.reduce();
+    }
+    writer.text("color_space")?;
+    writer.global("imitation.augment.color", "ColorSpace");
+    writer.mark();
+    writer.text(color_space)?;
+    writer.tuple();
+    writer.reduce();
+    writer.set_items();
+    Ok(writer.finish())
+}
+
+fn copy(bytes: &[u8], writer: &mut PickleWriter) -> Result<()> {
+    let pickle = parse(bytes, &PickleLimits::default())?;
+    writer.value(&pickle, pickle.root())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Shard;
+    use super::*;
+    use crate::demo::space::Space;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let six = b"(dVn\nI6\ns.";
+        let meta = metadata(b"(dVtask_name\nVpong\ns.", ("Discrete", six), ("Discrete", six), "RGB").unwrap();
+        let mut writer = ShardWriter::new(Vec::new(), &meta).unwrap();
+        for t in 0..1001 {
+            let done = if t == 600 { b"I01\n.".to_vec() } else { b"I00\n.".to_vec() };
+            writer.frame(&[("obs".into(), format!("I{t}\n.").into_bytes()), ("dones".into(), done)]).unwrap();
+        }
+        assert_eq!(writer.frames(), 1001);
+        let tar = writer.finish().unwrap();
+        let shard = Shard::read(&tar, 1 << 24).unwrap();
+        assert_eq!((shard.trajectories.frames(), shard.trajectories.ends().len(), shard.shuffled), (1001, 2, false));
+        assert_eq!(shard.trajectories.field(1000, "frame"), Some(&1000i64.to_le_bytes()[..]));
+        let meta = shard.meta.unwrap();
+        assert_eq!((meta.color_space.as_str(), meta.action_space), ("RGB", Space::Discrete { n: 6, start: 0 }));
+    }
+
+    #[test]
+    fn names_that_would_not_come_back_are_refused() {
+        let mut writer = ShardWriter::new(Vec::new(), b"N.").unwrap();
+        for names in [&["a.b"][..], &["frame"], &[""], &["A"], &["x", "x"], &["a/b"]] {
+            let fields: Vec<_> = names.iter().map(|name| ((*name).to_owned(), b"N.".to_vec())).collect();
+            assert_eq!(writer.frame(&fields).unwrap_err().kind(), Kind::OutOfRange, "{names:?}");
+        }
+        assert_eq!(writer.frames(), 0);
+        assert_eq!(metadata(b"}.", ("Dict", b"}."), ("Box", b"}."), "RGB").unwrap_err().kind(), Kind::Unsupported);
+        assert_eq!(plain_pickle(b"cgym.spaces.box\nBox\n.").unwrap_err().kind(), Kind::Unsupported);
+    }
+}

@@ -1,0 +1,24 @@
+"""Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
+
+from gristmill.demos.config import EnvData, Groups, load_config
+from gristmill.demos.mixing import PairLoader
+from gristmill.demos.native import load_dataset_dict
+from gristmill.demos.source import Demos, open_demos
+from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
+from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
+
+__all__ = [
+    "Demos",
+    "EnvData",
+    "Groups",
+    "PairLoader",
+    "Part",
+    "ShardWriter",
+    "WdsDatasets",
+    "get_meta_dict",
+    "load_config",
+    "load_dataset_dict",
+    "load_wds_datasets",
+    "open_demos",
+    "write_frames",
+]

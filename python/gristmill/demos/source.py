@@ -1,0 +1,99 @@
+"""Opening one file of demonstrations, or a folder of shards: trajectories, what travels beside them, metadata."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from gristmill import _gristmill, safe_pickle
+from gristmill.arrays import Array
+from gristmill.demos.video import frames_beside
+from gristmill.source import Source
+
+
+class Demos(Source):
+    """A sequence of trajectories; each is a structured array with one record per step: `obs`, `acts`, `dones`, ..."""
+
+    _compiled: _gristmill.Demos
+
+    @property
+    def path(self) -> str:
+        """The file or folder."""
+        return self._path
+
+    @property
+    def lengths(self) -> list[int]:
+        """Steps of each trajectory."""
+        return [self.frames(i) for i in range(len(self))]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the file says about itself: for shards `env_cfg`, `observation_space`, `action_space`, `color_space`."""
+        pickled = self._compiled.meta()
+        if pickled is None:
+            return dict(self._compiled.about())
+        found = safe_pickle.loads(pickled)
+        return found if isinstance(found, dict) else {}
+
+    def truncated(self, index: int) -> bool:
+        """Whether a trajectory was cut (time limit, fragment, end of the data) instead of ended by the environment."""
+        return self._compiled.truncated(self._place(index))
+
+    def extras(self, index: int) -> dict[str, list[Any]]:
+        """What travels beside the records of a trajectory, one value per step: texts, dictionaries such as `infos`.
+
+        Raises:
+            IndexError: there is no such trajectory.
+            FormatError: a pickle in it names what is not data.
+        """
+        place = self._place(index)
+        return {name: [_plain(kind, data) for _, kind, data in values] for name, values in self._compiled.extras(place)}
+
+    def column(self, name: str) -> Array:
+        """One field of all steps of all trajectories.
+
+        Raises:
+            FormatError: there is no such field.
+        """
+        memory = self._compiled.column(name)
+        dtype = self.layout.dtype[name]
+        return Array.over(memory, (self.num_frames, *dtype.shape), dtype.base)
+
+
+def _plain(kind: str, data: bytes) -> Any:
+    if kind == "pickle":
+        return safe_pickle.loads(data, copy=True)
+    if kind == "json":
+        return json.loads(data)
+    return data.decode() if kind == "text" else data
+
+
+def open_demos(
+    path: str | os.PathLike[str],
+    *,
+    compat: bool = False,
+    magical_preproc: str = "",
+    remove_null_actions: bool = False,
+    frame_stack: int = 1,
+) -> Demos:
+    """Opens a file of demonstrations in any form, or a folder of shards; all of it is read.
+
+    Args:
+        path: the file or folder.
+        compat: native forms as the loaders of the originals had them, faults included.
+        magical_preproc: what is made of MAGICAL's two views, such as `"LoResCHW4E"`; empty leaves them as they are.
+        remove_null_actions: leave out the steps of MAGICAL whose action is 0.
+        frame_stack: frames in a stack of dm_control and Procgen.
+
+    Raises:
+        OSError: it cannot be read.
+        FormatError: it is no demonstration, or is damaged; it says where.
+    """
+    name = os.fspath(path)
+    pov = frames_beside(name)
+    video = None if pov is None else (list(pov.shape), np.ascontiguousarray(pov).reshape(-1))
+    compiled = _gristmill.open_demos(name, compat, magical_preproc, remove_null_actions, frame_stack, video)
+    return Demos(name, compiled)

@@ -1,0 +1,156 @@
+"""Writing shards: metadata, then frames, in files that older readers and `webdataset` read as well."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from gristmill import _gristmill
+from gristmill.envs.config import BENCHMARKS, EnvConfig
+from gristmill.errors import ConfigError
+from gristmill.safe_pickle import Instance
+
+#: Zstandard's level: small files in a time that is bearable.
+LEVEL = 12
+
+
+def get_meta_dict(
+    env_cfg: EnvConfig | Mapping[str, Any], observation_space: Any, action_space: Any, color_space: str | None = None
+) -> dict[str, Any]:
+    """The metadata of a shard; no environment is made for it.
+
+    Args:
+        env_cfg: the configuration that is kept in the shard.
+        observation_space: a space of Gymnasium or Gym, or one read from a shard; Box or Discrete.
+        action_space: likewise.
+        color_space: `RGB` or `GRAY`; by default what the benchmark has.
+    """
+    cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg)
+    others = set(BENCHMARKS) - {cfg.benchmark_name}
+    kept = {key: value for key, value in cfg.to_dict().items() if not key.startswith(tuple(others))}
+    return {
+        "env_cfg": kept,
+        "action_space": action_space,
+        "observation_space": observation_space,
+        "color_space": color_space or cfg.color_space,
+    }
+
+
+def write_frames(
+    path: str | os.PathLike[str],
+    meta: Mapping[str, Any],
+    frames: Iterable[Mapping[str, Any]],
+    *,
+    max_frames: int | None = None,
+    level: int = LEVEL,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Writes frames as one shard, or several; all are there at the end, or none.
+
+    Args:
+        path: `X.tar.zst` or `X.tar`. With `max_frames` the shards are `X-000000.tar.zst`, `X-000001.tar.zst`, ...
+        meta: what `get_meta_dict` gives.
+        frames: dictionaries of arrays, numbers, texts and plain containers; a true `dones` ends a trajectory.
+        max_frames: frames after which the next trajectory begins a new shard.
+        level: of Zstandard, 1 to 22.
+        overwrite: replace shards of this name.
+
+    Returns:
+        The paths of the shards.
+
+    Raises:
+        OSError: the folder cannot be written, or shards of the name exist (`FileExistsError`).
+        ConfigError: the name has another ending, or the metadata lacks something.
+        FormatError: a value is not plain data, a field cannot have its name, or there are no frames.
+    """
+    with ShardWriter(path, meta, max_frames=max_frames, level=level, overwrite=overwrite) as writer:
+        for frame in frames:
+            writer.write(frame)
+    return writer.paths
+
+
+class ShardWriter:
+    """Shards that are being written, frame by frame. Leaving `with` publishes them, unless an error is on its way."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        meta: Mapping[str, Any],
+        *,
+        max_frames: int | None = None,
+        level: int = LEVEL,
+        overwrite: bool = False,
+    ) -> None:
+        for key in ("env_cfg", "action_space", "observation_space", "color_space"):
+            if key not in meta:
+                raise ConfigError(f"the metadata has no `{key}`; get_meta_dict makes it", field=f"meta.{key}")
+        metadata = _gristmill.shard_metadata(
+            pickle.dumps(dict(meta["env_cfg"]), 4),
+            _made_with(meta["action_space"]),
+            _made_with(meta["observation_space"]),
+            str(getattr(meta["color_space"], "value", meta["color_space"])),
+        )
+        self._files = _gristmill.ShardFiles(path, metadata, level, max_frames, overwrite)
+        #: The paths of the shards, once they are published.
+        self.paths: list[Path] = []
+
+    def write(self, frame: Mapping[str, Any]) -> None:
+        """Adds a frame; `__key__` and `frame`, which readers add, are left out.
+
+        Raises:
+            FormatError: a value is not plain data, or a field cannot have its name.
+        """
+        fields = [
+            (
+                name,
+                _gristmill.plain_pickle(pickle.dumps(np.asarray(value) if isinstance(value, np.ndarray) else value, 4)),
+            )
+            for name, value in frame.items()
+            if name not in ("__key__", "frame")
+        ]
+        self._files.frame(fields, bool(np.any(frame.get("dones", False))))
+
+    def close(self) -> None:
+        """Publishes the shards."""
+        self.paths = [Path(path) for path in self._files.finish()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._files.abort()
+
+
+def _made_with(space: Any) -> tuple[str, bytes]:
+    """Kind of a space, and the pickled dictionary that it is made with."""
+    kind = space.kind if isinstance(space, Instance) else type(space).__name__
+    state = space.state if isinstance(space, Instance) else {}
+
+    def part(*names: str) -> Any:
+        for name in names:
+            if isinstance(space, Instance):
+                if name in state:
+                    return state[name]
+            elif hasattr(space, name):
+                return getattr(space, name)
+        raise ConfigError(f"a {kind} space without `{names[0]}`", field="meta")
+
+    if kind == "Box":
+        shape = tuple(int(dim) for dim in part("shape", "_shape"))
+        values = {"low": part("low"), "high": part("high"), "shape": shape, "dtype": np.dtype(part("dtype"))}
+    elif kind == "Discrete":
+        values = {"n": int(part("n"))}
+    else:
+        values = {}
+    return kind, pickle.dumps(values, 4)
