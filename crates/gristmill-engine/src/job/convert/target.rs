@@ -30,7 +30,7 @@ pub(super) struct Target {
 }
 
 enum Files {
-    Steps(RowWriter),
+    Steps(Box<RowWriter>),
     Arrays(Arrays),
 }
 
@@ -52,8 +52,8 @@ impl Target {
     pub(super) fn new(folder: &Path, plan: &Plan, options: &ConvertOptions) -> Result<Self> {
         let to = options.to;
         let files = match to {
-            To::Aligned48 => Files::Steps(RowWriter::new(folder, RowForm::Aligned, options.shard_rows)),
-            To::Packed46 => Files::Steps(RowWriter::new(folder, RowForm::Packed, options.shard_rows)),
+            To::Aligned48 => Files::Steps(Box::new(RowWriter::new(folder, RowForm::Aligned, options.shard_rows))),
+            To::Packed46 => Files::Steps(Box::new(RowWriter::new(folder, RowForm::Packed, options.shard_rows))),
             _ => Files::Arrays(Arrays {
                 folder: folder.to_owned(),
                 to,
