@@ -211,20 +211,23 @@ fn rows_that_lack_what_a_target_needs_are_refused_with_what_fits() {
     let layout = |descr: &str| gristmill_format::layout::Layout::parse_descr(descr).unwrap();
     let board = layout("[('run_id', '<u4'), ('board', '<u8')]");
     let moves = layout("[('board', '<u8'), ('branch_evs', '<f4', (4,)), ('move_dir', '|u1')]");
-    let nothing = layout("[('exps', '|u1', (16,))]");
+    let exponents = layout("[('exps', '|u1', (16,))]");
+    let nothing = layout("[('run_id', '<u4')]");
     let fits = |layout: &gristmill_format::layout::Layout| -> Vec<Result<(), String>> {
         let encoders = targets().into_iter().map(|t| StepEncoder::new(t, Augment::default(), Element::I64).unwrap());
         encoders.map(|encoder| encoder.fits(layout).map_err(|e| e.detail().to_owned())).collect()
     };
-    let found = fits(&board);
-    assert!(found[0].is_ok());
-    for (i, missing) in [(1, "`branch_evs`, `move_dir`"), (2, "`branch_evs`, `ev_legal`"), (3, "`board_eval`")] {
-        let refusal = found[i].clone().unwrap_err();
-        assert!(refusal.contains(missing) && refusal.ends_with("what fits them: steps"), "{refusal}");
+    for bare in [board, exponents] {
+        let found = fits(&bare);
+        assert!(found[0].is_ok());
+        for (i, missing) in [(1, "`branch_evs`, `move_dir`"), (2, "`branch_evs`"), (3, "`board_eval`")] {
+            let refusal = found[i].clone().unwrap_err();
+            assert!(refusal.contains(missing) && refusal.ends_with("what fits them: steps"), "{refusal}");
+        }
     }
     let found = fits(&moves);
-    assert!(found[0].is_ok() && found[1].is_ok());
-    assert!(found[3].clone().unwrap_err().ends_with("what fits them: steps, hard_move"));
+    assert!(found[..3].iter().all(Result::is_ok));
+    assert!(found[3].clone().unwrap_err().ends_with("what fits them: steps, hard_move, binned_ev"));
     assert!(fits(&nothing).iter().all(|found| found.clone().unwrap_err().contains("no encoder of 2048 rows fits")));
     assert!(fits(gristmill_format::g2048::row::layout_packed()).iter().all(Result::is_ok));
 }

@@ -37,6 +37,10 @@ fn containers_there_and_back_are_byte_identical() {
     run(&["convert", text(&tars), text(&back), "--container", "loose"]).ok();
     let loose = tree(&back).into_iter().map(|(name, bytes)| (name.rsplit('/').next().unwrap().to_owned(), bytes));
     assert_eq!(loose.collect::<Vec<_>>(), tree(&games));
+    let [ours, out] = ["ours", "out"].map(|name| folder.path().join(name));
+    generate(&ours, "2", &["--tar"]);
+    run(&["convert", text(&ours), text(&out), "--container", "loose"]).ok();
+    assert!(names(&out).iter().any(|name| name.ends_with("/LICENSE")), "{:?}", names(&out));
     let both = folder.path().join("both");
     let words = ["convert", text(&tars), text(&both), "--container", "loose", "--version", "7", "--json"];
     assert_eq!(run(&words).ok().json()["changed"], 7);

@@ -13,8 +13,9 @@ fn wrong_words_and_places_are_refused() {
     run(&["generate", "2048", text(&logs), "--games", "1", "--seed", "1", "--moves-max", "20"]).ok();
     let inside = games.join("out");
     let [games, full, logs, gone, out, inside] = [&games, &full, &logs, &gone, &out, &inside].map(|path| text(path));
-    let cases: [(i32, &str, &[&str]); 15] = [
+    let cases: [(i32, &str, &[&str]); 16] = [
         (2, "choose a new or empty folder", &["filter", games, full]),
+        (2, "choose a new or empty folder", &["convert", games, full, "--version", "7", "--dry-run"]),
         (2, "would be read", &["rescore", games, inside]),
         (2, "no chess games", &["rescore", logs, out]),
         (1, "gone", &["filter", gone, out]),

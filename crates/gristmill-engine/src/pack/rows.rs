@@ -74,10 +74,10 @@ impl RowsOf {
         Ok(RowsOf { shard, bytes, form })
     }
 
-    /// Length of the file in bytes.
+    /// Bytes of the file, its header included.
     ///
     /// Errors: `Io`, with the file.
-    pub fn len(&self) -> Result<u64> {
+    pub fn file_bytes(&self) -> Result<u64> {
         self.bytes.len().map_err(|e| self.place(e))
     }
 

@@ -51,7 +51,13 @@ impl Ledger {
         if let Some(i) = (1..options.outs.len()).find(|&i| options.outs[..i].contains(&options.outs[i])) {
             return Err(Error::config("out", format!("{} is given twice", options.outs[i].display())));
         }
-        let Some(first) = options.outs.first().filter(|_| !options.dry_run) else { return Ok(Ledger::default()) };
+        let Some(first) = options.outs.first() else { return Ok(Ledger::default()) };
+        if options.dry_run {
+            if !first.join(NAME).exists() {
+                options.outs.iter().filter(|out| out.is_dir()).try_for_each(|out| empty(out))?;
+            }
+            return Ok(Ledger::default());
+        }
         let place = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string();
         for out in &options.outs {
             fs::create_dir_all(out).map_err(|e| Error::path(out, &e))?;

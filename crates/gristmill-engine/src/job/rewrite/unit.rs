@@ -117,7 +117,7 @@ impl Writer {
         for fault in file.source.faults() {
             self.newest().damage(&fault.clone().in_source(&file.path));
         }
-        if matches!(unit.target, Target::Tar(_)) {
+        if !matches!(unit.target, Target::File(_)) {
             self.newest().licences.extend(file.licences());
         }
         let mut names = HashSet::new();
@@ -262,15 +262,27 @@ impl Open {
         Ok(())
     }
 
-    /// Publishes the tars, and takes back what an earlier run left under names that get nothing now.
+    /// Publishes the tars, puts licences beside games that came out of a tar, and takes back what an earlier run left under names that get nothing now.
     fn finish(mut self, outs: &[PathBuf], dry_run: bool) -> Result<Finished> {
         for tar in std::mem::take(&mut self.tars).into_iter().flatten() {
             let mut staged = tar.finish()?;
             staged.seal()?;
             self.publish(staged)?;
         }
-        if !dry_run && !matches!(self.finished.unit.target, Target::Folder(_)) {
-            for path in outs.iter().map(|out| out.join(self.finished.unit.target.name())) {
+        let unit = Arc::clone(&self.finished.unit);
+        if let (Target::Folder(name), false) = (&unit.target, dry_run) {
+            for (licence, text) in std::mem::take(&mut self.licences) {
+                let base = licence.rsplit('/').next().unwrap_or(&licence);
+                // Where none of its games went there is nothing to license.
+                for folder in outs.iter().map(|out| out.join(name)).filter(|folder| folder.is_dir()) {
+                    let mut staged = Staged::new(folder.join(base))?;
+                    staged.append(&text)?;
+                    staged.seal()?;
+                    self.publish(staged)?;
+                }
+            }
+        } else if !dry_run {
+            for path in outs.iter().map(|out| out.join(unit.target.name())) {
                 if !self.finished.published.contains(&path) {
                     withdraw(&path)?;
                 }

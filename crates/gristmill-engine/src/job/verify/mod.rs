@@ -108,14 +108,14 @@ impl Verification {
     }
 }
 
-/// Verifies every file and pack at or below the paths. `progress` is told of each file, and of each stretch of a pack
-/// with the share of its rows that is checked.
+/// Told what was found so far; within a pack, also how many of its rows were checked, and how many there are.
+pub type Progress<'a> = dyn FnMut(&Verification, Option<(u64, u64)>) + 'a;
+
+/// Verifies every file and pack at or below the paths. `progress` is told after each file, and after each block
+/// of a pack.
 ///
 /// Errors: `Config`, `Stopped`, and what else is no fault of the data.
-pub fn verify(
-    options: &VerifyOptions,
-    progress: &mut dyn FnMut(&Verification, Option<(u64, u64)>),
-) -> Result<Verification> {
+pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Verification> {
     if options.workers == 0 || options.workers > 256 {
         return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
     }
@@ -131,7 +131,7 @@ fn one_path(
     path: &Path,
     options: &VerifyOptions,
     report: &mut Verification,
-    progress: &mut dyn FnMut(&Verification, Option<(u64, u64)>),
+    progress: &mut Progress<'_>,
 ) -> Result<()> {
     let keep = options.max_faults;
     let listing = match files::list(path) {

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 use self::block::Judge;
 use self::ledger::Ledger;
 use super::game::{HIGHEST_TILE, STEPS};
-use super::{Fault, Verification, VerifyOptions};
+use super::{Fault, Progress, Verification, VerifyOptions};
 use crate::error::{Error, Result};
 use crate::job::in_order::InOrder;
 use crate::pack::manifest::{Manifest, RowFile};
@@ -41,7 +41,7 @@ pub(super) fn verify(
     folder: &Path,
     options: &VerifyOptions,
     report: &mut Verification,
-    progress: &mut dyn FnMut(&Verification, Option<(u64, u64)>),
+    progress: &mut Progress<'_>,
 ) -> Result<()> {
     let keep = options.max_faults;
     report.will_check(Rule::ALL.map(Rule::name));
@@ -108,7 +108,7 @@ pub(super) fn verify(
 
 /// Refuses a file that goes on behind its rows; one that ends before them is told when they are read.
 fn measured(file: RowsOf) -> gristmill_format::Result<RowsOf> {
-    let (end, len) = (file.byte_of(file.shard.rows), file.len()?);
+    let (end, len) = (file.byte_of(file.shard.rows), file.file_bytes()?);
     if len > end {
         let detail = format!("{} bytes behind the last row; the header says {} rows", len - end, file.shard.rows);
         return Err(file.place(FormatError::new(Kind::WrongSize, detail).at_byte(end)));
