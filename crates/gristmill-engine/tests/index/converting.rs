@@ -53,7 +53,13 @@ fn steps(folder: &Path) -> Vec<Step> {
 
 fn listed(folder: &Path) -> Vec<Run> {
     let mut found = Vec::new();
-    Metadata::open(folder.join("metadata.db")).unwrap().runs(&mut |run| Ok(found.push(run))).unwrap();
+    Metadata::open(folder.join("metadata.db"))
+        .unwrap()
+        .runs(&mut |run| {
+            found.push(run);
+            Ok(())
+        })
+        .unwrap();
     found
 }
 

@@ -72,7 +72,12 @@ fn shards_are_filled_exactly_and_read_as_they_were_written() {
     let session = metadata.session().unwrap();
     assert_eq!((&*session["model_id"], &*session["ts"], session.len()), ("b", "1760000000", 2));
     let mut found = Vec::new();
-    metadata.runs(&mut |run| Ok(found.push(run))).unwrap();
+    metadata
+        .runs(&mut |run| {
+            found.push(run);
+            Ok(())
+        })
+        .unwrap();
     assert_eq!(found, runs(6));
 
     // The bytes that existing readers know.

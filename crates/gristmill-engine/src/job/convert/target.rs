@@ -30,8 +30,8 @@ pub(super) struct Target {
 }
 
 enum Files {
-    Steps(RowWriter),
-    Arrays(Arrays),
+    Steps(Box<RowWriter>),
+    Arrays(Box<Arrays>),
 }
 
 /// Arrays of one kind of rows, and of vectors beside them.
@@ -52,9 +52,9 @@ impl Target {
     pub(super) fn new(folder: &Path, plan: &Plan, options: &ConvertOptions) -> Result<Self> {
         let to = options.to;
         let files = match to {
-            To::Aligned48 => Files::Steps(RowWriter::new(folder, RowForm::Aligned, options.shard_rows)),
-            To::Packed46 => Files::Steps(RowWriter::new(folder, RowForm::Packed, options.shard_rows)),
-            _ => Files::Arrays(Arrays {
+            To::Aligned48 => Files::Steps(Box::new(RowWriter::new(folder, RowForm::Aligned, options.shard_rows))),
+            To::Packed46 => Files::Steps(Box::new(RowWriter::new(folder, RowForm::Packed, options.shard_rows))),
+            _ => Files::Arrays(Box::new(Arrays {
                 folder: folder.to_owned(),
                 to,
                 kind: ArrayKind {
@@ -66,7 +66,7 @@ impl Target {
                 most: options.shard_rows.or((to == To::SelfPlay).then_some(SHARD_MAX_STEPS)),
                 open: None,
                 complete: 0,
-            }),
+            })),
         };
         let own = Conform::new(to.form().layout(), &plan.own)?;
         let (normalise, shares) = (plan.normalise, plan.types.id(NORMALISED));
