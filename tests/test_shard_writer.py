@@ -216,6 +216,18 @@ def test_any_plain_value_travels(value: Any) -> None:
     assert pickle.loads(_gristmill.plain_pickle(pickle.dumps(value, 5))) == value
 
 
+@pytest.mark.parametrize("dialect", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_a_plain_tar_of_any_dialect_is_known_by_its_metadata(tmp_path: Path, dialect: int) -> None:
+    known = frames([2, 3])
+    (path,) = write_frames(tmp_path / "ours.tar", META, known)
+    with tarfile.open(path) as tar, tarfile.open(tmp_path / "theirs.tar", "w", format=dialect) as other:
+        for member in tar:
+            member.mtime = 1.5 if dialect == tarfile.PAX_FORMAT else 1
+            member.uname = member.gname = "bigdata"
+            other.addfile(member, tar.extractfile(member))
+    check(gm.open(tmp_path / "theirs.tar"), known)
+
+
 def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     good = frames([3])
     bad: list[tuple[dict[str, Any], str]] = [
