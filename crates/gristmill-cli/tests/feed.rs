@@ -103,9 +103,13 @@ fn a_training_configuration_of_lc0_runs_and_its_faults_have_a_place() {
     run(&["feed", text(&toml), "--batches", "5", "--out", text(&y)]).ok();
     assert_eq!(arrays(&x), arrays(&y));
     for (from, to, says) in [
-        ("batch_size", "batch_sise", "line 9, column 60: `TensorGeneratorConfig` has no `batch_sise`"),
-        ("input: 'pool'", "input: 'pol'", "line 8, column 24: no stage is called `pol`; did you mean `pool`?"),
-        ("chunk_source_loader {}", "", "line 6, column 1: has no kind"),
+        ("batch_size", "batch_sise", "line 9, column 60: stage `tensors`, field `batch_sise`"),
+        (
+            "input: 'pool'",
+            "input: 'pol'",
+            "stage `unpack`, field `input`: no stage is called `pol`; did you mean `pool`?",
+        ),
+        ("chunk_source_loader {}", "", "line 6, column 1: stage `load`"),
         ("output: 'tensors'\n}", "output: 'tensors'\n", "ends where `}` should"),
         ("data_loader", "loader", "there is no `data_loader"),
     ] {
