@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{Augmentation, EncoderConfig, G2048EncoderConfig, G2048Target, IndexConfig, Shuffle};
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
@@ -61,7 +61,8 @@ fn opening(folder: &Path) {
     file.set_len(header.len() as u64 + SPARSE_ROWS * 48).expect("a sparse file");
     file.write_all_at(&header, 0).expect("a header");
     for game in 0..SPARSE_ROWS / GAME_ROWS {
-        for row in [game * GAME_ROWS, (game + 1) * GAME_ROWS - 1] {
+        let (first, end) = (game * GAME_ROWS, (game + 1) * GAME_ROWS);
+        for row in [first, first + 1, end - 2, end - 1] {
             file.write_all_at(&(game as u32).to_le_bytes(), header.len() as u64 + row * 48).expect("a row");
         }
     }
@@ -76,17 +77,22 @@ fn opening(folder: &Path) {
     println!("open {SPARSE_ROWS} rows, {} games: {opened:.1?} (bound 1 s)", all.run_ids().len());
     println!("select and split into {} and {} rows: {selected:.1?}", train.rows().len(), val.rows().len());
     let config = IndexConfig { batch_size: 4096, seed: Some(1), encoder: steps(), ..IndexConfig::default() };
-    let worst = (0..20u64)
-        .map(|i| {
+    let mut worst = [Duration::ZERO; 3];
+    for i in 0..20u64 {
+        // The second time the pages of these rows are in memory.
+        for time in [1, 2] {
             let loader = IndexLoader::new(train.input(), config.clone()).expect("a loader");
-            loader.seek(i * loader.batches().unwrap_or(0) / 20).expect("a batch");
-            loader.start().expect("threads");
             let start = Instant::now();
+            loader.seek(i * loader.batches().unwrap_or(0) / 20).expect("a batch");
+            worst[0] = worst[0].max(start.elapsed());
+            loader.start().expect("threads");
             assert!(matches!(loader.next("", None), Ok(Next::Batch(_))));
-            start.elapsed()
-        })
-        .max();
-    println!("go to any batch and have its {} rows: at most {:.1?} (bound 10 ms)", 4096, worst.unwrap_or_default());
+            worst[time] = worst[time].max(start.elapsed());
+        }
+    }
+    let [seek, cold, warm] = worst;
+    println!("go to any batch: at most {seek:.1?} (bound 10 ms)");
+    println!("  and have its 4096 rows: at most {warm:.1?}; where each is the first of its page, {cold:.1?}");
 }
 
 fn steps() -> EncoderConfig {
