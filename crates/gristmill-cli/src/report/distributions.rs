@@ -1,6 +1,6 @@
 //! What games are like, as text and as a page of plots. Prints nothing.
 
-mod steps;
+mod g2048;
 
 use gristmill_engine::job::stats::{Share, Stats};
 
@@ -66,7 +66,7 @@ fn distributions(found: &Stats) -> Vec<Distribution> {
         Distribution::of_counts("record version", "positions", found.versions.iter().map(|(v, n)| (*v, *n))),
         Distribution::of_counts("input format", "positions", found.input_formats.iter().map(|(v, n)| (*v, *n))),
     ];
-    all.extend(found.g2048.iter().flat_map(steps::distributions));
+    all.extend(found.g2048.iter().flat_map(g2048::distributions));
     all
 }
 

@@ -1,8 +1,8 @@
 //! Paths -> distributions: results, lengths, plies, men, visits, weights, policies of the start, versions, bytes.
 //! Bad chunks are counted and left out; `verify` says what is wrong with them.
 
+mod g2048;
 mod start;
-mod steps;
 mod tally;
 
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
+use self::g2048::StepCounting;
 use self::start::Start;
-use self::steps::StepCounting;
 use self::tally::Tally;
 use super::files::{self, Found, Opened};
 use crate::error::{Error, Result};
 
+pub use g2048::{GapBar, Gaps, StepStats, ValuationStats};
 pub use start::{StartMove, StartPolicy};
-pub use steps::{GapBar, Gaps, StepStats, ValuationStats};
 pub use tally::{Bar, Share, ShareBar, Spread};
 
 /// What the games at some paths are like.
