@@ -76,6 +76,9 @@ pub(crate) fn class_order(py: Python<'_>, steps: u64, count: u64, seed: u64, epo
     py.detach(|| numbers(&classes(steps, count.max(1), Key::new(seed, "jigsaw").of(b"epoch", epoch))))
 }
 
+/// Choices that an order looks at before it asks whether to go on: some hundredths of a second.
+const CHOICES: u64 = 1 << 20;
+
 /// The order of the rows of several sources.
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct Mix(Mutex<Order>);
@@ -110,8 +113,13 @@ impl Mix {
     }
 
     /// Goes to where `position` rows were given.
-    fn seek(&self, py: Python<'_>, position: u64) {
-        py.detach(|| self.order().seek(position));
+    ///
+    /// Raises KeyboardInterrupt: among several sources a far way takes its time.
+    fn seek(&self, py: Python<'_>, position: u64) -> PyResult<()> {
+        while !py.detach(|| self.order().seek(position, CHOICES)) {
+            py.check_signals()?;
+        }
+        Ok(())
     }
 }
 

@@ -105,11 +105,14 @@ class PairLoader:
         """Goes on where another loader of the same data stood, of any number of ranks whose batches fit.
 
         Raises:
-            StateError: it is of other data, another seed or configuration.
+            StateError: it is of other data, another seed or configuration, or says nowhere to go.
         """
         if state.get("version") != 1 or state.get("of") != self._described:
             raise StateError(f"it is of {state.get('of')}; this loader is of {self._described}")
-        passes, within = divmod(int(state["row"]), self._length)
+        row = state.get("row")
+        if not isinstance(row, int) or not 0 <= row < 1 << 63:
+            raise StateError(f"it stands at row {row!r}; expected a number from 0 on")
+        passes, within = divmod(row, self._length)
         number, rest = divmod(within, self._global)
         if rest:
             raise StateError(f"it stands at row {within}, which is no multiple of {self._global}")

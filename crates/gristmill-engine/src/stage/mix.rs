@@ -25,7 +25,7 @@ struct Source {
 
 impl Mix {
     /// An order over sources of these sizes, chosen in proportion to `weights`; in stored order unless `shuffled`.
-    /// `None` for an empty source, as many weights as there are not sources, or none that is positive and finite.
+    /// `None` for an empty source, another number of weights than of sources, weights below 0 or without end, or all 0.
     pub fn new(key: Key, sizes: &[u64], weights: &[f64], shuffled: bool) -> Option<Self> {
         let sound = weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0);
         let some = weights.iter().sum::<f64>() > 0.0;
@@ -64,8 +64,9 @@ impl Mix {
         (choice, row, pass)
     }
 
-    /// Goes to where `position` rows were given.
-    pub fn seek(&mut self, position: u64) {
+    /// Goes to where `position` rows were given, over at most `most` choices among several sources, each of which it has
+    /// to look at; whether it is there. One source is gone through at no cost.
+    pub fn seek(&mut self, position: u64, most: u64) -> bool {
         if position < self.position {
             self.position = 0;
             self.sources.iter_mut().for_each(|source| source.given = 0);
@@ -74,11 +75,13 @@ impl Mix {
             self.sources[0].given = position;
             self.position = position;
         }
-        while self.position < position {
+        let end = position.min(self.position.saturating_add(most));
+        while self.position < end {
             let choice = self.key.at(self.position).weighted(&self.weights).unwrap_or_default();
             self.sources[choice].given += 1;
             self.position += 1;
         }
+        self.position == position
     }
 }
 
@@ -115,8 +118,14 @@ mod tests {
         }
         for start in [0, 1, 777, 19_999] {
             let mut mix = new();
-            mix.seek(12_345);
-            mix.seek(start);
+            assert!(mix.seek(12_345, u64::MAX));
+            assert!(mix.seek(start, u64::MAX));
+            assert_eq!(rows(&mut mix, 20_000 - start as usize), all[start as usize..]);
+            let (mut mix, mut parts) = (new(), 1);
+            while !mix.seek(start, 1000) {
+                parts += 1;
+            }
+            assert_eq!(parts, (start.div_ceil(1000)).max(1));
             assert_eq!(rows(&mut mix, 20_000 - start as usize), all[start as usize..]);
         }
     }
