@@ -19,7 +19,10 @@ fn hanse(options: &Lc0Preset) -> DataLoaderConfig {
 
 fn run(config: DataLoaderConfig) -> (Vec<u64>, DataLoader) {
     let loader = DataLoader::new(config).unwrap();
-    (hashes(&loader, "", 60), loader)
+    let found = hashes(&loader, "", 60);
+    // Its last counts are read one after another: they must stand still.
+    assert!(loader.stop().is_empty());
+    (found, loader)
 }
 
 #[test]
