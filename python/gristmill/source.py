@@ -101,6 +101,12 @@ def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa:
         FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
     """
     path = os.fspath(path)
+    from gristmill.demos.minari.catalogue import data_folder
+
+    if data_folder(path) is not None:
+        from gristmill.demos.minari import open_minari
+
+        return open_minari(path)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 

@@ -1,5 +1,6 @@
 """Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
 
+from gristmill.demos import minari
 from gristmill.demos.config import EnvData, Groups, load_config
 from gristmill.demos.mixing import PairLoader
 from gristmill.demos.native import load_dataset_dict
@@ -19,6 +20,7 @@ __all__ = [
     "load_config",
     "load_dataset_dict",
     "load_wds_datasets",
+    "minari",
     "open_demos",
     "write_frames",
 ]
