@@ -5,6 +5,7 @@ mod group;
 mod member;
 mod meta;
 mod open;
+mod reader;
 mod write;
 
 pub use group::{Groups, Member, Sample, group};

@@ -1,0 +1,6 @@
+//! Frames -> trajectories: records of one layout, back to back, with extras and the ends of episodes beside them.
+
+mod add;
+mod held;
+
+pub use held::{End, Trajectories, layout};
