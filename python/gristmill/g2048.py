@@ -28,14 +28,15 @@ __all__ = [
     "SessionRecorder",
     "Steps",
     "Tokens",
+    "VALUE_ROW",
     "board_eval",
     "fit_tokenizer",
     "pack_boards",
     "unpack_boards",
 ]
 
-#: The 48-byte step row (aligned) and the 46-byte one of existing packs.
-ROW, PACKED_ROW = map(Layout, _gristmill.g2048_layouts())
+#: The 48-byte step row (aligned), the 46-byte one of existing packs, and the 24-byte row of values beside either.
+ROW, PACKED_ROW, VALUE_ROW = map(Layout, _gristmill.g2048_layouts())
 
 #: Cells of a board.
 CELLS = 16
