@@ -118,8 +118,10 @@ def test_batches_have_value_targets(
     steps = gm.g2048.Steps(value_targets=form)
     with gm.DataLoader(gm.open(folder), encoder=steps, batch_size=64, seed=3, threads=threads) as loader:
         for batch in loader:
-            places = [np.flatnonzero((rows["run_id"] == r) & (rows["step_index"] == s))[0]
-                      for r, s in zip(np.asarray(batch["run_id"]), np.asarray(batch["step_index"]), strict=True)]
+            places = [
+                np.flatnonzero((rows["run_id"] == r) & (rows["step_index"] == s))[0]
+                for r, s in zip(np.asarray(batch["run_id"]), np.asarray(batch["step_index"]), strict=True)
+            ]
             np.testing.assert_allclose(batch["value_targets"], targets[places], atol=1e-4)
     made = gm.open(folder).encode(steps, [5, -1])["value_targets"]
     np.testing.assert_allclose(made, targets[[5, -1]], atol=1e-4)

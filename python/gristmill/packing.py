@@ -1,4 +1,4 @@
-"""Raw games into a pack, packs into one, values beside rows, rows of one form into another: the commands as functions."""
+"""Raw games into a pack, packs into one, values beside rows, rows of one form into another: as the commands do it."""
 
 from __future__ import annotations
 
@@ -205,9 +205,9 @@ def value_rows(
 ) -> Valued:
     """Makes rewards and discounted returns of the rows of a pack, in `values.npy` beside them, or shards of it.
 
-    The reward of a row is the sum of the tiles that its move made; the return G is that of the row and of all later rows
-    of its game, discounted; the target h(G) = sqrt(G + 1) - 1 + epsilon G. `Rows.take_values` gives them, encoders with
-    `value_targets` feed them. They appear whole or not at all. Source: the 2048 data specification, section 5.5.
+    The reward of a row is the sum of the tiles that its move made; the return G is that of the row and of all later
+    rows of its game, discounted; the target h(G) = sqrt(G + 1) - 1 + epsilon G. `Rows.take_values` gives them, encoders
+    with `value_targets` feed them. They appear whole or not at all. Source: the 2048 data specification, section 5.5.
 
     Args:
         pack: folder of a pack of 48-byte or 46-byte rows.

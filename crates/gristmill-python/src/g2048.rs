@@ -15,7 +15,7 @@ use crate::layout::Layout;
 /// Layouts of aligned and packed step rows, and of value rows.
 #[pyfunction]
 pub(crate) fn g2048_layouts() -> (Layout, Layout, Layout) {
-    let layout = |layout: &Arc<_>| Layout(layout.as_ref().clone());
+    let layout = |layout: &Arc<gristmill_format::layout::Layout>| Layout(layout.as_ref().clone());
     (layout(layout_aligned()), layout(layout_packed()), layout(value_layout()))
 }
 

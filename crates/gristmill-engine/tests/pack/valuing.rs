@@ -226,7 +226,6 @@ fn values_of_other_rows_are_refused_by_readers() {
     let e = opened(folder.path()).take_values(&[0]).unwrap_err().to_string();
     assert!(e.contains("values-00002.npy") && e.contains("values without rows"), "{e}");
     write_all();
-    fs::remove_file(folder.path().join("values-00002.npy")).unwrap();
     database(folder.path(), [(3, 4), (7, 1)]);
     let e = opened(folder.path()).take_values(&[0]).unwrap_err().to_string();
     assert!(e.contains("`metadata.db` knows 5"), "{e}");
