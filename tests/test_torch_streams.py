@@ -28,7 +28,7 @@ def data(lengths: list[int], first: int = 0) -> gm.pairs.Columns:
     ends = np.zeros(steps, bool)
     ends[np.cumsum(lengths) - 1] = True
     obs = np.random.default_rng(first).integers(0, 256, (steps, 1, 4, 4), dtype=np.uint8)
-    columns = {"obs": obs, "next_obs": obs + 1, "acts": np.arange(first, first + steps), "dones": ends}
+    columns: dict[str, Any] = {"obs": obs, "next_obs": obs + 1, "acts": np.arange(first, first + steps), "dones": ends}
     return gm.pairs.Columns(lengths, columns)
 
 
