@@ -7,6 +7,7 @@ import numpy.typing as npt
 from typing_extensions import CapsuleType
 
 __all__ = [
+    "BatchMemory",
     "Demos",
     "IndexLoader",
     "Layout",
@@ -55,9 +56,11 @@ __all__ = [
     "shard_metadata",
     "unpickle",
     "window_rows",
+    "write_whole",
 ]
 
 # Name, NumPy type string, shape and memory.
+_Bytes: TypeAlias = npt.NDArray[np.uint8]
 _Tensor: TypeAlias = tuple[str, str, list[int], Memory]
 
 def allocate(nbytes: int) -> Memory: ...
@@ -112,6 +115,7 @@ def shard_metadata(
     env_cfg: bytes, action_space: tuple[str, bytes], observation_space: tuple[str, bytes], color_space: str
 ) -> bytes: ...
 def window_rows(lengths: list[int], size: int) -> tuple[Memory, Memory]: ...
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None: ...
 def unpickle(data: bytes | bytearray | memoryview, source: str | None, max_bytes: int, copy: bool) -> Any: ...
 
 @final
@@ -132,11 +136,18 @@ class Memory:
 
 @final
 class Mix:
-    def __new__(cls, sizes: list[int], weights: list[float], seed: int, shuffled: bool) -> Mix: ...
+    def __new__(cls, sizes: list[int], weights: list[float], seed: int, shuffled: bool, exhausted: str) -> Mix: ...
     @property
-    def position(self) -> int: ...
-    def take(self, count: int) -> tuple[Memory, Memory, Memory]: ...
-    def seek(self, position: int) -> None: ...
+    def length(self) -> int | None: ...
+    def given(self, position: int) -> list[int]: ...
+    def rows(self, position: int, count: int) -> tuple[Memory, Memory, Memory]: ...
+
+@final
+class BatchMemory:
+    def __new__(cls, rows: int, row_bytes: list[int], keep: int) -> BatchMemory: ...
+    def gather(
+        self, rows: int, columns: list[tuple[int, str, list[tuple[_Bytes, _Bytes, _Bytes | None]]]]
+    ) -> list[Memory]: ...
 
 @final
 class ShardFiles:

@@ -21,7 +21,7 @@ Collate: TypeAlias = Callable[[Sequence[int]], dict[str, Any]]
 
 def tensors(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:
     """The same memory as tensors, by name."""
-    return {name: torch.from_dlpack(array) for name, array in arrays.items()}
+    return {name: torch.utils.dlpack.from_dlpack(array) for name, array in arrays.items()}
 
 
 def batches(loader: DataLoader, alias: str = "") -> Iterator[dict[str, torch.Tensor]]:

@@ -1,7 +1,7 @@
 """Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
 
 from gristmill.demos.config import EnvData, Groups, load_config
-from gristmill.demos.mixing import PairLoader
+from gristmill.demos.mixing import MixedLoader, PairLoader, StepLoader
 from gristmill.demos.native import load_dataset_dict
 from gristmill.demos.source import Demos, open_demos
 from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
@@ -11,9 +11,11 @@ __all__ = [
     "Demos",
     "EnvData",
     "Groups",
+    "MixedLoader",
     "PairLoader",
     "Part",
     "ShardWriter",
+    "StepLoader",
     "WdsDatasets",
     "get_meta_dict",
     "load_config",
