@@ -10,6 +10,7 @@
 
 use std::hint::black_box;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_format::container::gzip::{self, Inflater};
@@ -17,9 +18,11 @@ use gristmill_format::container::pickle::{PickleLimits, parse};
 use gristmill_format::container::zstd;
 use gristmill_format::demo::form::{ReadOptions, read};
 use gristmill_format::demo::native::Magical;
-use gristmill_format::demo::shard::{Shard, ShardWriter, metadata};
+use gristmill_format::demo::shard::{Shard, ShardWriter, metadata, unpack_into};
+use gristmill_format::demo::trajectory::{Tape, Trajectories};
 
 const ROUNDS: usize = 25;
+const BATCH: usize = 32;
 const MAX: usize = 1 << 30;
 
 fn main() {
@@ -29,35 +32,70 @@ fn main() {
     let gz = gzip::compress(6, &tar).unwrap();
     let frames = Shard::read(&tar, MAX).unwrap().trajectories.frames();
     println!("a shard of {frames} frames, {:.1} MB unpacked", tar.len() as f64 / 1e6);
-    let ours = |bytes: &[u8]| {
-        black_box(Shard::read(black_box(bytes), MAX).unwrap());
-    };
     let mut room = vec![1; tar.len()];
     let mut bare = ::zstd::bulk::Decompressor::new().unwrap();
-    compare("zstd alone, into memory touched before", "zstd shard", tar.len(), 0.4, || {
-        bare.decompress_to_buffer(black_box(&packed), &mut room).unwrap();
-    }, || ours(&packed));
-    compare("zstd alone, into fresh memory", "zstd shard", tar.len(), 0.4, || {
-        black_box(bare.decompress(black_box(&packed), tar.len()).unwrap());
-    }, || ours(&packed));
+    let mut mill = Mill::new(tar.len() + (1 << 20));
+    let name = "zstd shard to batches";
+    compare(
+        "zstd alone, into memory touched before",
+        name,
+        tar.len(),
+        0.4,
+        || {
+            bare.decompress_to_buffer(black_box(&packed), &mut room).unwrap();
+        },
+        || mill.batches(&packed),
+    );
+    compare(
+        "zstd alone, into fresh memory",
+        "zstd shard to records",
+        tar.len(),
+        0.4,
+        || {
+            black_box(bare.decompress(black_box(&packed), tar.len()).unwrap());
+        },
+        || _ = black_box(Shard::read(black_box(&packed), MAX).unwrap()),
+    );
     let mut inflater = Inflater::default();
     let mut room = Vec::new();
-    compare("gzip alone, into memory touched before", "gzip shard", tar.len(), 0.4, || {
-        inflater.inflate(black_box(&gz), MAX, &mut room).unwrap();
-    }, || ours(&gz));
+    compare(
+        "gzip alone, into memory touched before",
+        "gzip shard to batches",
+        tar.len(),
+        0.4,
+        || {
+            inflater.inflate(black_box(&gz), MAX, &mut room).unwrap();
+        },
+        || mill.batches(&gz),
+    );
     let mut room = vec![1; tar.len()];
-    compare("memcpy of the tar", "plain shard", tar.len(), 0.0, || {
-        room.copy_from_slice(black_box(&tar));
-    }, || ours(&tar));
+    let plain = Tape::new(tar.clone());
+    compare(
+        "memcpy of the tar",
+        "plain shard to batches",
+        tar.len(),
+        0.0,
+        || {
+            room.copy_from_slice(black_box(&tar));
+        },
+        || mill.gather(&Shard::over(&plain, MAX).unwrap().trajectories),
+    );
 
     for len in [64 << 10, 1 << 20, 16 << 20] {
         let (from, pickle) = (vec![7u8; len], array(&vec![7; len]));
         let (mut one, mut two) = (vec![1u8; len], vec![1u8; len]);
         let name = format!("array of {} KiB, unpickled and copied", len >> 10);
-        compare("memcpy", &name, len, 0.5, || one.copy_from_slice(black_box(&from)), || {
-            let pickle = parse(black_box(&pickle), &PickleLimits::default()).unwrap();
-            two.copy_from_slice(&pickle.array(pickle.root()).unwrap().c_order(&pickle).unwrap());
-        });
+        compare(
+            "memcpy",
+            &name,
+            len,
+            0.5,
+            || one.copy_from_slice(black_box(&from)),
+            || {
+                let pickle = parse(black_box(&pickle), &PickleLimits::default()).unwrap();
+                two.copy_from_slice(&pickle.array(pickle.root()).unwrap().c_order(&pickle).unwrap());
+            },
+        );
     }
     if let Some(file) = shared("magical-MoveToRegion.pkl.gz") {
         let options = ReadOptions { magical: Magical::LoResChw4E, ..ReadOptions::default() };
@@ -67,9 +105,68 @@ fn main() {
         let mut room = Vec::new();
         inflater.inflate(&file, MAX, &mut room).unwrap();
         let len = room.len();
-        compare("gzip alone", "MAGICAL demonstration to stacks", len, 0.0, || {
-            inflater.inflate(black_box(&file), MAX, &mut room).unwrap();
-        }, once);
+        compare(
+            "gzip alone",
+            "MAGICAL demonstration to stacks",
+            len,
+            0.0,
+            || {
+                inflater.inflate(black_box(&file), MAX, &mut room).unwrap();
+            },
+            once,
+        );
+    }
+}
+
+/// Memory that is used again from shard to shard: for what is unpacked, and for one batch of each field.
+struct Mill {
+    room: Arc<Room>,
+    batches: Vec<Vec<u8>>,
+}
+
+struct Room(Vec<u8>);
+
+impl AsRef<[u8]> for Room {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+struct Shared(Arc<Room>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.0
+    }
+}
+
+impl Mill {
+    fn new(len: usize) -> Self {
+        Mill { room: Arc::new(Room(vec![1; len])), batches: Vec::new() }
+    }
+
+    /// Unpacks a shard, reads its frames and gathers all of its batches.
+    fn batches(&mut self, packed: &[u8]) {
+        let room = Arc::get_mut(&mut self.room).unwrap();
+        let len = room.0.capacity();
+        room.0.resize(len, 0);
+        let len = unpack_into(black_box(packed), &mut room.0).unwrap().unwrap();
+        room.0.truncate(len);
+        let tape = Tape::new(Shared(self.room.clone()));
+        self.gather(&Shard::over(&tape, MAX).unwrap().trajectories);
+    }
+
+    fn gather(&mut self, all: &Trajectories) {
+        let fields = all.layout().unwrap().fields();
+        self.batches.resize_with(fields.len(), Vec::new);
+        for start in (0..all.frames()).step_by(BATCH) {
+            let frames = start..all.frames().min(start + BATCH);
+            for (field, batch) in fields.iter().zip(&mut self.batches) {
+                batch.resize(frames.len() * field.bytes(), 0);
+                all.gather(&field.name, frames.clone(), batch).unwrap();
+            }
+        }
+        black_box(&self.batches);
     }
 }
 
@@ -81,7 +178,11 @@ fn compare(peer: &str, name: &str, bytes: usize, goal: f64, mut theirs: impl FnM
         let mut took = [Duration::ZERO; 2];
         for who in [round % 2, 1 - round % 2] {
             let start = cpu_time();
-            if who == 0 { theirs() } else { ours() }
+            if who == 0 {
+                theirs()
+            } else {
+                ours()
+            }
             took[who] = cpu_time() - start;
             best[who] = best[who].min(took[who]);
         }
@@ -106,9 +207,10 @@ fn shared(name: &str) -> Option<Vec<u8>> {
 
 /// An array of bytes as NumPy pickles it by protocol 4.
 fn array(bytes: &[u8]) -> Vec<u8> {
-    let mut pickle = b"\x80\x04\x8c\x15numpy.core.multiarray\x94\x8c\x0c_reconstruct\x94\x93\x94\x8c\x05numpy\x94\x8c\x07\
+    let mut pickle =
+        b"\x80\x04\x8c\x15numpy.core.multiarray\x94\x8c\x0c_reconstruct\x94\x93\x94\x8c\x05numpy\x94\x8c\x07\
         ndarray\x94\x93\x94K\0\x85\x94C\x01b\x94\x87\x94R\x94(K\x01J"
-        .to_vec();
+            .to_vec();
     pickle.extend_from_slice(&u32::try_from(bytes.len()).unwrap().to_le_bytes());
     pickle.extend_from_slice(
         b"\x85\x94h\x03\x8c\x05dtype\x94\x93\x94\x8c\x02u1\x94\x89\x88\x87\x94R\x94(K\x03\x8c\x01|\x94NNNJ\xff\xff\xff\xff\

@@ -95,7 +95,8 @@ mod tests {
 
     /// A scalar of two bytes, as NumPy pickles it.
     fn scalar(spelled: &[u8]) -> Vec<u8> {
-        let dtype = b"cnumpy\ndtype\n(X\x02\0\0\0u2\x89\x88tR(K\x03X\x01\0\0\0<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb";
+        let dtype =
+            b"cnumpy\ndtype\n(X\x02\0\0\0u2\x89\x88tR(K\x03X\x01\0\0\0<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\0tb";
         [b"\x80\x03cnumpy.core.multiarray\nscalar\n(", &dtype[..], spelled, b"tR."].concat()
     }
 

@@ -169,9 +169,7 @@ impl<B: Blocks> Walk<B> {
         let end = self.blocks.end();
         match payload.checked_add(size) {
             Some(last) if last <= end => last.checked_next_multiple_of(BLOCK),
-            _ => {
-                Some(self.lose(payload, at, Kind::Truncated, cut(size, end).detail()))
-            }
+            _ => Some(self.lose(payload, at, Kind::Truncated, cut(size, end).detail())),
         }
     }
 

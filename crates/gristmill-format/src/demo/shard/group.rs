@@ -63,7 +63,8 @@ impl Grouper {
         if begins {
             let again = !self.seen.insert(xxh3_128(key.as_bytes()));
             if again {
-                let detail = format!("the sample `{key}` goes on after others began; its members must follow each other");
+                let detail =
+                    format!("the sample `{key}` goes on after others began; its members must follow each other");
                 return Err(Error::new(Kind::Corrupt, detail));
             }
             self.fields.clear();

@@ -11,7 +11,6 @@ use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Order, Scalar, c_order};
 
-
 /// Suffixes whose text is one whole number.
 const NUMBERS: [&str; 6] = ["cls", "cls2", "class", "count", "index", "inx"];
 

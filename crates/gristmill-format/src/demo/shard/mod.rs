@@ -11,5 +11,5 @@ mod write;
 pub use group::{Groups, Member, Sample, group};
 pub(in crate::demo) use member::npy;
 pub use meta::ShardMeta;
-pub use open::{Packing, Shard, unpack};
+pub use open::{Packing, Shard, room, unpack, unpack_into};
 pub use write::{ShardWriter, metadata, plain_pickle};

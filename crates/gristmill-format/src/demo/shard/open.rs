@@ -8,7 +8,7 @@ use super::reader::{FRAME, Reader, is_done, order_of_time};
 use crate::container::gzip::{self, Inflater};
 use crate::container::tar::{Held, Members, TarLimits};
 use crate::container::zstd;
-use crate::demo::trajectory::{End, Trajectories};
+use crate::demo::trajectory::{End, Tape, Trajectories};
 use crate::demo::value::Extra;
 use crate::error::{Error, Kind, Result};
 
@@ -33,6 +33,27 @@ impl Packing {
         } else {
             Packing::Tar
         }
+    }
+}
+
+/// How much room [`unpack_into`] wants for what `bytes` unpack to; `None` where nothing says it, or nothing is packed.
+pub fn room(bytes: &[u8]) -> Option<usize> {
+    match Packing::of(bytes) {
+        Packing::Tar => None,
+        Packing::Gzip => gzip::told(bytes),
+        Packing::Zstd => zstd::most(bytes),
+    }
+}
+
+/// Unpacks `bytes` to the start of `out` and says how many bytes they are; `None` where [`unpack`] is to be asked, which says
+/// why not.
+///
+/// Errors: `Io` where there is no memory.
+pub fn unpack_into(bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+    match Packing::of(bytes) {
+        Packing::Tar => Ok(None),
+        Packing::Gzip => Inflater::default().inflate_into(bytes, out),
+        Packing::Zstd => zstd::decompress_into(bytes, out),
     }
 }
 
@@ -74,23 +95,35 @@ impl Shard {
     pub fn read(bytes: &[u8], max: usize) -> Result<Shard> {
         let mut scratch = Vec::new();
         let tar = unpack(bytes, max, &mut scratch)?;
-        let mut members = Members::new(Held(&tar), TarLimits::default());
-        let mut reader = Reader::new(max);
-        while let Some(member) = members.next()? {
-            let bytes = members.blocks().bytes(member.offset, member.len);
-            let cut = || Error::new(Kind::Truncated, "the tar ends before it").at_byte(member.offset);
-            reader.member(&member, bytes.ok_or_else(cut)?)?;
-        }
-        reader.finish()?;
-        let Reader { meta, mut to, numbers, ignored, .. } = reader;
-        let order = numbers.map(|numbers| order_of_time(&numbers)).transpose().map_err(|e| in_its_member(e, &to))?;
-        let order = order.flatten();
-        if let Some(order) = &order {
-            to = in_order(&to, order, max)?;
-        }
-        to.end(End::Truncated);
-        Ok(Shard { meta, trajectories: to, shuffled: order.is_some(), ignored })
+        shard(&tar, max, Trajectories::new(max))
     }
+
+    /// Reads a plain shard whose arrays stay where they lie in `tar`; `max` bounds what is made beside it.
+    ///
+    /// Errors: as [`Shard::read`].
+    pub fn over(tar: &Tape, max: usize) -> Result<Shard> {
+        shard(tar.bytes(), max, Trajectories::over(tar.clone(), max))
+    }
+}
+
+/// Reads the frames of a tar to where there are none yet.
+fn shard(tar: &[u8], max: usize, to: Trajectories) -> Result<Shard> {
+    let mut members = Members::new(Held(tar), TarLimits::default());
+    let (none, mut reader) = (to.clone(), Reader::new(to, max));
+    while let Some(member) = members.next()? {
+        let bytes = members.blocks().bytes(member.offset, member.len);
+        let cut = || Error::new(Kind::Truncated, "the tar ends before it").at_byte(member.offset);
+        reader.member(&member, bytes.ok_or_else(cut)?)?;
+    }
+    reader.finish()?;
+    let Reader { meta, mut to, numbers, ignored, .. } = reader;
+    let order = numbers.map(|numbers| order_of_time(&numbers)).transpose().map_err(|e| in_its_member(e, &to))?;
+    let order = order.flatten();
+    if let Some(order) = &order {
+        to = in_order(&to, order, none)?;
+    }
+    to.end(End::Truncated);
+    Ok(Shard { meta, trajectories: to, shuffled: order.is_some(), ignored })
 }
 
 /// A refusal of the number of a frame, told of the member that says it.
@@ -104,8 +137,7 @@ fn in_its_member(e: Error, all: &Trajectories) -> Error {
 }
 
 /// The same frames in another order, and the trajectories that they are then.
-fn in_order(all: &Trajectories, order: &[usize], max: usize) -> Result<Trajectories> {
-    let mut sorted = Trajectories::new(max);
+fn in_order(all: &Trajectories, order: &[usize], mut sorted: Trajectories) -> Result<Trajectories> {
     for frame in order {
         sorted.push_from(all, *frame)?;
         if is_done(&sorted, sorted.frames() - 1) {

@@ -51,13 +51,13 @@ struct Known {
 }
 
 impl Reader {
-    /// Reads values of at most `max` bytes into frames of at most `max` bytes together.
-    pub(super) fn new(max: usize) -> Reader {
+    /// Reads values of at most `max` bytes into `to`, which is empty.
+    pub(super) fn new(to: Trajectories, max: usize) -> Reader {
         Reader {
             max,
             grouper: Grouper::default(),
             meta: None,
-            to: Trajectories::new(max),
+            to,
             open: false,
             place: 0,
             last: (String::new(), 0),

@@ -64,7 +64,7 @@ impl Trajectories {
     /// Begins a frame; one that was begun and not committed is gone.
     pub fn begin(&mut self) {
         self.abandon();
-        self.adding.start = self.records.len();
+        self.adding.start = self.store.records.len();
         self.adding.next = 0;
         self.adding.filled.clear();
         self.adding.filled.resize(self.layout.as_ref().map_or(0, |layout| layout.fields().len()), false);
@@ -110,9 +110,15 @@ impl Trajectories {
             self.abandon();
             return Err(Error::new(Kind::Missing, detail));
         }
-        self.bounded(layout.size())?;
-        self.records.resize(self.adding.start + layout.size(), 0);
-        self.taken += layout.size() + self.adding.beside;
+        match self.store.parts.last_mut() {
+            Some(part) => part.settle(self.frames + 1 - part.first, layout.fields().len(), true),
+            None => {
+                self.bounded(layout.size())?;
+                self.store.records.resize(self.adding.start + layout.size(), 0);
+                self.taken += layout.size();
+            }
+        }
+        self.taken += self.adding.beside;
         self.adding.beside = 0;
         for (name, extra) in self.adding.extras.drain(..) {
             match self.extras.get_mut(&name) {
@@ -120,15 +126,17 @@ impl Trajectories {
                 None => _ = self.extras.insert(name, vec![(self.frames, extra)]),
             }
         }
-        self.adding.start = self.records.len();
+        self.adding.start = self.store.records.len();
         self.frames += 1;
         Ok(())
     }
 
     /// Takes back what came of a frame.
     pub fn abandon(&mut self) {
-        if self.adding.start < self.records.len() {
-            self.records.truncate(self.frames_end());
+        let (fields, size) = self.layout.as_ref().map_or((0, 0), |layout| (layout.fields().len(), layout.size()));
+        match self.store.parts.last_mut() {
+            Some(part) => part.settle(self.frames - part.first, fields, false),
+            None => self.store.records.truncate(self.frames * size),
         }
         self.adding.first.clear();
         self.adding.extras.clear();
@@ -157,14 +165,7 @@ impl Trajectories {
         Ok(self.layout.insert(layout).clone())
     }
 
-    fn place(
-        &mut self,
-        layout: &Layout,
-        name: &str,
-        scalar: Scalar,
-        shape: &[usize],
-        bytes: &[u8],
-    ) -> Result<()> {
+    fn place(&mut self, layout: &Layout, name: &str, scalar: Scalar, shape: &[usize], bytes: &[u8]) -> Result<()> {
         let fields = layout.fields();
         let expected = fields.get(self.adding.next).filter(|field| field.name == name).map(|_| self.adding.next);
         let slot = expected.or_else(|| fields.iter().position(|field| field.name == name));
@@ -179,18 +180,22 @@ impl Trajectories {
             return Err(Error::new(Kind::Corrupt, format!("the frame has its field `{name}` twice")));
         }
         self.adding.next = slot + 1;
-        if self.records.len() == self.adding.start {
+        if let Some(part) = self.store.parts.last_mut() {
+            self.adding.beside += part.note(self.frames - part.first, fields.len(), slot, bytes);
+            return self.bounded(0);
+        }
+        if self.store.records.len() == self.adding.start {
             self.bounded(layout.size())?;
         }
-        let at = self.adding.start + field.offset;
-        if self.records.len() <= at {
+        let (records, at) = (&mut self.store.records, self.adding.start + field.offset);
+        if records.len() <= at {
             // Fields in their order: nothing is written twice.
-            self.records.resize(at, 0);
-            self.records.extend_from_slice(bytes);
+            records.resize(at, 0);
+            records.extend_from_slice(bytes);
         } else {
             let end = at + bytes.len();
-            self.records.resize(self.records.len().max(end), 0);
-            self.records[at..end].copy_from_slice(bytes);
+            records.resize(records.len().max(end), 0);
+            records[at..end].copy_from_slice(bytes);
         }
         Ok(())
     }

@@ -2,9 +2,11 @@
 //! Holds what was added; joins what belongs together, and refuses what does not fit.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::add::Open;
+use super::store::{Part, Store, Tape};
 use crate::demo::value::Extra;
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Field, Layout, Order, Scalar};
@@ -22,7 +24,7 @@ pub enum End {
 #[derive(Debug, Clone, Default)]
 pub struct Trajectories {
     pub(super) layout: Option<Arc<Layout>>,
-    pub(super) records: Vec<u8>,
+    pub(super) store: Store,
     /// Extras by field, one for each frame that has it.
     pub(super) extras: BTreeMap<String, Vec<(usize, Extra)>>,
     /// The frame after the last of each trajectory, and how it ended.
@@ -39,6 +41,12 @@ impl Trajectories {
     /// None yet, of at most `bound` bytes.
     pub fn new(bound: usize) -> Self {
         Trajectories { bound, ..Trajectories::default() }
+    }
+
+    /// None yet, of at most `bound` bytes beside those of `tape`: what lies in it stays there.
+    pub fn over(tape: Tape, bound: usize) -> Self {
+        let store = Store { parts: vec![Part::new(0, tape)], ..Store::default() };
+        Trajectories { bound, store, ..Trajectories::default() }
     }
 
     /// Ends the trajectory after the last frame, unless it has no frames.
@@ -69,8 +77,13 @@ impl Trajectories {
         if done(self) == Some(false) && self.ends.last() == Some(&(self.frames, End::Truncated)) {
             self.ends.pop();
         }
+        if self.store.parts.is_empty() != next.store.parts.is_empty() && self.frames > 0 {
+            return Err(Error::new(Kind::Unsupported, "frames that were copied after frames that were not"));
+        }
         self.layout.get_or_insert_with(|| layout.clone());
-        self.records.extend_from_slice(&next.records);
+        self.store.records.extend_from_slice(&next.store.records);
+        let parts = next.store.parts.into_iter();
+        self.store.parts.extend(parts.map(|part| part.after(self.frames)));
         for (name, extras) in next.extras {
             let own = self.extras.entry(name).or_default();
             own.extend(extras.into_iter().map(|(frame, extra)| (frame + self.frames, extra)));
@@ -91,9 +104,43 @@ impl Trajectories {
         self.layout.as_ref()
     }
 
-    /// All records, back to back.
+    /// All records, back to back; none where frames were left where they lie ([`Trajectories::over`]).
     pub fn records(&self) -> &[u8] {
-        &self.records
+        &self.store.records
+    }
+
+    /// Writes the records of some frames to the start of `out`, whose padding is left as it is.
+    ///
+    /// Errors: `Missing` where there are no such frames, `WrongSize` where `out` is too short.
+    pub fn copy_records(&self, frames: Range<usize>, out: &mut [u8]) -> Result<()> {
+        let Some(layout) = self.layout.as_ref().filter(|_| frames.end <= self.frames) else {
+            return Err(Error::new(Kind::Missing, format!("there are {} frames", self.frames)));
+        };
+        if out.len() < frames.len() * layout.size() {
+            return Err(Error::new(Kind::WrongSize, format!("{} bytes for {} records", out.len(), frames.len())));
+        }
+        self.store.copy(layout, frames, out);
+        Ok(())
+    }
+
+    /// Writes one field of some frames, back to back, to the start of `out`.
+    ///
+    /// Errors: `Missing` for a field or frame that is not there, `WrongSize` where `out` is too short.
+    pub fn gather(&self, name: &str, frames: impl Iterator<Item = usize>, out: &mut [u8]) -> Result<()> {
+        let missing = || Error::new(Kind::Missing, format!("there is no field `{name}`"));
+        let layout = self.layout.as_ref().ok_or_else(missing)?;
+        let slot = layout.fields().iter().position(|field| field.name == name).ok_or_else(missing)?;
+        let size = layout.fields()[slot].bytes();
+        let mut rest = out;
+        for frame in frames {
+            let bytes = self.store.field(layout, frame, slot).filter(|_| frame < self.frames);
+            let bytes = bytes.ok_or_else(|| Error::new(Kind::Missing, format!("there are {} frames", self.frames)))?;
+            let short = || Error::new(Kind::WrongSize, "more frames than there is room for");
+            let (to, after) = rest.split_at_mut_checked(size).ok_or_else(short)?;
+            to.copy_from_slice(bytes);
+            rest = after;
+        }
+        Ok(())
     }
 
     /// How many frames there are.
@@ -107,7 +154,7 @@ impl Trajectories {
     }
 
     /// The frames of trajectory `i`.
-    pub fn span(&self, i: usize) -> Option<std::ops::Range<usize>> {
+    pub fn span(&self, i: usize) -> Option<Range<usize>> {
         let end = self.ends.get(i)?.0;
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before].0);
         Some(start..end)
@@ -118,17 +165,11 @@ impl Trajectories {
         &self.extras
     }
 
-    /// Where the record of the last whole frame ends.
-    pub(super) fn frames_end(&self) -> usize {
-        self.layout.as_ref().map_or(0, |layout| self.frames * layout.size())
-    }
-
     /// The bytes of a field in one frame.
     pub fn field(&self, frame: usize, name: &str) -> Option<&[u8]> {
-        let layout = self.layout.as_ref()?;
-        let field = layout.field(name)?;
-        let start = frame * layout.size() + field.offset;
-        self.records.get(start..start + field.bytes())
+        let layout = self.layout.as_ref().filter(|_| frame < self.frames)?;
+        let slot = layout.fields().iter().position(|field| field.name == name)?;
+        self.store.field(layout, frame, slot)
     }
 }
 

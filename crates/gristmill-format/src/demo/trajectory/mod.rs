@@ -2,5 +2,7 @@
 
 mod add;
 mod held;
+mod store;
 
 pub use held::{End, Trajectories, layout};
+pub use store::Tape;
