@@ -3,7 +3,7 @@
 from gristmill.demos import minari
 from gristmill.demos.collecting import Collected, collect_random
 from gristmill.demos.config import EnvData, Groups, load_config
-from gristmill.demos.mixing import PairLoader
+from gristmill.demos.mixing import MixedLoader, PairLoader, StepLoader
 from gristmill.demos.native import load_dataset_dict
 from gristmill.demos.source import Demos, open_demos
 from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
@@ -14,9 +14,11 @@ __all__ = [
     "Demos",
     "EnvData",
     "Groups",
+    "MixedLoader",
     "PairLoader",
     "Part",
     "ShardWriter",
+    "StepLoader",
     "WdsDatasets",
     "collect_random",
     "get_meta_dict",
