@@ -86,13 +86,14 @@ class Source:
 def open(  # noqa: A001  (gristmill.open is the public name)
     path: str | os.PathLike[str], *, memory: bool = False, values: str | os.PathLike[str] | None = None
 ) -> Any:
-    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
+    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows, of shards, or of Minari.
 
-    Nothing is decoded yet, but for demonstrations, which are read whole. A folder of rows is a pack, self-play, a
-    legacy pack or exponents: `Rows.form` says which.
+    Nothing is decoded yet, but for files of demonstrations, which are read whole. A folder of rows is a pack,
+    self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Rows` for a folder of rows, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
+        `Rows` for a folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else
+        `Source`.
 
     Args:
         path: the file or folder.
@@ -102,6 +103,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
         FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
+        MissingPackageError: a Minari data set needs the extra `minari`.
     """
     path = os.fspath(path)
     from gristmill.demos.minari.catalogue import data_folder
