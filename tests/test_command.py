@@ -1,7 +1,9 @@
 """The commands that need Python, run as users run them: words, exit codes, one line of JSON, nothing half done."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -141,6 +143,23 @@ def test_a_stopped_command_leaves_nothing(tmp_path: Path, end: signal.Signals) -
         _, said = child.communicate()
     assert (child.returncode, said) == (1, "gristmill: stopped; the output is as it was\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_sees_a_moving_line(native: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    words = ["gristmill", "convert", str(native), str(tmp_path / "spin-v0"), "--to", "minari-arrow"]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen([sys.executable, "-m", *words], stdout=subprocess.PIPE, stderr=theirs, env=env) as child:
+        os.close(theirs)
+        seen = b""
+        # The end of a terminal is an error on Linux.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 1 << 16):
+                seen += part
+        assert child.wait() == 0
+    os.close(ours)
+    assert b"trajectories" in seen
+    assert b"3/3" in seen
 
 
 def test_a_reader_that_goes_away_is_no_failure(native: Path, tmp_path: Path) -> None:
