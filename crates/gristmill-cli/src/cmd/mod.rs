@@ -15,5 +15,6 @@ pub(crate) mod tokenizer;
 pub(crate) mod top;
 pub(crate) mod verify;
 
+mod demos;
 mod rewrite;
 mod river;
