@@ -156,14 +156,17 @@ impl Gathered {
 
     fn take(&mut self, file: &DemoFile) -> Result<()> {
         let (all, key) = (file.trajectories(), &file.describe().key);
-        let shards = self.form == "demo.shard";
+        let (shards, mut records) = (self.form == "demo.shard", Vec::new());
         self.acts = range(all, self.acts);
         for i in 0..all.ends().len() {
             let Some(span) = all.span(i) else { continue };
             let size = self.layout.size();
             let mut places = Vec::new();
             if let Kept::Spooled(spool) = &mut self.kept {
-                spool.add(&all.records()[span.start * size..span.end * size])?;
+                records.clear();
+                records.resize(span.len() * size, 0);
+                all.copy_records(span.clone(), &mut records)?;
+                spool.add(&records)?;
                 let first = self.parts.last().map_or(0, |part| part.first + part.frames);
                 let extras = beside(all, span.clone());
                 let extras = extras.map(|(t, name, extra)| ((first + t - span.start) as u64, name, extra));
@@ -204,7 +207,8 @@ impl Gathered {
             Kept::Counted => {}
             Kept::Whole(file) => {
                 let all = file.trajectories();
-                to.records.extend_from_slice(&all.records()[range.start * size..range.end * size]);
+                to.records.resize(range.len() * size, 0);
+                all.copy_records(range.clone(), &mut to.records)?;
                 for (t, name, extra) in beside(all, range.clone()) {
                     to.extras[t - range.start].push((name.to_owned(), extra.clone()));
                 }

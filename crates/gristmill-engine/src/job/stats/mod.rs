@@ -215,10 +215,11 @@ impl Counting {
 
     /// Counts a file of demonstrations, of `size` bytes.
     fn demonstrations(&mut self, size: u64, file: &DemoFile) {
+        let all = file.trajectories();
         self.stats.chunks += file.len() as u64;
-        self.stats.frames += file.trajectories().frames() as u64;
+        self.stats.frames += all.frames() as u64;
         self.stats.stored_bytes += size;
-        self.stats.inflated_bytes += file.trajectories().records().len() as u64;
+        self.stats.inflated_bytes += (all.frames() * all.layout().map_or(0, |layout| layout.size())) as u64;
         self.demos.file(file);
     }
 

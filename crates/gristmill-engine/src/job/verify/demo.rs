@@ -116,8 +116,7 @@ impl Judge<'_> {
     }
 
     fn bytes(&self, field: &Field, frame: usize) -> &[u8] {
-        let start = frame * self.layout.size() + field.offset;
-        &self.all.records()[start..start + field.bytes()]
+        self.all.field(frame, &field.name).unwrap_or_default()
     }
 
     fn numbers(&self, field: &Field) -> impl Iterator<Item = f64> {
