@@ -4,4 +4,4 @@ mod open;
 mod write;
 
 pub use open::{holds, open_demos, shards};
-pub use write::{ShardFiles, ShardOptions};
+pub use write::{SHARD_ENDINGS, ShardFiles, ShardOptions, shard_ending};

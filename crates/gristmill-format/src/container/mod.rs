@@ -5,6 +5,7 @@ pub mod gzip;
 pub mod gzip_stream;
 pub mod npy;
 pub mod npz;
+pub mod npz_write;
 pub mod pickle;
 pub mod salvage;
 pub mod tar;

@@ -18,6 +18,7 @@ pub struct DemoFile {
     trajectories: Trajectories,
     meta: Option<ShardMeta>,
     about: Vec<(&'static str, String)>,
+    shuffled: bool,
 }
 
 impl DemoFile {
@@ -33,12 +34,13 @@ impl DemoFile {
     /// Trajectories that were read from the file called `key`.
     pub fn new(key: &str, form: Form, trajectories: Trajectories) -> DemoFile {
         let description = Description { key: key.to_owned(), format: form.name(), access: Access::Solid };
-        DemoFile { description, trajectories, meta: None, about: Vec::new() }
+        DemoFile { description, trajectories, meta: None, about: Vec::new(), shuffled: false }
     }
 
     /// What a shard called `key` holds.
     pub fn of_shard(key: &str, shard: Shard) -> DemoFile {
-        let file = DemoFile { meta: shard.meta, ..DemoFile::new(key, Form::Shard, shard.trajectories) };
+        let (meta, shuffled) = (shard.meta, shard.shuffled);
+        let file = DemoFile { meta, shuffled, ..DemoFile::new(key, Form::Shard, shard.trajectories) };
         match &file.meta {
             None => file,
             Some(meta) => {
@@ -68,6 +70,11 @@ impl DemoFile {
     /// What a shard says about itself.
     pub fn meta(&self) -> Option<&ShardMeta> {
         self.meta.as_ref()
+    }
+
+    /// Whether a shard has its frames in another order than that of time.
+    pub fn shuffled(&self) -> bool {
+        self.shuffled
     }
 
     /// Adds the trajectories of the next of several shards. One that nothing ended goes on in it.
