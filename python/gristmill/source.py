@@ -83,7 +83,9 @@ class Source:
         return place
 
 
-def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa: A001  (gristmill.open is the public name)
+def open(  # noqa: A001  (gristmill.open is the public name)
+    path: str | os.PathLike[str], *, memory: bool = False, values: str | os.PathLike[str] | None = None
+) -> Any:
     """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
 
     Nothing is decoded yet, but for demonstrations, which are read whole. A folder of rows is a pack, self-play, a
@@ -95,16 +97,23 @@ def open(path: str | os.PathLike[str], *, memory: bool = False) -> Any:  # noqa:
     Args:
         path: the file or folder.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
+        values: for a pack: folder of its values, where they do not lie beside its rows.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
         FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
     """
     path = os.fspath(path)
+    from gristmill.demos.minari.catalogue import data_folder
+
+    if data_folder(path) is not None:
+        from gristmill.demos.minari import open_minari
+
+        return open_minari(path)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
         return open_demos(path)
     if os.path.isdir(path):
-        return Rows(_gristmill.open_pack(path, memory))
+        return Rows(_gristmill.open_pack(path, memory, values))
     return Source(path, _gristmill.open_source(path))

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use convert::Convert;
-use pack::{Merge, Pack};
+use pack::{Merge, Pack, Values};
 use rewrite::{Filter, Rescore, Split};
 use river::River;
 use stats::Stats;
@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Pack(Pack),
     /// Make one pack of several.
     Merge(Merge),
+    /// Make rewards and discounted returns of the rows of a pack (2048), beside them.
+    Values(Values),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.

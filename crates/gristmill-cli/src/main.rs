@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::Pack(args) => cmd::pack::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
+        Command::Values(args) => cmd::values::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Rescore(args) => cmd::rescore::run(&args),

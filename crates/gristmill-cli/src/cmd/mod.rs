@@ -13,6 +13,7 @@ pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
 pub(crate) mod top;
+pub(crate) mod values;
 pub(crate) mod verify;
 
 mod rewrite;

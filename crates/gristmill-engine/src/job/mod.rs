@@ -10,6 +10,7 @@ pub mod pack;
 pub mod rewrite;
 pub mod stats;
 pub mod tokenizer;
+pub mod values;
 pub mod verify;
 
 mod ceiling;
