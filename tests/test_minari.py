@@ -218,8 +218,8 @@ def test_native_demonstrations_become_minari_and_load(tmp_path: Path, form: Any)
     loader = gm.PairLoader(demos, gm.pairs.TemporalOffset("dynamics"), batch_size=4, seed=1)
     expected = gm.PairLoader(source, gm.pairs.TemporalOffset("dynamics"), batch_size=4, seed=1)
     for one, two in zip(loader, expected, strict=True):
-        for name, array in one.items().items():
-            np.testing.assert_array_equal(array, two.items()[name])
+        for name, array in one.asdict().items():
+            np.testing.assert_array_equal(array, two.asdict()[name])
     episodes = by_minari(tmp_path, "spin-v0")
     np.testing.assert_array_equal(episodes[0].observations, made[0].obs)
     write_magical(tmp_path / "demo-0.pkl.gz", [0, 3, 0])
