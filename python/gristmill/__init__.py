@@ -29,7 +29,7 @@ from gristmill.config import (
     StageConfig,
     TensorGeneratorConfig,
 )
-from gristmill.demos import Demos, PairLoader, load_dataset_dict, load_wds_datasets
+from gristmill.demos import Demos, PairLoader, StepLoader, load_dataset_dict, load_wds_datasets
 from gristmill.errors import (
     AliasError,
     ConfigError,
@@ -91,6 +91,7 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
+    "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",
     "TensorSpec",

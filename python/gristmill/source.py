@@ -104,6 +104,12 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
     """
     path = os.fspath(path)
+    from gristmill.demos.minari.catalogue import data_folder
+
+    if data_folder(path) is not None:
+        from gristmill.demos.minari import open_minari
+
+        return open_minari(path)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 

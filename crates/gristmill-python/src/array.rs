@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 
 use gristmill_engine::Column;
+use gristmill_engine::runtime::sheet::SharedSheet;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
@@ -24,6 +25,7 @@ enum Owner {
     Lines(Vec<Line>),
     Bytes(Vec<u8>),
     Column(Column),
+    Sheet(Arc<SharedSheet>),
 }
 
 /// A span of bytes with a fixed address and its owner.
@@ -65,6 +67,12 @@ impl Memory {
     pub(crate) fn of_column(column: Column) -> Self {
         let (start, len) = (column.as_ptr(), column.bytes().len());
         Memory(Arc::new(Block { start, len, _owner: Owner::Column(column) }))
+    }
+
+    /// The first `rows` rows of a column of a whole sheet.
+    pub(crate) fn of_sheet(sheet: &Arc<SharedSheet>, column: usize, rows: usize) -> Self {
+        let (start, len) = (sheet.column_ptr(column), sheet.column(column, rows).len());
+        Memory(Arc::new(Block { start, len, _owner: Owner::Sheet(Arc::clone(sheet)) }))
     }
 
     /// The bytes, while nobody else has seen this memory.

@@ -112,7 +112,8 @@ impl ChunkSource for DemoFile {
             return Err(Error::new(Kind::TooLarge, detail).in_chunk(i));
         }
         out.bytes.clear();
-        out.bytes.extend_from_slice(&self.trajectories.records()[frames.start * size..frames.end * size]);
+        out.bytes.resize(frames.len() * size, 0);
+        self.trajectories.copy_records(frames.clone(), &mut out.bytes)?;
         out.layout = Some(layout.clone());
         out.frames = frames.len();
         out.trailing = 0;

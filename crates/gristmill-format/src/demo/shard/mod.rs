@@ -5,10 +5,11 @@ mod group;
 mod member;
 mod meta;
 mod open;
+mod reader;
 mod write;
 
 pub use group::{Groups, Member, Sample, group};
 pub(in crate::demo) use member::npy;
 pub use meta::ShardMeta;
-pub use open::{Packing, Shard, unpack};
+pub use open::{Packing, Shard, room, unpack, unpack_into};
 pub use write::{ShardWriter, metadata, plain_pickle};
