@@ -1,0 +1,59 @@
+"""Which of several processes this one is: as it is told, else as training frameworks and launchers say."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+from gristmill.errors import ConfigError
+
+#: Variables that launchers set: rank and number of processes (torchrun, Open MPI, MPICH, Slurm steps).
+_VARIABLES = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+
+
+def resolve(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Rank and number of ranks: both as given, else what torch.distributed, JAX or the environment says, else 0 of 1.
+
+    Raises:
+        ConfigError: they contradict each other, or the one that is given.
+    """
+    if rank is not None and world_size is not None:
+        return rank, world_size
+    said = dict(_detect())
+    if len(set(said.values())) > 1:
+        each = ", ".join(f"{who}: rank {r} of {n}" for who, (r, n) in said.items())
+        raise ConfigError(f"{each}; give rank and world_size to say which holds", field="rank")
+    found = next(iter(said.values()), None)
+    if rank is None and world_size is None:
+        return found or (0, 1)
+    given = f"rank {rank}" if world_size is None else f"world_size {world_size}"
+    if found is None:
+        raise ConfigError(f"{given} alone says too little; give both rank and world_size", field="rank")
+    if found not in {(rank, found[1]), (found[0], world_size)}:
+        who = next(iter(said))
+        raise ConfigError(f"{given}, but {who} says rank {found[0]} of {found[1]}; give both", field="rank")
+    return found
+
+
+def _detect() -> Iterator[tuple[str, tuple[int, int]]]:
+    """Who says something, and what. Imports nothing: a framework that is not in use has nothing to say."""
+    torch = sys.modules.get("torch.distributed")
+    if torch is not None and torch.is_available() and torch.is_initialized():
+        yield "torch.distributed", (torch.get_rank(), torch.get_world_size())
+    jax = sys.modules.get("jax")
+    distributed = getattr(jax, "distributed", None)
+    if jax is not None and distributed is not None and getattr(distributed, "is_initialized", bool)():
+        yield "jax.distributed", (jax.process_index(), jax.process_count())
+    for rank, size in _VARIABLES:
+        if rank in os.environ and size in os.environ:
+            try:
+                yield f"{rank} and {size}", (int(os.environ[rank]), int(os.environ[size]))
+            except ValueError:
+                text = f"{rank}={os.environ[rank]!r} and {size}={os.environ[size]!r} are no numbers"
+                raise ConfigError(f"{text}; give rank and world_size", field="rank") from None
