@@ -8,3 +8,4 @@ pub mod pickle;
 pub mod salvage;
 pub mod tar;
 pub mod zstd;
+pub mod zstd_stream;

@@ -38,19 +38,8 @@ impl DemoFile {
 
     /// What a shard called `key` holds.
     pub fn of_shard(key: &str, shard: Shard) -> DemoFile {
-        let file = DemoFile { meta: shard.meta, ..DemoFile::new(key, Form::Shard, shard.trajectories) };
-        match &file.meta {
-            None => file,
-            Some(meta) => {
-                let parts = [
-                    ("env_cfg", meta.env_cfg.clone()),
-                    ("observation_space", meta.observation_space.to_string()),
-                    ("action_space", meta.action_space.to_string()),
-                    ("color_space", meta.color_space.clone()),
-                ];
-                DemoFile { about: parts.into(), ..file }
-            }
-        }
+        let about = shard.meta.as_ref().map(ShardMeta::about).unwrap_or_default();
+        DemoFile { meta: shard.meta, about, ..DemoFile::new(key, Form::Shard, shard.trajectories) }
     }
 
     /// The same, with a fact about it.
