@@ -71,7 +71,8 @@ impl Mix {
     pub fn rows(&self, position: u64) -> Rows<'_> {
         let (pass, within) = self.length.map_or((0, position), |length| (position / length, position % length));
         let phase = self.phases.partition_point(|phase| phase.start <= within) - 1;
-        let mut rows = Rows { mix: self, pass, phase, place: 0, given: Vec::new(), orders: vec![None; self.sizes.len()] };
+        let mut rows =
+            Rows { mix: self, pass, phase, place: 0, given: Vec::new(), orders: vec![None; self.sizes.len()] };
         rows.go(phase, within - self.phases[phase].start);
         rows
     }
@@ -101,8 +102,12 @@ impl Rows<'_> {
         let at = &self.mix.phases[phase];
         let (block, within) = (place / BLOCK, place % BLOCK);
         self.given = at.given.iter().zip(at.shares.before(block)).map(|(before, own)| before + own).collect();
-        let positions = at.shares.block(block);
-        (0..within).for_each(|place| self.given[positions.source(place)] += 1);
+        if let [only] = self.given.as_mut_slice() {
+            *only += within;
+        } else {
+            let positions = at.shares.block(block);
+            (0..within).for_each(|place| self.given[positions.source(place)] += 1);
+        }
         (self.phase, self.place) = (phase, place);
     }
 
@@ -148,7 +153,7 @@ impl Rows<'_> {
             let block = mix.phases[self.phase].shares.block(self.place / BLOCK);
             let last = end.min((self.place / BLOCK + 1) * BLOCK).min(self.place + (count - rows.len()) as u64);
             for place in self.place..last {
-                let source = block.source(place % BLOCK);
+                let source = if mix.sizes.len() == 1 { 0 } else { block.source(place % BLOCK) };
                 rows.push(self.row(source));
             }
             self.place = last;
