@@ -43,6 +43,7 @@ from gristmill.errors import (
     StateError,
     StoppedError,
 )
+from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
@@ -70,6 +71,8 @@ __all__ = [
     "FilePathProviderConfig",
     "ForkedError",
     "FormatError",
+    "GameSplit",
+    "Games",
     "GristmillError",
     "JoinPositionsConfig",
     "Layout",

@@ -14,6 +14,7 @@ from gristmill.batch import Batch
 from gristmill.config import DataLoaderConfig, Path, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
+from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
 
@@ -71,6 +72,7 @@ class DataLoader:
     """Delivers the batches that a `DataLoaderConfig` describes, or batches of the rows of a pack.
 
         gm.DataLoader(gm.presets.lc0("games/"))
+        gm.DataLoader(gm.open("pack/").where("result != 0"), batch_size=4096, seed=1)
         gm.DataLoader(rows.train, encoder=gm.g2048.Tokens("tokenizer.json", rotate=True), batch_size=4096, seed=1)
 
     Nothing runs until `start`, `with`, or the first batch is asked for. Any thread may ask; each batch is
@@ -78,8 +80,8 @@ class DataLoader:
     the process that made it: a forked child gets `ForkedError`, and may drop its copy.
 
     Args:
-        source: a configuration; or rows, to which all that follows belongs.
-        encoder: what to make of each row.
+        source: a configuration; or rows or games of a pack, to which all that follows belongs.
+        encoder: what to make of each row; games of chess give `planes`, `probs` and `values`.
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
@@ -102,7 +104,7 @@ class DataLoader:
 
     def __init__(
         self,
-        source: DataLoaderConfig | Mapping[str, Any] | Rows,
+        source: DataLoaderConfig | Mapping[str, Any] | Rows | Games,
         *,
         encoder: Steps | None = None,
         batch_size: int = 1024,
@@ -124,6 +126,12 @@ class DataLoader:
             "threads": threads,
             "queue_capacity": queue_capacity,
         }
+        if isinstance(source, Games):
+            if encoder is not None:
+                raise TypeError(f"games give planes, probs and values; leave the encoder out, found {encoder!r}")
+            options["rank"], options["world_size"] = find_rank(rank, world_size)
+            self._engine = _gristmill.IndexLoader(source._compiled, to_json({"encoder": "chess", **options}))
+            return
         if isinstance(source, Rows):
             if not isinstance(encoder, Steps):
                 raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")

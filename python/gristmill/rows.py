@@ -140,9 +140,9 @@ class Rows:
         Raises:
             IndexError: there is no such row.
         """
-        places = self._places(indices)
-        memory = self._compiled.take(places.reshape(-1).view(np.uint8))
-        return Array.over(memory, places.shape, self.layout.dtype)
+        found = places(indices, len(self))
+        memory = self._compiled.take(found.reshape(-1).view(np.uint8))
+        return Array.over(memory, found.shape, self.layout.dtype)
 
     def take_embeddings(self, indices: npt.ArrayLike) -> Array:
         """The vectors of the rows at `indices`: float32 of shape (..., `embedding_size`).
@@ -151,9 +151,9 @@ class Rows:
             IndexError: there is no such row.
             FormatError: the rows have no vectors.
         """
-        places = self._places(indices)
-        memory = self._compiled.take_embeddings(places.reshape(-1).view(np.uint8))
-        return Array.over(memory, (*places.shape, self.embedding_size or 0), "<f4")
+        found = places(indices, len(self))
+        memory = self._compiled.take_embeddings(found.reshape(-1).view(np.uint8))
+        return Array.over(memory, (*found.shape, self.embedding_size or 0), "<f4")
 
     @property
     def has_values(self) -> bool:
@@ -175,9 +175,9 @@ class Rows:
             IndexError: there is no such row.
             FormatError: the rows have no values, or values of other rows.
         """
-        places = self._places(indices)
-        memory = self._compiled.take_values(places.reshape(-1).view(np.uint8))
-        return Array.over(memory, places.shape, Layout(_gristmill.g2048_layouts()[2]).dtype)
+        found = places(indices, len(self))
+        memory = self._compiled.take_values(found.reshape(-1).view(np.uint8))
+        return Array.over(memory, found.shape, Layout(_gristmill.g2048_layouts()[2]).dtype)
 
     def encode(self, encoder: Steps, indices: npt.ArrayLike, *, seed: int = 0, epoch: int = 0) -> dict[str, Array]:
         """Tensors of the rows at `indices`, by name, just as a loader of `seed` makes them in `epoch`.
@@ -187,21 +187,9 @@ class Rows:
             EncoderError: the rows do not have what the encoder needs.
             FormatError: a row that cannot be encoded; it says which.
         """
-        places = self._places(indices)
-        made = self._compiled.encode(encoder.to_json(), places.reshape(-1).view(np.uint8), seed, epoch)
-        return {name: Array.over(memory, (*places.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
-
-    def _places(self, indices: npt.ArrayLike) -> npt.NDArray[np.uint64]:
-        array = np.asarray(indices)
-        if array.size == 0:
-            return np.empty(array.shape, np.uint64)
-        if array.dtype.kind not in "iu":
-            raise TypeError(f"expected indices, found {array.dtype}")
-        count = len(self)
-        wrong = (array >= count) | (array < -count if array.dtype.kind == "i" else False)
-        if np.any(wrong):
-            raise IndexError(f"row {array[wrong].flat[0]} of {count}")
-        return np.ascontiguousarray(np.where(array < 0, array + count, array), dtype=np.uint64)
+        found = places(indices, len(self))
+        made = self._compiled.encode(encoder.to_json(), found.reshape(-1).view(np.uint8), seed, epoch)
+        return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def __repr__(self) -> str:
         return f"Rows({os.fspath(self._compiled.folder)!r}, rows={len(self)}, runs={self.num_runs})"
@@ -213,3 +201,21 @@ def _range(name: str, bounds: Bounds) -> tuple[int | None, int | None]:
         if end is not None and operator.index(end) < 0:
             raise ValueError(f"{name}: {end} is negative")
     return low, high
+
+
+def places(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.uint64]:
+    """Indices as places from 0 on, in the same shape; negative ones count from the end.
+
+    Raises:
+        IndexError: there is no such place.
+        TypeError: what is no whole number.
+    """
+    array = np.asarray(indices)
+    if array.size == 0:
+        return np.empty(array.shape, np.uint64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"expected indices, found {array.dtype}")
+    wrong = (array >= count) | (array < -count if array.dtype.kind == "i" else False)
+    if np.any(wrong):
+        raise IndexError(f"row {array[wrong].flat[0]} of {count}")
+    return np.ascontiguousarray(np.where(array < 0, array + count, array), dtype=np.uint64)

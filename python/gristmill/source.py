@@ -10,6 +10,7 @@ from typing import Any, overload
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.errors import ConfigError
+from gristmill.games import Games
 from gristmill.layout import Layout
 from gristmill.rows import Rows
 
@@ -91,14 +92,14 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     values: str | os.PathLike[str] | None = None,
     spill: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows, of shards, or of Minari.
+    """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, Minari.
 
     Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack,
     self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Rows` for a folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else
-        `Source`.
+        `Games` for a chunk pack, `Rows` for a folder of rows, `Demos` for a file of demonstrations, a folder of
+        shards or a Minari data set, else `Source`.
 
     Args:
         path: the file or folder.
@@ -126,6 +127,10 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         return open_demos(path, spill=spill)
     if spill is not None:
         raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
+    if _gristmill.holds_games(path):
+        if values is not None:
+            raise ConfigError(f"{path} holds games of chess, which have no values beside them", field="values")
+        return Games(_gristmill.open_games(path, memory))
     if os.path.isdir(path):
         return Rows(_gristmill.open_pack(path, memory, values))
     return Source(path, _gristmill.open_source(path))

@@ -5,8 +5,15 @@
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use gristmill_engine::chunks::open::ChunkPack;
+use gristmill_engine::chunks::select::GameSelection;
+use gristmill_engine::config::IndexConfig;
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
+use gristmill_engine::job::pack::{PackOptions, pack};
+use gristmill_engine::store::Residence;
+use gristmill_engine::{IndexLoader, Next};
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::chess::source::GameFile;
 use gristmill_format::chess::{ChessEncoder, Outputs, Version};
@@ -51,6 +58,31 @@ fn main() {
         encoding * 1e6,
         1.0 / encoding
     );
+    feeding(&folder);
+}
+
+/// The whole way: a pack of the folder, batches of a global shuffle; processor time of all threads.
+fn feeding(folder: &Path) {
+    let made = tempfile::tempdir().expect("a folder");
+    pack(&PackOptions::new(folder, made.path()), &mut |_| {}).expect("a pack");
+    let all = GameSelection::all(Arc::new(ChunkPack::open(made.path(), Residence::Mapped).expect("a pack")));
+    for threads in [1, 2] {
+        let config = IndexConfig {
+            batch_size: 1024,
+            epochs: Some(1 + 100_000 / all.rows().len()),
+            seed: Some(1),
+            threads: Some(threads),
+            ..IndexConfig::default()
+        };
+        let loader = IndexLoader::new(all.input(), config).expect("a loader");
+        let (mut rows, start) = (0, process_cpu());
+        while let Ok(Next::Batch(batch)) = loader.next("", None) {
+            rows += batch.rows;
+            black_box(&batch);
+        }
+        let rate = rows as f64 / (process_cpu() - start);
+        println!("index loader, {threads} threads: {rate:.0} random positions a second of one core (goal: 50 000)");
+    }
 }
 
 fn open(packed: &[u8]) -> PackedGame<'_> {
@@ -156,7 +188,15 @@ fn tensors(games: &[Game]) -> f64 {
 }
 
 fn cpu() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    seconds(ClockId::ThreadCPUTime)
+}
+
+fn process_cpu() -> f64 {
+    seconds(ClockId::ProcessCPUTime)
+}
+
+fn seconds(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 

@@ -3,6 +3,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+pub mod chunks;
 pub mod config;
 pub mod demos;
 pub mod error;

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
@@ -35,10 +36,32 @@ pub trait FrameTable: Send + Sync + Debug {
     /// The file that a record is in, and its number there.
     fn locate(&self, row: u64) -> (String, u64);
 
+    /// The way past records, where the table has one.
+    fn straight(&self) -> Option<&dyn Straight> {
+        None
+    }
+
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// A table that makes tensors of its rows without making records of them.
+pub trait Straight {
+    /// Encodes rows into `out`: one slice for each output, as long as the rows take. The encoder takes the table's layout.
+    ///
+    /// Errors: as [`FrameTable::gather`] and the encoder's.
+    fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()>;
+}
+
+/// One row of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    /// Its number in the table.
+    pub row: u64,
+    /// Random bits of the row in this epoch.
+    pub bits: u64,
 }
 
 /// Some rows of a table, as index feeding takes them.

@@ -7,6 +7,7 @@ mod config;
 mod demos;
 mod error;
 mod g2048;
+mod games;
 mod layout;
 mod loader;
 mod packing;
@@ -34,6 +35,8 @@ mod _gristmill {
     use crate::demos::{Demos, Spill, holds_demos, open_demos};
     #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
+    #[pymodule_export]
+    use crate::games::{Games, holds_games, open_games};
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]

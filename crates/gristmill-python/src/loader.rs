@@ -14,6 +14,7 @@ use pyo3::types::PyBytes;
 use crate::array::Memory;
 use crate::chess::Tensor;
 use crate::error::{Fault, end_of_stream};
+use crate::games::Games;
 use crate::rows::Rows;
 
 /// The longest wait between two looks at pending signals.
@@ -156,6 +157,15 @@ impl Loader {
     }
 }
 
+/// What rows can be loaded from by number.
+#[derive(FromPyObject)]
+pub(crate) enum Table<'py> {
+    /// Rows of a pack.
+    Rows(Bound<'py, Rows>),
+    /// Games of a chunk pack.
+    Games(Bound<'py, Games>),
+}
+
 /// A loader of rows by number; the same calls as those of [`Loader`], but for files.
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct IndexLoader(Engine);
@@ -164,11 +174,13 @@ pub(crate) struct IndexLoader(Engine);
 impl IndexLoader {
     /// Reads a configuration in JSON and checks it against the rows; nothing runs yet.
     #[new]
-    fn new(py: Python<'_>, rows: &Rows, config: &str) -> Result<Self, Fault> {
-        py.detach(|| {
-            let config = IndexConfig::from_json(config)?;
-            Ok(IndexLoader(Engine::new(rows.0.input_for(&config.encoder)?, config)?))
-        })
+    fn new(py: Python<'_>, rows: Table<'_>, config: &str) -> Result<Self, Fault> {
+        let config = IndexConfig::from_json(config)?;
+        let input = match &rows {
+            Table::Rows(rows) => rows.get().0.input_for(&config.encoder)?,
+            Table::Games(games) => games.get().0.input(),
+        };
+        py.detach(|| Ok(IndexLoader(Engine::new(input, config)?)))
     }
 
     /// The configuration in JSON, with the seed that was drawn once it has started.

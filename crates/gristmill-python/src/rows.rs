@@ -49,7 +49,7 @@ pub(crate) enum Parameter {
     Blob(Vec<u8>),
 }
 
-fn bound(parameters: Vec<Option<Parameter>>) -> Vec<SqlValue> {
+pub(crate) fn bound(parameters: Vec<Option<Parameter>>) -> Vec<SqlValue> {
     let value = |parameter| match parameter {
         None => SqlValue::Null,
         Some(Parameter::Int(n)) => SqlValue::Integer(n),
@@ -61,7 +61,7 @@ fn bound(parameters: Vec<Option<Parameter>>) -> Vec<SqlValue> {
 }
 
 /// Whole numbers of 64 bits in a buffer.
-fn numbers(buffer: &Contiguous) -> Vec<u64> {
+pub(crate) fn numbers(buffer: &Contiguous) -> Vec<u64> {
     buffer.bytes().as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect()
 }
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// A folder of raw games -> a pack.
+/// A folder of games -> a pack.
 #[derive(Debug, Args)]
 pub(crate) struct Pack {
-    /// Folder of raw games, at any depth: for 2048, pairs of .meta.json(.gz) and .jsonl.gz files.
+    /// Folder of games, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and .jsonl.gz.
     #[arg(long, value_name = "DIR")]
     pub(crate) input: PathBuf,
     /// Folder of the pack; made if it does not exist.
@@ -16,10 +16,10 @@ pub(crate) struct Pack {
     /// Worker threads; never changes a byte [default: the number of cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,
-    /// Rows in each file; without it there is one file of all rows.
+    /// Rows in each file; without it there is one file of all rows, or one for 4000000 positions of chess.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) shard_rows: Option<u64>,
-    /// Form of the rows [default: aligned48, or that of the pack that is added to].
+    /// Form of the rows of 2048 [default: aligned48, or that of the pack that is added to].
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) layout: Option<Layout>,
     /// Replace the pack that is there, when the new one is complete.
@@ -34,7 +34,7 @@ pub(crate) struct Pack {
     /// What to do about a game that cannot be taken.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
-    /// Rows between two points to which a killed job can return [default: 4000000].
+    /// Rows of 2048 between two points to which a killed job can return [default: 4000000]; for chess each file is one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) checkpoint_rows: Option<u64>,
     /// Say what would be packed, and write nothing.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gristmill_engine::Error;
+use gristmill_engine::chunks::is_pack;
 use gristmill_engine::job::convert::{self as rows, ConvertOptions};
 use gristmill_engine::job::rewrite::{self as job, Recast};
 use gristmill_engine::pack::METADATA;
@@ -33,9 +34,10 @@ pub(crate) fn run(args: &Convert) -> Result<()> {
     }
 }
 
-/// What lies at the path: a folder with a pack's database holds rows of 2048.
+/// What lies at the path: a folder with a database and no chunk files holds rows of 2048.
 fn source(args: &Convert) -> Result<Source> {
-    Ok(match args.rewriting.path.join(METADATA).is_file() {
+    let path = &args.rewriting.path;
+    Ok(match path.join(METADATA).is_file() && !is_pack(path) {
         true => Source::Rows,
         false if demos::are_meant(args)? => Source::Demonstrations,
         false => Source::ChessGames,

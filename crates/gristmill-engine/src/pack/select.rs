@@ -19,7 +19,7 @@ use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, JoinedTable, rows_at};
 
 /// Shares of a split are whole numbers of this many.
-const SHARES: u64 = 1 << 53;
+pub(crate) const SHARES: u64 = 1 << 53;
 
 /// Which rows of the selected runs are meant; bounds are inclusive, what is not set lets every row through.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,9 +77,9 @@ impl Selection {
     ///
     /// Errors: `Config` in `where` with what SQLite says; `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
-        let named = ids(self.pack.metadata()?.connection(), sql, params)
+        let found = named(self.pack.metadata()?.connection(), "runs", sql, params)
             .map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
-        self.of_ids(named)
+        self.of_ids(found)
     }
 
     fn of_ids(&self, mut named: Vec<u64>) -> Result<Self> {
@@ -242,12 +242,12 @@ impl Selection {
     }
 }
 
-/// Run ids that a condition or a query gives.
-fn ids(db: &Connection, sql: &str, params: &[SqlValue]) -> rusqlite::Result<Vec<u64>> {
+/// Ids that a condition on a table, or a whole query, gives.
+pub(crate) fn named(db: &Connection, table: &str, sql: &str, params: &[SqlValue]) -> rusqlite::Result<Vec<u64>> {
     let start = sql.trim_start().get(..6).unwrap_or_default().to_ascii_lowercase();
     let whole = start.starts_with("select") || start.starts_with("with") && !start.starts_with("within");
     // The line feeds keep a comment at the end of the condition from hiding what follows it.
-    let text = if whole { sql.to_owned() } else { format!("SELECT id FROM runs WHERE (\n{sql}\n)") };
+    let text = if whole { sql.to_owned() } else { format!("SELECT id FROM {table} WHERE (\n{sql}\n)") };
     let mut statement = db.prepare(&text)?;
     let mut rows = statement.query(params_from_iter(params))?;
     let mut found = Vec::new();

@@ -2,6 +2,7 @@
 //! The door of the job: what it takes, what it gives back, and what kinds of data it knows.
 
 mod assemble;
+mod chunks;
 mod discover;
 mod flow;
 mod game;
@@ -182,7 +183,23 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     }
     let meter = Meter::default();
     let before = meter.now();
-    let packed = start::pack(options, progress)?;
+    let packed = one_kind(options, progress)?;
     let now = meter.now();
     Ok(Packed { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..packed })
+}
+
+/// Packs the games of the one kind that the input holds.
+fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    let steps = discover::discover(&options.input);
+    if !steps.sidecars.is_empty() {
+        if crate::chunks::is_pack(&options.output) {
+            let text = "there is a pack of chess games; take another folder for games of 2048, or remove it first";
+            return Err(Error::config("output", format!("{}: {text}", options.output.display())));
+        }
+        return start::pack(options, steps, progress);
+    }
+    match chunks::Games::list(&options.input) {
+        Ok(games) if !games.games.is_empty() => chunks::pack(options, games, progress),
+        _ => start::pack(options, steps, progress),
+    }
 }

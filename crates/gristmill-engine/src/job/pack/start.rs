@@ -10,7 +10,7 @@ use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::assemble::{Assembly, Standing};
-use super::discover::{Discovered, discover};
+use super::discover::Discovered;
 use super::flow::{Flow, Work};
 use super::game::Identity;
 use super::{Existing, OnError, PackOptions, Packed, Progress};
@@ -25,8 +25,7 @@ use crate::pack::{self, embeddings, layout_name, layout_of, values};
 use crate::store::publish::{self, Found, Staging};
 
 /// Packs, with options that were checked.
-pub(super) fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
-    let found = discover(&options.input);
+pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
     if options.on_error == OnError::Raise
         && let Some(e) = found.faults.first()
     {
@@ -114,7 +113,9 @@ fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
     let detail = match found.faults.first() {
         Some(e) => format!("no games could be found: {}", e.detail()),
         None => {
-            "no games here; expected pairs of .meta.json (or .meta.json.gz) and .jsonl.gz files of one name".to_owned()
+            "no games here; expected chess games (.gz, or tars of them), or for 2048 pairs of .meta.json (or .meta.json.gz) and \
+             .jsonl.gz files of one name"
+                .to_owned()
         }
     };
     let kind = found.faults.first().map_or(Kind::Missing, FormatError::kind);

@@ -9,6 +9,7 @@ use gristmill_format::container::gzip;
 use gristmill_format::source::Chunk;
 
 use super::{Fate, Rewrite, RewriteOptions};
+use crate::chunks;
 use crate::error::{Error, Result};
 use crate::job::files::Opened;
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
@@ -134,10 +135,20 @@ impl Line {
         }
         answer.stored = stored.len() as u64;
         let mut fate = Fate::Keep;
-        if self.rewrite.reads() {
-            if let Err(e) = file.decode(*i, stored, chunk) {
-                return Answer { outcome: Outcome::Damaged(e), ..answer };
+        let packed = file.source.describe().format == chunks::FORMAT;
+        if (packed || self.rewrite.reads())
+            && let Err(e) = file.decode(*i, stored, chunk)
+        {
+            return Answer { outcome: Outcome::Damaged(e), ..answer };
+        }
+        if packed {
+            // A packed game is no file by itself: from here on it is what it was packed from.
+            match gzip::compress(LEVEL, chunk.records()) {
+                Ok(game) => *stored = game,
+                Err(e) => return Answer { outcome: Outcome::Failed(e.into()), ..answer },
             }
+        }
+        if self.rewrite.reads() {
             answer.frames_in = chunk.frames as u64;
             let counts = &mut answer.counts;
             let mut count = |name: &'static str, n: u64| *counts.entry(name.to_owned()).or_default() += n;

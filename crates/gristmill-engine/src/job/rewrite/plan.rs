@@ -12,12 +12,15 @@ use super::MESSAGES;
 use crate::error::{Error, Result};
 use crate::store::{DirStore, FileStat, Store};
 
+/// What the names of chunk files end with: packs are made by another job, so that games come out of them in tars.
+const CHUNKS: &str = ".chunks";
+
 /// What the games are put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     /// What they were in.
     Same,
-    /// A file each; those of `a.tar` in a folder `a`.
+    /// A file each; those of `a.tar` or `a.chunks` in a folder `a`.
     Loose,
     /// Tars of at most so many games; each tar that there is stays one.
     Tars(usize),
@@ -123,7 +126,7 @@ fn one(store: &DirStore, path: &Path) -> Result<FileStat> {
     Ok(stat)
 }
 
-/// Whether the file is a tar; `None` when it holds no chess games.
+/// Whether the file holds many games; `None` when it holds no chess games.
 fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<bool>> {
     let mut format = detect(&stat.name, &[])?;
     if format.is_none() && stat.key() != "LICENSE" {
@@ -132,7 +135,7 @@ fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<
         format = detect(&stat.name, &head[..n])?;
     }
     Ok(match format {
-        Some(Format::ChessTar) => Some(true),
+        Some(Format::ChessTar | Format::ChessChunks) => Some(true),
         Some(Format::ChessGame) => Some(false),
         _ => None,
     })
@@ -148,9 +151,12 @@ fn units(sources: Vec<(FileStat, bool)>, container: Container) -> Vec<Unit> {
     for (stat, tar) in sources {
         let name = stat.name.to_string();
         let target = match (container, tar) {
-            (Container::Same | Container::Tars(_), true) => Target::Tar(name),
+            (Container::Same | Container::Tars(_), true) => match name.strip_suffix(CHUNKS) {
+                Some(stem) => Target::Tar(format!("{stem}.tar")),
+                None => Target::Tar(name),
+            },
             (Container::Same | Container::Loose, false) => Target::File(name),
-            (Container::Loose, true) => match name.strip_suffix(".tar") {
+            (Container::Loose, true) => match name.strip_suffix(".tar").or(name.strip_suffix(CHUNKS)) {
                 Some(stem) if !folders.contains(stem) => Target::Folder(stem.to_owned()),
                 _ => Target::Folder(name),
             },
@@ -186,9 +192,12 @@ fn parents(name: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
+    fn stat_of(name: &str) -> FileStat {
+        FileStat { name: name.into(), size: 1, mtime_ns: 0, device: 0, inode: 0 }
+    }
+
     fn planned(names: &[&str], container: Container) -> Vec<(String, usize)> {
-        let stat = |name: &&str| FileStat { name: (*name).into(), size: 1, mtime_ns: 0, device: 0, inode: 0 };
-        let sources = names.iter().map(|name| (stat(name), name.ends_with(".tar"))).collect();
+        let sources = names.iter().map(|name| (stat_of(name), name.ends_with(".tar"))).collect();
         let shown = |unit: Unit| (format!("{:?}", unit.target), unit.sources.len());
         units(sources, container).into_iter().map(shown).collect()
     }
@@ -199,6 +208,9 @@ mod tests {
 
     #[test]
     fn every_source_has_one_target_of_its_own() {
+        let packed = |container| units(vec![(stat_of("p/games-00000.chunks"), true)], container)[0].target.clone();
+        assert_eq!(packed(Container::Same), Target::Tar("p/games-00000.tar".to_owned()));
+        assert_eq!(packed(Container::Loose), Target::Folder("p/games-00000".to_owned()));
         let names = ["a/1.gz", "a/2.gz", "a/3.gz", "b.tar", "b/1.gz", "c.tar", "games-000000.tar", "x.gz"];
         let same = planned(&names, Container::Same);
         assert_eq!(same.iter().filter(|(target, _)| target.starts_with("Tar")).count(), 3);

@@ -1,6 +1,7 @@
 //! Paths -> every check over every chunk, frame and row of a pack, and a list of what failed.
 //! Damage is data here, not an error: the job goes on to the last file. What is found does not depend on the threads.
 
+mod chunk_pack;
 mod chunks;
 mod demo;
 mod fault;
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 use super::files::{self, Closed, Found};
 use super::in_order::InOrder;
+use crate::chunks::is_pack;
 use crate::error::{Error, Result};
 use chunks::Hands;
 pub use fault::{Example, Fault};
@@ -152,6 +154,9 @@ fn one_path(
     while let Some(found) = flow.next()? {
         report.absorb(keep, found);
         progress(report, None);
+    }
+    if is_pack(path) {
+        chunk_pack::verify(path, keep, report);
     }
     for folder in listing.packs {
         pack::verify(&folder, options, report, progress)?;

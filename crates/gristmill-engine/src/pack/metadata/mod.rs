@@ -238,24 +238,8 @@ impl Metadata {
     /// its columns.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
-        // SQLite says no more than "unable to open" of a file that is not there.
-        std::fs::metadata(&path).map_err(|e| Error::from(e).in_source(path.display().to_string()))?;
-        let mut log = OsString::from(&path);
-        log.push("-wal");
-        let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-        let open = || {
-            let db = if logged {
-                Connection::open_with_flags(&path, flags)?
-            } else {
-                Connection::open_with_flags(immutable(&path), flags)?
-            };
-            db.pragma_update(None, "trusted_schema", false)?;
-            db.pragma_update(None, "query_only", true)?;
-            let columns = columns(&db, "runs")?;
-            Ok((db, columns))
-        };
-        let (db, found) = open().map_err(|e| refusal(&path, &e))?;
+        let db = open_connection(&path)?;
+        let found = columns(&db, "runs").map_err(|e| refusal(&path, &e))?;
         let columns = run_columns(&found).map_err(|e| e.in_source(path.display().to_string()))?;
         Ok(Metadata { db, path, columns })
     }
@@ -356,6 +340,30 @@ impl Metadata {
     }
 }
 
+/// Opens a database for reading only. Nothing is written beside it: a file without a write-ahead log is taken as finished
+/// and opened as immutable.
+///
+/// Errors: `Format` with the path: `Io`, `Corrupt` for what is no database.
+pub(crate) fn open_connection(path: &Path) -> Result<Connection> {
+    // SQLite says no more than "unable to open" of a file that is not there.
+    std::fs::metadata(path).map_err(|e| Error::from(e).in_source(path.display().to_string()))?;
+    let mut log = OsString::from(path);
+    log.push("-wal");
+    let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let open = || {
+        let db = if logged {
+            Connection::open_with_flags(path, flags)?
+        } else {
+            Connection::open_with_flags(immutable(path), flags)?
+        };
+        db.pragma_update(None, "trusted_schema", false)?;
+        db.pragma_update(None, "query_only", true)?;
+        Ok(db)
+    };
+    open().map_err(|e| refusal(path, &e))
+}
+
 /// Names that the number of rows of a run has in packs of different ages, newest first.
 const STEPS: [&str; 3] = ["steps", "num_steps", "num_moves"];
 
@@ -401,7 +409,7 @@ fn immutable(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
+pub(crate) fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
     let kind = match e.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Kind::Corrupt,
         Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => Kind::Io(std::io::ErrorKind::PermissionDenied),

@@ -9,14 +9,14 @@ use std::time::Duration;
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::Conform;
 
-use super::plan::{Ahead, Pick, Plan, Share};
+use super::plan::{Ahead, Plan, Share};
 use crate::error::{Error, Result};
 use crate::pipeline::output::{Batch, Delivery};
 use crate::runtime::handoff::{Handoff, Taken, WhenFull};
 use crate::runtime::metrics::{Counter, Load};
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
 use crate::runtime::sheet::{Sheet, SheetPool};
-use crate::table::FrameTable;
+use crate::table::{FrameTable, Pick};
 
 /// Rows of one task: enough to hide the memory's latency, few enough to stay in the first caches.
 const PIECE_ROWS: usize = 256;
@@ -267,7 +267,11 @@ impl Feed {
     fn make(&self, number: u64, from: usize, to: usize, real: usize, sheet: &Sheet, s: &mut Scratch) -> Result<()> {
         let real = real.clamp(from, to);
         self.plan.picks(number, from, real, &mut s.picks, self.encoder.draws());
+        let straight = self.table.straight();
         let records = self.totals.gathering.during(|| {
+            if straight.is_some() {
+                return Ok(());
+            }
             s.rows.clear();
             s.rows.extend(s.picks.iter().map(|pick| pick.row));
             records(
@@ -289,7 +293,10 @@ impl Feed {
                     .zip(self.encoder.outputs())
                     .map(|(column, spec)| &mut column[..(real - from) * spec.row_bytes()])
                     .collect();
-                records.and_then(|()| encode(&*self.encoder, &*self.table, &s.picks, &s.records, &mut columns))
+                records.and_then(|()| match straight {
+                    Some(straight) => Ok(straight.encode(&*self.encoder, &s.picks, &mut columns)?),
+                    None => encode(&*self.encoder, &*self.table, &s.picks, &s.records, &mut columns),
+                })
             })
         })
     }

@@ -9,6 +9,7 @@ use crate::runtime::intervals::Intervals;
 use crate::runtime::seed::Key;
 use crate::stage::batch::WhenPartial;
 use crate::stage::gather::{Epoch, Gather, Order};
+use crate::table::Pick;
 
 /// Largest batch of one rank.
 const MOST_ROWS: usize = 1 << 20;
@@ -51,15 +52,6 @@ pub(super) struct Share {
     pub(super) rows: usize,
     /// Rows that are shown.
     pub(super) shown: usize,
-}
-
-/// One row of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pick {
-    /// Its number in the table.
-    pub(super) row: u64,
-    /// Random bits of the row in this epoch.
-    pub(super) bits: u64,
 }
 
 impl Plan {

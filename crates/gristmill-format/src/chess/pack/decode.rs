@@ -318,8 +318,8 @@ impl Position {
         (!self.dense).then_some(Sparse { indices: &self.moves, values: &self.values, fill })
     }
 
-    /// Writes the record, V6 or V7 as `out` is long.
-    fn write(&self, out: &mut [u8]) {
+    /// Writes the record, in the size of V6 or V7 as `out` is long; what V6 lacks is zero.
+    pub fn write(&self, out: &mut [u8]) {
         let Some(policy) = self.policy() else {
             out.copy_from_slice(&self.record[..out.len()]);
             return;

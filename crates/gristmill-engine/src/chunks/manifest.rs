@@ -1,0 +1,122 @@
+//! `manifest.json` of a chunk pack <-> what it holds: chunks, frames, files with their hashes, what was left out.
+//! Written last; holds no time and no path of a machine, so that the same games give the same bytes.
+
+use std::path::Path;
+
+use gristmill_format::{Error, Kind};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::pack::MANIFEST;
+use crate::pack::manifest::Skipped;
+
+/// What `format` says.
+pub const FORMAT: &str = "gristmill.pack.chunks";
+
+/// The version that is written, and the newest that is read.
+pub const VERSION: u32 = 1;
+
+/// What `codec` says of packed chess games.
+pub const CHESS: &str = "chess";
+
+/// The manifest of a chunk pack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT`].
+    pub format: String,
+    /// [`VERSION`]: raised when the meaning of a file of the pack changes.
+    pub version: u32,
+    /// Name and version of the program that wrote the pack.
+    pub writer: String,
+    /// What the chunks hold.
+    pub codec: String,
+    /// Frames in all files.
+    pub frames: u64,
+    /// Games.
+    pub games: u64,
+    /// The chunk files, in order.
+    pub files: Vec<ChunkFileEntry>,
+    /// Bytes of the games as they were stored before.
+    pub stored_bytes: u64,
+    /// What was found and is not in the pack, and why.
+    pub skipped: Vec<Skipped>,
+}
+
+/// One chunk file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChunkFileEntry {
+    /// Its name.
+    pub name: String,
+    /// Its games.
+    pub games: u64,
+    /// Their frames.
+    pub frames: u64,
+    /// The checksum in its footer, as 16 hexadecimal digits: that of the index, which has those of all games.
+    pub index_xxh3: String,
+}
+
+impl Manifest {
+    /// The text: two spaces of indent, a final line feed.
+    ///
+    /// Errors: none that data could cause.
+    pub fn to_json(&self) -> Result<String> {
+        let text = serde_json::to_string_pretty(self).map_err(|e| Error::new(Kind::Corrupt, e.to_string()))?;
+        Ok(text + "\n")
+    }
+
+    /// Reads the manifest of a pack.
+    ///
+    /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no manifest, `UnknownFormat` for that of another kind of
+    /// pack, `UnknownVersion` for a newer one.
+    pub fn read(pack: &Path) -> Result<Self> {
+        let path = pack.join(MANIFEST);
+        let place = |e: Error| e.in_source(path.display().to_string());
+        let text = std::fs::read_to_string(&path).map_err(|e| place(e.into()))?;
+        Ok(Self::parse(&text).map_err(place)?)
+    }
+
+    fn parse(text: &str) -> gristmill_format::Result<Self> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let corrupt = |e: serde_json::Error| Error::new(Kind::Corrupt, format!("manifest: {e}"));
+        let head: Head = serde_json::from_str(text).map_err(corrupt)?;
+        if head.format != FORMAT {
+            return Err(Error::new(Kind::UnknownFormat, format!("manifest of `{}`, expected `{FORMAT}`", head.format)));
+        }
+        if head.version != VERSION {
+            let detail = format!("manifest version {}; this program knows {VERSION}", head.version);
+            return Err(Error::new(Kind::UnknownVersion, detail));
+        }
+        serde_json::from_str(text).map_err(corrupt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_come_back_and_others_are_refused() {
+        let manifest = Manifest {
+            format: FORMAT.into(),
+            version: VERSION,
+            writer: "gristmill".into(),
+            codec: CHESS.into(),
+            frames: 5,
+            games: 1,
+            files: vec![ChunkFileEntry { name: "a".into(), games: 1, frames: 5, index_xxh3: format!("{:016x}", 7) }],
+            stored_bytes: 9,
+            skipped: Vec::new(),
+        };
+        let text = manifest.to_json().unwrap();
+        assert_eq!(Manifest::parse(&text).unwrap(), manifest);
+        let newer = text.replace("\"version\": 1", "\"version\": 2");
+        assert_eq!(Manifest::parse(&newer).unwrap_err().kind(), Kind::UnknownVersion);
+        let other = text.replace(FORMAT, "gristmill.pack.2048");
+        assert_eq!(Manifest::parse(&other).unwrap_err().kind(), Kind::UnknownFormat);
+        assert_eq!(Manifest::parse("{").unwrap_err().kind(), Kind::Corrupt);
+    }
+}

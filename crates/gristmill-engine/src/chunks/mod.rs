@@ -1,0 +1,57 @@
+//! What a chunk pack is on disk: chunk files, a database with a row for each game, a manifest (docs/format/chunk-pack.md).
+//! The job that makes packs and the readers that feed from them share it; knows one kind of games so far, chess.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub mod manifest;
+pub mod metadata;
+pub mod open;
+pub mod select;
+
+use crate::error::{Error, Result};
+use crate::pack::{MANIFEST, METADATA, QUARANTINE};
+
+/// How sources call chunk files of packed chess games.
+pub const FORMAT: &str = "chess.chunks";
+
+/// What the names of chunk files begin and end with.
+const NAME: (&str, &str) = ("games-", ".chunks");
+
+/// The name of chunk file `i`.
+pub fn file_name(i: usize) -> String {
+    format!("{}{i:05}{}", NAME.0, NAME.1)
+}
+
+/// Whether a file of this name holds chunks of a pack.
+pub fn is_chunks(name: &str) -> bool {
+    name.strip_prefix(NAME.0)
+        .and_then(|rest| rest.strip_suffix(NAME.1))
+        .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether the folder is a chunk pack, or was to become one.
+pub fn is_pack(folder: &Path) -> bool {
+    folder.join(file_name(0)).is_file()
+}
+
+/// Names of the files in a folder that belong to a chunk pack, the chunk files first and in order.
+///
+/// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
+pub fn files(folder: &Path) -> Result<Vec<String>> {
+    let refuse = |e: std::io::Error| Error::path(folder, &e);
+    let entries = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(refuse)?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry.map_err(refuse)?.file_name().to_string_lossy().into_owned());
+    }
+    names.retain(|name| is_chunks(name));
+    names.sort_unstable();
+    let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
+    let others = [METADATA, MANIFEST, QUARANTINE].map(str::to_owned);
+    names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));
+    Ok(names)
+}

@@ -1,0 +1,233 @@
+//! The folder of a chunk pack -> its positions by number: mapped files, their indexes, and a table that packs tensors straight.
+//! Each game is held against its checksum before its first position is read; nothing is ever changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gristmill_format::chess::layout_v7;
+use gristmill_format::chess::pack::{PackedGame, PackedGames, Position};
+use gristmill_format::chess::record::V7_BYTES;
+use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::layout::Layout;
+use gristmill_format::source::ChunkSource;
+use gristmill_format::{Error, Kind, Result as FormatResult};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{files, is_chunks};
+use crate::error::Result;
+use crate::pack::STAGING;
+use crate::store::publish::is_interrupted;
+use crate::store::{HeldFile, Residence};
+use crate::table::{FrameTable, Pick, Straight};
+
+/// Positions that are encoded together: enough that rows are written past the cache.
+const TOGETHER: usize = 16;
+
+/// A chunk pack that is open for reading. Shared freely between threads.
+#[derive(Debug)]
+pub struct ChunkPack {
+    folder: PathBuf,
+    files: Vec<File>,
+    /// Number of the first frame and of the first game of each file, and those behind the last.
+    first: Vec<(u64, u64)>,
+    identity: u64,
+}
+
+#[derive(Debug)]
+struct File {
+    path: PathBuf,
+    held: HeldFile,
+    games: PackedGames,
+    /// A bit for each game that was held against its checksum.
+    checked: Vec<AtomicU64>,
+}
+
+impl File {
+    fn open(path: PathBuf, residence: Residence) -> FormatResult<Self> {
+        let place = |e: Error| e.in_source(path.display().to_string());
+        let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
+        let held = HeldFile::open(&path, 0, len, residence)?;
+        let key = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let games = PackedGames::open(key, held.bytes()).map_err(place)?;
+        let checked = (0..games.index().len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(File { path, held, games, checked })
+    }
+
+    fn index(&self) -> &ChunkFile {
+        self.games.index()
+    }
+
+    /// Packed game `i`, which there is.
+    fn game(&self, i: usize) -> FormatResult<PackedGame<'_>> {
+        let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
+        let span = self.index().span(i).ok_or_else(missing)?;
+        let bytes = &self.held.bytes()[span.offset as usize..][..span.len as usize];
+        let (word, bit) = (&self.checked[i / 64], 1u64 << (i % 64));
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            self.index().check(i, bytes)?;
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+        PackedGame::new(bytes)
+    }
+}
+
+impl ChunkPack {
+    /// Opens the pack in `folder`.
+    ///
+    /// Errors, with the file: `Path`; `Format`: `Missing` where there is none, `Refused` between two packs, and as
+    /// [`PackedGames::open`].
+    pub fn open(folder: &Path, residence: Residence) -> Result<Self> {
+        let refuse = |kind, detail: &str| Error::new(kind, detail).in_source(folder.display().to_string());
+        if is_interrupted(folder, STAGING) {
+            let detail = "a job was interrupted while it changed this pack; `gristmill pack --resume` finishes it";
+            return Err(refuse(Kind::Truncated, detail).into());
+        }
+        let mut names = files(folder)?;
+        names.retain(|name| is_chunks(name));
+        if names.is_empty() {
+            return Err(refuse(Kind::Missing, "there are no games-*.chunks here").into());
+        }
+        let (mut opened, mut first, mut hash) = (Vec::new(), vec![(0, 0)], Xxh3::new());
+        for name in names {
+            let file = File::open(folder.join(name), residence)?;
+            let (frames, games) = first[first.len() - 1];
+            first.push((frames + file.index().total_frames(), games + file.index().len() as u64));
+            hash.update(&file.index().identity().to_le_bytes());
+            opened.push(file);
+        }
+        Ok(ChunkPack { folder: folder.to_owned(), files: opened, first, identity: hash.digest() })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A hash of the indexes, and so of all that the pack holds. The same wherever it lies.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Name and checksum of the index of each file, in order.
+    pub fn checksums(&self) -> impl Iterator<Item = (String, u64)> {
+        self.files.iter().map(|file| (file.games.describe().key.clone(), file.index().identity()))
+    }
+
+    /// How many games there are.
+    pub fn games(&self) -> u64 {
+        self.first.last().map_or(0, |(_, games)| *games)
+    }
+
+    /// The file and number there of game `i`.
+    fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
+        let file = self.first.partition_point(|(_, first)| *first <= game).checked_sub(1)?;
+        let within = (game - self.first[file].1) as usize;
+        Some((self.files.get(file)?, within, self.first[file].0))
+    }
+
+    /// Number of the first frame of game `i`, and how many it has; none where there is no such game.
+    pub fn frames(&self, game: u64) -> Option<(u64, u64)> {
+        let (file, within, first) = self.place(game)?;
+        Some((first + file.index().first_frame(within), file.index().frames(within).into()))
+    }
+
+    /// Where game `i` came from: the file that was packed, and the member.
+    pub fn source(&self, game: u64) -> &str {
+        self.place(game).map_or("", |(file, within, _)| file.index().name(within))
+    }
+
+    /// Reads frame `row`, counted over all files.
+    fn position(&self, row: u64, out: &mut Position) -> FormatResult<()> {
+        let file = self.first.partition_point(|(first, _)| *first <= row).saturating_sub(1);
+        let found = self.files.get(file).and_then(|held| Some((held, held.index().locate(row - self.first[file].0)?)));
+        let Some((file, (game, frame))) = found else {
+            return Err(Error::new(Kind::Missing, format!("frame {row} of {}", self.len())));
+        };
+        let read = file.game(game).and_then(|packed| packed.position(frame as usize, out));
+        read.map_err(|e| {
+            let named = e.in_chunk(game).in_member(file.index().name(game)).in_frame(frame as usize);
+            named.in_source(file.path.display().to_string())
+        })
+    }
+}
+
+impl FrameTable for ChunkPack {
+    fn layout(&self) -> &Layout {
+        layout_v7()
+    }
+
+    fn len(&self) -> u64 {
+        self.first.last().map_or(0, |(frames, _)| *frames)
+    }
+
+    fn gather(&self, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
+        if rows.len().checked_mul(V7_BYTES) != Some(out.len()) {
+            let detail = format!("{} bytes for {} records of {V7_BYTES}", out.len(), rows.len());
+            return Err(Error::new(Kind::WrongSize, detail));
+        }
+        let mut position = Position::default();
+        for (row, record) in rows.iter().zip(out.chunks_exact_mut(V7_BYTES)) {
+            self.position(*row, &mut position)?;
+            position.write(record);
+        }
+        Ok(())
+    }
+
+    fn want(&self, start: u64, end: u64) {
+        for (i, file) in self.files.iter().enumerate() {
+            let (first, behind) = (self.first[i].0, self.first[i + 1].0);
+            if start >= behind || end <= first {
+                continue;
+            }
+            let game = |frame: u64| file.index().locate(frame).and_then(|(game, _)| file.index().span(game));
+            let last = game(end.min(behind) - first - 1);
+            if let (Some(from), Some(last)) = (game(start.max(first) - first), last) {
+                file.held.want(from.offset as usize, (last.offset + last.len) as usize);
+            }
+        }
+    }
+
+    fn locate(&self, row: u64) -> (String, u64) {
+        let file = self.first.partition_point(|(first, _)| *first <= row).saturating_sub(1);
+        let path = self.files.get(file).map(|file| file.path.display().to_string()).unwrap_or_default();
+        (path, row - self.first[file].0)
+    }
+
+    fn straight(&self) -> Option<&dyn Straight> {
+        Some(self)
+    }
+}
+
+impl Straight for ChunkPack {
+    fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> FormatResult<()> {
+        let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
+        let mut positions: Vec<Position> = (0..TOGETHER.min(picks.len())).map(|_| Position::default()).collect();
+        for (i, some) in picks.chunks(TOGETHER).enumerate() {
+            for (pick, position) in some.iter().zip(&mut positions) {
+                self.position(pick.row, position)?;
+            }
+            let row = |(pick, position): (&Pick, _)| row(*pick, position);
+            let rows: Vec<Row<'_>> = some.iter().zip(&positions).map(row).collect();
+            let first = i * TOGETHER;
+            let part = |(column, size): (_, &usize)| -> &mut [u8] {
+                let column: &mut &mut [u8] = column;
+                &mut column[first * size..(first + some.len()) * size]
+            };
+            let mut columns: Vec<&mut [u8]> = out.iter_mut().zip(&sizes).map(part).collect();
+            encoder.encode(&rows, &mut columns)?;
+        }
+        Ok(())
+    }
+}
+
+fn row(pick: Pick, position: &Position) -> Row<'_> {
+    let provenance = Provenance { source: pick.row, ..Provenance::default() };
+    Row { record: position.record(), provenance, bits: pick.bits, sparse: position.policy() }
+}
+
+/// The pack as a table.
+pub(super) fn table(pack: &Arc<ChunkPack>) -> Arc<dyn FrameTable> {
+    Arc::clone(pack) as Arc<dyn FrameTable>
+}

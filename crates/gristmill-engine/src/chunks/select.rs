@@ -1,0 +1,126 @@
+//! A chunk pack -> some of its games: by SQL, by side of a split. Nothing is changed, and no position is decoded.
+
+use std::sync::Arc;
+
+use gristmill_format::layout::Layout;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::metadata::Games;
+use super::open::{ChunkPack, table};
+use crate::error::{Error, Result};
+use crate::pack::METADATA;
+use crate::pack::select::{SHARES, SqlValue, named};
+use crate::runtime::intervals::Intervals;
+use crate::stage::split::Side;
+use crate::table::{FrameTable, IndexInput, rows_at};
+
+/// Some games of a pack, whole.
+#[derive(Debug, Clone)]
+pub struct GameSelection {
+    pack: Arc<ChunkPack>,
+    /// Their numbers, ascending.
+    games: Arc<[u64]>,
+    rows: Arc<Intervals>,
+}
+
+impl GameSelection {
+    /// All games.
+    pub fn all(pack: Arc<ChunkPack>) -> Self {
+        let games = (0..pack.games()).collect();
+        let rows = Arc::new(Intervals::all(pack.len()));
+        GameSelection { pack, games, rows }
+    }
+
+    /// The pack.
+    pub fn pack(&self) -> &Arc<ChunkPack> {
+        &self.pack
+    }
+
+    /// The numbers of the games, ascending.
+    pub fn games(&self) -> &[u64] {
+        &self.games
+    }
+
+    /// The frames of all of them.
+    pub fn rows(&self) -> &Arc<Intervals> {
+        &self.rows
+    }
+
+    /// The layout of the records: V7, whatever was packed.
+    pub fn layout(&self) -> &Layout {
+        self.pack.layout()
+    }
+
+    fn of(&self, games: Vec<u64>) -> Self {
+        let mut rows = Intervals::default();
+        for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
+            rows.push(first, first + count);
+        }
+        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(rows) }
+    }
+
+    fn database(&self) -> Result<Games> {
+        Games::open(&self.pack.folder().join(METADATA))
+    }
+
+    /// Those games that `sql` names: a condition on table `games`, such as `result > 0`, or a whole query whose first column
+    /// is ids. `params` are bound to its question marks.
+    ///
+    /// Errors: `Config` in `where` with what SQLite says; `Format` for the database.
+    pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
+        let found = named(self.database()?.connection(), "games", sql, params);
+        let mut found = found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
+        found.sort_unstable();
+        Ok(self.of(self.games.iter().copied().filter(|game| found.binary_search(game).is_ok()).collect()))
+    }
+
+    /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
+    /// the same in every pack that it is in, and games that are there twice are on one side.
+    ///
+    /// Errors: `Config` in `val` for a share outside 0..1, and when no game falls on that side; `Format` for the database.
+    pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        let shares = (0.0..1.0).contains(&val).then_some((val * SHARES as f64) as u64);
+        let side = shares.and_then(|share| Side::new(&[SHARES - share, share], 1));
+        let (Some(side), Some(share)) = (side, shares) else {
+            return Err(Error::config("val", format!("{val}, expected a share of the games: 0 or more, below 1")));
+        };
+        let key = format!("split {seed}");
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        self.database()?.each(&mut |game| {
+            if self.games.binary_search(&game.id).is_ok() {
+                let falls = side.holds(&key, game.content as u64);
+                if falls { second.push(game.id) } else { first.push(game.id) }
+            }
+            Ok(())
+        })?;
+        if second.is_empty() && share > 0 {
+            let games = first.len();
+            let text =
+                format!("none of the {games} games falls on the val side at {val}: raise it, or take another seed");
+            return Err(Error::config("val", text));
+        }
+        Ok((self.of(first), self.of(second)))
+    }
+
+    /// The records of frames of this selection, by place in it, back to back.
+    ///
+    /// Errors: `Format`: `Missing` for a place beyond the last, and as the pack's.
+    pub fn take(&self, places: &[u64]) -> Result<Vec<u8>> {
+        let rows = rows_at(&self.rows, places)?;
+        let mut records = vec![0; rows.len() * self.layout().size()];
+        self.pack.gather(&rows, &mut records)?;
+        Ok(records)
+    }
+
+    /// What an index loader needs of it.
+    pub fn input(&self) -> IndexInput {
+        let mut hash = Xxh3::new();
+        hash.update(&self.pack.identity().to_le_bytes());
+        for (start, end) in self.rows.iter() {
+            hash.update(&start.to_le_bytes());
+            hash.update(&end.to_le_bytes());
+        }
+        let (table, rows) = (table(&self.pack), Arc::clone(&self.rows));
+        IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new() }
+    }
+}

@@ -1,0 +1,182 @@
+//! Packed games, in order -> the staged files of a chunk pack. One thread; all that is numbered is numbered here.
+//! Each chunk file that is closed is a point to which a killed job returns.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use gristmill_format::chess::pack::CODEC;
+use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::games::Game;
+use crate::chunks::file_name;
+use crate::chunks::manifest::{CHESS, ChunkFileEntry, FORMAT, Manifest, VERSION};
+use crate::chunks::metadata::{self, GamesWriter};
+use crate::error::{Error, Result};
+use crate::job::pack::{OnError, PackOptions};
+use crate::pack::manifest::{Skipped, WRITER};
+use crate::pack::{MANIFEST, METADATA, QUARANTINE};
+use crate::store::publish::{self, Staging};
+
+/// Where a job stands: everything that it needs to go on, beside the files.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Standing {
+    /// Whether games are added to a pack that is there.
+    pub(super) append: bool,
+    /// Games looked at.
+    pub(super) done: usize,
+    /// XXH3-128 of their names, each with a line feed, as 32 hexadecimal digits.
+    pub(super) names: String,
+    /// Frames of every file but the last, at least.
+    pub(super) file_frames: u64,
+    pub(super) games: u64,
+    pub(super) games_before: u64,
+    pub(super) frames: u64,
+    pub(super) known: u64,
+    pub(super) files: Vec<ChunkFileEntry>,
+    pub(super) files_before: usize,
+    pub(super) stored_bytes: u64,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) skipped_before: usize,
+}
+
+/// A pack in the making.
+pub(super) struct Assembly<'a> {
+    pub(super) options: &'a PackOptions,
+    pub(super) staging: Staging,
+    pub(super) standing: Standing,
+    metadata: GamesWriter,
+    /// Hashes of the games that the pack had before.
+    known: HashSet<u128>,
+    names: Xxh3,
+    open: Option<Open>,
+}
+
+/// The chunk file that is being written.
+struct Open {
+    to: BufWriter<fs::File>,
+    path: PathBuf,
+    index: ChunkFileWriter,
+}
+
+impl<'a> Assembly<'a> {
+    /// Goes on from `standing`; `names` is the hash of the names of the games looked at.
+    ///
+    /// Errors: `Format` and `Path` with the file.
+    pub(super) fn new(
+        options: &'a PackOptions,
+        staging: Staging,
+        standing: Standing,
+        known: HashSet<u128>,
+        names: Xxh3,
+    ) -> Result<Self> {
+        let metadata = GamesWriter::open(staging.path(METADATA))?;
+        let mut assembly = Assembly { options, staging, standing, metadata, known, names, open: None };
+        assembly.checkpoint()?;
+        Ok(assembly)
+    }
+
+    /// Takes the next game in, or leaves it out.
+    ///
+    /// Errors: those of the files; under [`OnError::Raise`] that of the game. What came before can be resumed.
+    pub(super) fn take(&mut self, name: &str, game: gristmill_format::Result<Game>) -> Result<()> {
+        match game {
+            Ok(game) if self.known.contains(&game.content) => self.standing.known += 1,
+            Ok(game) => self.add(name, &game)?,
+            Err(e) if self.options.on_error == OnError::Raise => {
+                return Err(e.moved_to(self.options.input.join(name).display().to_string()).into());
+            }
+            Err(e) => self.standing.skipped.push(Skipped::new(name, &e)),
+        }
+        self.names.update(name.as_bytes());
+        self.names.update(b"\n");
+        self.standing.done += 1;
+        if self.open.as_ref().is_some_and(|open| open.index.frames() >= self.standing.file_frames) {
+            self.close()?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, game: &Game) -> Result<()> {
+        let number = self.standing.files.len();
+        let open = match &mut self.open {
+            Some(open) => open,
+            none => {
+                let path = self.staging.path(&file_name(number));
+                let file = fs::File::create(&path).map_err(|e| Error::path(&path, &e))?;
+                let mut to = BufWriter::with_capacity(1 << 20, file);
+                to.write_all(&MAGIC).map_err(|e| Error::path(&path, &e))?;
+                none.insert(Open { to, path, index: ChunkFileWriter::new(CODEC) })
+            }
+        };
+        let chunk = open.index.chunks();
+        open.index.add(name, game.frames, &game.packed)?;
+        open.to.write_all(&game.packed).map_err(|e| Error::path(&open.path, &e))?;
+        self.metadata.put(&metadata::Game {
+            id: self.standing.games,
+            file: number as u64,
+            chunk,
+            first_frame: self.standing.frames,
+            frames: game.frames.into(),
+            source: name.to_owned(),
+            stored_bytes: game.stored_bytes,
+            content: game.content,
+            facts: game.facts,
+        })?;
+        self.standing.games += 1;
+        self.standing.frames += u64::from(game.frames);
+        self.standing.stored_bytes += game.stored_bytes;
+        Ok(())
+    }
+
+    /// Closes the chunk file that is open, durably.
+    pub(super) fn close(&mut self) -> Result<()> {
+        let Some(Open { mut to, path, index }) = self.open.take() else { return Ok(()) };
+        let (games, frames) = (index.chunks(), index.frames());
+        let end = index.finish();
+        let index_xxh3 = end.len().checked_sub(16).and_then(|at| end[at..].first_chunk::<8>());
+        let index_xxh3 = format!("{:016x}", index_xxh3.map_or(0, |hash| u64::from_le_bytes(*hash)));
+        let written = to.write_all(&end).and_then(|()| to.flush()).and_then(|()| to.get_ref().sync_all());
+        written.map_err(|e| Error::path(path, &e))?;
+        let name = file_name(self.standing.files.len());
+        self.standing.files.push(ChunkFileEntry { name, games, frames, index_xxh3 });
+        self.checkpoint()
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.standing.names = format!("{:032x}", self.names.digest128());
+        let text = serde_json::to_string(&self.standing);
+        self.metadata.commit(&text.map_err(|e| Error::State(format!("it cannot be written: {e}")))?)
+    }
+
+    /// Completes the staged files. With the manifest, which comes last, nothing remains but to publish them.
+    ///
+    /// Errors: those of the files.
+    pub(super) fn complete(mut self) -> Result<(Staging, Standing)> {
+        self.close()?;
+        self.metadata.finish()?;
+        let stage = |name: &str, text: &str| publish::write_whole(&self.staging.path(name), &[text.as_bytes()]);
+        if self.options.on_error == OnError::Quarantine {
+            let lines = self.standing.skipped.iter().map(|skipped| Ok(serde_json::to_string(skipped)? + "\n"));
+            let lines: serde_json::Result<String> = lines.collect();
+            stage(QUARANTINE, &lines.map_err(|e| Error::State(format!("the report cannot be written: {e}")))?)?;
+        }
+        let manifest = Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            writer: WRITER.to_owned(),
+            codec: CHESS.to_owned(),
+            frames: self.standing.frames,
+            games: self.standing.games,
+            files: self.standing.files.clone(),
+            stored_bytes: self.standing.stored_bytes,
+            skipped: self.standing.skipped.clone(),
+        };
+        stage(MANIFEST, &manifest.to_json()?)?;
+        Ok((self.staging, self.standing))
+    }
+}

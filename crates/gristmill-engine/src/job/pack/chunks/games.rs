@@ -1,0 +1,178 @@
+//! A folder -> its chess games in order, and each of them packed: what threads do ahead of the one that writes.
+//! Which thread packed what cannot be told from what comes out.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gristmill_format::chess::pack::Packer;
+use gristmill_format::chess::{Frame, Version};
+use gristmill_format::source::Chunk;
+use gristmill_format::{Error, Result};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::chunks::FORMAT;
+use crate::chunks::metadata::Facts;
+use crate::job::files::{self, Closed, Found, Opened};
+use crate::pack::manifest::Skipped;
+
+/// Formats of files whose chunks are chess games.
+const CHESS: [&str; 3] = ["lc0.gz", "lc0.tar", FORMAT];
+
+/// Games that one thread packs before it hands them on, at most.
+const TOGETHER: usize = 64;
+
+/// The chess games below a folder.
+pub(in super::super) struct Games {
+    files: Vec<File>,
+    /// File and chunk of each game, in order.
+    pub(in super::super) games: Vec<(u32, u32)>,
+    /// What could not be opened or listed, or holds no chess games.
+    pub(super) skipped: Vec<Skipped>,
+    /// The first of those that is an error.
+    pub(super) fault: Option<Error>,
+}
+
+/// A file of games.
+enum File {
+    /// One game: opened when its turn comes, since there may be more of them than a process may have open.
+    One(Closed, String),
+    /// Many games.
+    Many(Arc<Opened>, String),
+}
+
+impl Games {
+    /// Lists the games below `root`: files in order of name, games as their file has them.
+    ///
+    /// Errors: `Io` for a folder that there is not.
+    pub(in super::super) fn list(root: &Path) -> Result<Self> {
+        let listing = files::list(root)?;
+        let mut found = Games { files: Vec::new(), games: Vec::new(), skipped: Vec::new(), fault: None };
+        for closed in listing.files {
+            match closed.open() {
+                Found::File(opened) if CHESS.contains(&opened.source.describe().format) => {
+                    let name = below(root, &opened.path);
+                    let number = found.files.len() as u32;
+                    found.games.extend((0..opened.source.len() as u32).map(|chunk| (number, chunk)));
+                    for fault in opened.source.faults() {
+                        found.skip(root, fault.clone().in_source(&opened.path));
+                    }
+                    let single = opened.source.describe().format == "lc0.gz";
+                    found.files.push(if single { File::One(closed, name) } else { File::Many(Arc::new(opened), name) });
+                }
+                Found::Fault(e) => found.skip(root, e),
+                _ => {}
+            }
+        }
+        for unlisted in listing.unlisted {
+            let detail =
+                format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
+            found.skip(root, Error::new(gristmill_format::Kind::Io(std::io::ErrorKind::Other), detail));
+        }
+        Ok(found)
+    }
+
+    fn skip(&mut self, root: &Path, e: Error) {
+        let source = e.place().source.clone().unwrap_or_default();
+        self.skipped.push(Skipped::new(&below(root, &source), &e));
+        self.fault.get_or_insert(e);
+    }
+
+    /// Where game `i` is from: the file below the folder, and the member.
+    pub(super) fn name(&self, i: usize) -> String {
+        let Some((file, chunk)) = self.games.get(i) else { return String::new() };
+        match &self.files[*file as usize] {
+            File::One(_, name) => name.clone(),
+            File::Many(opened, name) => match opened.member(*chunk as usize) {
+                Some(member) => format!("{name}/{member}"),
+                None => format!("{name}/{chunk}"),
+            },
+        }
+    }
+
+    /// Pieces of work from game `first` on: ranges of games.
+    pub(super) fn pieces(&self, first: usize) -> Vec<(usize, usize)> {
+        (first..self.games.len()).step_by(TOGETHER).map(|at| (at, (at + TOGETHER).min(self.games.len()))).collect()
+    }
+
+    fn pack(&self, i: usize, hand: &mut Hand) -> Result<Game> {
+        let (file, chunk) = self.games[i];
+        let opened;
+        let file = match &self.files[file as usize] {
+            File::Many(opened, _) => opened,
+            File::One(closed, _) => match closed.open() {
+                Found::File(found) => {
+                    opened = found;
+                    &opened
+                }
+                Found::Fault(e) => return Err(e),
+                _ => return Err(Error::new(gristmill_format::Kind::Missing, "the game has gone since it was listed")),
+            },
+        };
+        file.fetch(chunk as usize, &mut hand.stored)?;
+        file.decode(chunk as usize, &hand.stored, &mut hand.chunk)?;
+        let records = hand.chunk.records();
+        let wide = hand.chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
+        let version = if wide { Version::V7 } else { Version::V6 };
+        let mut packed = Vec::new();
+        hand.packer.pack(version, records, &mut packed)?;
+        Ok(Game {
+            packed,
+            frames: hand.chunk.frames as u32,
+            stored_bytes: hand.stored.len() as u64,
+            content: xxh3_128(records),
+            facts: facts(version, &hand.chunk)?,
+        })
+    }
+}
+
+/// The path below the folder, with `/`.
+fn below(root: &Path, path: &str) -> String {
+    let below = Path::new(path).strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty());
+    below.map_or_else(|| path.rsplit('/').next().unwrap_or(path).to_owned(), |below| below.display().to_string())
+}
+
+fn facts(version: Version, chunk: &Chunk) -> Result<Facts> {
+    let first = Frame::new(chunk.record(0))?;
+    let last = Frame::new(chunk.record(chunk.frames - 1))?;
+    let canonical = first.input_format()?.is_canonical();
+    let black = if canonical { first.invariance_info() >= 128 } else { first.side_to_move_or_enpassant() != 0 };
+    Ok(Facts {
+        version: version.number(),
+        input_format: first.input_format_value(),
+        result: if black { -first.result_q() } else { first.result_q() } + 0.0,
+        draw: first.result_d(),
+        adjudicated: last.invariance_info() & 1 << 5 != 0,
+    })
+}
+
+/// A game, packed.
+pub(super) struct Game {
+    pub(super) packed: Vec<u8>,
+    pub(super) frames: u32,
+    pub(super) stored_bytes: u64,
+    /// XXH3-128 of its records.
+    pub(super) content: u128,
+    pub(super) facts: Facts,
+}
+
+/// Buffers that are used again, by any thread.
+#[derive(Default)]
+pub(super) struct Hands(Mutex<Vec<Hand>>);
+
+#[derive(Default)]
+struct Hand {
+    stored: Vec<u8>,
+    chunk: Chunk,
+    packer: Packer,
+}
+
+impl Hands {
+    /// Packs games `from..to`.
+    pub(super) fn pack(&self, games: &Games, (from, to): (usize, usize)) -> Vec<Result<Game>> {
+        let waiting = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hand = waiting().pop().unwrap_or_default();
+        let packed = (from..to).map(|i| games.pack(i, &mut hand)).collect();
+        waiting().push(hand);
+        packed
+    }
+}

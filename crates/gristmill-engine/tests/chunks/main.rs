@@ -1,0 +1,6 @@
+//! Chunk packs through the engine's doors: packed from games, opened, selected from, fed by number.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod feeding;
+mod fixture;
+mod packing;

@@ -1,0 +1,73 @@
+"""Chunk packs of chess games: packed, opened, selected and fed, against what NumPy says lies in the files."""
+
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+from generated_games import Records, write_games
+
+import gristmill as gm
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Records]:
+    folder = tmp_path_factory.mktemp("games")
+    write_games(folder, 6)
+    gm.pack(folder, folder / "pack")
+    games = [np.asarray(gm.open(path)[0]) for path in sorted(folder.glob("*.gz"))]
+    return folder / "pack", np.concatenate(games)
+
+
+def test_positions_come_back_by_number(records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    assert isinstance(pack, gm.Games)
+    assert (len(pack), pack.num_frames, pack.layout.dtype) == (6, len(frames), gm.chess.V7.dtype)
+    assert sum(pack.frames(i) for i in range(6)) == len(frames)
+    assert pack.member(-1).endswith(".gz")
+    order = np.random.default_rng(1).permutation(len(frames)).reshape(2, -1) if len(frames) % 2 == 0 else np.arange(3)
+    taken = np.asarray(pack.take(order))
+    for name in frames.dtype.names or ():
+        np.testing.assert_array_equal(taken[name], frames[name][order], err_msg=name)
+    with pytest.raises(IndexError):
+        pack.take([len(frames)])
+    with pytest.raises(IndexError):
+        pack.frames(6)
+
+
+def test_batches_are_the_tensors_of_the_records_and_go_on_exactly(records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    with gm.DataLoader(pack, batch_size=16, shuffle=False) as loader:
+        batch = next(loader)
+        expected = gm.chess.encode(frames[:16], tensors=["planes", "probs", "values"])
+        for name in ("planes", "probs", "values"):
+            np.testing.assert_array_equal(batch[name], expected[name])
+    with gm.DataLoader(pack, batch_size=16, seed=3, threads=2) as loader:
+        whole = [np.array(batch["values"]) for batch in loader]
+    first = gm.DataLoader(pack, batch_size=16, seed=3)
+    next(first)
+    second = gm.DataLoader(pack, batch_size=16, seed=3, threads=1)
+    second.load_state_dict(first.state_dict())
+    rest = [np.array(batch["values"]) for batch in second]
+    assert len(rest) == len(whole) - 1
+    for found, expected_values in zip(rest, whole[1:], strict=True):
+        np.testing.assert_array_equal(found, expected_values)
+    with pytest.raises(TypeError, match="leave the encoder out"):
+        gm.DataLoader(pack, encoder=gm.g2048.Steps())
+
+
+def test_games_are_selected_in_sql_and_split(records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    with sqlite3.connect(folder / "metadata.db") as db:
+        lengths = dict(db.execute("SELECT id, frames FROM games").fetchall())
+    some = pack.where("frames >= ?", sorted(lengths.values())[3])
+    assert some.game_ids == [i for i, n in lengths.items() if n >= sorted(lengths.values())[3]]
+    assert some.num_frames == sum(lengths[i] for i in some.game_ids)
+    train, val = pack.split(0.5, seed=1)
+    assert sorted(train.game_ids + val.game_ids) == list(range(6))
+    assert train.num_frames + val.num_frames == len(frames)
+    with pytest.raises(gm.ConfigError, match="nonsense"):
+        pack.where("nonsense")
