@@ -1,10 +1,11 @@
-"""Demonstrations beside the Python route on the same file, turn by turn: shards to batches against `webdataset` and `pickle`,
-a MAGICAL demonstration to stacks against `pickle` and OpenCV. CPU time of one process, so that other programs do not count.
+"""Demonstrations beside the Python route on the same file, turn by turn: shards to batches against `webdataset` and
+`pickle`, a MAGICAL demonstration to stacks against `pickle` and OpenCV. CPU time of one process, so that other programs
+do not count.
 
     python scripts/bench_demos.py
 
-The real files where GRISTMILL_SHARED (or ../shared) has them, else a shard that is written here. Needs webdataset, zstandard
-and opencv-python-headless, which `make bench` installs; without one of them its part is left out, and said so.
+The real files where GRISTMILL_SHARED (or ../shared) has them, else a shard that is written here. Needs webdataset,
+zstandard and opencv-python-headless, which `make bench` installs; without one of them its part is left out, and said so.
 """
 
 import gzip
@@ -134,7 +135,9 @@ def shards(folder: Path) -> None:
     # Only the original's code can make the spaces of its metadata.
     sys.modules.update(stand_ins())
     for path in (packed, folder / "shard.tgz", folder / "shard.tar"):
-        compare(f"{path.name} to batches of {BATCH}", 10, lambda p=path: python_batches(p), lambda p=path: our_batches(p))
+        compare(
+            f"{path.name} to batches of {BATCH}", 10, lambda p=path: python_batches(p), lambda p=path: our_batches(p)
+        )
 
 
 class Anything:

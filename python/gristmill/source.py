@@ -89,8 +89,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
 ) -> Any:
     """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
 
-    Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack, self-play, a
-    legacy pack or exponents: `Rows.form` says which.
+    Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack, self-play,
+    a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
         `Rows` for a folder of rows, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
@@ -98,8 +98,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     Args:
         path: the file or folder.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
-        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options has
-            `gristmill.demos.open_demos`.
+        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
+            has `gristmill.demos.open_demos`.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
