@@ -45,7 +45,7 @@ from gristmill.errors import (
 )
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
-from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, convert, merge, pack
+from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
@@ -95,6 +95,7 @@ __all__ = [
     "StoppedError",
     "TensorGeneratorConfig",
     "TensorSpec",
+    "Valued",
     "chess",
     "config",
     "convert",
@@ -110,4 +111,5 @@ __all__ = [
     "pairs",
     "presets",
     "safe_pickle",
+    "value_rows",
 ]

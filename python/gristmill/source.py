@@ -85,7 +85,11 @@ class Source:
 
 
 def open(  # noqa: A001  (gristmill.open is the public name)
-    path: str | os.PathLike[str], *, memory: bool = False, spill: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    memory: bool = False,
+    values: str | os.PathLike[str] | None = None,
+    spill: str | os.PathLike[str] | None = None,
 ) -> Any:
     """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
 
@@ -98,6 +102,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     Args:
         path: the file or folder.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
+        values: for a pack: folder of its values, where they do not lie beside its rows.
         spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
             has `gristmill.demos.open_demos`.
 
@@ -107,6 +112,12 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         ConfigError: `spill` for what is no demonstration.
     """
     path = os.fspath(path)
+    from gristmill.demos.minari.catalogue import data_folder
+
+    if data_folder(path) is not None:
+        from gristmill.demos.minari import open_minari
+
+        return open_minari(path)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
@@ -114,5 +125,5 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if spill is not None:
         raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
     if os.path.isdir(path):
-        return Rows(_gristmill.open_pack(path, memory))
+        return Rows(_gristmill.open_pack(path, memory, values))
     return Source(path, _gristmill.open_source(path))

@@ -113,7 +113,7 @@ fn encode(encoder: &StepEncoder, step: &Step, bits: u64) -> gristmill_format::Re
 fn encode_record(encoder: &StepEncoder, record: &[u8], bits: u64) -> gristmill_format::Result<Vec<Vec<u8>>> {
     let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xEE; spec.row_bytes()]).collect();
     let mut slices: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
-    encoder.encode(&[Row { record, provenance: Provenance::default(), bits }], &mut slices)?;
+    encoder.encode(&[Row { record, provenance: Provenance::default(), bits, sparse: None }], &mut slices)?;
     Ok(out)
 }
 
@@ -279,6 +279,9 @@ fn values_beside_rows_become_targets() {
         for (form, width) in [(ValueTargets::Scalar, 1), (ValueTargets::TwoHot, 601)] {
             let encoder = plain.clone().valued(form).unwrap();
             let spec = encoder.outputs().last().unwrap();
+            let shape = spec.row_shape.first().map_or("()".to_owned(), |n| format!("({n},)"));
+            let page = include_str!("../../../docs/format/g2048-values.md");
+            assert!(page.contains(&format!(" | `f32` | {shape} | ")), "{shape}");
             assert_eq!((spec.name.as_str(), spec.row_bytes()), ("value_targets", 4 * width));
             let found = encode_record(&encoder, &record, 0).unwrap();
             assert_eq!(found[..expected.len()], expected);

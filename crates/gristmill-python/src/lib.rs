@@ -39,7 +39,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
     #[pymodule_export]
-    use crate::packing::{convert_rows, merge_packs, pack_games};
+    use crate::packing::{convert_rows, merge_packs, pack_games, value_rows};
     #[pymodule_export]
     use crate::pairs::{BatchMemory, Mix, class_order, pair_rows, window_rows, write_whole};
     #[pymodule_export]

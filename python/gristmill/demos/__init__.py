@@ -1,5 +1,7 @@
 """Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
 
+from gristmill.demos import minari
+from gristmill.demos.collecting import Collected, collect_random
 from gristmill.demos.config import EnvData, Groups, load_config
 from gristmill.demos.mixing import MixedLoader, PairLoader, StepLoader
 from gristmill.demos.native import load_dataset_dict
@@ -8,6 +10,7 @@ from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
 from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
 
 __all__ = [
+    "Collected",
     "Demos",
     "EnvData",
     "Groups",
@@ -17,10 +20,12 @@ __all__ = [
     "ShardWriter",
     "StepLoader",
     "WdsDatasets",
+    "collect_random",
     "get_meta_dict",
     "load_config",
     "load_dataset_dict",
     "load_wds_datasets",
+    "minari",
     "open_demos",
     "write_frames",
 ]

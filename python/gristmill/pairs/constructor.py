@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.errors import ConfigError
-from gristmill.pairs.trajectories import Trajectories, field_names, infos_of
+from gristmill.pairs.trajectories import Trajectories, field_names, frozen, infos_of
 
 #: Numbers of pairs.
 Rows: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
@@ -73,7 +73,7 @@ class PairSet(Generic[Made]):
     def __init__(self, constructor: Constructor[Made], data: Trajectories, seed: int, epoch: int) -> None:
         self._constructor = constructor
         self._data = data
-        self._seed = seed
+        self._seed, self._epoch = seed, epoch
         missing = [name for name in constructor.fields() if name not in field_names(data)]
         if missing:
             message = f"the data has no `{missing[0]}`; it has {', '.join(field_names(data))}"
@@ -120,6 +120,12 @@ class PairSet(Generic[Made]):
             if id(piece) not in known:
                 known[id(piece)] = self.made(piece)
         return self._constructor.batch({name: known[id(piece)] for name, piece in pieces.items()})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The pairs as another process makes them again: with the fields that they take values of."""
+        infos = "infos" in getattr(self._constructor, "names", ())
+        data = frozen(self._data, self._constructor.fields(), infos)
+        return type(self), (self._constructor, data, self._seed, self._epoch)
 
     def pieces(self, rows: Numbers) -> dict[str, Piece]:
         """What stands under each name of a batch of these pairs."""

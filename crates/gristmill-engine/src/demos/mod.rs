@@ -11,4 +11,4 @@ mod write;
 pub use data::{Demonstrations, Extras};
 pub use open::{DemosOptions, holds, how, open, open_demos, shards};
 pub use spill::{Spill, Spilled};
-pub use write::{ShardFiles, ShardOptions};
+pub use write::{SHARD_ENDINGS, ShardFiles, ShardOptions, shard_ending};

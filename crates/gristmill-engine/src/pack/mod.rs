@@ -75,7 +75,7 @@ pub fn is_part(name: &str) -> bool {
         || name.strip_prefix(METADATA).is_some_and(|rest| ["-wal", "-shm"].contains(&rest))
 }
 
-/// Names of the files in a folder that belong to a pack, vectors of rows excepted, and of logs that SQLite may have left
+/// Names of the files in a folder that belong to a pack, values of its rows included and vectors excepted, and of logs that SQLite may have left
 /// beside the database.
 ///
 /// Errors: `Path` when the folder cannot be listed; one that does not exist has none.

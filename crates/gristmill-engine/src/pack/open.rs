@@ -32,6 +32,7 @@ pub struct Pack {
     table: Arc<dyn FrameTable>,
     embeddings: Option<FileTable>,
     residence: Residence,
+    values_in: PathBuf,
     /// Opened when they are first asked for.
     values: OnceLock<Values>,
     index: RunIndex,
@@ -66,8 +67,14 @@ impl Pack {
         let valuations = valuations(folder)?;
         let identity = identity(&table, &index, &valuations)?;
         let (folder, table) = (folder.to_owned(), Arc::new(table));
-        let values = OnceLock::new();
-        Ok(Pack { folder, columns, table, embeddings, residence, values, index, valuations, identity })
+        let (values_in, values) = (folder.clone(), OnceLock::new());
+        Ok(Pack { folder, columns, table, embeddings, residence, values_in, values, index, valuations, identity })
+    }
+
+    /// The same with values that lie in another folder.
+    #[must_use]
+    pub fn with_values_in(self, folder: PathBuf) -> Self {
+        Pack { values_in: folder, values: OnceLock::new(), ..self }
     }
 
     /// The folder.
@@ -96,7 +103,7 @@ impl Pack {
         if self.form() != Form::Steps {
             return Ok(None);
         }
-        let Some(parts) = values::list(&self.folder, &shards::list(&self.folder)?)? else { return Ok(None) };
+        let Some(parts) = values::list(&self.values_in, &shards::list(&self.folder)?)? else { return Ok(None) };
         let said = self.index.runs().iter().fold(0u64, |sum, run| sum.saturating_add(run.steps));
         let table = values::table(parts, self.residence, &*self.table, said)?;
         let mut hash = Xxh3::new();

@@ -18,7 +18,7 @@ use crate::store::{Residence, open_file};
 use crate::table::{FileTable, FrameTable, Part};
 
 /// What names of files with values start with; the rest is that of the shard.
-const PREFIX: &str = "values";
+pub const NAME: &str = "values";
 
 /// The file that says how the values of a folder were made: ours alone.
 pub const MADE: &str = "values.json";
@@ -31,12 +31,12 @@ const VERSION: u32 = 1;
 
 /// The name of the file with the values of the rows in the file `shard`.
 pub fn name(shard: &str) -> String {
-    format!("{PREFIX}{}", shard.strip_prefix(shards::PREFIX).unwrap_or(shard))
+    format!("{NAME}{}", shard.strip_prefix(shards::PREFIX).unwrap_or(shard))
 }
 
 /// Whether a file of this name holds values of rows.
 pub fn is_values(name: &str) -> bool {
-    name.strip_prefix(PREFIX).is_some_and(|rest| super::is_rows(&format!("{}{rest}", shards::PREFIX)))
+    name.strip_prefix(NAME).is_some_and(|rest| super::is_rows(&format!("{}{rest}", shards::PREFIX)))
 }
 
 /// Names of the files with values in a folder and of what says how they were made, whether there are rows for them or
