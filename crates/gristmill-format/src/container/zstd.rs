@@ -1,4 +1,5 @@
-//! Zstandard streams -> bytes: one or several frames, windows of up to 128 MiB, checksums verified where they are; and back.
+//! Zstandard streams -> bytes: one or several frames, checksums verified where they are; and back. Windows may have 128 MiB, and
+//! more where the headers say that all of it stays within the bound.
 //! The output is bounded before it grows; what follows the last frame and is no frame is refused.
 
 use std::io::Write;
@@ -33,7 +34,7 @@ pub fn decompress_into(input: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 /// Decompresses all frames of `input` into `out`, replacing what was there.
 ///
 /// Errors, with the byte of `input`: `Truncated`, `Corrupt` (a checksum, a window beyond 128 MiB, what is no frame),
-/// `TooLarge` beyond `max` bytes of output, `Empty` where there is no frame.
+/// `TooLarge` beyond `max` bytes of output or of memory, `Empty` where there is no frame.
 pub fn decompress(input: &[u8], max: usize, out: &mut Vec<u8>) -> Result<()> {
     out.clear();
     if input.is_empty() {

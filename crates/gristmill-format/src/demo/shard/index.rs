@@ -141,7 +141,7 @@ pub fn read_frames(
     only: Option<&str>,
     max: usize,
 ) -> Result<Trajectories> {
-    let mut reader = Reader::new(Trajectories::new(max), max).from_frame(first);
+    let mut reader = Reader::new(Trajectories::new(max), max).starting_at(first);
     let (limits, mut held) = (TarLimits::default(), Vec::new());
     for (number, place) in (first..).zip(places) {
         let until = place.offset.saturating_add(place.len);

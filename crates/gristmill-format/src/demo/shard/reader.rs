@@ -77,7 +77,7 @@ impl Reader {
     }
 
     /// The same; the first frame is not the first of its shard: it has this number.
-    pub(super) fn from_frame(self, number: usize) -> Reader {
+    pub(super) fn starting_at(self, number: usize) -> Reader {
         Reader { before: number, ..self }
     }
 
