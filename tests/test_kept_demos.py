@@ -110,7 +110,7 @@ def test_a_bad_frame_is_refused_with_its_place_when_it_is_asked_for(tmp_path: Pa
     assert len(demos[0]) == 1
     for ask in (lambda: demos[1], lambda: demos.column("obs"), lambda: demos.extras(1)):
         with pytest.raises(gm.FormatError) as refused:
-            ask()  # type: ignore[no-untyped-call]
+            ask()
         assert (refused.value.kind, refused.value.source) == ("wrong_size", str(tmp_path / "a.tar"))
     with pytest.raises(gm.FormatError) as refused:
         open_demos(tmp_path, index="off", spill=tmp_path / "columns")
