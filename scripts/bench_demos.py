@@ -5,7 +5,7 @@ do not count.
     python scripts/bench_demos.py
 
 The real files where GRISTMILL_SHARED (or ../shared) has them, else a shard that is written here. Needs webdataset,
-zstandard and opencv-python-headless, which `make bench` installs; without one of them its part is left out, and said so.
+zstandard and opencv-python-headless, which `make bench` installs; without one its part is left out, which is said.
 """
 
 import gzip
