@@ -76,6 +76,8 @@ pub(crate) enum Generate {
     /// Raw logs of 2048 games, played by expectimax on the line heuristic.
     #[command(name = "2048")]
     G2048(GenerateG2048),
+    /// Demonstrations by random play in real environments; done by the Python package, which knows the options.
+    Random,
 }
 
 #[derive(Debug, Args)]

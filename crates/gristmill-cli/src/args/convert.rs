@@ -19,7 +19,10 @@ gristmill convert legacy pack --to aligned48\n  \
 gristmill convert magical/move-to-region demos.tar.zst --benchmark magical --task MoveToRegion-Demo-v0\n  \
 gristmill convert demos.tar.zst small.tgz --n-traj 5 --sample --seed 797821\n  \
 gristmill convert demos.tar.zst demos.npz\n\n\
-Without --version no game of chess is decoded, and each keeps its bytes.")]
+Without --version no game of chess is decoded, and each keeps its bytes.\n\n\
+To and from Minari data sets, and rows of 2048 to Parquet or Arrow, by way of the Python package:\n  \
+gristmill convert demos.tar.zst mine/pong-v0 --to minari-hdf5\n  gristmill convert mine/pong-v0 demos.tar.zst\n  \
+gristmill convert selfplay columns --to parquet\n  gristmill convert --to minari-hdf5 --help")]
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,
@@ -56,7 +59,7 @@ pub(crate) struct Chess {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Of folders of 2048 rows: packs, self-play, legacy packs, exponents")]
 pub(crate) struct G2048 {
-    /// What rows become.
+    /// What rows become. Done by the Python package, which has options of its own: parquet, arrow.
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) to: Option<To>,
     /// Join the fields of these rows by game and step: a folder, or FOLDER/NAME for its files NAME.npy and
@@ -102,8 +105,4 @@ pub(crate) enum To {
     Legacy,
     /// Boards as exponents, by game and step, with all that is known of each step.
     Exponents,
-    /// Parquet, by way of the Python package.
-    Parquet,
-    /// Arrow, by way of the Python package.
-    Arrow,
 }

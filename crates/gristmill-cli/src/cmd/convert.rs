@@ -82,13 +82,6 @@ fn g2048(args: &Convert) -> Result<()> {
         Some(To::SelfPlay) => rows::To::SelfPlay,
         Some(To::Legacy) => rows::To::Legacy,
         Some(To::Exponents) => rows::To::Exponents,
-        Some(to @ (To::Parquet | To::Arrow)) => {
-            let (to, out) = (if to == To::Arrow { "arrow" } else { "parquet" }, args.rewriting.out.display());
-            return Err(Failure::Usage(format!(
-                "Parquet and Arrow are written by the Python package, which uses pyarrow:\n  \
-                 pip install 'gristmill[arrow]'\n  python -m gristmill.arrow {path} {out} --to {to}"
-            )));
-        }
         None => return Err(Failure::Usage(format!("{path} holds rows of 2048; say what they become with --to FORM"))),
     };
     let options = ConvertOptions {

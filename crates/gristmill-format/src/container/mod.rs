@@ -10,3 +10,4 @@ pub mod pickle;
 pub mod salvage;
 pub mod tar;
 pub mod zstd;
+pub mod zstd_stream;

@@ -39,20 +39,9 @@ impl DemoFile {
 
     /// What a shard called `key` holds.
     pub fn of_shard(key: &str, shard: Shard) -> DemoFile {
-        let (meta, shuffled) = (shard.meta, shard.shuffled);
-        let file = DemoFile { meta, shuffled, ..DemoFile::new(key, Form::Shard, shard.trajectories) };
-        match &file.meta {
-            None => file,
-            Some(meta) => {
-                let parts = [
-                    ("env_cfg", meta.env_cfg.clone()),
-                    ("observation_space", meta.observation_space.to_string()),
-                    ("action_space", meta.action_space.to_string()),
-                    ("color_space", meta.color_space.clone()),
-                ];
-                DemoFile { about: parts.into(), ..file }
-            }
-        }
+        let about = shard.meta.as_ref().map(ShardMeta::about).unwrap_or_default();
+        let file = DemoFile::new(key, Form::Shard, shard.trajectories);
+        DemoFile { meta: shard.meta, about, shuffled: shard.shuffled, ..file }
     }
 
     /// The same, with a fact about it.
