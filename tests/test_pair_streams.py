@@ -213,6 +213,9 @@ def test_far_states_are_as_near_as_the_first() -> None:
     other.load_state_dict(state)
     assert steps_of(other) == steps_of(source)
     assert other.epoch == 10**15 + 1
+    for epoch in (-1, 1 << 60):
+        with pytest.raises(gm.ConfigError, match=f"epoch {epoch}; expected 0 to "):
+            source.set_epoch(epoch)
 
 
 def test_states_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
