@@ -250,14 +250,14 @@ def test_ranks_are_found_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("RANK", "2")
     assert ranks() == (2, 3)
     assert ranks(rank=1, world_size=5) == (1, 5), "what is given stands"
-    assert ranks(world_size=1) == (0, 1)
-    with pytest.raises(gm.ConfigError, match="without `rank`"):
-        ranks(world_size=3)
+    assert ranks(world_size=3) == ranks(rank=2) == (2, 3), "one is given, and agrees"
+    with pytest.raises(gm.ConfigError, match="world_size 1, but RANK and WORLD_SIZE says rank 2 of 3"):
+        ranks(world_size=1)
     monkeypatch.setenv("RANK", "3")
     with pytest.raises(gm.ConfigError, match="rank 3 of 3"):
         ranks()
     monkeypatch.setenv("RANK", "first")
-    with pytest.raises(gm.ConfigError, match="whole numbers"):
+    with pytest.raises(gm.ConfigError, match="are no numbers"):
         ranks()
 
 

@@ -279,6 +279,9 @@ fn values_beside_rows_become_targets() {
         for (form, width) in [(ValueTargets::Scalar, 1), (ValueTargets::TwoHot, 601)] {
             let encoder = plain.clone().valued(form).unwrap();
             let spec = encoder.outputs().last().unwrap();
+            let shape = spec.row_shape.first().map_or("()".to_owned(), |n| format!("({n},)"));
+            let page = include_str!("../../../docs/format/g2048-values.md");
+            assert!(page.contains(&format!(" | `f32` | {shape} | ")), "{shape}");
             assert_eq!((spec.name.as_str(), spec.row_bytes()), ("value_targets", 4 * width));
             let found = encode_record(&encoder, &record, 0).unwrap();
             assert_eq!(found[..expected.len()], expected);

@@ -380,6 +380,19 @@ fn an_interrupted_pack_is_not_given_up_and_an_interrupted_job_is() {
     put(&staging, "values.npy", b"half of the values");
     made(&ValuesOptions::new(pack.path()));
     assert!(!staging.exists() && found(pack.path()).ok);
+    // Killed while it put its files in place: readers of the pack say so, and the next call finishes it.
+    let expected = files(pack.path());
+    fs::create_dir(&staging).unwrap();
+    fs::rename(pack.path().join("values.npy"), staging.join("values.npy")).unwrap();
+    put(&staging, ".publish.json", br#"{"remove":[],"publish":["values.npy","values.json"]}"#);
+    let e = Pack::open(pack.path(), Residence::Mapped).unwrap_err().to_string();
+    assert!(e.contains("interrupted"), "{e}");
+    assert!(refused(&ValuesOptions::new(pack.path())).contains("--overwrite"));
+    assert_eq!(files(pack.path()), expected);
+    let stopped = ValuesOptions { overwrite: true, ..ValuesOptions::new(pack.path()) };
+    stopped.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(refused(&stopped).contains("stopped"));
+    assert_eq!(files(pack.path()), expected);
 }
 
 #[test]
