@@ -224,7 +224,7 @@ class MixedLoader(Generic[Made]):
         self.move(epoch, row)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the state to a file, whole or not at all.
+        """Writes the state to a file, whole or not at all. It is the same on every rank: let one of them write it.
 
         Raises:
             OSError: it cannot be written.
