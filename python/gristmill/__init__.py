@@ -44,7 +44,7 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
+from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, convert, merge, pack
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
@@ -94,6 +94,7 @@ __all__ = [
     "StoppedError",
     "TensorGeneratorConfig",
     "TensorSpec",
+    "Vanished",
     "chess",
     "config",
     "convert",

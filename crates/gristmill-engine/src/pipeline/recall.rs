@@ -94,7 +94,8 @@ impl Recall {
         let inputs = chain.plan.inputs();
         for (b, branch) in chain.lock().branches.iter_mut().enumerate() {
             let lane = branch.plan.lane.map(|lane| lane.index);
-            let told = self.history.admissions.get(&(branch.plan.stage.clone(), lane)).cloned().unwrap_or_default();
+            let of = (branch.plan.stage.clone(), lane);
+            let told = self.history.admissions.get(&of).cloned().unwrap_or_default();
             let Some(saved) = saved else {
                 (branch.counts_again, branch.replay) = (true, told);
                 continue;
@@ -103,11 +104,9 @@ impl Recall {
             let Some(saved) = saved.lanes.get(&lane.unwrap_or(0)).and_then(|lane| lane.branches.get(b % inputs)) else {
                 continue;
             };
-            let later = told.into_iter().filter(|told| match told.at.cmp(&saved.drawn) {
-                std::cmp::Ordering::Less => false,
-                std::cmp::Ordering::Equal => !saved.admissions.contains(told),
-                std::cmp::Ordering::Greater => true,
-            });
+            let later = told.into_iter().filter(|told| told.at >= saved.drawn && !saved.admissions.contains(told));
+            branch.not_before = self.history.reached.get(&of).copied().unwrap_or(0);
+            branch.reached = branch.not_before;
             branch.missing = self.missing;
             branch.replay.extend(later);
             let again: BTreeMap<u64, ()> = branch.replay.iter().map(|admission| (admission.id, ())).collect();
