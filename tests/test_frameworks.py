@@ -1,11 +1,17 @@
 """Batches in JAX and PyTorch without a copy."""
 
+import json
+import os
+import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from packs2048 import make_rows, write_pack, write_tokenizer
+from steps_in_memory import columns
 
 import gristmill as gm
 
@@ -90,3 +96,93 @@ def test_torch_takes_rows_of_a_pack(tmp_path: Path) -> None:
     )
     with pytest.raises(ValueError, match="target_mode"):
         adapter.make_collate_steps(folder, "soft")  # type: ignore[arg-type]
+
+
+def test_jax_takes_pairs_and_steps() -> None:
+    jax = pytest.importorskip("jax")
+    from gristmill import jax as adapter
+
+    loader = gm.PairLoader(columns([9, 5]), gm.pairs.TemporalOffset("dynamics", 2), batch_size=4, seed=1)
+    own = next(iter(loader))
+    found = adapter.named(own)
+    assert found["context"].unsafe_buffer_pointer() == own.context.ctypes.data, "without a copy"
+    batches = list(adapter.batches(loader))
+    assert len(batches) == len(loader) - 1
+    assert {name: (a.dtype.name, a.shape) for name, a in batches[0].items()} == {
+        "context": ("uint8", (4, 2, 9, 12)),
+        "target": ("uint8", (4, 2, 9, 12)),
+        "extra_context": ("int32", (4, 2)),
+        "traj_ts_ids": ("int32", (4, 2)),
+    }
+    np.testing.assert_array_equal(found["traj_ts_ids"], own.traj_ts_ids)
+    assert "extra_context" not in next(adapter.batches(gm.PairLoader(columns([9]), batch_size=4)))
+    steps = gm.StepLoader(columns([9]), gm.pairs.Steps(("rews", "infos")), batch_size=4, prepare=gm.pairs.Prepare())
+    one = next(adapter.batches(steps))
+    assert (one["rews"].dtype.name, one["infos"]) == ("float32", [{}] * 4)
+    with pytest.raises(TypeError, match=r"`rews` is float64.*prepare="):
+        next(adapter.batches(gm.StepLoader(columns([9]), gm.pairs.Steps(("rews",)), batch_size=4)))
+    with pytest.raises(OverflowError, match="`acts`"):
+        next(adapter.batches(gm.StepLoader(columns([9], 1 << 40), batch_size=4)))
+
+    # The batches of all processes as global arrays: of this one process, the whole of them.
+    mesh = jax.make_mesh((1,), ("data",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    loader.set_epoch(0)
+    spread = next(adapter.batches(loader, sharding=sharding))
+    assert spread["context"].sharding == sharding
+    np.testing.assert_array_equal(spread["context"], own.context)
+
+
+def test_jax_spreads_batches_over_devices() -> None:
+    """Four devices of one process: each has a quarter of the rows."""
+    pytest.importorskip("jax")
+    program = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+import jax, numpy as np, gristmill as gm, gristmill.jax
+obs = np.arange(40, dtype=np.float32)[:, None]
+data = gm.pairs.Columns([40], {"obs": obs, "acts": np.arange(40), "dones": np.zeros(40, bool)})
+sharding = jax.sharding.NamedSharding(jax.make_mesh((4,), ("data",)), jax.sharding.PartitionSpec("data"))
+for batch in gristmill.jax.batches(gm.StepLoader(data, batch_size=8), sharding=sharding):
+    assert [shard.data.shape for shard in batch["obs"].addressable_shards] == [(2, 1)] * 4
+    assert (np.asarray(batch["obs"])[:, 0] == np.asarray(batch["acts"])).all()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_jax_processes_share_one_order(tmp_path: Path) -> None:
+    """Two real processes of one group, neither told its rank, put their rows into global arrays."""
+    pytest.importorskip("jax")
+    program = """
+import sys, jax, numpy as np, gristmill as gm, gristmill.jax
+jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
+data = gm.pairs.Columns([40], {"obs": np.zeros((40, 1)), "acts": np.arange(40), "dones": np.zeros(40, bool)})
+loader = gm.StepLoader(data, batch_size=4, seed=3, prepare=gm.pairs.Prepare())
+assert (loader.rank, loader.world_size) == (int(sys.argv[2]), 2) == (jax.process_index(), jax.process_count())
+sharding = jax.sharding.NamedSharding(jax.make_mesh((2,), ("data",)), jax.sharding.PartitionSpec("data"))
+for batch in gristmill.jax.batches(loader, sharding=sharding):
+    assert batch["acts"].shape == (8,)
+    (own,) = batch["acts"].addressable_shards
+    print(np.asarray(own.data).tolist())
+"""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    environment = {key: value for key, value in os.environ.items() if key not in ("RANK", "WORLD_SIZE", "XLA_FLAGS")}
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, address, str(rank)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for rank in range(2)
+    ]
+    said = [run.communicate(timeout=300) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    shares = [[json.loads(line) for line in out.splitlines()] for out, _ in said]
+    data = columns([40], shape=(1,))
+    expected = [batch["acts"].tolist() for batch in gm.StepLoader(data, batch_size=8, seed=3, rank=0, world_size=1)]
+    assert [[row for two in zip(*both, strict=True) for row in two] for both in zip(*shares, strict=True)] == expected

@@ -82,7 +82,7 @@ def test_identity_reverse_and_windows(demos: gm.Demos) -> None:
     assert same.context is same.target
     np.testing.assert_array_equal(same.context, obs)
     assert same.traj_ts_ids.tolist() == [[i, t] for i, _, length in spans() for t in range(length)]
-    assert set(same.items()) == {"context", "target", "traj_ts_ids"}
+    assert set(same.asdict()) == {"context", "target", "traj_ts_ids"}
 
     turned = gm.pairs.Reverse(2).over(demos)[[0, -1]]
     np.testing.assert_array_equal(turned.context, obs[[2, 12]])
@@ -275,7 +275,8 @@ def test_numbers_out_of_range_are_refused(tmp_path: Path, demos: gm.Demos) -> No
     cases: list[tuple[dict[str, Any], str]] = [
         ({"batch_size": 0}, "batches of 0"),
         ({"batch_size": 14}, "do not fill"),
-        ({"batch_size": 1, "rank": 1}, "rank 1 of 1"),
+        ({"batch_size": 1, "rank": 1}, "without `world_size`"),
+        ({"batch_size": 1, "rank": 1, "world_size": 1}, "rank 1 of 1"),
         ({"batch_size": 1, "weights": [0.0]}, "weight"),
         ({"batch_size": 1, "nominal_length": 0}, "do not fill"),
         ({"batch_size": 1, "pairs": gm.pairs.TemporalOffset(None, 8)}, "gives no pairs"),

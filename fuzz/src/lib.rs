@@ -7,6 +7,8 @@ use std::sync::Arc;
 mod demo;
 #[path = "g2048.rs"]
 mod g2048;
+#[path = "packs.rs"]
+mod packs;
 #[path = "pickle.rs"]
 mod pickles;
 #[path = "rescore.rs"]
@@ -30,6 +32,7 @@ use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
 pub use demo::{npz, shard};
 pub use g2048::{log_line, rows, sidecar, tokenizer};
+pub use packs::{chunks, packed};
 pub use pickles::pickle;
 pub use rescorer::rescore;
 pub use syzygies::{MATERIALS, closure, compressed, constant, syzygy};
@@ -182,7 +185,7 @@ fn breaches(chunk: &Chunk, rules: Rules) -> Vec<Breach> {
 }
 
 /// The start position, 1. e4 e5, and nothing wrong with it.
-fn opening(format: InputFormat, size: usize) -> Vec<u8> {
+pub fn opening(format: InputFormat, size: usize) -> Vec<u8> {
     const E4: u64 = 0x00f7_0008_0000_0000;
     let top = |word: u64| word << 56;
     let start =

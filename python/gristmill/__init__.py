@@ -29,7 +29,7 @@ from gristmill.config import (
     StageConfig,
     TensorGeneratorConfig,
 )
-from gristmill.demos import Demos, PairLoader, load_dataset_dict, load_wds_datasets
+from gristmill.demos import Demos, PairLoader, StepLoader, load_dataset_dict, load_wds_datasets
 from gristmill.errors import (
     AliasError,
     ConfigError,
@@ -45,7 +45,7 @@ from gristmill.errors import (
 )
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
-from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, convert, merge, pack
+from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
@@ -91,9 +91,11 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
+    "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",
     "TensorSpec",
+    "Valued",
     "Vanished",
     "chess",
     "config",
@@ -110,4 +112,5 @@ __all__ = [
     "pairs",
     "presets",
     "safe_pickle",
+    "value_rows",
 ]

@@ -13,6 +13,9 @@ from gristmill.config import Path, to_json
 #: `False` never, `True` uniformly over all choices, `"changed"` only over those that change something.
 Augment: TypeAlias = bool | Literal["changed"]
 
+#: The value of a position: the number, or its two-hot form.
+ValueTargets: TypeAlias = Literal["scalar", "two_hot"]
+
 _AUGMENTATIONS: dict[Augment, str] = {False: "off", True: "any", "changed": "changed"}
 
 
@@ -25,6 +28,10 @@ class Steps:
         flip: mirrors, after the turn: left-right or up-down. What a row gets depends on the loader's seed, the row and
             the epoch alone.
         dtype: element type of whole numbers.
+        value_targets: adds `value_targets` (float32), of the values that `gristmill values` put beside the rows:
+            `"scalar"` the rescaled return h(G), one number a row; `"two_hot"` its two-hot form (601), of the whole
+            numbers 0 to 600, whose mean it is (what lies above counts as 600). Turns and mirrors do not change them.
+            Source: the 2048 data specification, section 5.5.
     """
 
     target: ClassVar[str] = "steps"
@@ -32,6 +39,7 @@ class Steps:
     rotate: Augment = False
     flip: Augment = False
     dtype: Literal["i64", "i32", "u8"] = "i64"
+    value_targets: ValueTargets | None = None
 
     def to_config(self) -> dict[str, Any]:
         """The value of `encoder` in a configuration."""
@@ -41,6 +49,7 @@ class Steps:
                 "rotate": _AUGMENTATIONS[self.rotate],
                 "flip": _AUGMENTATIONS[self.flip],
                 "dtype": self.dtype,
+                **({} if self.value_targets is None else {"value_targets": self.value_targets}),
                 **self._options(),
             }
         }

@@ -22,6 +22,7 @@ __all__ = [
     "PACKED_ROW",
     "ROW",
     "SELF_PLAY_ROW",
+    "VALUE_ROW",
     "BinnedEV",
     "HardMove",
     "SelfPlayWriter",
@@ -34,8 +35,8 @@ __all__ = [
     "unpack_boards",
 ]
 
-#: The 48-byte step row (aligned) and the 46-byte one of existing packs.
-ROW, PACKED_ROW = map(Layout, _gristmill.g2048_layouts())
+#: The 48-byte step row (aligned), the 46-byte one of existing packs, and the 24-byte row of values beside either.
+ROW, PACKED_ROW, VALUE_ROW = map(Layout, _gristmill.g2048_layouts())
 
 #: Cells of a board.
 CELLS = 16

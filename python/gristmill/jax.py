@@ -1,13 +1,17 @@
-"""Batches as JAX arrays, without a copy on the CPU."""
+"""Batches as JAX arrays, without a copy on the CPU; over several processes as parts of global arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, overload
 
 import jax
+import numpy as np
 
 from gristmill.arrays import Array
+from gristmill.demos.mixing import MixedLoader
 from gristmill.loader import DataLoader
+from gristmill.pairs import PairBatch
 
 
 def arrays(batch: Mapping[str, Array]) -> dict[str, jax.Array]:
@@ -19,11 +23,64 @@ def arrays(batch: Mapping[str, Array]) -> dict[str, jax.Array]:
         TypeError: a 64-bit array, without `jax_enable_x64`.
     """
     wide = [name for name, array in batch.items() if array.dtype.itemsize == 8]
-    if wide and not jax.config.jax_enable_x64:  # type: ignore[attr-defined]
+    if wide and not _has_wide():
         raise TypeError(f'`{wide[0]}` is 64-bit, which JAX would cut: take an encoder with dtype="i32"')
     return {name: jax.dlpack.from_dlpack(array) for name, array in batch.items()}
 
 
-def batches(loader: DataLoader, alias: str = "") -> Iterator[dict[str, jax.Array]]:
-    """The batches of a loader as JAX arrays, by name."""
-    return (arrays(batch.asdict()) for batch in loader.batches(alias))
+@overload
+def batches(
+    loader: DataLoader, alias: str = "", *, sharding: jax.sharding.Sharding | None = None
+) -> Iterator[dict[str, jax.Array]]: ...
+@overload
+def batches(loader: MixedLoader[Any], *, sharding: jax.sharding.Sharding | None = None) -> Iterator[dict[str, Any]]: ...
+def batches(
+    loader: DataLoader | MixedLoader[Any], alias: str = "", *, sharding: jax.sharding.Sharding | None = None
+) -> Iterator[dict[str, Any]]:
+    """The batches of a loader as JAX arrays, by name.
+
+    Args:
+        loader: a `DataLoader`; or a `PairLoader` or `StepLoader`, with arrays as `named` gives them.
+        alias: which output of a `DataLoader`.
+        sharding: how the batches of all processes together lie on their devices: each process puts its rows on its
+            own. Without it, arrays are on the first device.
+    """
+    if isinstance(loader, MixedLoader):
+        return (_placed(named(batch), sharding) for batch in loader)
+    return (_placed(arrays(batch.asdict()), sharding) for batch in loader.batches(alias))
+
+
+def named(batch: PairBatch | Mapping[str, Any]) -> dict[str, Any]:
+    """A batch of pairs or steps as JAX arrays, by name; without `extra_context` where there is none.
+
+    Unless `jax_enable_x64` is set, whole numbers become int32. Of steps, `infos` stays a list of dictionaries.
+
+    Raises:
+        TypeError: 64-bit floats, without `jax_enable_x64`: take `prepare=gm.pairs.Prepare()`.
+        OverflowError: a whole number that int32 does not hold.
+    """
+    found = batch.asdict() if isinstance(batch, PairBatch) else batch
+    return {name: value if isinstance(value, list) else _array(name, value) for name, value in found.items()}
+
+
+def _array(name: str, array: np.ndarray[Any, Any]) -> Any:
+    if array.dtype.itemsize == 8 and not _has_wide():
+        if array.dtype.kind not in "iu":
+            message = f"`{name}` is {array.dtype}, which JAX would cut"
+            raise TypeError(f"{message}: make floats of 32 bits with prepare=gm.pairs.Prepare()")
+        narrow = array.astype(np.int32)
+        if not np.array_equal(narrow, array):
+            raise OverflowError(f"`{name}` has whole numbers beyond int32; set jax_enable_x64")
+        return jax.numpy.array(narrow)
+    return jax.dlpack.from_dlpack(array) if isinstance(array, Array) else jax.numpy.array(array)
+
+
+def _placed(found: dict[str, Any], sharding: jax.sharding.Sharding | None) -> dict[str, Any]:
+    if sharding is None:
+        return found
+    put: Any = jax.make_array_from_process_local_data
+    return {name: value if isinstance(value, list) else put(sharding, value) for name, value in found.items()}
+
+
+def _has_wide() -> bool:
+    return bool(jax.config.jax_enable_x64)  # type: ignore[attr-defined]

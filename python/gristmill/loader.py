@@ -14,7 +14,7 @@ from gristmill.batch import Batch
 from gristmill.config import DataLoaderConfig, Path, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
-from gristmill.ranks import resolve
+from gristmill.ranks import find_rank
 from gristmill.rows import Rows
 
 
@@ -127,7 +127,7 @@ class DataLoader:
         if isinstance(source, Rows):
             if not isinstance(encoder, Steps):
                 raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
-            options["rank"], options["world_size"] = resolve(rank, world_size)
+            options["rank"], options["world_size"] = find_rank(rank, world_size)
             config = to_json({"encoder": encoder.to_config(), **options})
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
@@ -375,7 +375,7 @@ def _ranks(values: Mapping[str, Any], rank: int | None, world_size: int | None) 
             raise ConfigError(f"{name} is {value}, and {configured} in the configuration", field=name)
     rank = values.get("rank") if rank is None else rank
     world_size = values.get("world_size") if world_size is None else world_size
-    number, ranks = resolve(rank, world_size)
+    number, ranks = find_rank(rank, world_size)
     return {"rank": number, "world_size": ranks} if (rank, world_size, ranks) != (None, None, 1) else {}
 
 

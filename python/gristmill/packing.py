@@ -1,4 +1,4 @@
-"""Raw games into a pack, packs into one, rows of one form into another: `gristmill pack`, `merge` and `convert`."""
+"""Raw games into a pack, packs into one, values beside rows, rows of one form into another: as the commands do it."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ class Packed:
     skipped: list[Skipped]
     remarks: list[Remark]
     resumed: int
+    #: Files of values and vectors that no longer fit, since games were added.
+    stale: list[str]
     dry_run: bool
     seconds: float
     cpu_seconds: float
@@ -62,8 +64,31 @@ class Merged:
     runs: int
     rows: int
     files: int
+    #: What lies beside the rows, as beside those of all packs: `values`, `embeddings`.
+    carried: list[str]
+    #: What lies beside the rows of some pack and was not carried, and why.
+    lost: list[str]
     deleted: list[str]
     left: list[str]
+    dry_run: bool
+    seconds: float
+    cpu_seconds: float
+    peak_rss: int | None
+
+
+@dataclass(frozen=True)
+class Valued:
+    """What came of `value_rows`: how many rows have values, by which numbers, all points, and the highest target."""
+
+    output: str
+    rows: int
+    runs: int
+    files: int
+    gamma: float
+    reward_scale: float
+    epsilon: float
+    reward: float
+    highest: float
     dry_run: bool
     seconds: float
     cpu_seconds: float
@@ -165,6 +190,45 @@ def merge(
     }
     options |= {"layout": layout, "overwrite": overwrite, "delete_inputs": delete_inputs, "dry_run": dry_run}
     return Merged(**json.loads(_gristmill.merge_packs(to_json(options))))
+
+
+def value_rows(
+    pack: Path,
+    *,
+    output: Path | None = None,
+    gamma: float = 0.997,
+    reward_scale: float = 1.0,
+    epsilon: float = 0.001,
+    workers: int | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> Valued:
+    """Makes rewards and discounted returns of the rows of a pack, in `values.npy` beside them, or shards of it.
+
+    The reward of a row is the sum of the tiles that its move made; the return G is that of the row and of all later
+    rows of its game, discounted; the target h(G) = sqrt(G + 1) - 1 + epsilon G. `Rows.take_values` gives them, encoders
+    with `value_targets` feed them. They appear whole or not at all. Source: the 2048 data specification, section 5.5.
+
+    Args:
+        pack: folder of a pack of 48-byte or 46-byte rows.
+        output: folder of the values; by default that of the pack, where loaders find them.
+        gamma: discount of the next reward, 0 to 1.
+        reward_scale: factor of `reward_scaled`, above 0; returns are of the rewards as they are.
+        epsilon: share of G itself in h(G), 0 to 1.
+        workers: threads; never changes a byte.
+        overwrite: replace values that are there.
+        dry_run: look only.
+
+    Raises:
+        ConfigError: senseless options, or values that are there; nothing was changed.
+        FormatError: rows that are no step rows, have no move, or do not lie as `metadata.db` says.
+        OSError: a file or folder.
+    """
+    options: dict[str, Any] = {"pack": os.fspath(pack), "gamma": gamma, "reward_scale": reward_scale}
+    options |= {"epsilon": epsilon, "overwrite": overwrite, "dry_run": dry_run}
+    options |= {} if output is None else {"output": os.fspath(output)}
+    options |= {} if workers is None else {"workers": workers}
+    return Valued(**json.loads(_gristmill.value_rows(to_json(options))))
 
 
 def convert(

@@ -17,28 +17,36 @@ _VARIABLES = (
 )
 
 
-def resolve(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Rank and number of ranks: both as given, else what torch.distributed, JAX or the environment says, else 0 of 1.
+def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Rank and number of processes.
+
+    Both as given; else what `torch.distributed` or `jax.distributed` say where they were initialised, or the variables
+    that launchers set; without any of them, 0 of 1.
 
     Raises:
-        ConfigError: they contradict each other, or the one that is given.
+        ConfigError: one of both without the other, a rank out of range, or places that contradict each other.
     """
     if rank is not None and world_size is not None:
-        return rank, world_size
+        return _checked(rank, world_size)
     said = dict(_detect())
     if len(set(said.values())) > 1:
-        each = ", ".join(f"{who}: rank {r} of {n}" for who, (r, n) in said.items())
+        each = ", ".join(f"{who} says rank {r} of {n}" for who, (r, n) in said.items())
         raise ConfigError(f"{each}; give rank and world_size to say which holds", field="rank")
-    found = next(iter(said.values()), None)
+    who, found = next(iter(said.items()), ("nobody", None))
     if rank is None and world_size is None:
-        return found or (0, 1)
+        return _checked(*(found or (0, 1)))
     given = f"rank {rank}" if world_size is None else f"world_size {world_size}"
     if found is None:
         raise ConfigError(f"{given} alone says too little; give both rank and world_size", field="rank")
     if found not in {(rank, found[1]), (found[0], world_size)}:
-        who = next(iter(said))
         raise ConfigError(f"{given}, but {who} says rank {found[0]} of {found[1]}; give both", field="rank")
-    return found
+    return _checked(*found)
+
+
+def _checked(rank: int, world_size: int) -> tuple[int, int]:
+    if not 0 <= rank < world_size:
+        raise ConfigError(f"rank {rank} of {world_size}; ranks count from 0", field="rank")
+    return rank, world_size
 
 
 def _detect() -> Iterator[tuple[str, tuple[int, int]]]:

@@ -155,6 +155,30 @@ class Rows:
         memory = self._compiled.take_embeddings(places.reshape(-1).view(np.uint8))
         return Array.over(memory, (*places.shape, self.embedding_size or 0), "<f4")
 
+    @property
+    def has_values(self) -> bool:
+        """Whether rewards and returns lie beside the rows: `values.npy`, or shards of it.
+
+        Raises:
+            FormatError: there are values, of other rows than these.
+        """
+        return self._compiled.has_values()
+
+    def take_values(self, indices: npt.ArrayLike) -> Array:
+        """Rewards and returns of the rows at `indices`, as a structured array of the same shape.
+
+        Fields (24 bytes, packed): `run_id`, `step_index` (uint32), `reward` (float32, points of the game's score),
+        `reward_scaled`, `return_raw` (float32, points, discounted within the game), `return_scaled` (float32, h of
+        `return_raw`). `gristmill values` makes them. Source: the 2048 data specification, section 5.5.
+
+        Raises:
+            IndexError: there is no such row.
+            FormatError: the rows have no values, or values of other rows.
+        """
+        places = self._places(indices)
+        memory = self._compiled.take_values(places.reshape(-1).view(np.uint8))
+        return Array.over(memory, places.shape, Layout(_gristmill.g2048_layouts()[2]).dtype)
+
     def encode(self, encoder: Steps, indices: npt.ArrayLike, *, seed: int = 0, epoch: int = 0) -> dict[str, Array]:
         """Tensors of the rows at `indices`, by name, just as a loader of `seed` makes them in `epoch`.
 

@@ -1,17 +1,22 @@
-"""Batches as PyTorch tensors, without a copy; and collate functions for existing training code."""
+"""Batches as PyTorch tensors, without a copy; data sets for its loaders; collate functions for existing code."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 import torch
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from gristmill.arrays import Array
 from gristmill.config import Path
-from gristmill.encoders import Augment, BinnedEV, HardMove, Steps, Tokens
-from gristmill.loader import DataLoader
+from gristmill.demos.mixing import MixedLoader
+from gristmill.encoders import Augment, BinnedEV, HardMove, Steps, Tokens, ValueTargets
+from gristmill.errors import StateError
+from gristmill.loader import DataLoader as RowLoader
+from gristmill.pairs import PairBatch, PairSet
 from gristmill.rows import Rows
 from gristmill.source import open as open_path
 
@@ -21,12 +26,209 @@ Collate: TypeAlias = Callable[[Sequence[int]], dict[str, Any]]
 
 def tensors(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:
     """The same memory as tensors, by name."""
-    return {name: torch.from_dlpack(array) for name, array in arrays.items()}
+    return {name: torch.utils.dlpack.from_dlpack(array) for name, array in arrays.items()}
 
 
-def batches(loader: DataLoader, alias: str = "") -> Iterator[dict[str, torch.Tensor]]:
-    """The batches of a loader as tensors, by name; shapes and dtypes are those of the loader's arrays."""
+@overload
+def batches(loader: RowLoader, alias: str = "") -> Iterator[dict[str, torch.Tensor]]: ...
+@overload
+def batches(loader: MixedLoader[Any]) -> Iterator[dict[str, Any]]: ...
+def batches(loader: RowLoader | MixedLoader[Any], alias: str = "") -> Iterator[dict[str, Any]]:
+    """The batches of a loader as tensors, by name; shapes and dtypes are those of the loader's arrays.
+
+    Of pairs and steps, the names are those that `named` gives.
+    """
+    if isinstance(loader, MixedLoader):
+        return (named(batch) for batch in loader)
     return (tensors(batch.asdict()) for batch in loader.batches(alias))
+
+
+def named(batch: PairBatch | Mapping[str, Any]) -> dict[str, Any]:
+    """A batch of pairs or steps as tensors, under the names and in the forms that representation learners take.
+
+    `extra_context` is an empty list where there is none; `traj_ts_ids` is a list of two int64 tensors (B,), of
+    trajectories and of steps. Of steps, `infos` stays a list of dictionaries.
+    """
+    if isinstance(batch, PairBatch):
+        found: dict[str, Any] = {name: _tensor(array) for name, array in batch.asdict().items()}
+        return {
+            **found,
+            "extra_context": found.get("extra_context", []),
+            "traj_ts_ids": [*found["traj_ts_ids"].unbind(1)],
+        }
+    return {name: values if isinstance(values, list) else _tensor(values) for name, values in batch.items()}
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
+    return torch.utils.dlpack.from_dlpack(array) if isinstance(array, Array) else torch.from_numpy(array)
+
+
+class BatchStream(IterableDataset[dict[str, Any]]):
+    """The batches of a `PairLoader` or `StepLoader` for PyTorch's loaders: `DataLoader(stream, batch_size=None)`.
+
+    Workers take turns batch by batch, so that their number changes nothing. Each iteration goes over the next pass, an
+    abandoned one is not taken up again. Workers that are made anew for each iteration know nothing of the last: call
+    `set_epoch` before each, as with PyTorch's samplers, or use `DataLoader` of this module. It can be pickled, and its
+    iterator has a state, as loaders with a state want it.
+    """
+
+    def __init__(self, loader: MixedLoader[Any]) -> None:
+        super().__init__()
+        #: Where the next iteration begins.
+        self.loader = loader
+        self._begun: int | None = None
+
+    def __len__(self) -> int:
+        """Batches of a pass, of all workers together."""
+        return len(self.loader)
+
+    def __iter__(self) -> _Turns:
+        """The batches of a pass that fall to this worker."""
+        if self._begun is not None:
+            self.loader.set_epoch(self._begun + 1)
+        self._begun = self.loader.epoch
+        return _Turns(self)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration goes over this pass.
+
+        Raises:
+            ConfigError: below 0.
+        """
+        self.loader.set_epoch(epoch)
+        self._begun = None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the iteration began that goes on, or where the next one begins."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration begins where the state says.
+
+        Raises:
+            StateError: it is of other data or another configuration, or says nowhere to go.
+        """
+        self.loader.load_state_dict(state)
+        self._begun = None
+
+
+class _Turns(Iterator[dict[str, Any]]):
+    """The batches of one pass that fall to one worker."""
+
+    def __init__(self, stream: BatchStream) -> None:
+        worker = get_worker_info()
+        self._place = (0, 1) if worker is None else (worker.id, worker.num_workers)
+        self._loader = stream.loader
+        self._epoch = stream.loader.epoch
+        self._starts = stream.loader.starts()[self._place[0] :: self._place[1]]
+        self._next = 0
+
+    def __next__(self) -> dict[str, Any]:
+        if self._next >= len(self._starts):
+            raise StopIteration
+        batch = self._loader.batch_at(self._epoch, self._starts[self._next])
+        self._next += 1
+        return named(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """How many batches were taken, of which."""
+        starts = [self._starts.start, self._starts.stop, self._starts.step]
+        return {"worker": list(self._place), "pass": self._epoch, "starts": starts, "taken": self._next}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on behind the batches that were taken.
+
+        Raises:
+            StateError: it is of another worker, of another number of them, or of other batches.
+        """
+        own = self.state_dict()
+        for key in ("worker", "pass", "starts"):
+            if state.get(key) != own[key]:
+                raise StateError(f"`{key}` is {state.get(key)!r}, here {own[key]!r}")
+        self._next = int(state["taken"])
+
+
+class DataLoader(TorchDataLoader[dict[str, Any]]):
+    """PyTorch's `DataLoader` over the batches of a `PairLoader` or `StepLoader`, which go on where they stand.
+
+        for batch in gm.torch.DataLoader(loader, num_workers=4, pin_memory=True): ...
+
+    Each iteration goes over what is left of a pass; the next one over the next pass, whatever the number of workers.
+    The state is that of the loader behind the last batch that was delivered, however many are under way. Options are
+    PyTorch's, but for those of batches, samplers and shuffling, which are the loader's.
+    """
+
+    def __init__(self, loader: MixedLoader[Any], *, num_workers: int = 0, **options: Any) -> None:
+        for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "collate_fn"):
+            if name in options:
+                raise TypeError(f"`{name}` is the loader's: batches are made before they come here")
+        super().__init__(BatchStream(loader), batch_size=None, num_workers=num_workers, **options)
+        self._loader = loader
+        self._expected: tuple[int, int] | None = None
+
+    def __iter__(self) -> Any:
+        """The batches that are left of this pass."""
+        loader, stream = self._loader, self.dataset
+        assert isinstance(stream, BatchStream)
+        epoch, starts = loader.epoch, loader.starts()
+        if self._expected != (epoch, starts.start):
+            # Workers that stayed would go on elsewhere.
+            self._iterator = None
+        stream._begun = None
+        self._expected = None
+        for start, batch in zip(starts, super().__iter__(), strict=True):
+            loader.move(epoch, start + starts.step)
+            yield batch
+        self._expected = (epoch + 1, 0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration goes over this pass.
+
+        Raises:
+            ConfigError: below 0.
+        """
+        self._loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the loader behind the last batch that was delivered."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration goes on where the state says, with any number of workers.
+
+        Raises:
+            StateError: it is of other data or another configuration, or says nowhere to go.
+        """
+        self._loader.load_state_dict(state)
+
+
+class PairDataset(Dataset[dict[str, Any]]):
+    """Pairs or steps by number, for PyTorch's samplers: `PairDataset(constructor.over(demos))`.
+
+    A number gives one of them, without the batch axis; a list of numbers gives a batch, as from a batch sampler with
+    `batch_size=None`. The names are those of `named`.
+    """
+
+    def __init__(self, pairs: PairSet[Any]) -> None:
+        super().__init__()
+        self._pairs = pairs
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._pairs)
+
+    def __getitem__(self, index: int | Sequence[int]) -> dict[str, Any]:
+        """One of them, or a batch.
+
+        Raises:
+            IndexError: there is no such number.
+        """
+        if not isinstance(index, int | np.integer):
+            return named(self._pairs[list(index)])
+        one = named(self._pairs[[int(index)]])
+        return {
+            name: [each[0] for each in value] if isinstance(value, list) else value[0] for name, value in one.items()
+        }
 
 
 def make_collate_macroxue(
@@ -35,20 +237,24 @@ def make_collate_macroxue(
     *,
     rotate: Augment = False,
     flip: Augment = False,
+    value_targets: ValueTargets | None = None,
     seed: int = 0,
     epoch: int = 0,
 ) -> Collate:
     """Collates row numbers into `tokens` (int64, (B, 16)), `targets` (int64, (B, 4)) and `n_classes`.
+
+    With `value_targets`, of packs that have values, also into `value_targets`: float32, (B,) or (B, 601).
 
     Args:
         dataset: a pack, or rows of one; numbers count within them.
         tokenizer: a `tokenizer.json` of version 2.
         rotate: quarter turns, drawn for each row from seed, row and epoch.
         flip: mirrors, likewise.
+        value_targets: `"scalar"` or `"two_hot"`, as of the encoders.
         seed: of the augmentation.
         epoch: of the augmentation.
     """
-    encoder = Tokens(tokenizer, rotate=rotate, flip=flip)
+    encoder = Tokens(tokenizer, rotate=rotate, flip=flip, value_targets=value_targets)
     return _collate(dataset, encoder, seed, epoch, {"n_classes": encoder.n_classes})
 
 
@@ -60,6 +266,7 @@ def make_collate_steps(
     edge_form: Literal["special_zero_one", "edges", "upper_bounds"] = "special_zero_one",
     rotate: Augment = False,
     flip: Augment = False,
+    value_targets: ValueTargets | None = None,
     seed: int = 0,
     epoch: int = 0,
 ) -> Collate:
@@ -71,10 +278,11 @@ def make_collate_steps(
     Arguments are as for `make_collate_macroxue` and `BinnedEV`.
     """
     if target_mode == "hard_move":
-        return _collate(dataset, HardMove(rotate=rotate, flip=flip), seed, epoch, {})
+        move = HardMove(rotate=rotate, flip=flip, value_targets=value_targets)
+        return _collate(dataset, move, seed, epoch, {})
     if target_mode != "binned_ev":
         raise ValueError(f"target_mode {target_mode!r}; expected 'hard_move' or 'binned_ev'")
-    encoder = BinnedEV(edges=edges, edge_form=edge_form, rotate=rotate, flip=flip)
+    encoder = BinnedEV(edges=edges, edge_form=edge_form, rotate=rotate, flip=flip, value_targets=value_targets)
     return _collate(dataset, encoder, seed, epoch, {"n_bins": encoder.n_bins})
 
 

@@ -164,6 +164,10 @@ fn a_long_game_needs_little_memory() {
     assert_eq!(packed["rows"].as_u64(), Some(500_000));
     let peak = packed["peak_rss"].as_u64().unwrap();
     assert!(peak < 256_000_000, "{} MB for 24 MB of rows and 110 MB of text", peak / 1_000_000);
+    let valued = run(&["values", text(&target), "--workers", "4", "--json"]).ok().json();
+    assert_eq!(valued["rows"].as_u64(), Some(500_000));
+    let peak = valued["peak_rss"].as_u64().unwrap();
+    assert!(peak < 128_000_000, "{} MB for 24 MB of rows", peak / 1_000_000);
 }
 
 #[test]

@@ -131,8 +131,10 @@ impl Bare {
         let size = layout_v7().size();
         self.arena.drain(slots, |views| {
             let from = Provenance::default();
-            let rows: Vec<Row<'_>> =
-                views.iter().map(|view| Row { record: &view[..size], provenance: from, bits: 0 }).collect();
+            let rows: Vec<Row<'_>> = views
+                .iter()
+                .map(|view| Row { record: &view[..size], provenance: from, bits: 0, sparse: None })
+                .collect();
             sheet.write(self.row, rows.len(), |columns| self.encoder.encode(&rows, columns)).expect("encodes");
         });
         self.row += slots.len();

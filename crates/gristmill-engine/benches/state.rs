@@ -98,6 +98,9 @@ fn main() {
     let again = DataLoader::new(lc0(&preset).expect("a preset")).expect("a config");
     again.load(&path, gristmill_engine::Missing::Refuse).expect("loaded");
     next(&again);
-    println!("restored, the rows of the reservoir read again, first batch after {:.2} s", start.elapsed().as_secs_f64());
+    println!(
+        "restored, the rows of the reservoir read again, first batch after {:.2} s",
+        start.elapsed().as_secs_f64()
+    );
     std::fs::remove_file(path).expect("removed");
 }

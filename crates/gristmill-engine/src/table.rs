@@ -1,6 +1,8 @@
 //! Many fixed-size records that can be reached by number: what index feeding gathers from, whatever game they are of.
 //! `FileTable` is the plain form: arrays of records in files of one layout, one after the other.
 
+mod joined;
+
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +12,8 @@ use gristmill_format::{Error, Kind, Result};
 
 use crate::runtime::intervals::Intervals;
 use crate::store::{HeldFile, Residence};
+
+pub use joined::JoinedTable;
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
 pub trait FrameTable: Send + Sync + Debug {
@@ -148,10 +152,11 @@ impl FrameTable for FileTable {
             let detail = format!("{} bytes for {} records of {}", out.len(), rows.len(), self.layout.size());
             return Err(Error::new(Kind::WrongSize, detail));
         }
-        // Copies of a length known in advance are several times as quick; these are the lengths of 2048 rows.
+        // Copies of a length known in advance are several times as quick; these are the lengths of 2048 rows and their values.
         match self.layout.size() {
             48 => self.gather_sized::<48>(rows, out),
             46 => self.gather_sized::<46>(rows, out),
+            24 => self.gather_sized::<24>(rows, out),
             _ => self.gather_any(rows, out),
         }
     }
@@ -182,7 +187,7 @@ mod tests {
     #[test]
     fn records_are_found_across_files_of_any_record_size() {
         let folder = tempfile::tempdir().unwrap();
-        for size in [1usize, 46, 48, 50] {
+        for size in [1usize, 24, 46, 48, 50] {
             let layout = Layout::packed(&[("bytes", Scalar::U8, &[size])]).unwrap();
             let mut parts = Vec::new();
             for (i, rows) in [3u64, 0, 5].into_iter().enumerate() {

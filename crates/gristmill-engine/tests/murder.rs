@@ -249,7 +249,8 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], leaves: bool) {
         ranks.iter_mut().for_each(|rank| drop(rank.kill()));
         ranks.iter_mut().for_each(|rank| drop(rank.wait()));
         mend(&run, &games);
-        farthest = (0..world).flat_map(|rank| run.lines(life, rank)).filter_map(|l| batch_of(&l)).fold(farthest, u64::max);
+        farthest =
+            (0..world).flat_map(|rank| run.lines(life, rank)).filter_map(|l| batch_of(&l)).fold(farthest, u64::max);
         if leaves {
             games.leave();
         }

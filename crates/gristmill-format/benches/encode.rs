@@ -118,7 +118,12 @@ fn rows(arena: &[u8]) -> Vec<Row<'_>> {
     let size = layout_v7().size();
     let scattered = (0..ROWS).map(|i| i * 2_654_435_761 % RECORDS);
     scattered
-        .map(|i| Row { record: &arena[i * size..(i + 1) * size], provenance: Provenance::default(), bits: 0 })
+        .map(|i| Row {
+            record: &arena[i * size..(i + 1) * size],
+            provenance: Provenance::default(),
+            bits: 0,
+            sparse: None,
+        })
         .collect()
 }
 

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use crate::chess::pack::PackedGames;
 use crate::chess::source::{GameFile, GameTar};
-use crate::container::gzip;
+use crate::container::{chunks, gzip};
 use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
 use crate::demo::source::{DemoFile, MAX_BYTES};
 use crate::error::{Error, Kind, Result};
@@ -23,6 +24,8 @@ pub enum Format {
     ChessGame,
     /// A tar of such games.
     ChessTar,
+    /// A chunk file of packed games: `.chunks`.
+    ChessChunks,
     /// The raw log of one 2048 game: `.jsonl.gz`.
     G2048Log,
     /// Demonstrations: a shard or a native form.
@@ -46,7 +49,7 @@ struct Row {
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 3] = [
+const ROWS: [Row; 4] = [
     Row {
         format: Format::G2048Log,
         extensions: &[STEPS_SUFFIX],
@@ -58,6 +61,12 @@ const ROWS: [Row; 3] = [
         extensions: &[".tar"],
         magic: |head| head.get(257..262) == Some(b"ustar"),
         open: |key, from| Ok(Arc::new(GameTar::open(key, from)?)),
+    },
+    Row {
+        format: Format::ChessChunks,
+        extensions: &[".chunks"],
+        magic: |head| head.starts_with(&chunks::MAGIC),
+        open: |key, from| Ok(Arc::new(PackedGames::open(key, from)?)),
     },
     Row {
         format: Format::ChessGame,

@@ -26,6 +26,30 @@ pub struct Row<'a> {
     pub provenance: Provenance,
     /// Random bits of this row, for encoders that [draw](Encoder::draws): a function of seed and row, never of threads.
     pub bits: u64,
+    /// The long vector of the record (the policy of chess), where the record itself does not hold it.
+    pub sparse: Option<Sparse<'a>>,
+}
+
+/// A vector of which few entries differ from the rest.
+#[derive(Debug, Clone, Copy)]
+pub struct Sparse<'a> {
+    /// Where those entries are, within the vector.
+    pub indices: &'a [u16],
+    /// What they are, one for each index.
+    pub values: &'a [f32],
+    /// What all others are.
+    pub fill: f32,
+}
+
+impl Sparse<'_> {
+    /// Writes the vector as little-endian `f32`; `out` is as long as it is.
+    pub fn write(&self, out: &mut [u8]) {
+        let entries = out.as_chunks_mut::<4>().0;
+        entries.fill(self.fill.to_le_bytes());
+        for (i, value) in self.indices.iter().zip(self.values) {
+            entries[usize::from(*i)] = value.to_le_bytes();
+        }
+    }
 }
 
 /// The name, dtype and row shape of one output tensor; the batch axis is not included.

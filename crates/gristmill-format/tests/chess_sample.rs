@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::chess::game::parse;
-use gristmill_format::chess::{Board, ChessEncoder, Frame, Output, layout_v6, layout_v7};
+use gristmill_format::chess::pack::{PackedGame, Packer, Position};
+use gristmill_format::chess::{Board, ChessEncoder, Frame, Output, Version, layout_v6, layout_v7};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
@@ -87,7 +88,10 @@ fn every_game_starts_at_the_start_position() {
         widen.record(chunk.record(0), &mut record);
         let mut planes = vec![0; 112 * 64 * 4];
         encoder
-            .encode(&[Row { record: &record, provenance: Provenance::default(), bits: 0 }], &mut [&mut planes])
+            .encode(
+                &[Row { record: &record, provenance: Provenance::default(), bits: 0, sparse: None }],
+                &mut [&mut planes],
+            )
             .unwrap();
         assert_eq!(hash(&planes), "c33ae28cfa8081c3ff247f2ee36881e28520e4be8d585df726b8728b7dac22b6", "{name}");
         let start = Board::from_frame(&Frame::new(&record).unwrap()).unwrap();
@@ -139,4 +143,26 @@ fn the_games_break_no_rule() {
         .unwrap();
         assert!(breaches.is_empty(), "{name}: {breaches:?}");
     }
+}
+
+#[test]
+fn real_games_are_packed_into_few_bytes_and_come_back_to_the_bit() {
+    let Some(games) = games() else { return };
+    let (mut packer, mut position) = (Packer::default(), Position::default());
+    let (mut frames, mut bytes) = (0, 0);
+    for (name, chunk) in games {
+        let (mut packed, mut back) = (Vec::new(), Vec::new());
+        packer.pack(Version::V6, chunk.records(), &mut packed).unwrap();
+        let game = PackedGame::new(&packed).unwrap();
+        game.records(1 << 23, &mut position, &mut back).unwrap();
+        assert!(back == chunk.records(), "{name}");
+        for k in 0..chunk.frames {
+            game.position(k, &mut position).unwrap();
+            assert!(position.policy().is_some(), "{name}: frame {k} is not as records of self-play are");
+        }
+        frames += chunk.frames;
+        bytes += packed.len();
+    }
+    // 67 187 bytes of .gz.
+    assert!((frames, bytes) > (323, 0) && bytes < 25_000, "{bytes} bytes for {frames} frames");
 }

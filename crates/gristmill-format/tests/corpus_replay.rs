@@ -13,7 +13,10 @@ mod fuzz_bodies;
 use std::fs;
 use std::path::PathBuf;
 
+use gristmill_format::chess::pack::{CODEC, Packer};
 use gristmill_format::chess::syzygy::{Material, TableKind};
+use gristmill_format::chess::{InputFormat, Version};
+use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::tar::TarWriter;
 
@@ -40,6 +43,16 @@ fn gzip_chunk() {
 #[test]
 fn tar() {
     replay("tar", fuzz_bodies::tar);
+}
+
+#[test]
+fn packed() {
+    replay("packed", fuzz_bodies::packed);
+}
+
+#[test]
+fn chunks() {
+    replay("chunks", fuzz_bodies::chunks);
 }
 
 #[test]
@@ -92,6 +105,20 @@ fn games_with_random_edits_are_judged() {
     let mut next = numbers();
     for kind in 0..400 {
         fuzz_bodies::check(&edits(&mut next, vec![kind as u8]));
+    }
+}
+
+#[test]
+fn packed_games_with_random_edits_are_read_or_refused() {
+    let mut next = numbers();
+    let seeds = ["v6", "v7"].map(|name| fs::read(corpus("packed").join(name)).unwrap());
+    for n in 0..600 {
+        let mut data = seeds[n % 2].clone();
+        for _ in 0..1 + next() % 3 {
+            let at = next() as usize % data.len();
+            data[at] = next() as u8;
+        }
+        fuzz_bodies::packed(&data);
     }
 }
 
@@ -216,6 +243,21 @@ fn write_seeds() {
     );
     put("gzip_chunk", "header-crc-wrong.gz", b"\x1f\x8b\x08\x02\0\0\0\0\0\x03\xff\xff\x03\0\0\0\0\0\0\0\0\0");
     put("gzip_chunk", "plain", b"\x06\0\0\0\x01\0\0\0");
+
+    for (name, version, size) in [("v6", Version::V6, 8356), ("v7", Version::V7, 8396)] {
+        let mut bytes = Vec::new();
+        let records = fuzz_bodies::opening(InputFormat::Classical, size);
+        let frames = (records.len() / size) as u32;
+        Packer::default().pack(version, &records, &mut bytes).unwrap();
+        put("packed", name, &bytes);
+        put("packed", &format!("{name}-cut"), &bytes[..bytes.len() - 9]);
+        let mut file = ChunkFileWriter::new(CODEC);
+        file.add("run.tar/training.1.gz", frames, &bytes).unwrap();
+        file.add("training.2.gz", frames, &bytes).unwrap();
+        let file = [&MAGIC[..], &bytes, &bytes, &file.finish()].concat();
+        put("chunks", name, &file);
+        put("chunks", &format!("{name}-cut"), &file[..file.len() - 60]);
+    }
 
     for kind in 0..16 {
         put("check", &format!("sound-{kind:02}"), &[kind]);

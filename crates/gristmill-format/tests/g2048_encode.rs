@@ -14,6 +14,7 @@ use gristmill_format::Kind;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::g2048::encode::{
     Augment, Binner, Branches, Classes, Draw, Element, StepEncoder, Symmetry, Target, Tokenizer, Valuation,
+    ValueTargets,
 };
 use gristmill_format::g2048::{Board, Packed, heuristic};
 use serde_json::Value;
@@ -106,10 +107,13 @@ fn step() -> Step {
 }
 
 fn encode(encoder: &StepEncoder, step: &Step, bits: u64) -> gristmill_format::Result<Vec<Vec<u8>>> {
-    let record = step.bytes();
+    encode_record(encoder, &step.bytes(), bits)
+}
+
+fn encode_record(encoder: &StepEncoder, record: &[u8], bits: u64) -> gristmill_format::Result<Vec<Vec<u8>>> {
     let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0xEE; spec.row_bytes()]).collect();
     let mut slices: Vec<&mut [u8]> = out.iter_mut().map(Vec::as_mut_slice).collect();
-    encoder.encode(&[Row { record: &record, provenance: Provenance::default(), bits }], &mut slices)?;
+    encoder.encode(&[Row { record, provenance: Provenance::default(), bits, sparse: None }], &mut slices)?;
     Ok(out)
 }
 
@@ -263,4 +267,38 @@ fn the_page_lists_the_tensors() {
     let mut sorted = documented;
     sorted.sort_unstable();
     assert_eq!(sorted, found);
+}
+
+/// Acceptance case 17: what values become beside the targets of every encoder, and what is refused.
+#[test]
+fn values_beside_rows_become_targets() {
+    for target in targets() {
+        let plain = StepEncoder::new(target.clone(), Augment::default(), Element::I64).unwrap();
+        let record = [step().bytes(), 123.25f32.to_le_bytes().to_vec()].concat();
+        let expected = encode(&plain, &step(), 0).unwrap();
+        for (form, width) in [(ValueTargets::Scalar, 1), (ValueTargets::TwoHot, 601)] {
+            let encoder = plain.clone().valued(form).unwrap();
+            let spec = encoder.outputs().last().unwrap();
+            let shape = spec.row_shape.first().map_or("()".to_owned(), |n| format!("({n},)"));
+            let page = include_str!("../../../docs/format/g2048-values.md");
+            assert!(page.contains(&format!(" | `f32` | {shape} | ")), "{shape}");
+            assert_eq!((spec.name.as_str(), spec.row_bytes()), ("value_targets", 4 * width));
+            let found = encode_record(&encoder, &record, 0).unwrap();
+            assert_eq!(found[..expected.len()], expected);
+            let values: Vec<f32> =
+                found[expected.len()].as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            match form {
+                ValueTargets::Scalar => assert_eq!(values, [123.25]),
+                ValueTargets::TwoHot => {
+                    let weights: Vec<_> = (0..601).zip(values).filter(|(_, weight)| *weight != 0.0).collect();
+                    assert_eq!(weights, [(123, 0.75), (124, 0.25)]);
+                }
+            }
+            let broken = [step().bytes(), f32::NAN.to_le_bytes().to_vec()].concat();
+            let e = encode_record(&encoder, &broken, 0).unwrap_err();
+            assert!(e.kind() == Kind::OutOfRange && e.detail().contains("NaN"), "{e}");
+            let e = encoder.fits(plain.input()).unwrap_err();
+            assert!(e.kind() == Kind::Unfit && e.detail().contains("gristmill values"), "{e}");
+        }
+    }
 }

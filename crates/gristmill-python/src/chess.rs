@@ -74,7 +74,12 @@ pub(crate) fn chess_encode(py: Python<'_>, records: Contiguous, tensors: Vec<Str
         let size = encoder.input().size();
         let rows: Vec<_> = (0u32..)
             .zip(records.bytes().chunks_exact(size))
-            .map(|(frame, record)| Row { record, provenance: Provenance { frame, ..Provenance::default() }, bits: 0 })
+            .map(|(frame, record)| Row {
+                record,
+                provenance: Provenance { frame, ..Provenance::default() },
+                bits: 0,
+                sparse: None,
+            })
             .collect();
         let specs = encoder.outputs();
         let mut out =

@@ -1,18 +1,22 @@
 //! 2048 boards in, packed boards and heuristic values out, and back; and the layouts of step rows.
 
+use std::sync::Arc;
+
 use gristmill_format::g2048::board::{CELLS, pack_all, unpack_all};
 use gristmill_format::g2048::heuristic::{board_eval_all, board_eval_interactive_all};
 use gristmill_format::g2048::row::{layout_aligned, layout_packed};
+use gristmill_format::g2048::value::value_layout;
 use pyo3::prelude::*;
 
 use crate::array::{Contiguous, Memory};
 use crate::error::Fault;
 use crate::layout::Layout;
 
-/// Layouts of aligned and packed step rows.
+/// Layouts of aligned and packed step rows, and of value rows.
 #[pyfunction]
-pub(crate) fn g2048_layouts() -> (Layout, Layout) {
-    (Layout(layout_aligned().as_ref().clone()), Layout(layout_packed().as_ref().clone()))
+pub(crate) fn g2048_layouts() -> (Layout, Layout, Layout) {
+    let layout = |layout: &Arc<gristmill_format::layout::Layout>| Layout(layout.as_ref().clone());
+    (layout(layout_aligned()), layout(layout_packed()), layout(value_layout()))
 }
 
 /// The heuristic value (i32) of boards of sixteen ranks each.

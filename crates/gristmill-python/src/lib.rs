@@ -31,7 +31,7 @@ mod _gristmill {
         config_to_textproto, config_to_toml, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
-    use crate::demos::{Demos, holds_demos, open_demos};
+    use crate::demos::{Demos, Spill, holds_demos, open_demos};
     #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
     #[pymodule_export]
@@ -39,9 +39,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader};
     #[pymodule_export]
-    use crate::packing::{convert_rows, merge_packs, pack_games};
+    use crate::packing::{convert_rows, merge_packs, pack_games, value_rows};
     #[pymodule_export]
-    use crate::pairs::{Mix, class_order, pair_rows, window_rows};
+    use crate::pairs::{BatchMemory, Mix, class_order, pair_rows, window_rows, write_whole};
     #[pymodule_export]
     use crate::recorder::{Recorder, Session};
     #[pymodule_export]

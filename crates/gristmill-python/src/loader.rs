@@ -165,7 +165,10 @@ impl IndexLoader {
     /// Reads a configuration in JSON and checks it against the rows; nothing runs yet.
     #[new]
     fn new(py: Python<'_>, rows: &Rows, config: &str) -> Result<Self, Fault> {
-        py.detach(|| Ok(IndexLoader(Engine::new(rows.0.input(), IndexConfig::from_json(config)?)?)))
+        py.detach(|| {
+            let config = IndexConfig::from_json(config)?;
+            Ok(IndexLoader(Engine::new(rows.0.input_for(&config.encoder)?, config)?))
+        })
     }
 
     /// The configuration in JSON, with the seed that was drawn once it has started.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use gristmill_engine::job::convert::{ConvertOptions, convert};
 use gristmill_engine::job::merge::{MergeOptions, merge};
 use gristmill_engine::job::pack::{PackOptions, pack};
+use gristmill_engine::job::values::{ValuesOptions, values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -23,6 +24,13 @@ pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault>
 pub(crate) fn merge_packs(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = MergeOptions::from_json(options)?;
     watched(py, &options.stop, |look| merge(&options, &mut |_, _| look()))
+}
+
+/// Makes the values of a pack.
+#[pyfunction]
+pub(crate) fn value_rows(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let options = ValuesOptions::from_json(options)?;
+    watched(py, &options.stop, |look| values(&options, &mut |_, _| look()))
 }
 
 /// Converts rows of 2048.

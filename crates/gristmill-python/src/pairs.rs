@@ -1,15 +1,21 @@
-//! Lengths of trajectories in, numbers of steps that stand together out; sizes of sources in, the order of their rows out.
+//! Lengths of trajectories in, numbers of steps that stand together out; sizes of sources in, the order of their rows out;
+//! columns and numbers in, batches out.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use gristmill_engine::Error as EngineError;
+use gristmill_engine::runtime::collect::{Cast, Part, Wanted};
 use gristmill_engine::runtime::seed::Key;
-use gristmill_engine::stage::mix::Mix as Order;
+use gristmill_engine::runtime::sheet::SheetPool;
+use gristmill_engine::stage::mix::{Exhausted, Mix as Order, Row};
 use gristmill_engine::stage::pair::{Pairing, classes, pairs, windows};
+use gristmill_engine::store::publish::write_whole as publish;
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::array::Memory;
+use crate::array::{Contiguous, Memory};
 use crate::error::Fault;
 
 fn spans(lengths: &[u64]) -> Vec<Range<u64>> {
@@ -76,55 +82,129 @@ pub(crate) fn class_order(py: Python<'_>, steps: u64, count: u64, seed: u64, epo
     py.detach(|| numbers(&classes(steps, count.max(1), Key::new(seed, "jigsaw").of(b"epoch", epoch))))
 }
 
-/// Choices that an order looks at before it asks whether to go on: some hundredths of a second.
-const CHOICES: u64 = 1 << 20;
-
 /// The order of the rows of several sources.
 #[pyclass(module = "gristmill._gristmill", frozen)]
-pub(crate) struct Mix(Mutex<Order>);
+pub(crate) struct Mix(Order);
 
 #[pymethods]
 impl Mix {
-    /// Sources of these sizes, in proportion to `weights`.
+    /// Sources of these sizes, in proportion to `weights`; `exhausted` is `restart`, `stop` or `drop`.
     #[new]
-    fn new(sizes: Vec<u64>, weights: Vec<f64>, seed: u64, shuffled: bool) -> Result<Self, Fault> {
-        let order = Order::new(Key::new(seed, "mix"), &sizes, &weights, shuffled);
+    fn new(
+        py: Python<'_>,
+        sizes: Vec<u64>,
+        weights: Vec<f64>,
+        seed: u64,
+        shuffled: bool,
+        exhausted: &str,
+    ) -> Result<Self, Fault> {
+        let rule = match exhausted {
+            "restart" => Exhausted::Restart,
+            "stop" => Exhausted::Stop,
+            "drop" => Exhausted::Drop,
+            _ => {
+                let message = format!("`{exhausted}`; expected `restart`, `stop` or `drop`");
+                return Err(EngineError::config("exhausted", message).into());
+            }
+        };
+        let order = py.detach(|| Order::new(Key::new(seed, "mix"), &sizes, &weights, shuffled, rule));
         let message = || {
             let detail = "expected one weight of at least 0 for each source, not all 0, and no empty source";
             EngineError::config("weights", format!("{weights:?} for sources of {sizes:?} rows; {detail}"))
         };
-        Ok(Mix(Mutex::new(order.ok_or_else(message)?)))
+        Ok(Mix(order.ok_or_else(message)?))
     }
 
-    /// How many rows were given.
+    /// Rows of a pass; None where there is no end.
     #[getter]
-    fn position(&self) -> u64 {
-        self.order().position()
+    fn length(&self) -> Option<u64> {
+        self.0.length()
     }
 
-    /// The next `count` rows: source, row of it, and its pass, as u64.
-    fn take(&self, py: Python<'_>, count: usize) -> (Memory, Memory, Memory) {
-        py.detach(|| {
-            let mut order = self.order();
-            let rows: Vec<(usize, u64, u64)> = (0..count).map(|_| order.next_row()).collect();
-            let column = |value: fn(&(usize, u64, u64)) -> u64| numbers(&rows.iter().map(value).collect::<Vec<_>>());
-            (column(|row| row.0 as u64), column(|row| row.1), column(|row| row.2))
-        })
+    /// How many rows each source gave before a position.
+    fn given(&self, position: u64) -> Result<Vec<u64>, Fault> {
+        Ok(self.0.given(checked(position)?))
     }
 
-    /// Goes to where `position` rows were given.
-    ///
-    /// Raises KeyboardInterrupt: among several sources a far way takes its time.
-    fn seek(&self, py: Python<'_>, position: u64) -> PyResult<()> {
-        while !py.detach(|| self.order().seek(position, CHOICES)) {
-            py.check_signals()?;
-        }
-        Ok(())
+    /// The `count` rows from a position on: source, row of it, and its pass, as u64.
+    fn rows(&self, py: Python<'_>, position: u64, count: usize) -> Result<(Memory, Memory, Memory), Fault> {
+        let position = checked(position)?;
+        Ok(py.detach(|| {
+            let rows = self.0.rows(position).read(count);
+            let column = |value: fn(&Row) -> u64| numbers(&rows.iter().map(value).collect::<Vec<_>>());
+            (column(|row| row.source as u64), column(|row| row.row), column(|row| row.pass))
+        }))
     }
 }
 
-impl Mix {
-    fn order(&self) -> MutexGuard<'_, Order> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+/// Positions of an order.
+fn checked(position: u64) -> Result<u64, Fault> {
+    if position < 1 << 62 {
+        return Ok(position);
     }
+    Err(EngineError::State(format!("position {position}; an order has 2^62")).into())
+}
+
+/// Bytes of a column's rows; numbers of the wanted ones, and their places in the batch, as i64.
+type ColumnPart = (Contiguous, Contiguous, Option<Contiguous>);
+
+/// Memory for batches of up to so many rows, used again when the last array over it is gone.
+#[pyclass(module = "gristmill._gristmill", frozen)]
+pub(crate) struct BatchMemory(Arc<SheetPool>);
+
+#[pymethods]
+impl BatchMemory {
+    /// Columns of so many bytes a row, for up to `rows` rows. At most `keep` free batches are kept.
+    #[new]
+    fn new(rows: usize, row_bytes: Vec<usize>, keep: usize) -> Self {
+        BatchMemory(SheetPool::new(rows, row_bytes, keep))
+    }
+
+    /// A batch of `rows` rows. Each column is gathered from rows of some bytes, its parts together filling it, and cast:
+    /// `same`, `unit` (u8 to f32, divided by 255), `float` (u8 to f32), `single` (f64 to f32).
+    ///
+    /// Raises IndexError: rows that there are not; BufferError: columns that do not fit.
+    fn gather(
+        &self,
+        py: Python<'_>,
+        rows: usize,
+        columns: Vec<(usize, String, Vec<ColumnPart>)>,
+    ) -> Result<Vec<Memory>, Fault> {
+        let wanted: Vec<Wanted<'_>> = columns.iter().map(wanted).collect::<PyResult<_>>()?;
+        let sheet = py.detach(|| self.0.take()).map_err(|e| PyMemoryError::new_err(e.to_string()))?;
+        if rows > sheet.rows() || wanted.len() != sheet.columns() {
+            let message = format!("{rows} rows of {} columns do not fit this memory", wanted.len());
+            return Err(Fault::Python(PyBufferError::new_err(message)));
+        }
+        let filled = py.detach(|| {
+            sheet.write(0, rows, |to| wanted.iter().zip(to).try_for_each(|(wanted, column)| wanted.fill(column)))
+        });
+        filled.map_err(PyIndexError::new_err)?;
+        let shared = self.0.share(sheet);
+        Ok((0..wanted.len()).map(|column| Memory::of_sheet(&shared, column, rows)).collect())
+    }
+}
+
+fn wanted((row_bytes, cast, parts): &(usize, String, Vec<ColumnPart>)) -> PyResult<Wanted<'_>> {
+    let cast = match cast.as_str() {
+        "same" => Cast::Same,
+        "unit" => Cast::Unit,
+        "float" => Cast::Float,
+        "single" => Cast::Single,
+        _ => return Err(PyValueError::new_err(format!("`{cast}` is no cast"))),
+    };
+    let parts = parts.iter().map(|(rows, numbers, places)| Part {
+        rows: rows.bytes(),
+        numbers: numbers.bytes(),
+        places: places.as_ref().map(Contiguous::bytes),
+    });
+    Ok(Wanted { row_bytes: *row_bytes, cast, parts: parts.collect() })
+}
+
+/// Writes a small file whole or not at all.
+///
+/// Raises OSError.
+#[pyfunction]
+pub(crate) fn write_whole(py: Python<'_>, path: PathBuf, data: &[u8]) -> Result<(), Fault> {
+    py.detach(|| Ok(publish(&path, &[data])?))
 }

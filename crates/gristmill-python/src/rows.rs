@@ -25,11 +25,15 @@ use crate::layout::Layout;
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct Rows(pub(crate) Selection);
 
-/// Opens the pack in a folder; `memory` reads its rows into memory instead of mapping them.
+/// Opens the pack in a folder; `memory` reads its rows into memory instead of mapping them, `values` is the folder of its
+/// values where they do not lie beside its rows.
 #[pyfunction]
-pub(crate) fn open_pack(py: Python<'_>, path: PathBuf, memory: bool) -> Result<Rows, Fault> {
+pub(crate) fn open_pack(py: Python<'_>, path: PathBuf, memory: bool, values: Option<PathBuf>) -> Result<Rows, Fault> {
     let residence = if memory { Residence::Memory } else { Residence::Mapped };
-    py.detach(|| Ok(Rows(Selection::all(Arc::new(Pack::open(&path, residence)?)))))
+    py.detach(|| {
+        let pack = Pack::open(&path, residence)?;
+        Ok(Rows(Selection::all(Arc::new(values.into_iter().fold(pack, Pack::with_values_in)))))
+    })
 }
 
 /// A value bound to a question mark.
@@ -161,6 +165,20 @@ impl Rows {
         })
     }
 
+    /// Whether values lie beside the rows.
+    fn has_values(&self, py: Python<'_>) -> Result<bool, Fault> {
+        py.detach(|| Ok(self.0.pack().values()?.is_some()))
+    }
+
+    /// Values, as records, of the rows at these places (u64).
+    fn take_values(&self, py: Python<'_>, places: Contiguous) -> Result<Memory, Fault> {
+        py.detach(|| {
+            let values = self.0.take_values(&numbers(&places))?;
+            let len = values.len();
+            Ok(Memory::of_vec(values, len))
+        })
+    }
+
     /// Tensors of the rows at these places (u64), as they look in an epoch under a seed.
     fn encode(
         &self,
@@ -171,7 +189,8 @@ impl Rows {
         epoch: u64,
     ) -> Result<Vec<Tensor>, Fault> {
         py.detach(|| {
-            let encoder = RowEncoder::new(self.0.input(), &EncoderConfig::from_json(encoder)?)?;
+            let config = EncoderConfig::from_json(encoder)?;
+            let encoder = RowEncoder::new(self.0.input_for(&config)?, &config)?;
             let places = numbers(&places);
             let specs = encoder.outputs();
             let zeroed = |spec: &TensorSpec| Memory::zeroed(places.len() * spec.row_bytes());

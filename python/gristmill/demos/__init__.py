@@ -1,24 +1,31 @@
 """Demonstrations of agents: files of many forms as trajectories, data sets of a task as one dictionary of arrays."""
 
+from gristmill.demos import minari
+from gristmill.demos.collecting import Collected, collect_random
 from gristmill.demos.config import EnvData, Groups, load_config
-from gristmill.demos.mixing import PairLoader
+from gristmill.demos.mixing import MixedLoader, PairLoader, StepLoader
 from gristmill.demos.native import load_dataset_dict
 from gristmill.demos.source import Demos, open_demos
 from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
 from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
 
 __all__ = [
+    "Collected",
     "Demos",
     "EnvData",
     "Groups",
+    "MixedLoader",
     "PairLoader",
     "Part",
     "ShardWriter",
+    "StepLoader",
     "WdsDatasets",
+    "collect_random",
     "get_meta_dict",
     "load_config",
     "load_dataset_dict",
     "load_wds_datasets",
+    "minari",
     "open_demos",
     "write_frames",
 ]

@@ -1,162 +1,334 @@
-"""Pairs of several data sets as one stream of batches: seeded, weighted, of exact length, the same for all ranks."""
+"""Pairs or steps of several data sets as one stream: seeded, weighted, of exact length, the same for all ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.demos import standing
+from gristmill.demos.gathering import Gatherer
 from gristmill.errors import ConfigError, StateError
-from gristmill.pairs import Constructor, Identity, PairBatch, PairSet, Trajectories, numbers
+from gristmill.pairs import BC, Constructor, Identity, PairBatch, PairSet, Prepare, StepBatch, Steps, Trajectories
+from gristmill.pairs.constructor import numbers
+from gristmill.pairs.prepare import KEEP
+from gristmill.pairs.trajectories import frozen
+from gristmill.ranks import find_rank
+
+Made = TypeVar("Made")
+
+#: What happens when a data set has given all its rows.
+Exhausted: TypeAlias = Literal["restart", "stop", "drop"]
+
+#: Rows that an order can have.
+_ROWS = 1 << 62
 
 
-class PairLoader:
-    """Batches of pairs from one or several data sets.
+class Options(TypedDict, total=False):
+    """Options that all loaders have, as `MixedLoader` explains them."""
 
-    Each data set gives its pairs in a new order in each of its passes; a short one starts over. The order of all is a
-    function of the seed: ranks together have every row of it once, and a saved state goes on where it stood.
+    nominal_length: int | None
+    weights: Sequence[float] | None
+    exhausted: Exhausted
+    seed: int
+    shuffle: bool
+    drop_last: bool
+    pad: bool
+    prepare: Prepare | None
+    rank: int | None
+    world_size: int | None
+
+
+class MixedLoader(Generic[Made]):
+    """Batches of what a constructor makes of one or several data sets; `PairLoader` and `StepLoader` are its faces.
+
+    Each data set gives its rows in a new order in each of its passes. The order of all is a function of the seed: ranks
+    together have every row of it once, any batch can be had at once, and a saved state goes on where it stood.
     """
 
     def __init__(
         self,
         datasets: Sequence[Trajectories] | Trajectories,
-        pairs: Constructor | None = None,
+        constructor: Constructor[Made],
         *,
         batch_size: int,
         nominal_length: int | None = None,
         weights: Sequence[float] | None = None,
+        exhausted: Exhausted = "restart",
         seed: int = 0,
         shuffle: bool = True,
         drop_last: bool = True,
         pad: bool = False,
-        rank: int = 0,
-        world_size: int = 1,
+        prepare: Prepare | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
-        """Makes the loader; nothing is read but what pairs need to be counted.
+        """Makes the loader; nothing is read but what rows need to be counted.
 
         Args:
-            datasets: `Demos`, or what `load_wds_datasets` gives.
-            pairs: which steps stand together; `Identity()` by default.
-            batch_size: pairs of a batch of one rank.
-            nominal_length: pairs of all batches and ranks together; by default as many as the data sets have.
+            datasets: `Demos`, `Columns`, or what `load_wds_datasets` gives.
+            constructor: what a row is.
+            batch_size: rows of a batch of one rank.
+            nominal_length: rows of all batches of a pass and of all ranks together; by default as many as the data sets
+                have, or as there are until a pass ends by `exhausted`.
             weights: how often each data set is chosen; equally often by default.
+            exhausted: when a data set has given all its rows it starts over in a new order (`"restart"`), the pass ends
+                (`"stop"`), or it is left out and the weights of the others stand (`"drop"`).
             seed: of all that is drawn.
-            shuffle: without it, pairs come in stored order, from one data set only.
+            shuffle: without it, rows come in stored order, from one data set only.
             drop_last: leave out a last batch that is not full.
             pad: where shapes differ, fill up with zeros to the largest; without it that is an error.
-            rank: which of `world_size` this is.
+            prepare: conversions of pictures and floats; nothing is converted by default.
+            rank: which of `world_size` this is. Without both, what `torch.distributed`, `jax.distributed` or the
+                variables RANK and WORLD_SIZE say, else 0 of 1.
             world_size: how many share the stream.
 
         Raises:
-            ConfigError: a number is out of range, a data set has no pairs, or shapes differ.
+            ConfigError: a number is out of range, a data set has no rows or lacks a field, or shapes differ.
         """
-        several = list(datasets) if isinstance(datasets, Sequence) else [datasets]
+        several: list[Any] = list(datasets) if isinstance(datasets, Sequence) else [datasets]
         if not several:
             raise ConfigError("no data set; expected at least one", field="datasets")
         if batch_size < 1:
             raise ConfigError(f"batches of {batch_size}; expected at least 1", field="batch_size")
-        if not 0 <= rank < world_size:
-            raise ConfigError(f"rank {rank} of {world_size}; ranks count from 0", field="rank")
         if not shuffle and len(several) > 1:
             raise ConfigError("several data sets have no stored order; shuffle them", field="shuffle")
-        self._epochs = [{0: (pairs or Identity()).over(data, seed=seed)} for data in several]
+        self._rank, self._world = find_rank(rank, world_size)
+        self._prepare = prepare or KEEP
+        for data in several:
+            self._prepare.check_space(getattr(data, "metadata", {}))
+        self._constructor = constructor
+        self._epochs = [{0: constructor.over(data, seed=seed)} for data in several]
         sizes = [len(own[0]) for own in self._epochs]
         if 0 in sizes:
             message = f"data set {sizes.index(0)} gives no pairs: its trajectories are too short"
             raise ConfigError(message, field="datasets")
-        self._length = sum(sizes) if nominal_length is None else nominal_length
-        self._global = batch_size * world_size
-        self._rank, self._world, self._drop = rank, world_size, drop_last
+        own = [float(weight) for weight in weights] if weights is not None else [1.0] * len(several)
+        self._order = _gristmill.Mix(sizes, own, seed, shuffle, exhausted)
+        most = self._order.length
+        self._length = nominal_length if nominal_length is not None else most or sum(sizes)
+        if most is not None and self._length > most:
+            message = f"{self._length} pairs; with exhausted={exhausted!r} there are {most} in a pass"
+            raise ConfigError(message, field="nominal_length")
+        self._batch_size = batch_size
+        self._global = batch_size * self._world
+        self._drop = drop_last
         if self._length < 1 or (drop_last and self._length < self._global):
             message = f"{self._length} pairs do not fill a batch of {self._global}; lower it, or keep the last one"
             raise ConfigError(message, field="nominal_length")
-        own = [float(weight) for weight in weights] if weights is not None else [1.0] * len(several)
-        self._order = _gristmill.Mix(sizes, own, seed, shuffle)
-        self._shapes = self._agree(pad)
-        self._batch = 0
-        self._described = [sizes, own, seed, shuffle, self._length, repr(pairs)]
+        self._gatherer = Gatherer([own[0] for own in self._epochs], self._prepare, pad, batch_size)
+        self._pass, self._row = 0, 0
+        self._options: dict[str, Any] = {
+            "nominal_length": self._length,
+            "weights": own,
+            "exhausted": exhausted,
+            "seed": seed,
+            "shuffle": shuffle,
+            "pad": pad,
+        }
+        self._data: list[dict[str, Any]] | None = None
+
+    @property
+    def rank(self) -> int:
+        """Which of `world_size` this is."""
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        """How many share the stream."""
+        return self._world
+
+    @property
+    def epoch(self) -> int:
+        """The pass that the next batch belongs to, from 0."""
+        return self._pass
 
     def __len__(self) -> int:
         """Batches of a pass."""
         whole, rest = divmod(self._length, self._global)
         return whole if self._drop or rest == 0 else whole + 1
 
-    def __iter__(self) -> Iterator[PairBatch]:
-        """The batches of a pass; the next pass goes on with the order where this one ended."""
-        while True:
-            number = self._batch % len(self)
-            start = (self._batch // len(self)) * self._length + number * self._global
-            count = min(self._global, self._length - number * self._global)
-            batch = self._gather(start, count)
-            self._batch += 1
-            last = self._batch % len(self) == 0
+    def __iter__(self) -> Iterator[Made]:
+        """The batches that are left of this pass; iterate again for the next one."""
+        for start in self.starts():
+            batch = self.batch_at(self._pass, start)
+            self.move(self._pass, start + self._global)
             yield batch
-            if last:
-                return
 
-    def state_dict(self) -> dict[str, Any]:
-        """Where it stands: batches that were taken from it."""
-        return {"version": 1, "row": self._row(), "of": self._described}
+    def starts(self) -> range:
+        """The rows of this pass, counted over all ranks, at which its batches begin that are still to come."""
+        end = self._length - self._global + 1 if self._drop else self._length
+        return range(self._row, end, self._global)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where another loader of the same data stood, of any number of ranks whose batches fit.
+    def move(self, epoch: int, row: int = 0) -> None:
+        """Goes to a row of a pass, or to the pass behind it where no batch is left."""
+        self._pass, self._row = epoch, row
+        if not self.starts():
+            self._pass, self._row = epoch + 1, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Goes to the beginning of a pass.
 
         Raises:
-            StateError: it is of other data, another seed or configuration, or says nowhere to go.
+            ConfigError: below 0.
         """
-        if state.get("version") != 1 or state.get("of") != self._described:
-            raise StateError(f"it is of {state.get('of')}; this loader is of {self._described}")
-        row = state.get("row")
-        if not isinstance(row, int) or not 0 <= row < 1 << 63:
-            raise StateError(f"it stands at row {row!r}; expected a number from 0 on")
-        passes, within = divmod(row, self._length)
-        number, rest = divmod(within, self._global)
-        if rest:
-            raise StateError(f"it stands at row {within}, which is no multiple of {self._global}")
-        self._batch = passes * len(self) + number
+        if epoch < 0:
+            raise ConfigError(f"epoch {epoch}; they count from 0", field="epoch")
+        self.move(epoch)
 
-    def _row(self) -> int:
-        passes, number = divmod(self._batch, len(self))
-        return passes * self._length + number * self._global
+    def batch_at(self, epoch: int, start: int) -> Made:
+        """What this rank has of the batch that begins at a row of a pass; any batch is as near as the next."""
+        count = min(self._global, self._length - start)
+        sources, rows, passes = (
+            numbers(part)[self._rank :: self._world] for part in self._order.rows(self._place(epoch, start), count)
+        )
+        groups = []
+        if not self._constructor.draws:
+            for source in np.unique(sources).tolist() if len(self._epochs) > 1 else [0]:
+                places = np.flatnonzero(sources == source)
+                groups.append((self._epochs[source][0], rows[places], places))
+        else:
+            for source, turn in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
+                places = np.flatnonzero((sources == source) & (passes == turn))
+                groups.append((self._pairs(source, turn), rows[places], places))
+        return self._constructor.batch(self._gatherer.gather(len(rows), groups))
 
-    def _gather(self, start: int, count: int) -> PairBatch:
-        """The share of one rank in the rows from `start` on."""
-        self._order.seek(start)
-        parts = [numbers(part)[self._rank :: self._world] for part in self._order.take(count)]
-        sources, rows, passes = parts
-        out: dict[str, npt.NDArray[Any]] = {
-            name: np.zeros((len(rows), *shape), dtype) for name, (shape, dtype) in self._shapes.items()
-        }
-        for source, epoch in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
-            places = np.flatnonzero((sources == source) & (passes == epoch))
-            for name, array in self._pairs(source, epoch)[rows[places]].items().items():
-                index: Any = (places, *(slice(0, dim) for dim in array.shape[1:]))
-                out[name][index] = array
-        return PairBatch(out["context"], out["target"], out.get("extra_context"), out["traj_ts_ids"])
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands after the last batch that was taken from it: small, plain, the same for every rank."""
+        return self.state_at(self._pass, self._row)
 
-    def _pairs(self, source: int, epoch: int) -> PairSet:
+    def state_at(self, epoch: int, row: int) -> dict[str, Any]:
+        """The state of a loader that stands at a row of a pass."""
+        given = self._order.given(self._place(epoch, row))
+        about = self._about()
+        return {"gristmill_pairs_state": standing.VERSION, "pass": epoch, "row": row, "given": given, **about}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where another loader of the same data stood, at no cost; batch size and ranks may be others.
+
+        Raises:
+            StateError: it is of other data, another seed or configuration (the message has each difference), or says
+                nowhere to go.
+        """
+        standing.check(state, self._about())
+        epoch = standing.whole(state, "pass", _ROWS // (self._order.length or self._length) - 1)
+        row = standing.whole(state, "row", self._length)
+        given = self._order.given(self._place(epoch, row))
+        if state.get("given") != given:
+            raise StateError(f"`given` is {state.get('given')!r}; at row {row} of pass {epoch} it is {given}")
+        self.move(epoch, row)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the state to a file, whole or not at all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        _gristmill.write_whole(os.fspath(path), json.dumps(self.state_dict()).encode())
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Goes on from a file that `save` wrote.
+
+        Raises:
+            OSError: it cannot be read.
+            StateError: it is no state, or of something else.
+        """
+        with open(path, "rb") as file:
+            text = file.read()
+        try:
+            state = json.loads(text)
+        except ValueError as error:
+            raise StateError(f"{os.fspath(path)}: no state: {error}") from None
+        if not isinstance(state, dict):
+            raise StateError(f"{os.fspath(path)}: no state: expected an object, found {type(state).__name__}")
+        self.load_state_dict(state)
+
+    def _about(self) -> dict[str, Any]:
+        """What the order and the values depend on."""
+        fields = self._constructor.fields()
+        if self._data is None:
+            self._data = [standing.described(own[0], fields) for own in self._epochs]
+        parts = {"pairs": self._constructor.describe(), "prepare": self._prepare.describe()}
+        return {"config": {**self._options, **parts}, "data": self._data}
+
+    def _place(self, epoch: int, row: int) -> int:
+        """Where a row of a pass stands in the order."""
+        return epoch * (self._order.length or self._length) + row
+
+    def _pairs(self, source: int, epoch: int) -> PairSet[Made]:
         known = self._epochs[source]
         if epoch not in known:
-            # A batch reaches over one end of a pass at most a few times; older epochs are not needed again.
+            # Batches are asked for in order: what was drawn for older epochs is not needed again.
             for old in [one for one in known if one < epoch - 1 and one != 0]:
                 del known[old]
             known[epoch] = known[0].at_epoch(epoch)
         return known[epoch]
 
-    def _agree(self, pad: bool) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Shape and type of each array without the batch axis."""
-        firsts = [own[0][:1].items() for own in self._epochs]
-        agreed: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
-        for name, one in firsts[0].items():
-            shapes = [first[name].shape[1:] for first in firsts]
-            dtypes = {first[name].dtype for first in firsts}
-            same = len(set(shapes)) == 1
-            if len(dtypes) > 1 or not (same or (pad and len({len(shape) for shape in shapes}) == 1)):
-                told = ", ".join(f"{first[name].dtype} {list(first[name].shape[1:])}" for first in firsts)
-                message = f"`{name}` differs between the data sets: {told}; pad=True fills up smaller shapes"
-                raise ConfigError(message, field="datasets")
-            agreed[name] = (tuple(max(dims) for dims in zip(*shapes, strict=True)), one.dtype)
-        return agreed
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The loader as another process makes it again: with the fields that it takes values of, where it stands."""
+        infos = "infos" in getattr(self._constructor, "names", ())
+        data = [frozen(own[0].data, self._constructor.fields(), infos) for own in self._epochs]
+        options = {
+            **self._options,
+            "batch_size": self._batch_size,
+            "drop_last": self._drop,
+            "prepare": self._prepare,
+            "rank": self._rank,
+            "world_size": self._world,
+        }
+        return _again, (type(self), data, self._constructor, options, self._pass, self._row)
+
+
+class PairLoader(MixedLoader[PairBatch]):
+    """Batches of pairs: context, target, extra context and ids.
+
+    loader = gm.PairLoader(datasets, gm.pairs.TemporalOffset("dynamics"), batch_size=384, seed=1)
+
+    Options are those of `MixedLoader`.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[Trajectories] | Trajectories,
+        pairs: Constructor[PairBatch] | None = None,
+        *,
+        batch_size: int,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(datasets, pairs or Identity(), batch_size=batch_size, **options)
+
+
+class StepLoader(MixedLoader[StepBatch]):
+    """Batches of single steps as dictionaries of their fields.
+
+    loader = gm.StepLoader(datasets, gm.pairs.GAIL, batch_size=48, seed=1)
+
+    Options are those of `MixedLoader`.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[Trajectories] | Trajectories,
+        steps: Steps = BC,
+        *,
+        batch_size: int,
+        **options: Unpack[Options],
+    ) -> None:
+        super().__init__(datasets, steps, batch_size=batch_size, **options)
+
+
+def _again(
+    cls: Callable[..., MixedLoader[Any]],
+    data: list[Trajectories],
+    constructor: Any,
+    options: dict[str, Any],
+    epoch: int,
+    row: int,
+) -> MixedLoader[Any]:
+    loader = cls(data, constructor, **options)
+    loader.move(epoch, row)
+    return loader

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from gristmill import _gristmill
+from gristmill.demos.spaces import described
 from gristmill.envs.config import BENCHMARKS, EnvConfig
 from gristmill.errors import ConfigError
 from gristmill.safe_pickle import Instance
@@ -27,7 +28,7 @@ def get_meta_dict(
 
     Args:
         env_cfg: the configuration that is kept in the shard.
-        observation_space: a space of Gymnasium or Gym, or one read from a shard; Box or Discrete.
+        observation_space: a space of Gymnasium or Gym, or one read from a file (`demos.spaces`).
         action_space: likewise.
         color_space: `RGB` or `GRAY`; by default what the benchmark has.
     """
@@ -120,6 +121,10 @@ class ShardWriter:
         """Publishes the shards."""
         self.paths = [Path(path) for path in self._files.finish()]
 
+    def abort(self) -> None:
+        """Gives up what was written."""
+        self._files.abort()
+
     def __enter__(self) -> Self:
         return self
 
@@ -129,28 +134,24 @@ class ShardWriter:
         if kind is None:
             self.close()
         else:
-            self._files.abort()
+            self.abort()
 
 
 def _made_with(space: Any) -> tuple[str, bytes]:
     """Kind of a space, and the pickled dictionary that it is made with."""
-    kind = space.kind if isinstance(space, Instance) else type(space).__name__
-    state = space.state if isinstance(space, Instance) else {}
-
-    def part(*names: str) -> Any:
-        for name in names:
-            if isinstance(space, Instance):
-                if name in state:
-                    return state[name]
-            elif hasattr(space, name):
-                return getattr(space, name)
-        raise ConfigError(f"a {kind} space without `{names[0]}`", field="meta")
-
-    if kind == "Box":
-        shape = tuple(int(dim) for dim in part("shape", "_shape"))
-        values = {"low": part("low"), "high": part("high"), "shape": shape, "dtype": np.dtype(part("dtype"))}
-    elif kind == "Discrete":
-        values = {"n": int(part("n"))}
-    else:
-        values = {}
+    kind, values = _parts(described(space))
     return kind, pickle.dumps(values, 4)
+
+
+def _parts(space: Instance) -> tuple[str, dict[str, Any]]:
+    """Kind of a described space and what it is made with, without defaults that older classes do not know."""
+    values = dict(space.state)
+    if not np.any(values.get("start", 1)):
+        del values["start"]
+    if space.kind == "Dict":
+        values["spaces"] = {name: _parts(one) for name, one in values["spaces"].items()}
+    elif space.kind == "Tuple":
+        values["spaces"] = tuple(_parts(one) for one in values["spaces"])
+    elif space.kind == "Text" and not values["charset"]:
+        del values["charset"]
+    return space.kind, values

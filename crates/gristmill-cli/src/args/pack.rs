@@ -1,4 +1,4 @@
-//! The words of `pack` and `merge` -> typed options.
+//! The words of `pack`, `merge` and `values` -> typed options.
 
 use std::path::PathBuf;
 
@@ -75,6 +75,39 @@ pub(crate) struct Merge {
     #[arg(long)]
     pub(crate) delete_inputs: bool,
     /// Say what would be merged, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A pack -> rewards and returns of its rows.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill values pack\n  gristmill values pack --gamma 0.99 --overwrite\n  \
+gristmill verify pack")]
+pub(crate) struct Values {
+    /// Folder of the pack, of 48-byte or 46-byte rows.
+    pub(crate) pack: PathBuf,
+    /// Folder of the values; made if it does not exist [default: the pack].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Discount of the next reward, 0 to 1.
+    #[arg(long, value_name = "G", default_value_t = 0.997)]
+    pub(crate) gamma: f64,
+    /// Factor of reward_scaled; returns are of the rewards as they are.
+    #[arg(long, value_name = "S", default_value_t = 1.0)]
+    pub(crate) reward_scale: f64,
+    /// Share of the return itself in return_scaled, 0 to 1.
+    #[arg(long, value_name = "E", default_value_t = 0.001)]
+    pub(crate) epsilon: f64,
+    /// Worker threads; never changes a byte [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+    /// Replace the values that are there, when the new ones are complete.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+    /// Look at every row, say what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.

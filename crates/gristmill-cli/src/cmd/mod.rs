@@ -13,7 +13,9 @@ pub(crate) mod split;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
 pub(crate) mod top;
+pub(crate) mod values;
 pub(crate) mod verify;
 
+mod demos;
 mod rewrite;
 mod river;

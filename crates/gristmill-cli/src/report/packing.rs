@@ -1,9 +1,10 @@
-//! What came of `pack` and `merge`, as text: the pack in a line, and what is not in it. Prints nothing.
+//! What came of `pack`, `merge` and `values`, as text: the pack in a line, and what is not in it. Prints nothing.
 
 use std::fmt::Write;
 
 use gristmill_engine::job::merge::Merged;
 use gristmill_engine::job::pack::Packed;
+use gristmill_engine::job::values::Valued;
 
 /// Lines about single games, at most; the manifest has them all.
 const LINES: usize = 20;
@@ -30,6 +31,9 @@ pub(crate) fn packed(packed: &Packed) -> String {
     part(packed.known, "were in it already");
     part(packed.resumed, "come from the interrupted job");
     part(packed.skipped.len() as u64, "left out");
+    for name in &packed.stale {
+        let _ = write!(out, "\n{name} is of the rows before; `gristmill values {pack} --overwrite` makes values anew");
+    }
     out
 }
 
@@ -39,9 +43,24 @@ pub(crate) fn merged(merged: &Merged) -> String {
     let verb = if merged.dry_run { "would hold" } else { "holds" };
     let Merged { pack, rows, runs, layout, packs, .. } = merged;
     let _ = writeln!(out, "{pack} {verb} {rows} rows of {runs} games from {packs} packs, {layout}");
+    if !merged.carried.is_empty() {
+        let _ = writeln!(out, "beside the rows: {}", merged.carried.join(", "));
+    }
+    merged.lost.iter().for_each(|why| _ = writeln!(out, "{why}"));
     merged.deleted.iter().for_each(|folder| _ = writeln!(out, "deleted: {folder}"));
     merged.left.iter().for_each(|path| _ = writeln!(out, "left, since it is no part of a pack: {path}"));
     out
+}
+
+/// The text of values.
+pub(crate) fn valued(valued: &Valued) -> String {
+    let verb = if valued.dry_run { "would hold" } else { "holds" };
+    let files = if valued.files == 1 { "one file".to_owned() } else { format!("{} files", valued.files) };
+    let Valued { output, rows, runs, gamma, reward_scale, epsilon, reward, highest, .. } = valued;
+    format!(
+        "{output} {verb} the values of {rows} rows of {runs} games in {files}: gamma {gamma}, reward scale {reward_scale}, \
+         epsilon {epsilon}; {reward} points in all, highest target {highest}"
+    )
 }
 
 fn some(out: &mut String, lines: impl ExactSizeIterator<Item = String>, what: &str) {

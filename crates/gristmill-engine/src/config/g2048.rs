@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use gristmill_format::g2048::encode::{Draw, Element, Form};
+use gristmill_format::g2048::encode::{Draw, Element, Form, ValueTargets};
 use serde::{Deserialize, Serialize};
 
 /// Which targets stand beside the exponents (spec 6.5).
@@ -90,6 +90,25 @@ impl From<EdgeForm> for Form {
     }
 }
 
+/// How the value of a position is shown (spec 5.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueTarget {
+    /// The rescaled return.
+    Scalar,
+    /// Its two-hot form over the whole numbers 0 to 600.
+    TwoHot,
+}
+
+impl From<ValueTarget> for ValueTargets {
+    fn from(target: ValueTarget) -> Self {
+        match target {
+            ValueTarget::Scalar => ValueTargets::Scalar,
+            ValueTarget::TwoHot => ValueTargets::TwoHot,
+        }
+    }
+}
+
 /// An encoder of 2048 step rows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -110,6 +129,9 @@ pub struct G2048EncoderConfig {
     pub edges: Option<Vec<f64>>,
     /// What the edges mean.
     pub edge_form: EdgeForm,
+    /// Add `value_targets`, of the values beside the rows of a pack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_targets: Option<ValueTarget>,
     /// Take `tuple10` for id 1 and `tuple11` for id 2, whatever the pack says, as existing training code does by mistake.
     pub compat_swapped_tuple_ids: bool,
 }

@@ -201,6 +201,11 @@ impl EncoderConfig {
     pub fn from_json(text: &str) -> crate::Result<Self> {
         super::parse::from_json(text)
     }
+
+    /// Whether it makes targets of the values beside rows.
+    pub fn aims_at_values(&self) -> bool {
+        matches!(self, EncoderConfig::G2048(config) if config.value_targets.is_some())
+    }
 }
 
 /// Encodes frames into batches of tensors (§1.10, §3).

@@ -93,7 +93,7 @@ impl Sample {
         let rows: Vec<Row<'_>> = self
             .records
             .chunks_exact(Version::V7.bytes())
-            .map(|record| Row { record, provenance: Provenance::default(), bits: 0 })
+            .map(|record| Row { record, provenance: Provenance::default(), bits: 0, sparse: None })
             .collect();
         let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
         let mut columns: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0; rows.len() * size]).collect();

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod convert;
+pub mod demos;
 pub mod feed;
 pub mod generate;
 pub mod inspect;
@@ -10,6 +11,7 @@ pub mod pack;
 pub mod rewrite;
 pub mod stats;
 pub mod tokenizer;
+pub mod values;
 pub mod verify;
 
 mod ceiling;

@@ -37,7 +37,9 @@ impl ArrayKind {
     }
 
     /// The header for `rows` rows; as long for every number of them.
-    fn header(&self, rows: u64) -> Result<Vec<u8>> {
+    ///
+    /// Errors: `Format` for a shape beyond 64 bits.
+    pub fn header(&self, rows: u64) -> Result<Vec<u8>> {
         let write = |rows| Header::write(&self.dtype, &[&[rows], &*self.row_shape].concat(), self.spelling);
         let (mut header, longest) = (write(rows)?, write(MOST_ROWS)?.len());
         if header.len() < longest {

@@ -20,6 +20,7 @@ pub mod runs;
 pub mod select;
 pub mod shards;
 pub mod valuation;
+pub mod values;
 pub mod writer;
 
 /// Name of the database in a pack.
@@ -66,14 +67,15 @@ pub fn is_rows(name: &str) -> bool {
 
 /// Whether a file of this name belongs to the pack in its folder.
 pub fn is_part(name: &str) -> bool {
-    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE];
+    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, values::MADE];
     is_rows(name)
         || embeddings::is_vectors(name)
+        || values::is_values(name)
         || beside.contains(&name)
         || name.strip_prefix(METADATA).is_some_and(|rest| ["-wal", "-shm"].contains(&rest))
 }
 
-/// Names of the files in a folder that belong to a pack, vectors of rows excepted, and of logs that SQLite may have left
+/// Names of the files in a folder that belong to a pack, values of its rows included and vectors excepted, and of logs that SQLite may have left
 /// beside the database.
 ///
 /// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
@@ -82,6 +84,7 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
         Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
         names => names?,
     };
+    names.extend(values::names(folder)?);
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE].map(str::to_owned);
     names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));

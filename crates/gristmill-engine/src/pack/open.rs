@@ -2,7 +2,7 @@
 //! Says which form its rows have and never mixes forms; files are mapped or read into memory, and never changed.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gristmill_format::g2048::form::{Columns, Form};
 use gristmill_format::layout::Conform;
@@ -13,7 +13,7 @@ use super::metadata::Metadata;
 use super::runs::RunIndex;
 use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
-use super::{METADATA, VALUATION_TYPES, embeddings};
+use super::{METADATA, VALUATION_TYPES, embeddings, values};
 use crate::error::Result;
 use crate::store::Residence;
 use crate::table::{FileTable, FrameTable, Part};
@@ -31,9 +31,22 @@ pub struct Pack {
     columns: Columns,
     table: Arc<dyn FrameTable>,
     embeddings: Option<FileTable>,
+    residence: Residence,
+    values_in: PathBuf,
+    /// Opened when they are first asked for.
+    values: OnceLock<Values>,
     index: RunIndex,
     valuations: ValuationTypes,
     identity: u64,
+}
+
+/// Rewards and returns of the rows of a pack.
+#[derive(Debug)]
+pub struct Values {
+    /// Records of [`value_layout`](gristmill_format::g2048::value::value_layout), one for each row.
+    pub table: Arc<FileTable>,
+    /// A hash of some of them.
+    pub identity: u64,
 }
 
 impl Pack {
@@ -54,7 +67,14 @@ impl Pack {
         let valuations = valuations(folder)?;
         let identity = identity(&table, &index, &valuations)?;
         let (folder, table) = (folder.to_owned(), Arc::new(table));
-        Ok(Pack { folder, columns, table, embeddings, index, valuations, identity })
+        let (values_in, values) = (folder.clone(), OnceLock::new());
+        Ok(Pack { folder, columns, table, embeddings, residence, values_in, values, index, valuations, identity })
+    }
+
+    /// The same with values that lie in another folder.
+    #[must_use]
+    pub fn with_values_in(self, folder: PathBuf) -> Self {
+        Pack { values_in: folder, values: OnceLock::new(), ..self }
     }
 
     /// The folder.
@@ -70,6 +90,25 @@ impl Pack {
     /// Vectors of the rows, by the same numbers, where the pack has some.
     pub fn embeddings(&self) -> Option<&FileTable> {
         self.embeddings.as_ref()
+    }
+
+    /// Rewards and returns of the rows, by the same numbers; none where there is no `values.npy`. What is there must agree
+    /// with the rows, and is looked at when it is first asked for.
+    ///
+    /// Errors, with the file: as [`values::list`] and [`values::table`].
+    pub fn values(&self) -> Result<Option<&Values>> {
+        if let Some(values) = self.values.get() {
+            return Ok(Some(values));
+        }
+        if self.form() != Form::Steps {
+            return Ok(None);
+        }
+        let Some(parts) = values::list(&self.values_in, &shards::list(&self.folder)?)? else { return Ok(None) };
+        let said = self.index.runs().iter().fold(0u64, |sum, run| sum.saturating_add(run.steps));
+        let table = values::table(parts, self.residence, &*self.table, said)?;
+        let mut hash = Xxh3::new();
+        sample(&table, &mut hash)?;
+        Ok(Some(self.values.get_or_init(|| Values { table: Arc::new(table), identity: hash.digest() })))
     }
 
     /// The rows.
@@ -152,13 +191,19 @@ fn identity(table: &FileTable, index: &RunIndex, valuations: &ValuationTypes) ->
             hash.update(&number.to_le_bytes());
         }
     }
+    sample(table, &mut hash)?;
+    Ok(hash.digest())
+}
+
+/// Adds the number of records of a table and some of them.
+fn sample(table: &FileTable, hash: &mut Xxh3) -> Result<()> {
     let last = table.len().saturating_sub(1);
     let rows: Vec<u64> = (0..SAMPLED_ROWS.min(table.len())).map(|i| spread(i, last)).collect();
     let mut records = vec![0; rows.len() * table.layout().size()];
     table.gather(&rows, &mut records)?;
     hash.update(&table.len().to_le_bytes());
     hash.update(&records);
-    Ok(hash.digest())
+    Ok(())
 }
 
 /// Row `i` of [`SAMPLED_ROWS`] evenly spread up to `last`.

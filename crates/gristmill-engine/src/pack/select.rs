@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use gristmill_format::g2048::value;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error as FormatError, Kind};
 pub use rusqlite::types::Value as SqlValue;
@@ -11,10 +12,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
+use crate::config::EncoderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
-use crate::table::{FrameTable, IndexInput, rows_at};
+use crate::table::{FrameTable, IndexInput, JoinedTable, rows_at};
 
 /// Shares of a split are whole numbers of this many.
 const SHARES: u64 = 1 << 53;
@@ -184,7 +186,41 @@ impl Selection {
         Ok(vectors)
     }
 
-    /// What an index loader needs of it.
+    /// Rewards and returns of rows of this selection, by place in it, back to back in
+    /// [`value_layout`](value::value_layout).
+    ///
+    /// Errors: as [`Pack::values`]; `Missing` for a place beyond the last row, and for a pack that has none.
+    pub fn take_values(&self, places: &[u64]) -> Result<Vec<u8>> {
+        let Some(values) = self.pack.values()? else {
+            let detail = "there is no values.npy beside the rows; `gristmill values PACK` makes it of step rows";
+            return Err(FormatError::new(Kind::Missing, detail)
+                .in_source(self.pack.folder().display().to_string())
+                .into());
+        };
+        let rows = rows_at(&self.rows, places)?;
+        let mut records = vec![0; rows.len() * value::VALUE_BYTES];
+        values.table.gather(&rows, &mut records)?;
+        Ok(records)
+    }
+
+    /// What an index loader with this encoder needs of it: the values of the rows beside them, where it aims at values
+    /// and there are some.
+    ///
+    /// Errors: as [`Pack::values`].
+    pub fn input_for(&self, encoder: &EncoderConfig) -> Result<IndexInput> {
+        let input = self.input();
+        if !encoder.aims_at_values() {
+            return Ok(input);
+        }
+        let Some(values) = self.pack.values()? else { return Ok(input) };
+        let mut hash = Xxh3::new();
+        hash.update(&input.identity.to_le_bytes());
+        hash.update(&values.identity.to_le_bytes());
+        let table = JoinedTable::new(input.table, values.table.clone(), value::TARGET)?;
+        Ok(IndexInput { table: Arc::new(table), identity: hash.digest(), ..input })
+    }
+
+    /// What an index loader needs of the rows alone.
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
         hash.update(&self.pack.identity().to_le_bytes());

@@ -26,6 +26,10 @@ pub(super) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc
             let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
             Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
         }
+        EncoderConfig::G2048(G2048EncoderConfig { value_targets: Some(_), .. }) => {
+            let text = "logs have no values; pack them, make values with `gristmill values`, and load rows of the pack";
+            Err(Error::field(stage, "value_targets", text))
+        }
         EncoderConfig::G2048(config) => Ok(Arc::new(g2048(config, &KNOWN_VALUATIONS).map_err(|e| e.in_stage(stage))?)),
     }
 }
@@ -43,9 +47,13 @@ pub(super) fn of_rows(config: &EncoderConfig, layout: &Layout, valuations: &[Str
         }
         EncoderConfig::G2048(config) => {
             let encoder = g2048(config, valuations)?;
-            Ok(Arc::new(match Columns::of(layout) {
+            let encoder = match Columns::of(layout) {
                 Ok(columns) => encoder.reading(columns),
                 Err(_) => encoder,
+            };
+            Ok(Arc::new(match config.value_targets {
+                Some(targets) => encoder.valued(targets.into())?,
+                None => encoder,
             }))
         }
     }

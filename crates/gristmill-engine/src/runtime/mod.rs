@@ -3,6 +3,7 @@
 
 pub mod aggregate;
 pub mod arena;
+pub mod collect;
 pub mod events;
 pub mod handoff;
 pub mod intervals;
@@ -13,4 +14,5 @@ pub mod period;
 pub mod permute;
 pub mod scheduler;
 pub mod seed;
+pub mod share;
 pub mod sheet;

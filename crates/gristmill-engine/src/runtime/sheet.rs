@@ -30,6 +30,16 @@ impl Sheet {
         Ok(Sheet { region: Region::new(len)?, rows, columns, written })
     }
 
+    /// Rows that it has room for.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many columns it has.
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Writes rows `first..first + count` of every column.
     ///
     /// Panics when a row is out of range or was already written.

@@ -9,4 +9,5 @@ mod drops;
 mod merging;
 mod packing;
 mod resume;
+mod valuing;
 mod verifying;

@@ -50,6 +50,20 @@ impl Board {
     ///
     /// Errors: `OutOfRange` for an unknown input format, two pieces on one square, or a castling byte of several bits.
     pub fn from_frame(frame: &Frame<'_>) -> Result<Self> {
+        let mut board = Board::under(frame, PolicyMapping::AsPlanes)?;
+        if board.transform.transposes() && !board.allows(frame) {
+            board.mapping = PolicyMapping::HalfTurn;
+            if !board.allows(frame) {
+                board.mapping = PolicyMapping::AsPlanes;
+            }
+        }
+        Ok(board)
+    }
+
+    /// The position of a frame under a mapping of policy indices; looks at no probability.
+    ///
+    /// Errors: as [`Board::from_frame`].
+    pub(super) fn under(frame: &Frame<'_>, mapping: PolicyMapping) -> Result<Self> {
         let format = frame.input_format()?;
         let transform =
             if format.is_canonical() { Transform::from_bits(frame.invariance_info()) } else { Transform::NONE };
@@ -64,15 +78,9 @@ impl Board {
             en_passant: en_passant(frame, format, transform),
             rule50: frame.rule50_count(),
             transform,
-            mapping: PolicyMapping::AsPlanes,
+            mapping,
         };
         board.place(frame)?;
-        if transform.transposes() && !board.allows(frame) {
-            board.mapping = PolicyMapping::HalfTurn;
-            if !board.allows(frame) {
-                board.mapping = PolicyMapping::AsPlanes;
-            }
-        }
         Ok(board)
     }
 
@@ -210,14 +218,20 @@ impl Board {
 
     /// The policy indices of all legal moves, ascending; `None` when no game can reach the position.
     pub fn legal_indices(&self) -> Option<Vec<u16>> {
-        let board = self.to_cozy()?;
         let mut indices = Vec::new();
+        self.legal_into(&mut indices).then_some(indices)
+    }
+
+    /// Appends the policy indices of all legal moves to `indices`, which is empty, ascending; `false` when no game can reach
+    /// the position.
+    pub(super) fn legal_into(&self, indices: &mut Vec<u16>) -> bool {
+        let Some(board) = self.to_cozy() else { return false };
         board.generate_moves(|moves| {
             indices.extend(moves.into_iter().filter_map(|m| self.index_of(m)));
             false
         });
         indices.sort_unstable();
-        Some(indices)
+        true
     }
 
     /// The policy index under which this frame stores a move of White's view; castling is king takes rook.

@@ -119,6 +119,11 @@ impl<'a> Frame<'a> {
         Ok(Frame { bytes })
     }
 
+    /// A view of one record of the size of V7.
+    pub(super) fn sized(bytes: &'a [u8; V7_BYTES]) -> Self {
+        Frame { bytes }
+    }
+
     /// The bytes of the record.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes

@@ -162,6 +162,11 @@ fn is_wild(bits: u32) -> bool {
     bits & 0x7f80_0000 == 0x7f80_0000
 }
 
+/// Checks one V6 or V7 record; an error comes with its offset in the record.
+pub(super) fn check_record(version: Version, bytes: &[u8]) -> Result<(), (usize, Error)> {
+    check(&Form::of(version), bytes)
+}
+
 /// Checks one record; an error comes with its offset in the record.
 fn check(form: &Form, bytes: &[u8]) -> Result<(), (usize, Error)> {
     let tag = word(bytes, 0);

@@ -131,6 +131,33 @@ impl Inflater {
         Ok(Inflated { stored: Stored::Gzip, members, trailing: input.len() - at })
     }
 
+    /// Inflates the one member of `input` to the start of `out` and says how many bytes they are; `None`, with anything in
+    /// `out`, where that is not possible: then [`Inflater::inflate`] says why, or does it.
+    ///
+    /// Errors: `Io` where there is no memory for a decompressor.
+    pub fn inflate_into(&mut self, input: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+        if !input.starts_with(&MAGIC) {
+            return Ok(None);
+        }
+        let raw = self.raw()?;
+        let (mut read, mut written) = (0usize, 0usize);
+        // SAFETY: `raw` is a live decompressor that only we use; both buffers are valid for the lengths given and
+        // initialised; the two counters outlive the call.
+        let verdict = unsafe {
+            sys::libdeflate_gzip_decompress_ex(
+                raw.as_ptr(),
+                input.as_ptr().cast(),
+                input.len(),
+                out.as_mut_ptr().cast(),
+                out.len(),
+                &raw mut read,
+                &raw mut written,
+            )
+        };
+        let whole = verdict == sys::libdeflate_result_LIBDEFLATE_SUCCESS && !input[read..].starts_with(&MAGIC);
+        Ok(whole.then_some(written))
+    }
+
     /// Makes the first `want` bytes of `out` those of what `input` holds, and stops there: what costs as much as it gives.
     /// `false`, with any bytes in `out`, where that is not possible or not cheaper; then use [`Inflater::inflate`].
     ///
@@ -220,6 +247,12 @@ impl Inflater {
         self.raw = raw;
         raw.ok_or_else(out_of_memory)
     }
+}
+
+/// How many bytes `input` says that it holds, where that can be: right for one member below 4 GiB.
+pub fn told(input: &[u8]) -> Option<usize> {
+    let stored = input.last_chunk::<4>().map(|tail| u32::from_le_bytes(*tail) as usize)?;
+    (stored <= input.len().saturating_mul(MAX_RATIO)).then_some(stored)
 }
 
 /// The length stored in the last four bytes is right for one member below 4 GiB; elsewhere only a start.

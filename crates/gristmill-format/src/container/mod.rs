@@ -1,10 +1,13 @@
-//! How bytes are boxed (gzip, npy, npz, pickle, tar, zstd): knows no game.
+//! How bytes are boxed (chunk files, gzip, npy, npz, pickle, tar, zstd): knows no game.
 
+pub mod chunks;
 pub mod gzip;
 pub mod gzip_stream;
 pub mod npy;
 pub mod npz;
+pub mod npz_write;
 pub mod pickle;
 pub mod salvage;
 pub mod tar;
 pub mod zstd;
+pub mod zstd_stream;

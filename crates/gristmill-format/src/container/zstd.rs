@@ -11,10 +11,24 @@ use crate::error::{Error, Kind, Result};
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Largest window that is accepted, as a power of two: `--long=27`.
-const WINDOW_LOG: u32 = 27;
+pub(super) const WINDOW_LOG: u32 = 27;
 
 /// Bytes that the output grows by.
 const STEP: usize = 1 << 20;
+
+/// The most bytes that `input` can give, from the headers of its frames and blocks; `None` where they do not add up.
+pub fn most(input: &[u8]) -> Option<usize> {
+    zstd::bulk::Decompressor::<'_>::upper_bound(input)
+}
+
+/// Decompresses all frames of `input` to the start of `out` and says how many bytes they are; `None`, with anything in `out`,
+/// where that is not possible at once: then [`decompress`] says why, or does it.
+///
+/// Errors: `Io` where there is no memory.
+pub fn decompress_into(input: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+    let mut decoder = zstd::bulk::Decompressor::new()?;
+    Ok(decoder.decompress_to_buffer(input, out).ok())
+}
 
 /// Decompresses all frames of `input` into `out`, replacing what was there.
 ///
@@ -24,6 +38,14 @@ pub fn decompress(input: &[u8], max: usize, out: &mut Vec<u8>) -> Result<()> {
     out.clear();
     if input.is_empty() {
         return Err(Error::new(Kind::Empty, "expected a Zstandard frame, found nothing").at_byte(0));
+    }
+    if let Some(most) = most(input).filter(|most| *most <= max) {
+        out.try_reserve_exact(most).map_err(|_| Error::new(Kind::TooLarge, format!("{most} bytes of memory")))?;
+        let mut decoder = zstd::bulk::Decompressor::new()?;
+        if decoder.decompress_to_buffer(input, out).is_ok() {
+            return Ok(());
+        }
+        out.clear();
     }
     let mut decoder = Decoder::new()?;
     decoder.set_parameter(zstd::stream::raw::DParameter::WindowLogMax(WINDOW_LOG))?;
@@ -62,7 +84,7 @@ pub fn decompress(input: &[u8], max: usize, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-fn corrupt(e: &std::io::Error, at: usize) -> Error {
+pub(super) fn corrupt(e: &std::io::Error, at: usize) -> Error {
     Error::new(Kind::Corrupt, format!("Zstandard: {e}")).at_byte(at as u64)
 }
 
@@ -140,6 +162,14 @@ mod tests {
         let mut out = Vec::new();
         decompress(&stream, whole.len(), &mut out).unwrap();
         assert!(out == whole);
+        // Where more could come of it than is allowed, it is decompressed in steps.
+        assert!(most(&stream).is_some_and(|most| most > whole.len()));
+        decompress(&stream, 8 << 20, &mut out).unwrap();
+        assert!(out == whole);
+        let mut room = vec![1; most(&stream).unwrap()];
+        assert_eq!(decompress_into(&stream, &mut room).unwrap(), Some(whole.len()));
+        assert!(room[..whole.len()] == whole);
+        assert_eq!(decompress_into(&stream, &mut room[..1000]).unwrap(), None);
         decompress(&compress(1, b"").unwrap(), 0, &mut out).unwrap();
         assert!(out.is_empty());
     }

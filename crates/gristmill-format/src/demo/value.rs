@@ -36,6 +36,21 @@ pub enum Extra {
     Pickle(Vec<u8>),
 }
 
+impl Extra {
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        match self {
+            Extra::Text(text) | Extra::Json(text) => text.len(),
+            Extra::Bytes(bytes) | Extra::Pickle(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl<'a> Value<'a> {
     /// A single element.
     pub fn scalar(scalar: Scalar, bytes: &[u8]) -> Value<'static> {

@@ -10,6 +10,7 @@ pub mod log;
 pub mod moves;
 pub mod row;
 pub mod source;
+pub mod value;
 
 pub use board::{Board, Packed};
 pub use form::Form;

@@ -2,6 +2,7 @@
 
 use gristmill_format::g2048::Form;
 use gristmill_format::g2048::row::{ALIGNED_BYTES, PACKED_BYTES, layout_aligned, layout_packed};
+use gristmill_format::g2048::value::{VALUE_BYTES, value_layout};
 use gristmill_format::layout::{DType, Layout};
 
 use crate::{LINE, SIDECAR, parse};
@@ -41,6 +42,11 @@ fn the_pages_on_other_forms_have_their_fields() {
         assert_eq!(documented, fields(form.layout()));
         assert!(page.contains(&format!("{} bytes, packed.", form.layout().size())));
     }
+    let page = include_str!("../../../../docs/format/g2048-values.md");
+    let documented: Vec<(String, String, usize)> =
+        table_of(page, "## Value rows").iter().map(|r| (r[0].clone(), r[1].clone(), r[2].parse().unwrap())).collect();
+    assert_eq!(documented, fields(value_layout()));
+    assert!(page.contains(&format!("{VALUE_BYTES} bytes, packed")));
     let page = include_str!("../../../../docs/format/g2048-exponents.md");
     let documented = table_of(page, "# Exponents: rows of 2048 made one");
     for (row, (name, code, _)) in documented.iter().zip(fields(Form::Exponents.layout())) {

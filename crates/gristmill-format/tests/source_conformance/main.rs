@@ -3,6 +3,9 @@
 
 mod suite;
 
+use gristmill_format::chess::Version;
+use gristmill_format::chess::pack::{CODEC, Packer};
+use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::detect::{Format, detect, open};
@@ -71,6 +74,19 @@ fn a_tar_with_names_in_pax_headers() {
 }
 
 #[test]
+fn a_chunk_file_of_packed_games() {
+    let games = vec![game(3, 1), game(1, 2)];
+    let (mut file, mut index) = (MAGIC.to_vec(), ChunkFileWriter::new(CODEC));
+    for (game, name) in games.iter().zip(["run.tar/training.1.gz", "training.2.gz"]) {
+        let start = file.len();
+        Packer::default().pack(Version::V6, game, &mut file).unwrap();
+        index.add(name, (game.len() / 8356) as u32, &file[start..]).unwrap();
+    }
+    file.extend(index.finish());
+    conform(&Case::new("games-00000.chunks", Format::ChessChunks, file, games, open));
+}
+
+#[test]
 fn a_log_of_steps() {
     let step = |i: u32| {
         format!(
@@ -112,6 +128,8 @@ fn names_and_first_bytes_tell_the_format() {
         ("noname", b"\x1f\x8b\x08", Some(Format::ChessGame)),
         ("noname", b"\x06\0\0\0\x01", Some(Format::ChessGame)),
         ("noname", &tar, Some(Format::ChessTar)),
+        ("games-00000.chunks", b"", Some(Format::ChessChunks)),
+        ("noname", b"GMCHUNK1", Some(Format::ChessChunks)),
         ("noname", b"PK", None),
         ("noname", b"", None),
         ("a/._training.1.gz", b"", None),

@@ -34,7 +34,7 @@ use super::merge::danger;
 use super::meter::{Meter, peak_rss};
 use crate::config::parse;
 use crate::error::{Error, Result};
-use crate::pack::{self, embeddings};
+use crate::pack::{self, embeddings, values};
 use crate::store::publish::{Found, Staging};
 
 /// What rows become.
@@ -246,6 +246,11 @@ fn checked(options: &ConvertOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
     let mut outdated = pack::files(&options.output)?;
     outdated.extend(embeddings::names(&options.output)?);
     staging.publish(&outdated)?;
+    let joined = options.join.iter().any(|path| path.ends_with(values::NAME));
+    if !joined && !values::names(&options.input)?.is_empty() {
+        let remark = "the values of rows are not carried: `gristmill values` makes them of a pack, --join brings them to exponents";
+        converted.remarks.push(remark.to_owned());
+    }
     Ok(converted)
 }
 

@@ -6,6 +6,7 @@ use gristmill_format::g2048::RowForm;
 use gristmill_format::g2048::row::{ALIGNED_BYTES, at, narrow};
 use gristmill_format::{Error as FormatError, Kind};
 
+use super::beside;
 use super::input::Input;
 use crate::error::Result;
 use crate::pack::rows::{self, RowBlock};
@@ -33,6 +34,8 @@ pub(super) fn all(inputs: &[Input]) -> Vec<Block> {
 pub(super) struct Merged {
     /// Its rows as they go into the new pack.
     pub(super) bytes: Vec<u8>,
+    /// Their values, where values are carried.
+    pub(super) values: Vec<u8>,
     /// Its rows as they were stored.
     pub(super) stored: Vec<u8>,
     /// Its rows by run: position of the run in its pack, and how many rows follow each other.
@@ -43,12 +46,14 @@ pub(super) struct Merged {
 pub(super) struct BlockReader {
     inputs: Arc<[Input]>,
     form: RowForm,
+    /// Whether values are carried.
+    valued: bool,
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl BlockReader {
-    pub(super) fn new(inputs: Arc<[Input]>, form: RowForm) -> Self {
-        BlockReader { inputs, form, spare: Mutex::default() }
+    pub(super) fn new(inputs: Arc<[Input]>, form: RowForm, valued: bool) -> Self {
+        BlockReader { inputs, form, valued, spare: Mutex::default() }
     }
 
     /// Gives buffers back.
@@ -64,24 +69,31 @@ impl BlockReader {
 
     /// Reads a block.
     ///
-    /// Errors: `Format` naming file and row: a run that the database has not, a valuation that has no name.
+    /// Errors: `Format` naming file and row: a run that the database has not, a valuation that has no name, a value of
+    /// another row.
     pub(super) fn read(&self, block: &Block) -> Result<Merged> {
         let input = &self.inputs[block.input];
         let file = &input.files[block.of.file];
         let (mut stored, mut rows) = (self.buffer(), self.buffer());
         file.read(block.of.first, block.of.rows, &mut stored, &mut rows)?;
+        let mut values = self.buffer();
+        values.clear();
+        if self.valued {
+            input.beside.read(&block.of, &rows, &mut values)?;
+        }
         let runs = renumber(input, &mut rows).map_err(|(row, detail)| {
             let row = block.of.first + row as u64;
             let e = FormatError::new(Kind::OutOfRange, format!("row {row}: {detail}"));
             file.place(e.at_byte(file.byte_of(row)))
         })?;
+        beside::renumber(&rows, &mut values);
         if self.form == RowForm::Packed {
             let mut narrowed = self.buffer();
             narrowed.resize(block.of.rows as usize * self.form.bytes(), 0);
             narrow(&rows, &mut narrowed)?;
             self.recycle([std::mem::replace(&mut rows, narrowed)]);
         }
-        Ok(Merged { bytes: rows, stored, runs })
+        Ok(Merged { bytes: rows, values, stored, runs })
     }
 }
 

@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::beside::{self, Beside};
 use crate::error::{Error, Result};
 use crate::pack;
 use crate::pack::manifest::{Manifest, Merged, RowFile};
 use crate::pack::metadata::{Metadata, MetadataWriter, Run};
 use crate::pack::rows::RowsOf;
-use crate::pack::shards;
 use crate::pack::valuation::ValuationTypes;
 
 /// One pack.
 pub(super) struct Input {
     pub(super) path: PathBuf,
     pub(super) files: Vec<RowsOf>,
+    pub(super) beside: Beside,
     /// Ids of its runs, ascending, and how many rows the database says each has.
     pub(super) runs: Vec<(u32, u64)>,
     pub(super) types: ValuationTypes,
@@ -33,10 +34,7 @@ impl Input {
     ///
     /// Errors: `Format` naming the file: what is missing, damaged, or holds other rows.
     pub(super) fn open(path: &Path, types: Option<&mut ValuationTypes>) -> Result<Self> {
-        let mut files = Vec::new();
-        for shard in shards::list(path)? {
-            files.push(RowsOf::open(shard)?);
-        }
+        let (files, beside) = beside::open(path)?;
         let database = path.join(pack::METADATA);
         let wrong = |e: FormatError| Error::from(e.in_source(database.display().to_string()));
         let mut runs = Vec::new();
@@ -59,7 +57,7 @@ impl Input {
             None => own.clone().unify(&own)?,
         };
         let manifest = Manifest::read(path)?;
-        Ok(Input { path: path.to_owned(), files, runs, types: own, ids, manifest, first_run: 0 })
+        Ok(Input { path: path.to_owned(), files, beside, runs, types: own, ids, manifest, first_run: 0 })
     }
 
     /// Rows in all files.

@@ -1,6 +1,7 @@
 //! Packs -> one pack: rows one after another, runs numbered anew, names of valuations unified, sessions kept.
 //! Inputs are deleted only when they are asked to be, and the new pack is durable and was read back.
 
+mod beside;
 mod block;
 pub(super) mod danger;
 mod input;
@@ -14,17 +15,19 @@ use gristmill_format::g2048::RowForm;
 use gristmill_format::{Error as FormatError, Kind};
 use serde::{Deserialize, Serialize};
 
+use self::beside::{Carried, CutFiles};
 use self::block::{Block, BlockReader, Merged as Taken};
 use self::input::Input;
 use super::in_order::InOrder;
 use super::meter::{Meter, peak_rss};
 use crate::config::parse;
 use crate::error::{Error, Result};
-use crate::pack::manifest::{self, Manifest, RowFile, Sources};
+use crate::pack::manifest::{self, Manifest, Remarked, RowFile, Sources};
 use crate::pack::metadata::{Metadata, MetadataWriter};
 use crate::pack::valuation::ValuationTypes;
+use crate::pack::values::Made;
 use crate::pack::writer::{RowWriter, hash_rows};
-use crate::pack::{self, layout_name, shards};
+use crate::pack::{self, embeddings, layout_name, shards, values};
 use crate::store::publish::{self, Found, Staging};
 
 /// What to merge, and how.
@@ -100,6 +103,10 @@ pub struct Merged {
     pub rows: u64,
     /// Its files of rows.
     pub files: u64,
+    /// What lies beside its rows, as beside those of all packs: `values`, `embeddings`.
+    pub carried: Vec<&'static str>,
+    /// What lies beside the rows of some pack and is not carried, and why.
+    pub lost: Vec<String>,
     /// Folders of packs that were deleted.
     pub deleted: Vec<String>,
     /// What was left in these folders, since it was no part of a pack.
@@ -160,6 +167,7 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
         return Err(Error::config("packs", format!("{first_run} runs together; run ids have 32 bits")));
     }
     let rows: u64 = inputs.iter().map(Input::rows).sum();
+    let carried = Carried::of(&inputs);
     let merged = Merged {
         pack: options.output.display().to_string(),
         layout: layout_name(options.layout),
@@ -167,6 +175,8 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
         runs: first_run,
         rows,
         files: options.shard_rows.map_or(1, |most| rows.div_ceil(most).max(1)),
+        carried: carried.names(),
+        lost: carried.lost.iter().map(|(_, why)| why.clone()).collect(),
         dry_run: options.dry_run,
         ..Merged::default()
     };
@@ -175,7 +185,7 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     }
     let staging = stage(options)?;
     let inputs: Arc<[Input]> = inputs.into();
-    let files = match write(options, &staging, &inputs, &types, progress) {
+    let files = match write(options, &staging, &inputs, (&types, &carried), progress) {
         Ok(files) => files,
         Err(e) => {
             // The inputs are all there; that the staging could not be removed as well says nothing new.
@@ -183,11 +193,12 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
             return Err(e);
         }
     };
-    let outdated = pack::files(&options.output)?;
+    let mut outdated = pack::files(&options.output)?;
+    outdated.extend(embeddings::names(&options.output)?);
     staging.publish(&outdated)?;
     let (deleted, left) = if options.delete_inputs {
         verify(options, &files, first_run)?;
-        delete(&options.inputs)?
+        delete(&options.inputs, &carried)?
     } else {
         Default::default()
     };
@@ -219,15 +230,16 @@ fn write(
     options: &MergeOptions,
     staging: &Staging,
     inputs: &Arc<[Input]>,
-    types: &ValuationTypes,
+    (types, carried): (&ValuationTypes, &Carried),
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<RowFile>> {
+) -> Result<Written> {
     let rows = inputs.iter().map(Input::rows).sum();
     let mut writer = RowWriter::new(&staging.path(""), options.layout, options.shard_rows);
     let mut metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
     let mut merged = Sources::default();
     let blocks: Arc<[Block]> = block::all(inputs).into();
-    let reader = Arc::new(BlockReader::new(inputs.clone(), options.layout));
+    let reader = Arc::new(BlockReader::new(inputs.clone(), options.layout, carried.values.is_some()));
+    let mut values = CutFiles::of_values(&staging.path(""), options.shard_rows);
     let (work, listed) = (reader.clone(), blocks.clone());
     let mut flow = InOrder::start(options.workers, blocks.len(), options.stop.clone(), move |i| work.read(&listed[i]))
         .map_err(|e| Error::path(&options.output, &e))?;
@@ -236,10 +248,11 @@ fn write(
         let mut tally = input::Tally::new(input, writer.rows());
         while let Some(block) = rest.next_if(|block| block.input == i) {
             let Some(taken) = flow.next()? else { break };
-            let Taken { bytes, stored, runs } = taken?;
+            let Taken { bytes, values: valued, stored, runs } = taken?;
             tally.add(block.of.file, &stored, &runs);
             writer.write(&bytes)?;
-            reader.recycle([bytes, stored]);
+            values.append(&valued)?;
+            reader.recycle([bytes, valued, stored]);
             progress(writer.rows(), rows);
         }
         merged.merged.push(tally.finish(input, &mut metadata)?);
@@ -252,7 +265,16 @@ fn write(
         merged.stored_bytes += earlier.map_or(0, |sources| sources.stored_bytes);
     }
     metadata.finish()?;
-    let files = writer.finish()?;
+    let (files, mut beside) = (writer.finish()?, values.finish()?);
+    if let Some(by) = &carried.values {
+        let made = Made::new(by, beside.clone());
+        publish::write_whole(&staging.path(values::MADE), &[made.to_json()?.as_bytes()])?;
+    }
+    if let Some(size) = carried.vectors {
+        beside.extend(beside::vectors(inputs, size, &staging.path(""), options.shard_rows)?);
+    }
+    let not_carried =
+        carried.lost.iter().map(|(file, detail)| Remarked { file: (*file).to_owned(), detail: detail.clone() });
     let manifests = || inputs.iter().filter_map(|input| input.manifest.as_ref());
     let manifest = Manifest {
         format: manifest::FORMAT.to_owned(),
@@ -265,24 +287,34 @@ fn write(
         files: files.clone(),
         sources: merged,
         skipped: manifests().flat_map(|manifest| manifest.skipped.clone()).collect(),
-        remarks: manifests().flat_map(|manifest| manifest.remarks.clone()).collect(),
+        remarks: manifests().flat_map(|manifest| manifest.remarks.clone()).chain(not_carried).collect(),
     };
     publish::write_whole(&staging.path(pack::VALUATION_TYPES), &[types.to_json().as_bytes()])?;
     publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.to_json()?.as_bytes()])?;
-    Ok(files)
+    Ok(Written { rows: files, beside })
+}
+
+/// The files that were staged.
+struct Written {
+    rows: Vec<RowFile>,
+    /// Those of what lies beside the rows.
+    beside: Vec<RowFile>,
 }
 
 /// Reads the published pack back: every row by its hash, the number of runs, and the names.
-fn verify(options: &MergeOptions, files: &[RowFile], runs: u64) -> Result<()> {
+fn verify(options: &MergeOptions, files: &Written, runs: u64) -> Result<()> {
     let wrong = |path: &Path, detail: &str| {
         let detail = format!("{detail}; the inputs were kept");
         Err(FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string()).into())
     };
-    for (shard, file) in shards::list(&options.output)?.iter().zip(files) {
+    for (shard, file) in shards::list(&options.output)?.iter().zip(&files.rows) {
         let hash = hash_rows(&shard.path, shard.offset, shard.rows * options.layout.bytes() as u64)?;
         if shard.rows != file.rows || format!("{hash:032x}") != file.xxh3_128 {
             return wrong(&shard.path, "what was read back is not what was written");
         }
+    }
+    if let Some(path) = beside::read_back(&options.output, &files.beside)? {
+        return wrong(&path, "what was read back is not what was written");
     }
     let path = options.output.join(pack::METADATA);
     if Metadata::open(&path)?.run_count()? != runs {
@@ -294,11 +326,12 @@ fn verify(options: &MergeOptions, files: &[RowFile], runs: u64) -> Result<()> {
     Ok(())
 }
 
-/// Deletes the files of packs, and their folders where nothing else is in them.
-fn delete(packs: &[PathBuf]) -> Result<(Vec<String>, Vec<String>)> {
+/// Deletes the files of packs but those that were not carried, and their folders where nothing else is in them.
+fn delete(packs: &[PathBuf], carried: &Carried) -> Result<(Vec<String>, Vec<String>)> {
     let (mut deleted, mut left) = (Vec::new(), Vec::new());
     for folder in packs {
-        for name in pack::files(folder)? {
+        let names = pack::files(folder)?.into_iter().chain(embeddings::names(folder)?);
+        for name in names.filter(|name| carried.holds(name)) {
             let path = folder.join(name);
             fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
         }

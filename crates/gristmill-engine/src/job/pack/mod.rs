@@ -150,6 +150,8 @@ pub struct Packed {
     pub remarks: Vec<Remarked>,
     /// Games that were taken over from an interrupted job.
     pub resumed: u64,
+    /// Files of values and vectors that no longer fit the rows, since games were added.
+    pub stale: Vec<String>,
     /// Whether nothing was written.
     pub dry_run: bool,
     /// How long it took by the clock.

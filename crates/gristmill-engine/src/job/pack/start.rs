@@ -21,7 +21,7 @@ use crate::pack::metadata::{Metadata, MetadataWriter};
 use crate::pack::shards;
 use crate::pack::valuation::ValuationTypes;
 use crate::pack::writer::{RowWriter, hash_rows};
-use crate::pack::{self, layout_name, layout_of};
+use crate::pack::{self, embeddings, layout_name, layout_of, values};
 use crate::store::publish::{self, Found, Staging};
 
 /// Packs, with options that were checked.
@@ -77,6 +77,11 @@ pub(super) fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) ->
         let outdated = outdated(staging.target(), append)?;
         staging.publish(&outdated)?;
     }
+    let mut stale = Vec::new();
+    if append && !untouched {
+        stale.extend(values::names(&options.output)?.into_iter().filter(|name| values::is_values(name)));
+        stale.extend(embeddings::names(&options.output)?);
+    }
     Ok(Packed {
         pack: options.output.display().to_string(),
         layout: layout_name(form),
@@ -88,6 +93,7 @@ pub(super) fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) ->
         skipped: standing.skipped[standing.skipped_before..].to_vec(),
         remarks: standing.remarks[standing.remarks_before..].to_vec(),
         resumed,
+        stale,
         ..Packed::default()
     })
 }

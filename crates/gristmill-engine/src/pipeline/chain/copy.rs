@@ -44,7 +44,12 @@ impl Chain {
             self.arena.drain(&slots, |views| {
                 let rows = (0..).zip(views.iter().zip(&rows));
                 let input: Vec<Row<'_>> = rows
-                    .map(|(i, (record, (_, from)))| Row { record: &record[..size], provenance: *from, bits: bits(i) })
+                    .map(|(i, (record, (_, from)))| Row {
+                        record: &record[..size],
+                        provenance: *from,
+                        bits: bits(i),
+                        sparse: None,
+                    })
                     .collect();
                 sheet.write(first, input.len(), |columns| encoder.encode(&input, columns))
             })

@@ -340,6 +340,7 @@ pub(super) fn encode(
         record,
         provenance: Provenance { source: pick.row, ..Provenance::default() },
         bits: pick.bits,
+        sparse: None,
     };
     let rows: Vec<Row<'_>> = picks.iter().zip(records.chunks_exact(encoder.input().size())).map(row).collect();
     let Err(error) = encoder.encode(&rows, columns) else { return Ok(()) };

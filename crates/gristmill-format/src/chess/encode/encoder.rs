@@ -8,7 +8,7 @@ use super::output::{Element, Output};
 use super::simd::{self, Path, Stores};
 use crate::chess::frame::Frame;
 use crate::chess::record::{PLANES, Version, at, layout_v7};
-use crate::encode::{Encoder, Provenance, Row, TensorSpec};
+use crate::encode::{Encoder, Row, Sparse, TensorSpec};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{Layout, Scalar};
 
@@ -71,10 +71,11 @@ impl ChessEncoder {
         stores: Stores,
         frame: &Frame<'_>,
         ahead: &[u8],
-        from: Provenance,
+        row: &Row<'_>,
         i: usize,
         out: &mut [&mut [u8]],
     ) -> Result<()> {
+        let Row { provenance: from, sparse, .. } = row;
         let mut tensors = out.iter_mut().zip(&self.specs).map(|(slice, spec)| {
             let bytes = spec.row_bytes();
             &mut slice[i * bytes..(i + 1) * bytes]
@@ -92,12 +93,18 @@ impl ChessEncoder {
                         meta[8..].copy_from_slice(&frame.bytes()[at::INPUT_FORMAT..at::PROBABILITIES]);
                     }
                 }
-                Output::Probs => simd::copy(stores, frame.probability_bytes(), row),
+                Output::Probs => match sparse {
+                    None => simd::copy(stores, frame.probability_bytes(), row),
+                    Some(sparse) => sparse.write(row),
+                },
                 Output::Values => put(row, &values(frame)),
                 Output::Winner => put(row, &win_draw_loss(frame.result_q(), frame.result_d())),
                 Output::BestQ => put(row, &win_draw_loss(frame.best_q(), frame.best_d())),
                 Output::PliesLeft => put(row, &[frame.plies_left()]),
-                Output::Legal => legal(frame.probability_bytes(), row),
+                Output::Legal => match sparse {
+                    None => legal(frame.probability_bytes(), row),
+                    Some(sparse) => legal_of(sparse, row),
+                },
                 Output::Ids => {
                     let ids = [from.source, u64::from(from.chunk), u64::from(from.frame)];
                     for (slot, id) in row.chunks_exact_mut(8).zip(ids) {
@@ -128,13 +135,13 @@ impl Encoder for ChessEncoder {
         let bytes: usize = out.iter().map(|slice| slice.len()).sum();
         let stores = Stores { path: self.path, past_cache: bytes >= PAST_CACHE_FROM };
         let result = rows.iter().enumerate().try_for_each(|(i, row)| {
-            let next = rows.get(i + 1).map_or(&[][..], |next| next.record);
+            let next = rows.get(i + 1).filter(|next| next.sparse.is_none()).map_or(&[][..], |next| next.record);
             let ahead = next.get(self.reads.clone()).unwrap_or_default();
             if !self.dense {
                 simd::prefetch(ahead);
             }
             known(row.record)
-                .and_then(|frame| self.row(stores, &frame, ahead, row.provenance, i, out))
+                .and_then(|frame| self.row(stores, &frame, ahead, row, i, out))
                 .map_err(|error| error.in_frame(row.provenance.frame as usize).in_chunk(row.provenance.chunk as usize))
         });
         simd::finish(stores);
@@ -220,5 +227,12 @@ fn win_draw_loss(q: f32, d: f32) -> [f32; 3] {
 fn legal(probabilities: &[u8], row: &mut [u8]) {
     for (slot, p) in row.iter_mut().zip(probabilities.as_chunks::<4>().0) {
         *slot = u8::from(f32::from_le_bytes(*p) >= 0.0);
+    }
+}
+
+fn legal_of(policy: &Sparse<'_>, row: &mut [u8]) {
+    row.fill(u8::from(policy.fill >= 0.0));
+    for (i, p) in policy.indices.iter().zip(policy.values) {
+        row[usize::from(*i)] = u8::from(*p >= 0.0);
     }
 }

@@ -3,7 +3,10 @@
 use super::BLOCK;
 
 /// A header block.
-pub(super) type Block = [u8; BLOCK as usize];
+pub(crate) type Block = [u8; BLOCK as usize];
+
+/// What the eight bytes of the checksum count for.
+const SPACES: u32 = 8 * b' ' as u32;
 
 /// Whether a block is all zeros: the end mark.
 pub(super) fn is_zero(block: &Block) -> bool {
@@ -12,14 +15,15 @@ pub(super) fn is_zero(block: &Block) -> bool {
 
 /// Whether the stored checksum agrees, summed over unsigned bytes or, as old writers did, signed ones.
 pub(super) fn checksum_holds(block: &Block) -> bool {
-    let Some(stored) = number(&block[148..156]) else { return false };
-    let (mut unsigned, mut signed) = (0u64, 0i64);
-    for (i, &byte) in block.iter().enumerate() {
-        let byte = if (148..156).contains(&i) { b' ' } else { byte };
-        unsigned += u64::from(byte);
-        signed += i64::from(byte.cast_signed());
+    let field = &block[148..156];
+    let Some(stored) = number(field) else { return false };
+    // All bytes, the field's own taken for spaces.
+    let unsigned = |bytes: &[u8]| bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>();
+    if stored == u64::from(unsigned(block) - unsigned(field) + SPACES) {
+        return true;
     }
-    stored == unsigned || i64::try_from(stored) == Ok(signed)
+    let signed = |bytes: &[u8]| bytes.iter().map(|byte| i64::from(byte.cast_signed())).sum::<i64>();
+    i64::try_from(stored) == Ok(signed(block) - signed(field) + i64::from(SPACES))
 }
 
 /// Whether it says `ustar`, as POSIX and GNU headers do and those before them do not.

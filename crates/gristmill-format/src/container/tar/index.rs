@@ -117,6 +117,12 @@ impl TarIndex {
         true
     }
 
+    /// Forgets the members, and keeps its memory.
+    pub(super) fn clear(&mut self) {
+        self.names.clear();
+        self.slots.clear();
+    }
+
     /// Notes a fault.
     pub(super) fn fault(&mut self, error: Error) {
         self.faults.push(error);

@@ -2,11 +2,12 @@
 //! Damage is noted and stepped over: what lies before it and, where headers can be found again, after it is kept.
 
 use super::BLOCK;
+use super::blocks::{Blocks, Windows, cut};
 use super::extended::Extended;
 use super::header::{self, Block};
 use super::index::TarIndex;
 use crate::error::{Error, Kind, Result};
-use crate::source::{ReadAt, Span, read_span};
+use crate::source::ReadAt;
 
 /// Bytes read at a time.
 const WINDOW: usize = 256 << 10;
@@ -37,16 +38,7 @@ impl Default for TarLimits {
 /// [`TarIndex::faults`] (`Empty`, `Truncated`, `Corrupt`, `TooLarge`, `Unsupported`, each with its byte); a member
 /// that reaches beyond the end of the file keeps its entry and has a `Truncated` fault.
 pub fn walk(from: &(impl ReadAt + ?Sized), limits: &TarLimits) -> Result<TarIndex> {
-    let end = from.len()?;
-    let mut walk = Walk {
-        blocks: Blocks { from, end, start: 0, held: Vec::new() },
-        limits,
-        index: TarIndex::default(),
-        next: Extended::default(),
-        next_unknown: false,
-        global: Extended::default(),
-        lost: false,
-    };
+    let mut walk = Walk::new(Windows::new(from, WINDOW)?, *limits);
     let mut at = 0;
     while let Some(following) = walk.step(at)? {
         if following <= at || walk.index.faults().len() >= limits.max_faults {
@@ -57,10 +49,12 @@ pub fn walk(from: &(impl ReadAt + ?Sized), limits: &TarLimits) -> Result<TarInde
     Ok(walk.index)
 }
 
-struct Walk<'a, R: ?Sized> {
-    blocks: Blocks<'a, R>,
-    limits: &'a TarLimits,
-    index: TarIndex,
+pub(super) struct Walk<B> {
+    pub(super) blocks: B,
+    limits: TarLimits,
+    /// What was found; whoever looks at members one by one empties it.
+    pub(super) index: TarIndex,
+    members: usize,
     /// What extended headers said about the next member.
     next: Extended,
     /// An extended header of the next member could not be read: its name or size may be wrong.
@@ -70,10 +64,33 @@ struct Walk<'a, R: ?Sized> {
     lost: bool,
 }
 
-impl<R: ReadAt + ?Sized> Walk<'_, R> {
+impl<B: Blocks> Walk<B> {
+    pub(super) fn new(blocks: B, limits: TarLimits) -> Self {
+        Walk {
+            blocks,
+            limits,
+            index: TarIndex::default(),
+            members: 0,
+            next: Extended::default(),
+            next_unknown: false,
+            global: Extended::default(),
+            lost: false,
+        }
+    }
+
+    /// Whether something was said of a member that has not come yet.
+    pub(super) fn gathers(&self) -> bool {
+        self.next_unknown || self.next != Extended::default()
+    }
+
+    /// Whether a global header says something of every member.
+    pub(super) fn says_of_all(&self) -> bool {
+        self.global != Extended::default()
+    }
+
     /// Looks at the block at `at`; returns where to look next, or `None` at the end.
-    fn step(&mut self, at: u64) -> Result<Option<u64>> {
-        let Some(block) = self.blocks.get(at)? else {
+    pub(super) fn step(&mut self, at: u64) -> Result<Option<u64>> {
+        let Some(block) = self.blocks.block(at)? else {
             self.ran_out(at);
             return Ok(None);
         };
@@ -113,12 +130,12 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
 
     /// The end of the file came before the end mark.
     fn ran_out(&mut self, at: u64) {
-        let error = match self.blocks.end {
+        let error = match self.blocks.end() {
             0 => Error::new(Kind::Empty, "a tar of no bytes"),
             end => Error::new(Kind::Truncated, format!("the tar ends at {end} without its end mark")),
         };
         if !self.lost {
-            self.index.fault(error.at_byte(at.min(self.blocks.end)));
+            self.index.fault(error.at_byte(at.min(self.blocks.end())));
         }
     }
 
@@ -133,11 +150,11 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
                 Some((Kind::Unsupported, "a sparse file; unpack it".to_owned()))
             } else if name.len() > self.limits.max_name_bytes {
                 Some((Kind::TooLarge, format!("a name of {} bytes", name.len())))
-            } else if self.index.len() >= self.limits.max_entries || !self.index.push(at + BLOCK, len, &name) {
-                self.index
-                    .fault(Error::new(Kind::TooLarge, format!("more than {} members", self.index.len())).at_byte(at));
+            } else if self.members >= self.limits.max_entries || !self.index.push(at + BLOCK, len, &name) {
+                self.index.fault(Error::new(Kind::TooLarge, format!("more than {} members", self.members)).at_byte(at));
                 return None;
             } else {
+                self.members += 1;
                 None
             };
             if let Some((kind, detail)) = refused {
@@ -149,13 +166,10 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
 
     /// Where the header after a payload lies, if the payload ends within the file.
     fn skip(&mut self, at: u64, payload: u64, size: u64) -> Option<u64> {
-        let end = self.blocks.end;
+        let end = self.blocks.end();
         match payload.checked_add(size) {
             Some(last) if last <= end => last.checked_next_multiple_of(BLOCK),
-            _ => {
-                let detail = format!("a member of {size} bytes, but the tar ends at {end}");
-                Some(self.lose(payload, at, Kind::Truncated, detail))
-            }
+            _ => Some(self.lose(payload, at, Kind::Truncated, cut(size, end).detail())),
         }
     }
 
@@ -172,7 +186,7 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
             return Ok(following);
         }
         let mut bytes = Vec::new();
-        match read_span(self.blocks.from, Span { offset: payload, len: size }, size, &mut bytes) {
+        match self.blocks.read(payload, size, &mut bytes) {
             Err(e) if e.kind() == Kind::Truncated => {
                 self.index.fault(e);
                 return Ok(None);
@@ -200,7 +214,7 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
         self.forget();
         let beyond = at + BLOCK;
         let size = said.size.unwrap_or(size);
-        let follows = match self.blocks.get(beyond)? {
+        let follows = match self.blocks.block(beyond)? {
             Some(block) => header::is_zero(&block) || header::checksum_holds(&block),
             None => true,
         };
@@ -214,46 +228,10 @@ impl<R: ReadAt + ?Sized> Walk<'_, R> {
         let mut payload = at + BLOCK;
         let mut more = header::sparse_continues(block, 482);
         while more {
-            let Some(map) = self.blocks.get(payload)? else { break };
+            let Some(map) = self.blocks.block(payload)? else { break };
             more = header::sparse_continues(&map, 504);
             payload += BLOCK;
         }
         Ok(self.skip(at, payload, size))
-    }
-}
-
-/// Blocks at growing offsets, read in windows.
-struct Blocks<'a, R: ?Sized> {
-    from: &'a R,
-    end: u64,
-    start: u64,
-    held: Vec<u8>,
-}
-
-impl<R: ReadAt + ?Sized> Blocks<'_, R> {
-    /// The block at `at`; `None` where the file ends before it does.
-    fn get(&mut self, at: u64) -> Result<Option<Block>> {
-        if at.checked_add(BLOCK).is_none_or(|last| last > self.end) {
-            return Ok(None);
-        }
-        if let Some(block) = self.held(at) {
-            return Ok(Some(block));
-        }
-        self.start = at;
-        self.held.resize(WINDOW, 0);
-        let mut filled = 0;
-        while filled < WINDOW {
-            match self.from.read_at(at + filled as u64, &mut self.held[filled..])? {
-                0 => break,
-                n => filled += n,
-            }
-        }
-        self.held.truncate(filled);
-        Ok(self.held(at))
-    }
-
-    fn held(&self, at: u64) -> Option<Block> {
-        let from = usize::try_from(at.checked_sub(self.start)?).ok()?;
-        self.held.get(from..)?.first_chunk().copied()
     }
 }

@@ -1,14 +1,96 @@
 //! Members of a tar -> samples: members that follow each other and share the name up to its first dot.
 //! Judges names only; a sample that comes in two parts, or has one field twice, is refused with its member.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
+
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::container::tar::TarIndex;
 use crate::error::{Error, Kind, Result};
 
 /// Key of the member that says what a shard is.
 const METADATA: &str = "_metadata";
+
+/// What a member is by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part<'n> {
+    /// What the members of its sample share.
+    pub(super) key: &'n str,
+    /// Name of the field: the suffix up to its first dot.
+    pub(super) field: Cow<'n, str>,
+    /// What says how to read it: the suffix after the field's name, lower-case; the field's name where there is no more.
+    pub(super) suffix: Cow<'n, str>,
+    pub(super) role: Role,
+}
+
+impl Part<'_> {
+    /// Whether the field called `name` is in this member: it is the member's own, or one of several arrays in it.
+    pub(super) fn gives(&self, name: &str) -> bool {
+        name == self.field || name.strip_prefix(&*self.field).is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
+/// Where a member belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It says what the shard is.
+    Metadata,
+    /// It is the first of a sample.
+    Begins,
+    /// It belongs to the sample of the member before.
+    GoesOn,
+}
+
+/// Groups names as they come: remembers the sample that is open, and a hash of the key of each before.
+#[derive(Debug, Default)]
+pub(super) struct Grouper {
+    key: String,
+    /// Fields of the open sample, each with the name of its member.
+    fields: Vec<(String, String)>,
+    seen: HashSet<u128>,
+}
+
+impl Grouper {
+    /// What the member called `name` is; `None` where it is no data by its name.
+    ///
+    /// Errors: `Corrupt` for a field that a sample has twice and for a sample whose members do not follow each other.
+    pub(super) fn next<'n>(&mut self, name: &'n str) -> Result<Option<Part<'n>>> {
+        let Some((key, suffix)) = split(name) else { return Ok(None) };
+        let part = |role| {
+            let (field, rest) = suffix.split_once('.').unwrap_or((suffix, suffix));
+            Part { key, field: lower(field), suffix: lower(rest), role }
+        };
+        if key.rsplit('/').next() == Some(METADATA) {
+            return Ok(Some(part(Role::Metadata)));
+        }
+        let begins = self.fields.is_empty() || self.key != key;
+        let part = part(if begins { Role::Begins } else { Role::GoesOn });
+        if begins {
+            let again = !self.seen.insert(xxh3_128(key.as_bytes()));
+            if again {
+                let detail =
+                    format!("the sample `{key}` goes on after others began; its members must follow each other");
+                return Err(Error::new(Kind::Corrupt, detail));
+            }
+            self.fields.clear();
+            key.clone_into(&mut self.key);
+        } else if let Some((_, first)) = self.fields.iter().find(|(field, _)| *field == part.field) {
+            let detail = format!("the sample `{key}` has its field `{}` twice; first as {first}", part.field);
+            return Err(Error::new(Kind::Corrupt, detail));
+        }
+        self.fields.push((part.field.clone().into_owned(), name.to_owned()));
+        Ok(Some(part))
+    }
+}
+
+fn lower(text: &str) -> Cow<'_, str> {
+    match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(text.to_ascii_lowercase()),
+        false => Cow::Borrowed(text),
+    }
+}
 
 /// One field of a sample: where its bytes lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,11 +130,10 @@ pub struct Groups {
 /// Errors, with the member and its byte: `Corrupt` for a field that a sample has twice and for a sample whose members do not
 /// follow each other, `Truncated` for a member that reaches beyond the end.
 pub fn group(index: &TarIndex, len: usize) -> Result<Groups> {
-    let mut groups = Groups::default();
-    let mut seen = HashSet::new();
+    let (mut groups, mut grouper) = (Groups::default(), Grouper::default());
     for entry in index.iter() {
         let place = |e: Error| e.in_member(entry.name).at_byte(entry.offset);
-        let Some((key, suffix)) = split(entry.name) else {
+        let Some(part) = grouper.next(entry.name).map_err(place)? else {
             groups.ignored += 1;
             continue;
         };
@@ -62,31 +143,16 @@ pub fn group(index: &TarIndex, len: usize) -> Result<Groups> {
             let detail = format!("a member of {} bytes, the tar ends at {len}", entry.len);
             return Err(place(Error::new(Kind::Truncated, detail)));
         }
-        let suffix = suffix.to_ascii_lowercase();
-        let (field, rest) = suffix.split_once('.').unwrap_or((&suffix, &suffix));
-        let member =
-            Member { name: entry.name.to_owned(), field: field.to_owned(), suffix: rest.to_owned(), span: start..end };
-        if key.rsplit('/').next() == Some(METADATA) {
-            groups.metadata.push(member);
-            continue;
-        }
-        match groups.samples.last_mut().filter(|sample| sample.key == key) {
-            Some(sample) => {
-                if let Some(twice) = sample.members.iter().find(|other| other.field == member.field) {
-                    let detail = format!("the sample `{key}` has its field `{field}` twice; first as {}", twice.name);
-                    return Err(place(Error::new(Kind::Corrupt, detail)));
-                }
-                sample.members.push(member);
-            }
-            None => {
-                let again = !seen.insert(key.to_owned());
-                if again {
-                    let detail =
-                        format!("the sample `{key}` goes on after others began; its members must follow each other");
-                    return Err(place(Error::new(Kind::Corrupt, detail)));
-                }
-                groups.samples.push(Sample { key: key.to_owned(), members: vec![member] });
-            }
+        let member = Member {
+            name: entry.name.to_owned(),
+            field: part.field.into_owned(),
+            suffix: part.suffix.into_owned(),
+            span: start..end,
+        };
+        match (part.role, groups.samples.last_mut()) {
+            (Role::Metadata, _) => groups.metadata.push(member),
+            (Role::GoesOn, Some(sample)) => sample.members.push(member),
+            _ => groups.samples.push(Sample { key: part.key.to_owned(), members: vec![member] }),
         }
     }
     Ok(groups)

@@ -11,8 +11,6 @@ use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Order, Scalar, c_order};
 
-use super::group::Member;
-
 /// Suffixes whose text is one whole number.
 const NUMBERS: [&str; 6] = ["cls", "cls2", "class", "count", "index", "inx"];
 
@@ -40,46 +38,45 @@ impl Read<'_> {
     }
 }
 
-/// Reads a member.
+/// Reads the member called `name`, which holds `field` in the form that `suffix` says.
 ///
 /// Errors, with the byte within the member: what the form says; `Unsupported` for forms that are known and not read here,
 /// naming what to use; `TooLarge` beyond `max` bytes.
-pub(super) fn read<'a>(member: &Member, bytes: &'a [u8], max: usize) -> Result<Read<'a>> {
-    let kind = member.suffix.rsplit('.').next().unwrap_or_default();
+pub(super) fn read<'a>(name: &str, field: &str, suffix: &str, bytes: &'a [u8], max: usize) -> Result<Read<'a>> {
+    let kind = suffix.rsplit('.').next().unwrap_or_default();
     if matches!(kind, "pickle" | "pyd" | "pkl") {
         return parse(bytes, &PickleLimits { max_bytes: max.max(1 << 20) }).map(Read::Pickle);
     }
-    plain(member, bytes, max).map(Read::Values)
+    plain(name, field, suffix, bytes, max).map(Read::Values)
 }
 
-fn plain(member: &Member, bytes: &[u8], max: usize) -> Result<Vec<(String, Value<'static>)>> {
-    let kind = member.suffix.rsplit('.').next().unwrap_or_default();
+fn plain(name: &str, field: &str, suffix: &str, bytes: &[u8], max: usize) -> Result<Vec<(String, Value<'static>)>> {
+    let kind = suffix.rsplit('.').next().unwrap_or_default();
     if kind == "gz" {
         let mut inflated = Vec::new();
         let found = Inflater::default().inflate(bytes, max, &mut inflated)?;
         if found.stored != Stored::Gzip {
             return Err(Error::new(Kind::Corrupt, "expected gzip").at_byte(0));
         }
-        let suffix = member.suffix.strip_suffix(".gz").unwrap_or(&member.field).to_owned();
-        let inner = Member { suffix, ..member.clone() };
-        return match read(&inner, &inflated, max)? {
+        let inner = suffix.strip_suffix(".gz").unwrap_or(field);
+        return match read(name, field, inner, &inflated, max)? {
             Read::Values(values) => Ok(values),
             pickled @ Read::Pickle(_) => {
                 let mut values = Vec::new();
-                pickled.values(&inner.field, &mut values)?;
+                pickled.values(field, &mut values)?;
                 Ok(values.into_iter().map(|(name, value)| (name, owned(value))).collect())
             }
         };
     }
-    let one = |value| Ok(vec![(member.field.clone(), value)]);
+    let one = |value| Ok(vec![(field.to_owned(), value)]);
     match kind {
         "npy" => one(npy(bytes)?),
         "npz" => {
             let (npz, mut inflated, mut all) = (Npz::open(bytes)?, Vec::new(), Vec::new());
-            for name in npz.names().to_vec() {
-                npz.read(&name, max, &mut inflated)?;
-                let value = npy(&inflated).map_err(|e| e.in_member(format!("{}/{name}.npy", member.name)))?;
-                all.push((format!("{}.{name}", member.field), value));
+            for array in npz.names().to_vec() {
+                let place = |e: Error| Error::new(e.kind(), e.detail()).in_member(format!("{name}/{array}.npy"));
+                npz.read(&array, max, &mut inflated).map_err(place)?;
+                all.push((format!("{field}.{array}"), npy(&inflated).map_err(place)?));
             }
             Ok(all)
         }

@@ -3,22 +3,14 @@
 
 use std::borrow::Cow;
 
-use super::group::{Groups, Sample, group};
-use super::member::read;
 use super::meta::ShardMeta;
+use super::reader::{FRAME, Reader, is_done, order_of_time};
 use crate::container::gzip::{self, Inflater};
-use crate::container::tar::{TarLimits, walk};
+use crate::container::tar::{Held, Members, TarLimits};
 use crate::container::zstd;
-use crate::demo::trajectory::{End, Trajectories};
-use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
-
-/// Field that ends an episode.
-const DONES: &str = "dones";
-
-/// Field that says which step a frame is, where frames are stored in another order.
-const FRAME: &str = "frame";
+use crate::demo::trajectory::{End, Tape, Trajectories};
+use crate::demo::value::Extra;
+use crate::error::{Error, Result};
 
 /// What is around a tar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +33,27 @@ impl Packing {
         } else {
             Packing::Tar
         }
+    }
+}
+
+/// How much room [`unpack_into`] wants for what `bytes` unpack to; `None` where nothing says it, or nothing is packed.
+pub fn room(bytes: &[u8]) -> Option<usize> {
+    match Packing::of(bytes) {
+        Packing::Tar => None,
+        Packing::Gzip => gzip::told(bytes),
+        Packing::Zstd => zstd::most(bytes),
+    }
+}
+
+/// Unpacks `bytes` to the start of `out` and says how many bytes they are; `None` where [`unpack`] is to be asked, which says
+/// why not.
+///
+/// Errors: `Io` where there is no memory.
+pub fn unpack_into(bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+    match Packing::of(bytes) {
+        Packing::Tar => Ok(None),
+        Packing::Gzip => Inflater::default().inflate_into(bytes, out),
+        Packing::Zstd => zstd::decompress_into(bytes, out),
     }
 }
 
@@ -82,100 +95,53 @@ impl Shard {
     pub fn read(bytes: &[u8], max: usize) -> Result<Shard> {
         let mut scratch = Vec::new();
         let tar = unpack(bytes, max, &mut scratch)?;
-        let index = walk(&*tar, &TarLimits::default())?;
-        if let Some(fault) = index.faults().first() {
-            return Err(fault.clone());
-        }
-        let Groups { metadata, mut samples, ignored } = group(&index, tar.len())?;
-        let meta = meta(&tar, &metadata, samples.first(), max)?;
-        let shuffled = in_order_of_time(&tar, &mut samples, max)?;
-        let mut trajectories = Trajectories::new(max);
-        for (number, sample) in samples.iter().enumerate() {
-            frame(&tar, sample, max, &mut trajectories).map_err(|e| e.in_frame(number))?;
-            let done = trajectories.field(number, DONES).is_some_and(|bytes| bytes.iter().any(|b| *b != 0));
-            if done {
-                trajectories.end(End::Terminated);
-            }
-        }
-        trajectories.end(End::Truncated);
-        Ok(Shard { meta, trajectories, shuffled, ignored })
+        shard(&tar, max, Trajectories::new(max))
+    }
+
+    /// Reads a plain shard whose arrays stay where they lie in `tar`; `max` bounds what is made beside it.
+    ///
+    /// Errors: as [`Shard::read`].
+    pub fn over(tar: &Tape, max: usize) -> Result<Shard> {
+        shard(tar.bytes(), max, Trajectories::over(tar.clone(), max))
     }
 }
 
-fn frame(tar: &[u8], sample: &Sample, max: usize, to: &mut Trajectories) -> Result<()> {
-    let place = |member: &super::Member, e: Error| {
-        let at = e.place().offset.unwrap_or(0) + member.span.start as u64;
-        Error::new(e.kind(), e.detail()).in_member(&member.name).at_byte(at)
-    };
-    let mut reads = Vec::with_capacity(sample.members.len());
-    for member in &sample.members {
-        reads.push(read(member, &tar[member.span.clone()], max).map_err(|e| place(member, e))?);
+/// Reads the frames of a tar to where there are none yet.
+fn shard(tar: &[u8], max: usize, to: Trajectories) -> Result<Shard> {
+    let mut members = Members::new(Held { bytes: tar, base: 0 }, TarLimits::default());
+    let (none, mut reader) = (to.clone(), Reader::new(to, max));
+    while let Some(member) = members.next()? {
+        let bytes = members.blocks().payload(member.offset, member.len)?;
+        reader.member(&member, bytes)?;
     }
-    let mut values = Vec::with_capacity(reads.len() + 1);
-    for (member, read) in sample.members.iter().zip(&reads) {
-        read.values(&member.field, &mut values).map_err(|e| place(member, e))?;
+    reader.finish()?;
+    let Reader { meta, mut to, numbers, ignored, .. } = reader;
+    let order = numbers.map(|numbers| order_of_time(&numbers)).transpose().map_err(|e| in_its_member(e, &to))?;
+    let order = order.flatten();
+    if let Some(order) = &order {
+        to = in_order(&to, order, none)?;
     }
-    values.push(("__key__".to_owned(), Value::Extra(Extra::Text(sample.key.clone()))));
-    let last = sample.members.last().map_or("", |member| member.name.as_str());
-    to.push(values).map_err(|e| e.in_member(last))
+    to.end(End::Truncated);
+    Ok(Shard { meta, trajectories: to, shuffled: order.is_some(), ignored })
 }
 
-/// The metadata, which must come first; where shards were joined, all must say the same.
-fn meta(tar: &[u8], members: &[super::Member], first: Option<&Sample>, max: usize) -> Result<Option<ShardMeta>> {
-    let mut found: Option<ShardMeta> = None;
-    for member in members {
-        let place = |e: Error| e.in_member(&member.name).at_byte(member.span.start as u64);
-        let frames_before = first.is_some_and(|sample| sample.members.iter().any(|m| m.span.start < member.span.start));
-        if found.is_none() && frames_before {
-            let detail = "the metadata must be the first member; frames come before it";
-            return Err(place(Error::new(Kind::Corrupt, detail)));
-        }
-        let meta = ShardMeta::parse(&tar[member.span.clone()], max).map_err(place)?;
-        match &found {
-            None => found = Some(meta),
-            Some(before) => {
-                before.mixes_with(&meta).map_err(|e| {
-                    place(Error::new(Kind::Corrupt, format!("a second metadata contradicts the first: {}", e.detail())))
-                })?;
-            }
-        }
+/// A refusal of the number of a frame, told of the member that says it.
+fn in_its_member(e: Error, all: &Trajectories) -> Error {
+    let keys = all.extras().get("__key__");
+    let frame = e.place().frame.and_then(|frame| usize::try_from(frame).ok());
+    match keys.zip(frame).and_then(|(keys, frame)| keys.get(frame)) {
+        Some((_, Extra::Text(key))) => e.in_member(format!("{key}.{FRAME}")),
+        _ => e,
     }
-    Ok(found)
 }
 
-/// Puts samples into the order that their `frame` values give, where all have one; whether they were in another.
-fn in_order_of_time(tar: &[u8], samples: &mut Vec<Sample>, max: usize) -> Result<bool> {
-    let mut numbered = Vec::with_capacity(samples.len());
-    for sample in samples.iter() {
-        let Some(member) = sample.members.iter().find(|member| member.field == FRAME) else { return Ok(false) };
-        let found = read(member, &tar[member.span.clone()], max).map_err(|e| e.in_member(&member.name))?;
-        let mut values = Vec::new();
-        found.values(FRAME, &mut values).map_err(|e| e.in_member(&member.name))?;
-        match values.first() {
-            Some((_, Value::Array { scalar, bytes, .. })) if *scalar != Scalar::F64 => {
-                let number = scalar.number(bytes).ok_or_else(|| {
-                    Error::new(Kind::Corrupt, "expected the number of the frame").in_member(&member.name)
-                })?;
-                numbered.push((number, member.name.clone()));
-            }
-            _ => return Ok(false),
+/// The same frames in another order, and the trajectories that they are then.
+fn in_order(all: &Trajectories, order: &[usize], mut sorted: Trajectories) -> Result<Trajectories> {
+    for frame in order {
+        sorted.push_from(all, *frame)?;
+        if is_done(&sorted, sorted.frames() - 1) {
+            sorted.end(End::Terminated);
         }
     }
-    // Joined shards number their frames anew: an order of their own that is already that of time.
-    let ascending = |pair: &[(f64, String)]| pair[1].0 > pair[0].0 || pair[1].0 == 0.0;
-    if numbered.windows(2).all(ascending) {
-        return Ok(false);
-    }
-    let mut order: Vec<usize> = (0..samples.len()).collect();
-    order.sort_by(|a, b| numbered[*a].0.total_cmp(&numbered[*b].0));
-    if let Some(twice) = order.windows(2).find(|pair| numbered[pair[0]].0 == numbered[pair[1]].0) {
-        let detail = format!("two frames are number {}", numbered[twice[1]].0);
-        return Err(Error::new(Kind::Corrupt, detail).in_member(&numbered[twice[1]].1));
-    }
-    let mut sorted = Vec::with_capacity(samples.len());
-    for i in order {
-        sorted.push(std::mem::replace(&mut samples[i], Sample { key: String::new(), members: Vec::new() }));
-    }
-    *samples = sorted;
-    Ok(true)
+    Ok(sorted)
 }

@@ -3,12 +3,26 @@
 
 use std::io::Write;
 
-use crate::container::pickle::{PickleLimits, PickleWriter, parse};
+use crate::container::pickle::{Id, Node, Pickle, PickleLimits, PickleWriter, parse};
 use crate::container::tar::TarWriter;
 use crate::error::{Error, Kind, Result};
 
 /// Most bytes of one pickled value.
 const MAX_VALUE: usize = 1 << 30;
+
+/// How deep spaces may lie within spaces.
+const MAX_SPACES: usize = 16;
+
+/// Modules and names of the classes of spaces.
+const SPACES: [(&str, &str); 7] = [
+    ("gym.spaces.box", "Box"),
+    ("gym.spaces.discrete", "Discrete"),
+    ("gym.spaces.multi_discrete", "MultiDiscrete"),
+    ("gym.spaces.multi_binary", "MultiBinary"),
+    ("gym.spaces.text", "Text"),
+    ("gym.spaces.dict", "Dict"),
+    ("gym.spaces.tuple", "Tuple"),
+];
 
 /// A shard that is being written.
 #[derive(Debug)]
@@ -78,7 +92,8 @@ pub fn plain_pickle(bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The pickled metadata of a shard, in the form that older readers know. `env_cfg` is a pickled dictionary; each space is
-/// `Box` or `Discrete` and a pickled dictionary of what it is made with.
+/// the name of its class and a pickled dictionary of what it is made with. What `Dict` and `Tuple` are made with, `spaces`,
+/// are a dictionary and a sequence of pairs: such a name, such a dictionary.
 ///
 /// Errors: as [`plain_pickle`]; `Unsupported` for other spaces.
 pub fn metadata(
@@ -93,21 +108,9 @@ pub fn metadata(
     writer.text("env_cfg")?;
     copy(env_cfg, &mut writer)?;
     for (name, (kind, made_with)) in [("action_space", action_space), ("observation_space", observation_space)] {
-        let module = match kind {
-            "Box" => "gym.spaces.box",
-            "Discrete" => "gym.spaces.discrete",
-            other => {
-                let detail = format!("`{name}` is a {other}; shards can hold Box and Discrete spaces");
-                return Err(Error::new(Kind::Unsupported, detail));
-            }
-        };
         writer.text(name)?;
-        writer.global("il_representations.envs.utils", "_inflate_object");
-        writer.mark();
-        writer.global(module, kind);
-        copy(made_with, &mut writer)?;
-        writer.tuple();
-        writer.reduce();
+        let pickle = parse(made_with, &PickleLimits::default())?;
+        space(&mut writer, &pickle, name, (kind, pickle.root()), 0)?;
     }
     writer.text("color_space")?;
     writer.global("imitation.augment.color", "ColorSpace");
@@ -117,6 +120,61 @@ pub fn metadata(
     writer.reduce();
     writer.set_items();
     Ok(writer.finish())
+}
+
+/// A space: its class, and what it is made with.
+fn space(
+    writer: &mut PickleWriter,
+    pickle: &Pickle<'_>,
+    name: &str,
+    (kind, made_with): (&str, Id),
+    depth: usize,
+) -> Result<()> {
+    let unsupported = |what: &str| Error::new(Kind::Unsupported, format!("`{name}` is {what}"));
+    if depth > MAX_SPACES {
+        return Err(unsupported(&format!("a space nested deeper than {MAX_SPACES}")));
+    }
+    let Some((module, _)) = SPACES.iter().find(|(_, known)| *known == kind) else {
+        let known: Vec<_> = SPACES.iter().map(|(_, known)| *known).collect();
+        return Err(unsupported(&format!("a {kind}; shards can hold spaces of the kinds {}", known.join(", "))));
+    };
+    writer.global("il_representations.envs.utils", "_inflate_object");
+    writer.mark();
+    writer.global(module, kind);
+    if matches!(kind, "Dict" | "Tuple") {
+        let spaces = pickle.get(made_with, "spaces").ok_or_else(|| unsupported("made without `spaces`"))?;
+        let part = |writer: &mut PickleWriter, id: Id| match pickle.items(id) {
+            Some(&[kind, made_with]) => {
+                let kind = pickle.text(kind).ok_or_else(|| unsupported("made of parts without a class"))?;
+                space(writer, pickle, name, (kind, made_with), depth + 1)
+            }
+            _ => Err(unsupported("made of what is no space")),
+        };
+        writer.dict();
+        writer.mark();
+        writer.text("spaces")?;
+        if let Node::Dict(_, pairs) = pickle.node(spaces) {
+            writer.dict();
+            writer.mark();
+            for (key, value) in pairs {
+                writer.value(pickle, *key)?;
+                part(writer, *value)?;
+            }
+            writer.set_items();
+        } else {
+            writer.mark();
+            for item in pickle.items(spaces).ok_or_else(|| unsupported("made without `spaces`"))? {
+                part(writer, *item)?;
+            }
+            writer.tuple();
+        }
+        writer.set_items();
+    } else {
+        writer.value(pickle, made_with)?;
+    }
+    writer.tuple();
+    writer.reduce();
+    Ok(())
 }
 
 fn copy(bytes: &[u8], writer: &mut PickleWriter) -> Result<()> {
@@ -149,6 +207,19 @@ mod tests {
     }
 
     #[test]
+    fn spaces_within_spaces_read_back() {
+        let six = b"(dVn\nI6\ns.";
+        let both = b"(dVspaces\n(dVa\n(VDiscrete\n(dVn\nI6\nstsVb\n(VTuple\n(dVspaces\n((VDiscrete\n(dVn\nI6\nsttstss.";
+        let meta = metadata(b"(d.", ("Discrete", six), ("Dict", both), "RGB").unwrap();
+        let mut tar = ShardWriter::new(Vec::new(), &meta).unwrap();
+        tar.frame(&[("dones".into(), b"I01\n.".to_vec())]).unwrap();
+        let meta = Shard::read(&tar.finish().unwrap(), 1 << 24).unwrap().meta.unwrap();
+        let one = Space::Discrete { n: 6, start: 0 };
+        let parts = [("a".to_owned(), one.clone()), ("b".to_owned(), Space::Tuple(vec![one]))];
+        assert_eq!(meta.observation_space, Space::Dict(parts.to_vec()));
+    }
+
+    #[test]
     fn names_that_would_not_come_back_are_refused() {
         let mut writer = ShardWriter::new(Vec::new(), b"N.").unwrap();
         for names in [&["a.b"][..], &["frame"], &[""], &["A"], &["x", "x"], &["a/b"]] {
@@ -156,7 +227,9 @@ mod tests {
             assert_eq!(writer.frame(&fields).unwrap_err().kind(), Kind::OutOfRange, "{names:?}");
         }
         assert_eq!(writer.frames(), 0);
-        assert_eq!(metadata(b"}.", ("Dict", b"}."), ("Box", b"}."), "RGB").unwrap_err().kind(), Kind::Unsupported);
+        for kind in ["Dict", "Graph"] {
+            assert_eq!(metadata(b"}.", (kind, b"}."), ("Box", b"}."), "RGB").unwrap_err().kind(), Kind::Unsupported);
+        }
         assert_eq!(plain_pickle(b"cgym.spaces.box\nBox\n.").unwrap_err().kind(), Kind::Unsupported);
     }
 }

@@ -5,11 +5,13 @@ use super::augment::Augment;
 use super::binner::Binner;
 use super::symmetry::Symmetry;
 use super::tokenizer::{Branches, Tokenizer, Valuation};
+use super::valued::{ValueTargets, Valued};
 use crate::encode::{Encoder, Row, TensorSpec};
 use crate::error::{Error, Kind, Result};
 use crate::g2048::board::{Board, Packed};
 use crate::g2048::form::{Columns, Step};
 use crate::g2048::heuristic;
+use crate::g2048::value::TARGET;
 use crate::layout::{Layout, Scalar};
 
 /// Element type of whole-number tensors.
@@ -118,6 +120,7 @@ impl Classes {
 #[derive(Debug, Clone)]
 pub struct StepEncoder {
     columns: Columns,
+    valued: Option<Valued>,
     target: Target,
     augment: Augment,
     element: Element,
@@ -151,13 +154,25 @@ impl StepEncoder {
             let detail = format!("{classes} classes do not fit 8 bits; take i32 or i64");
             return Err(Error::new(Kind::Unsupported, detail));
         }
-        Ok(StepEncoder { columns: Columns::STEPS, target, augment, element, specs })
+        Ok(StepEncoder { columns: Columns::STEPS, valued: None, target, augment, element, specs })
     }
 
-    /// The same for rows that have these columns.
+    /// The same with `value_targets`, for rows that have a value in a field [`TARGET`] beside their own.
+    ///
+    /// Errors: none that rows could cause.
+    pub fn valued(mut self, targets: ValueTargets) -> Result<Self> {
+        let valued = Valued::new(targets, self.columns.form().layout())?;
+        self.specs.truncate(self.specs.len() - usize::from(self.valued.is_some()));
+        self.specs.push(valued.spec());
+        self.valued = Some(valued);
+        Ok(self)
+    }
+
+    /// The same, without values, for rows that have these columns.
     #[must_use]
-    pub fn reading(self, columns: Columns) -> Self {
-        StepEncoder { columns, ..self }
+    pub fn reading(mut self, columns: Columns) -> Self {
+        self.specs.truncate(self.specs.len() - usize::from(self.valued.is_some()));
+        StepEncoder { columns, valued: None, ..self }
     }
 
     /// What the targets are.
@@ -240,7 +255,7 @@ fn put_values(out: &mut [u8], i: usize, values: [f32; 4]) {
 
 impl Encoder for StepEncoder {
     fn input(&self) -> &Layout {
-        self.columns.form().layout()
+        self.valued.as_ref().map_or(self.columns.form().layout(), |valued| &valued.input)
     }
 
     fn fits(&self, records: &Layout) -> Result<()> {
@@ -250,6 +265,11 @@ impl Encoder for StepEncoder {
         };
         let (name, needs) = self.target.needs();
         let missing = lacking(needs);
+        if missing.is_empty() && self.valued.is_some() && records.field(TARGET).is_none() {
+            let detail = "value_targets need values, and no values.npy lies beside these rows; `gristmill values PACK` \
+                          makes it";
+            return Err(Error::new(Kind::Unfit, detail));
+        }
         if missing.is_empty() {
             return Ok(());
         }
@@ -285,14 +305,22 @@ impl Encoder for StepEncoder {
             let detail = format!("output slices of {} and {found:?} bytes for {} rows", tokens.len(), rows.len());
             return Err(Error::new(Kind::WrongSize, detail));
         }
+        let split = rest.len() - usize::from(self.valued.is_some());
+        let (targets, values) = rest.split_at_mut(split);
+        let own = self.columns.form().layout().size();
         for (i, row) in rows.iter().enumerate() {
             let symmetry = self.augment.symmetry(row.bits);
-            let encoded = self.columns.step(row.record).and_then(|step| {
+            let (record, value) = row.record.split_at(own.min(row.record.len()));
+            let encoded = self.columns.step(record).and_then(|step| {
                 let (board, mask) = (step.row.board, step.row.tile_65536_mask);
                 let packed = Packed { board: symmetry.board(board), mask: symmetry.cells(mask) };
                 let board = Board::unpack(packed);
                 self.put(tokens, i, board.ranks().map(u16::from));
-                self.targets(&step, &board, symmetry, i, rest)
+                self.targets(&step, &board, symmetry, i, targets)?;
+                match (&self.valued, &mut *values) {
+                    (Some(valued), [out]) => valued.put(value, i, out),
+                    _ => Ok(()),
+                }
             });
             let place = row.provenance;
             encoded.map_err(|e| e.in_frame(place.frame as usize).in_chunk(place.chunk as usize))?;

@@ -8,6 +8,7 @@ mod fit;
 mod quantile;
 mod symmetry;
 mod tokenizer;
+mod valued;
 
 pub use augment::{Augment, Draw};
 pub use binner::{Binner, DEFAULT_EDGES, Form};
@@ -17,3 +18,4 @@ pub use fit::{Counts, Fit, FitOptions};
 pub use quantile::Quantiles;
 pub use symmetry::Symmetry;
 pub use tokenizer::{Branches, MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE};
+pub use valued::ValueTargets;

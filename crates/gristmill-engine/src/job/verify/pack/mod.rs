@@ -3,6 +3,7 @@
 
 mod block;
 mod ledger;
+mod values;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use super::game::{HIGHEST_TILE, STEPS};
 use super::{Fault, Progress, Verification, VerifyOptions};
 use crate::error::{Error, Result};
 use crate::job::in_order::InOrder;
+use crate::pack;
 use crate::pack::manifest::{Manifest, RowFile};
 use crate::pack::metadata::{Extra, Metadata, Run};
 use crate::pack::rows::{self, RowBlock, RowsOf};
+use crate::pack::shards::{self, Shard};
 use crate::pack::valuation::ValuationTypes;
-use crate::pack::{self, shards};
 
 /// A row's run is in the database, and all rows of the run lie together.
 const RUN_ID: &str = "run_id";
@@ -103,7 +105,8 @@ pub(super) fn verify(
         Ok(None) => {}
         Err(e) => told(report, keep, e)?,
     }
-    Ok(())
+    let shards: Vec<Shard> = judge.files().iter().map(|file| file.shard.clone()).collect();
+    if all { values::verify(folder, &shards, options, report, progress) } else { Ok(()) }
 }
 
 /// Refuses a file that goes on behind its rows; one that ends before them is told when they are read.

@@ -1,10 +1,13 @@
-//! Frames, field by field -> records of one layout, extras and the ends of episodes: the form every demonstration takes.
-//! The first frame decides the layout; a frame that lacks a field, or has it in another type or shape, is refused.
+//! Records of one layout, extras and the ends of episodes: the form every demonstration takes.
+//! Holds what was added; joins what belongs together, and refuses what does not fit.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::value::{Extra, Value};
+use super::add::Open;
+use super::store::{Part, Store, Tape};
+use crate::demo::value::Extra;
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Field, Layout, Order, Scalar};
 
@@ -20,16 +23,18 @@ pub enum End {
 /// Records of one layout, back to back, whole trajectories one after another.
 #[derive(Debug, Clone, Default)]
 pub struct Trajectories {
-    layout: Option<Arc<Layout>>,
-    records: Vec<u8>,
+    pub(super) layout: Option<Arc<Layout>>,
+    pub(super) store: Store,
     /// Extras by field, one for each frame that has it.
-    extras: BTreeMap<String, Vec<(usize, Extra)>>,
+    pub(super) extras: BTreeMap<String, Vec<(usize, Extra)>>,
     /// The frame after the last of each trajectory, and how it ended.
     ends: Vec<(usize, End)>,
-    frames: usize,
+    pub(super) frames: usize,
     /// Bytes that records and extras may take.
-    bound: usize,
-    taken: usize,
+    pub(super) bound: usize,
+    pub(super) taken: usize,
+    /// The frame that is being added.
+    pub(super) adding: Open,
 }
 
 impl Trajectories {
@@ -38,55 +43,10 @@ impl Trajectories {
         Trajectories { bound, ..Trajectories::default() }
     }
 
-    /// Adds one frame. Fields of no fixed size become extras; of the others the first frame fixes names, types and shapes.
-    ///
-    /// Errors: `Missing` for a field that this frame lacks or the first one did not have, `WrongSize` for another shape or
-    /// type, `Empty` for a frame without arrays, `TooLarge` beyond the bound.
-    pub fn push(&mut self, values: Vec<(String, Value<'_>)>) -> Result<()> {
-        let mut arrays = Vec::with_capacity(values.len());
-        let mut extras = Vec::new();
-        for (name, value) in values {
-            match value {
-                Value::Array { scalar, shape, bytes } => arrays.push((name, scalar, shape, bytes)),
-                Value::Extra(extra) => extras.push((name, extra)),
-            }
-        }
-        let layout = match &self.layout {
-            Some(layout) => Arc::clone(layout),
-            None => {
-                let layout =
-                    Arc::new(layout(arrays.iter().map(|(n, scalar, shape, _)| (n.as_str(), *scalar, &shape[..])))?);
-                self.layout.insert(layout).clone()
-            }
-        };
-        let missing = layout.fields().iter().find(|field| !arrays.iter().any(|(name, ..)| *name == field.name));
-        if let Some(field) = missing {
-            return Err(Error::new(
-                Kind::Missing,
-                format!("the field `{}` of the frames before is absent", field.name),
-            ));
-        }
-        let extra_bytes: usize = extras.iter().map(|(_, extra)| extra_size(extra)).sum();
-        let taken = self.taken.saturating_add(layout.size() + extra_bytes);
-        if taken > self.bound {
-            let detail = format!("more than {} bytes of frames; raise the bound if they are real", self.bound);
-            return Err(Error::new(Kind::TooLarge, detail));
-        }
-        let start = self.records.len();
-        self.records.resize(start + layout.size(), 0);
-        for (name, scalar, shape, bytes) in &arrays {
-            let written = place(&layout, &mut self.records[start..], name, *scalar, shape, bytes);
-            if let Err(e) = written {
-                self.records.truncate(start);
-                return Err(e);
-            }
-        }
-        for (name, extra) in extras {
-            self.extras.entry(name).or_default().push((self.frames, extra));
-        }
-        self.taken = taken;
-        self.frames += 1;
-        Ok(())
+    /// None yet, of at most `bound` bytes beside those of `tape`: what lies in it stays there.
+    pub fn over(tape: Tape, bound: usize) -> Self {
+        let store = Store { parts: vec![Part::new(0, tape)], ..Store::default() };
+        Trajectories { bound, store, ..Trajectories::default() }
     }
 
     /// Ends the trajectory after the last frame, unless it has no frames.
@@ -94,6 +54,13 @@ impl Trajectories {
         if self.open() > 0 {
             self.ends.push((self.frames, how));
         }
+    }
+
+    /// Takes all frames away; those that follow have the same layout.
+    #[must_use]
+    pub fn take(&mut self) -> Trajectories {
+        let empty = Trajectories { layout: self.layout.clone(), bound: self.bound, ..Trajectories::default() };
+        std::mem::replace(self, empty)
     }
 
     /// Adds the trajectories of `next` after these. What nothing ended here (cut, and the last `dones` not true) goes on there.
@@ -117,8 +84,13 @@ impl Trajectories {
         if done(self) == Some(false) && self.ends.last() == Some(&(self.frames, End::Truncated)) {
             self.ends.pop();
         }
+        if self.store.parts.is_empty() != next.store.parts.is_empty() && self.frames > 0 {
+            return Err(Error::new(Kind::Unsupported, "frames that were copied after frames that were not"));
+        }
         self.layout.get_or_insert_with(|| layout.clone());
-        self.records.extend_from_slice(&next.records);
+        self.store.records.extend_from_slice(&next.store.records);
+        let parts = next.store.parts.into_iter();
+        self.store.parts.extend(parts.map(|part| part.after(self.frames)));
         for (name, extras) in next.extras {
             let own = self.extras.entry(name).or_default();
             own.extend(extras.into_iter().map(|(frame, extra)| (frame + self.frames, extra)));
@@ -139,9 +111,43 @@ impl Trajectories {
         self.layout.as_ref()
     }
 
-    /// All records, back to back.
+    /// All records, back to back; none where frames were left where they lie ([`Trajectories::over`]).
     pub fn records(&self) -> &[u8] {
-        &self.records
+        &self.store.records
+    }
+
+    /// Writes the records of some frames to the start of `out`, whose padding is left as it is.
+    ///
+    /// Errors: `Missing` where there are no such frames, `WrongSize` where `out` is too short.
+    pub fn copy_records(&self, frames: Range<usize>, out: &mut [u8]) -> Result<()> {
+        let Some(layout) = self.layout.as_ref().filter(|_| frames.end <= self.frames) else {
+            return Err(Error::new(Kind::Missing, format!("there are {} frames", self.frames)));
+        };
+        if out.len() < frames.len() * layout.size() {
+            return Err(Error::new(Kind::WrongSize, format!("{} bytes for {} records", out.len(), frames.len())));
+        }
+        self.store.copy(layout, frames, out);
+        Ok(())
+    }
+
+    /// Writes one field of some frames, back to back, to the start of `out`.
+    ///
+    /// Errors: `Missing` for a field or frame that is not there, `WrongSize` where `out` is too short.
+    pub fn gather(&self, name: &str, frames: impl Iterator<Item = usize>, out: &mut [u8]) -> Result<()> {
+        let missing = || Error::new(Kind::Missing, format!("there is no field `{name}`"));
+        let layout = self.layout.as_ref().ok_or_else(missing)?;
+        let slot = layout.fields().iter().position(|field| field.name == name).ok_or_else(missing)?;
+        let size = layout.fields()[slot].bytes();
+        let mut rest = out;
+        for frame in frames {
+            let bytes = self.store.field(layout, frame, slot).filter(|_| frame < self.frames);
+            let bytes = bytes.ok_or_else(|| Error::new(Kind::Missing, format!("there are {} frames", self.frames)))?;
+            let short = || Error::new(Kind::WrongSize, "more frames than there is room for");
+            let (to, after) = rest.split_at_mut_checked(size).ok_or_else(short)?;
+            to.copy_from_slice(bytes);
+            rest = after;
+        }
+        Ok(())
     }
 
     /// How many frames there are.
@@ -155,7 +161,7 @@ impl Trajectories {
     }
 
     /// The frames of trajectory `i`.
-    pub fn span(&self, i: usize) -> Option<std::ops::Range<usize>> {
+    pub fn span(&self, i: usize) -> Option<Range<usize>> {
         let end = self.ends.get(i)?.0;
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before].0);
         Some(start..end)
@@ -168,10 +174,9 @@ impl Trajectories {
 
     /// The bytes of a field in one frame.
     pub fn field(&self, frame: usize, name: &str) -> Option<&[u8]> {
-        let layout = self.layout.as_ref()?;
-        let field = layout.field(name)?;
-        let start = frame * layout.size() + field.offset;
-        self.records.get(start..start + field.bytes())
+        let layout = self.layout.as_ref().filter(|_| frame < self.frames)?;
+        let slot = layout.fields().iter().position(|field| field.name == name)?;
+        self.store.field(layout, frame, slot)
     }
 }
 
@@ -196,36 +201,10 @@ pub fn layout<'a>(fields: impl Iterator<Item = (&'a str, Scalar, &'a [usize])>) 
     Layout::new(placed, offset.next_multiple_of(8))
 }
 
-fn place(layout: &Layout, record: &mut [u8], name: &str, scalar: Scalar, shape: &[usize], bytes: &[u8]) -> Result<()> {
-    let Some(field) = layout.field(name) else {
-        return Err(Error::new(Kind::Missing, format!("the frames before have no field `{name}`")));
-    };
-    if field.dtype != DType::Scalar(scalar, Order::Little) || field.shape != shape || bytes.len() != field.bytes() {
-        let DType::Scalar(known, _) = field.dtype else {
-            return Err(Error::new(Kind::WrongSize, format!("field `{name}`: records within records")));
-        };
-        let detail = format!(
-            "field `{name}`: {} {shape:?}, but {} {:?} in the frames before",
-            scalar.code(),
-            known.code(),
-            field.shape
-        );
-        return Err(Error::new(Kind::WrongSize, detail));
-    }
-    record[field.offset..field.offset + bytes.len()].copy_from_slice(bytes);
-    Ok(())
-}
-
-fn extra_size(extra: &Extra) -> usize {
-    match extra {
-        Extra::Text(text) | Extra::Json(text) => text.len(),
-        Extra::Bytes(bytes) | Extra::Pickle(bytes) => bytes.len(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::value::Value;
 
     fn frame(obs: &[u8], act: f32) -> Vec<(String, Value<'_>)> {
         let obs = Value::Array { scalar: Scalar::U8, shape: vec![obs.len()], bytes: obs.into() };
@@ -259,6 +238,9 @@ mod tests {
         let mut more = frame(&[1, 2, 3], 0.5);
         more.push(("rews".into(), Value::scalar(Scalar::F64, &[0; 8])));
         assert_eq!(all.push(more).unwrap_err().kind(), Kind::Missing);
+        let mut twice = frame(&[1, 2, 3], 0.5);
+        twice.push(("acts".into(), Value::scalar(Scalar::F32, &[0; 4])));
+        assert_eq!(all.push(twice).unwrap_err().kind(), Kind::Corrupt);
         assert_eq!((all.frames(), all.records().len()), (1, 8));
         while all.frames() < 100 {
             if let Err(e) = all.push(frame(&[1, 2, 3], 0.5)) {

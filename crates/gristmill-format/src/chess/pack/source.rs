@@ -1,0 +1,84 @@
+//! A chunk file of packed games -> chunks: each game is a chunk, and comes back as the records that it was.
+
+use super::decode::{PackedGame, Position};
+use crate::chess::record::{Version, layout_v6, layout_v7};
+use crate::container::chunks::{ChunkFile, Codec};
+use crate::error::{Error, Kind, Result};
+use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
+
+/// What a chunk file of packed chess games says that it holds.
+pub const CODEC: Codec = *b"chess\0\0\x01";
+
+/// A chunk file of packed games. Kept in memory: its index.
+#[derive(Debug)]
+pub struct PackedGames {
+    description: Description,
+    index: ChunkFile,
+}
+
+impl PackedGames {
+    /// Reads the index of the file called `key`.
+    ///
+    /// Errors: as [`ChunkFile::open`]; `Unsupported` for chunks that are no chess games.
+    pub fn open(key: impl Into<String>, from: &(impl ReadAt + ?Sized)) -> Result<Self> {
+        let index = ChunkFile::open(from)?;
+        if index.codec() != CODEC {
+            let codec = index.codec().escape_ascii().to_string();
+            let detail = format!("chunks of `{codec}`, expected packed chess games; a newer gristmill wrote it");
+            return Err(Error::new(Kind::Unsupported, detail).at_byte(0));
+        }
+        let description = Description { key: key.into(), format: "chess.chunks", access: Access::Random };
+        Ok(PackedGames { description, index })
+    }
+
+    /// The index.
+    pub fn index(&self) -> &ChunkFile {
+        &self.index
+    }
+
+    fn game<'a>(&self, i: usize, bytes: &'a [u8]) -> Result<PackedGame<'a>> {
+        self.index.check(i, bytes)?;
+        let game = PackedGame::new(bytes)?;
+        if game.frames() == self.index.frames(i) as usize {
+            return Ok(game);
+        }
+        let detail = format!("{} frames, the index says {}", game.frames(), self.index.frames(i));
+        Err(Error::new(Kind::Corrupt, detail).at_byte(4))
+    }
+
+    fn records(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        out.frames = 0;
+        out.trailing = 0;
+        out.bytes.clear();
+        let game = self.game(i, bytes)?;
+        let frames = frames.min(game.frames());
+        game.head(frames, limits.max_chunk_bytes, out.kept.tool::<Position>(), &mut out.bytes)?;
+        out.layout = Some(if game.version() == Version::V7 { layout_v7() } else { layout_v6() }.clone());
+        out.frames = frames;
+        Ok(())
+    }
+}
+
+impl ChunkSource for PackedGames {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    fn locate(&self, i: usize) -> Option<(Span, Option<&str>)> {
+        self.index.span(i).map(|span| (span, Some(self.index.name(i))))
+    }
+
+    fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let decoded = self.records(i, usize::MAX, bytes, limits, out);
+        decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
+    }
+
+    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let decoded = self.records(i, frames, bytes, limits, out);
+        decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
+    }
+}

@@ -1,0 +1,110 @@
+//! Where a walk over a tar gets its blocks from: a file in windows, or bytes in memory as they lie.
+//! Gives what is asked for, front to back; judges nothing.
+
+use super::BLOCK;
+use super::header::Block;
+use crate::error::{Error, Kind, Result};
+use crate::source::{ReadAt, Span, read_span};
+
+/// The bytes of a tar, asked for at growing offsets.
+pub(crate) trait Blocks {
+    /// Where they end; `u64::MAX` as long as that is not known.
+    fn end(&self) -> u64;
+
+    /// The block at `at`; `None` where the bytes end before it does.
+    fn block(&mut self, at: u64) -> Result<Option<Block>>;
+
+    /// Replaces `to` by `len` bytes at `at`, which the caller has bounded.
+    ///
+    /// Errors: `Truncated` where they are not there; `Io`.
+    fn read(&mut self, at: u64, len: u64, to: &mut Vec<u8>) -> Result<()>;
+}
+
+/// A file, read in windows of `size` bytes.
+pub(crate) struct Windows<'a, R: ?Sized> {
+    from: &'a R,
+    end: u64,
+    size: usize,
+    start: u64,
+    held: Vec<u8>,
+}
+
+impl<'a, R: ReadAt + ?Sized> Windows<'a, R> {
+    pub(crate) fn new(from: &'a R, size: usize) -> Result<Self> {
+        Ok(Windows { from, end: from.len()?, size, start: 0, held: Vec::new() })
+    }
+
+    fn held(&self, at: u64) -> Option<Block> {
+        let from = usize::try_from(at.checked_sub(self.start)?).ok()?;
+        self.held.get(from..)?.first_chunk().copied()
+    }
+}
+
+impl<R: ReadAt + ?Sized> Blocks for Windows<'_, R> {
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn block(&mut self, at: u64) -> Result<Option<Block>> {
+        if at.checked_add(BLOCK).is_none_or(|last| last > self.end) {
+            return Ok(None);
+        }
+        if let Some(block) = self.held(at) {
+            return Ok(Some(block));
+        }
+        self.start = at;
+        self.held.resize(self.size, 0);
+        let mut filled = 0;
+        while filled < self.size {
+            match self.from.read_at(at + filled as u64, &mut self.held[filled..])? {
+                0 => break,
+                n => filled += n,
+            }
+        }
+        self.held.truncate(filled);
+        Ok(self.held(at))
+    }
+
+    fn read(&mut self, at: u64, len: u64, to: &mut Vec<u8>) -> Result<()> {
+        read_span(self.from, Span { offset: at, len }, len, to)
+    }
+}
+
+/// Bytes in memory: those of a tar from `base` on.
+pub(crate) struct Held<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) base: u64,
+}
+
+impl<'a> Held<'a> {
+    /// `len` bytes at `at`, as they lie.
+    ///
+    /// Errors: `Truncated` where they are not there.
+    pub(crate) fn payload(&self, at: u64, len: u64) -> Result<&'a [u8]> {
+        let start = at.checked_sub(self.base).and_then(|start| usize::try_from(start).ok());
+        let range = start.zip(usize::try_from(len).ok()).and_then(|(start, len)| Some(start..start.checked_add(len)?));
+        range.and_then(|range| self.bytes.get(range)).ok_or_else(|| cut(len, self.end()).at_byte(at))
+    }
+}
+
+impl Blocks for Held<'_> {
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+
+    fn block(&mut self, at: u64) -> Result<Option<Block>> {
+        let start = at.checked_sub(self.base).and_then(|start| usize::try_from(start).ok());
+        Ok(start.and_then(|start| self.bytes.get(start..)).and_then(|rest| rest.first_chunk().copied()))
+    }
+
+    fn read(&mut self, at: u64, len: u64, to: &mut Vec<u8>) -> Result<()> {
+        to.clear();
+        to.extend_from_slice(self.payload(at, len)?);
+        Ok(())
+    }
+}
+
+/// The refusal of `len` bytes that are not there.
+pub(crate) fn cut(len: u64, end: u64) -> Error {
+    Error::new(Kind::Truncated, format!("a member of {len} bytes, but the tar ends at {end}"))
+}

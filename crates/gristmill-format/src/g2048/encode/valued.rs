@@ -1,0 +1,66 @@
+//! The value beside a row -> `value_targets`: the number, or its two-hot form (spec 5.5).
+//! Says which records rows and values make together; values are made in `g2048/value`.
+
+use crate::encode::TensorSpec;
+use crate::error::{Error, Kind, Result};
+use crate::g2048::value::{TARGET, TWO_HOT_BINS, two_hot};
+use crate::layout::{DType, Field, Layout, Order, Scalar};
+
+/// How the value of a position is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueTargets {
+    /// The rescaled return.
+    Scalar,
+    /// Its two-hot form over the whole numbers 0 to 600.
+    TwoHot,
+}
+
+/// The targets, and the records that rows and values make together.
+#[derive(Debug, Clone)]
+pub(super) struct Valued {
+    targets: ValueTargets,
+    pub(super) input: Layout,
+}
+
+impl Valued {
+    /// Records of the layout `rows` with a value behind each.
+    pub(super) fn new(targets: ValueTargets, rows: &Layout) -> Result<Self> {
+        let dtype = DType::Scalar(Scalar::F32, Order::Little);
+        let value = Field { name: TARGET.to_owned(), dtype, shape: Vec::new(), offset: rows.size() };
+        let fields = rows.fields().iter().cloned().chain([value]).collect();
+        Ok(Valued { targets, input: Layout::new(fields, rows.size() + Scalar::F32.size())? })
+    }
+
+    /// The tensor.
+    pub(super) fn spec(&self) -> TensorSpec {
+        let shape: &[usize] = match self.targets {
+            ValueTargets::Scalar => &[],
+            ValueTargets::TwoHot => &[TWO_HOT_BINS],
+        };
+        TensorSpec::new("value_targets", Scalar::F32, shape)
+    }
+
+    /// Writes row `i` of the tensor; `value` is what follows the row in its record.
+    ///
+    /// Errors: `OutOfRange` for a value that is not finite.
+    pub(super) fn put(&self, value: &[u8], i: usize, out: &mut [u8]) -> Result<()> {
+        let value = value.first_chunk().map_or(f32::NAN, |bytes| f32::from_le_bytes(*bytes));
+        if !value.is_finite() {
+            let detail = format!("a value of {value} beside the row; `gristmill verify` lists what is wrong");
+            return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        match self.targets {
+            ValueTargets::Scalar => out[4 * i..][..4].copy_from_slice(&value.to_le_bytes()),
+            ValueTargets::TwoHot => {
+                let row = &mut out[4 * TWO_HOT_BINS * i..][..4 * TWO_HOT_BINS];
+                row.fill(0);
+                let (bin, share) = two_hot(value);
+                row[4 * bin..][..4].copy_from_slice(&(1.0 - share).to_le_bytes());
+                if share > 0.0 {
+                    row[4 * bin + 4..][..4].copy_from_slice(&share.to_le_bytes());
+                }
+            }
+        }
+        Ok(())
+    }
+}

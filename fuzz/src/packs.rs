@@ -1,0 +1,45 @@
+//! Bodies for packed games and chunk files: what reads back is bounded, repeatable, and packs again to what reads the same.
+
+use gristmill_format::Kind;
+use gristmill_format::chess::pack::{PackedGame, Packer, Position};
+use gristmill_format::container::chunks::ChunkFile;
+
+const MOST: usize = 1 << 20;
+
+/// Any frame can be asked for alone and gives what the whole gives; what the whole gives can be packed.
+pub fn packed(data: &[u8]) {
+    let Ok(game) = PackedGame::new(data) else { return };
+    assert!(game.frames() <= data.len());
+    let size = game.version().bytes();
+    let (mut position, mut records) = (Position::default(), Vec::new());
+    if let Err(e) = game.records(MOST, &mut position, &mut records) {
+        assert!(e.kind() == Kind::TooLarge || e.place().frame.is_some(), "{e}");
+        return;
+    }
+    assert!(records.len() == game.frames() * size);
+    for k in [0, game.frames() / 2, game.frames() - 1] {
+        game.position(k, &mut position).expect("a frame of a whole that can be read");
+        assert!(position.record()[7440..size] == records[k * size + 7440..(k + 1) * size]);
+    }
+    let (mut again, mut back) = (Vec::new(), Vec::new());
+    if Packer::default().pack(game.version(), &records, &mut again).is_ok() {
+        let game = PackedGame::new(&again).expect("what was packed");
+        game.records(MOST, &mut position, &mut back).expect("what was packed");
+        assert!(back == records, "packing changes a game");
+    }
+}
+
+/// Spans lie within the file, one behind the other, and every frame is found in its chunk.
+pub fn chunks(data: &[u8]) {
+    let Ok(file) = ChunkFile::open(data) else { return };
+    let mut end = 8;
+    for i in 0..file.len() {
+        let span = file.span(i).expect("within its length");
+        assert!(span.offset == end && span.offset + span.len <= data.len() as u64);
+        end += span.len;
+        assert!(file.name(i).len() <= data.len());
+        assert_eq!(file.locate(file.first_frame(i)), Some((i, 0)));
+        let _ = file.check(i, &data[span.offset as usize..end as usize]);
+    }
+    assert_eq!(file.locate(file.total_frames()), None);
+}

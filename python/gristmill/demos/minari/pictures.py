@@ -1,0 +1,66 @@
+"""Pictures in JPEG, as Minari stores them unless it is told not to. Such values are not what was seen."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill.demos.minari.catalogue import refused
+from gristmill.demos.spaces import Leaf
+from gristmill.optional import optional
+from gristmill.safe_pickle import Instance
+
+#: Smaller pictures are stored as they are.
+_LEAST_SIDE = 32
+
+
+def is_jpeg_space(space: Instance, leaf: Leaf) -> bool:
+    """Whether Minari keeps the values of a leaf as JPEG: pictures of 32 x 32 or more, from 0 to 255.
+
+    `space` is the leaf's own, or the one that it is a part of.
+    """
+    for part in leaf.path if space.kind in ("Dict", "Tuple") else ():
+        space = space.state["spaces"][part]
+    if leaf.dtype != np.uint8 or len(leaf.shape) not in (2, 3) or min(leaf.shape[:2]) < _LEAST_SIDE:
+        return False
+    return bool((space.state["low"] == 0).all() and (space.state["high"] == 255).all())
+
+
+def encoded(pictures: npt.NDArray[np.uint8]) -> list[bytes]:
+    """Each picture as JPEG.
+
+    Raises:
+        MissingPackageError: Pillow is not installed.
+    """
+    pillow, files = optional("PIL.Image", "minari"), []
+    for picture in pictures:
+        file = io.BytesIO()
+        pillow.fromarray(picture).save(file, format="JPEG")
+        files.append(file.getvalue())
+    return files
+
+
+def decoded(
+    files: Iterable[bytes], count: int, shape: tuple[int, ...], place: tuple[str, int, str]
+) -> npt.NDArray[np.uint8]:
+    """Pictures (count, *shape) of as many JPEG files; `place` is file, episode and field.
+
+    Raises:
+        MissingPackageError: Pillow is not installed.
+        FormatError: a file is no JPEG, or of another size; nothing of another size is decoded.
+    """
+    pillow = optional("PIL.Image", "minari")
+    pictures = np.empty((count, *shape), np.uint8)
+    path, episode, field = place
+    for row, file in enumerate(files):
+        try:
+            with pillow.open(io.BytesIO(file), formats=["JPEG"]) as picture:
+                if (picture.height, picture.width) != shape[:2]:
+                    raise ValueError(f"a picture of {picture.height} x {picture.width}; expected {shape}")
+                pictures[row] = np.asarray(picture).reshape(shape)
+        except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError) as error:
+            raise refused(path, f"row {row}: {error}", episode=episode, field=field) from error
+    return pictures
