@@ -9,7 +9,7 @@ import pytest
 from generated_games import write_games
 
 import gristmill as gm
-from gristmill.ranks import resolve
+from gristmill.ranks import find_rank
 
 VARIABLES = ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE")
 STREAM: dict[str, Any] = {
@@ -83,7 +83,7 @@ def test_files_that_are_gone_are_refused_or_left_out(games: Path, tmp_path: Path
     assert (vanished.name, vanished.why, vanished.chunks) == (gone.name, "is gone", 1)
     with pytest.raises(ValueError, match="expected 'refuse' or 'skip'"):
         second.load(tmp_path / "state.json", missing="maybe")  # type: ignore[arg-type]
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError):
         gm.DataLoader(config).load(tmp_path / "none.json")
 
 
@@ -98,26 +98,26 @@ def test_ranks_that_cannot_share_are_refused_with_advice(crowd: Path) -> None:
 
 
 def test_ranks_are_found_where_launchers_say_them(crowd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resolve(None, None) == (0, 1)
+    assert find_rank(None, None) == (0, 1)
     monkeypatch.setenv("RANK", "1")
-    assert resolve(None, None) == (0, 1), "half a pair says nothing"
+    assert find_rank(None, None) == (0, 1), "half a pair says nothing"
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert resolve(None, None) == resolve(1, None) == resolve(None, 2) == (1, 2)
-    assert resolve(3, 4) == (3, 4), "what is given holds"
+    assert find_rank(None, None) == find_rank(1, None) == find_rank(None, 2) == (1, 2)
+    assert find_rank(3, 4) == (3, 4), "what is given holds"
     assert gm.DataLoader(gm.presets.lc0(crowd, **STREAM)).outputs[""].batch_size == 12
     with pytest.raises(gm.ConfigError, match="rank 0, but RANK and WORLD_SIZE says rank 1 of 2"):
-        resolve(0, None)
+        find_rank(0, None)
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "8")
-    with pytest.raises(gm.ConfigError, match="rank 1 of 2, PMI_RANK and PMI_SIZE: rank 0 of 8"):
-        resolve(None, None)
+    with pytest.raises(gm.ConfigError, match="rank 1 of 2, PMI_RANK and PMI_SIZE says rank 0 of 8"):
+        find_rank(None, None)
     monkeypatch.setenv("PMI_SIZE", "many")
     with pytest.raises(gm.ConfigError, match="no numbers"):
-        resolve(None, None)
+        find_rank(None, None)
     for name in ("RANK", "WORLD_SIZE", "PMI_RANK", "PMI_SIZE"):
         monkeypatch.delenv(name)
     with pytest.raises(gm.ConfigError, match="world_size 2 alone"):
-        resolve(None, 2)
+        find_rank(None, 2)
 
 
 def test_frameworks_that_are_in_use_say_the_rank(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,12 +127,12 @@ def test_frameworks_that_are_in_use_say_the_rank(monkeypatch: pytest.MonkeyPatch
         is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 2, get_world_size=lambda: 3
     )
     monkeypatch.setitem(sys.modules, "torch.distributed", torch)
-    assert resolve(None, None) == (2, 3)
+    assert find_rank(None, None) == (2, 3)
     torch.is_initialized = lambda: False
-    assert resolve(None, None) == (0, 1)
+    assert find_rank(None, None) == (0, 1)
 
 
 def test_jax_says_nothing_while_it_is_one_process() -> None:
     pytest.importorskip("jax")
-    assert resolve(None, None) == (0, 1)
+    assert find_rank(None, None) == (0, 1)
     assert "JAX_COORDINATOR_ADDRESS" not in os.environ
