@@ -279,8 +279,8 @@ print(gm.PairLoader(data, batch_size=1, rank=1, world_size=2).rank)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     said, rank = done.stdout.splitlines()
-    assert "jax.distributed says 0 of 1" in said
-    assert "the environment (RANK, WORLD_SIZE) says 1 of 2" in said
+    assert "jax.distributed says rank 0 of 1" in said
+    assert "RANK and WORLD_SIZE says rank 1 of 2" in said
     assert rank == "1"
 
 

@@ -248,7 +248,8 @@ class MinariDemos(Demos):
             inner = isinstance(value, Mapping)
             if inner and not value:
                 continue
-            size = self._info_rows(place, value, f"{field}/{name}") if inner else len(value) if np.ndim(value) else -1
+            single = isinstance(value, np.ndarray) and not value.ndim
+            size = self._info_rows(place, value, f"{field}/{name}") if inner else -1 if single else len(value)
             rows.add(size)
             if len(rows) > 1 or size not in (steps, steps + 1):
                 says = f"{size} rows; expected {steps + 1}, or {steps}, for {steps} steps, in all infos alike"
