@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from generated_games import write_games
 
@@ -38,7 +39,7 @@ def crowd(tmp_path: Path) -> Path:
 def values(loaders: list[gm.DataLoader]) -> bytes:
     """The rows of the next batch of all ranks together."""
     batches = [loader.get_next(timeout=60) for loader in loaders]
-    rows = [batch["values"].numpy() for batch in batches]
+    rows = [np.asarray(batch["values"]) for batch in batches]
     return b"".join(part[i].tobytes() for i in range(len(rows[0])) for part in rows)
 
 
