@@ -1,7 +1,7 @@
 //! What an earlier run left behind -> files under their lasting ids, and where each output goes on.
 //! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed; or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::chain::Chain;
@@ -109,8 +109,8 @@ impl Recall {
             branch.reached = branch.not_before;
             branch.missing = self.missing;
             branch.replay.extend(later);
-            let again: BTreeMap<u64, ()> = branch.replay.iter().map(|admission| (admission.id, ())).collect();
-            branch.waiting.retain(|(id, _)| !again.contains_key(id));
+            let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
+            branch.waiting.retain(|(id, _)| !again.contains(id));
         }
         Ok(vanished)
     }
