@@ -104,9 +104,11 @@ impl Recall {
             let Some(saved) = saved.lanes.get(&lane.unwrap_or(0)).and_then(|lane| lane.branches.get(b % inputs)) else {
                 continue;
             };
+            // What is new stands behind all that: several journals could not tell which came first at the same draw.
+            let behind = told.back().map_or(0, |last| last.at + 1);
             let later = told.into_iter().filter(|told| told.at >= saved.drawn && !saved.admissions.contains(told));
-            branch.not_before = self.history.reached.get(&of).copied().unwrap_or(0);
-            branch.reached = branch.not_before;
+            branch.reached = self.history.reached.get(&of).copied().unwrap_or(0);
+            branch.not_before = branch.reached.max(behind);
             branch.missing = self.missing;
             branch.replay.extend(later);
             let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
