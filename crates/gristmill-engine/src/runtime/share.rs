@@ -65,11 +65,7 @@ impl Shares {
 
     /// The positions `block * BLOCK ..` of a block.
     pub fn block(&self, block: u64) -> Block<'_> {
-        Block {
-            shares: self,
-            first: block * BLOCK,
-            order: Permutation::new(self.key.of(b"block", block), BLOCK),
-        }
+        Block { shares: self, first: block * BLOCK, order: Permutation::new(self.key.of(b"block", block), BLOCK) }
     }
 }
 
@@ -160,7 +156,9 @@ mod tests {
 
     #[test]
     fn what_gives_no_shares_is_refused() {
-        for weights in [&[][..], &[0.0, 0.0], &[1.0, -1.0, 3.0], &[f64::NAN], &[f64::INFINITY, 1.0], &[f64::MAX, f64::MAX]] {
+        for weights in
+            [&[][..], &[0.0, 0.0], &[1.0, -1.0, 3.0], &[f64::NAN], &[f64::INFINITY, 1.0], &[f64::MAX, f64::MAX]]
+        {
             assert!(Shares::new(Key::new(1, "share"), weights).is_none(), "{weights:?}");
         }
     }

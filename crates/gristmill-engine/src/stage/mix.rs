@@ -71,7 +71,8 @@ impl Mix {
     pub fn rows(&self, position: u64) -> Rows<'_> {
         let (pass, within) = self.length.map_or((0, position), |length| (position / length, position % length));
         let phase = self.phases.partition_point(|phase| phase.start <= within) - 1;
-        let mut rows = Rows { mix: self, pass, phase, place: 0, given: Vec::new(), orders: vec![None; self.sizes.len()] };
+        let mut rows =
+            Rows { mix: self, pass, phase, place: 0, given: Vec::new(), orders: vec![None; self.sizes.len()] };
         rows.go(phase, within - self.phases[phase].start);
         rows
     }

@@ -7,19 +7,20 @@ mod tally;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
-use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
-use self::g2048::StepCounting;
+use self::g2048::{LogTally, StepCounting};
 use self::start::Start;
 use self::tally::Tally;
-use super::files::{self, Found, Opened};
+use super::files::{self, Closed, Found, Opened};
+use super::in_order::InOrder;
 use crate::error::{Error, Result};
 
 pub use g2048::{GapBar, Gaps, StepStats, ValuationStats};
@@ -88,27 +89,35 @@ pub struct Results {
 
 /// How positions are weighed: the two factors of difference focus (spec lc0 §1.4.5); the rest is 1, 0, 1, and no ceiling
 /// below 1.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StatsOptions {
     /// Weight of the difference in value.
     pub q_weight: f32,
     /// Weight of the difference in policy.
     pub pol_scale: f32,
+    /// Worker threads for packs and logs of 2048, from 1 on. Changes nothing in the result.
+    pub workers: usize,
+    /// Set from another thread to end early.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Default for StatsOptions {
-    /// 6 and 3.5, the values of the published examples.
+    /// 6 and 3.5, the values of the published examples; one worker per core.
     fn default() -> Self {
-        StatsOptions { q_weight: 6.0, pol_scale: 3.5 }
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        StatsOptions { q_weight: 6.0, pol_scale: 3.5, workers, stop: Arc::default() }
     }
 }
 
 impl StatsOptions {
     fn rule(&self) -> DiffFocus {
-        let StatsOptions { q_weight, pol_scale } = *self;
+        let StatsOptions { q_weight, pol_scale, .. } = *self;
         DiffFocus { q_weight, pol_scale, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 }
     }
 }
+
+/// What a log of 2048 calls its format.
+const LOG: &str = "2048.jsonl.gz";
 
 /// Weights are counted in millionths.
 const MILLION: f32 = 1e6;
@@ -131,23 +140,65 @@ struct Counting {
 
 /// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
 ///
-/// Errors: only what is no fault of the data.
+/// Errors: `Config`, `Stopped`, and what else is no fault of the data.
 pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
+    if options.workers == 0 || options.workers > 256 {
+        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
+    }
     let mut counting = Counting::new(options.rule());
     for path in paths {
-        files::walk(path, &mut |found| {
-            match found {
-                Found::File(file) => counting.file(&file)?,
-                Found::Other => counting.stats.skipped += 1,
-                Found::Fault(_) => counting.stats.bad_files += 1,
-                Found::Pack(folder) => counting.pack(&folder)?,
-                Found::Unlisted(unlisted) => counting.stats.bad_files += unlisted.count,
-            }
+        let Ok(listing) = files::list(path) else {
+            counting.stats.bad_files += 1;
             progress(&counting.stats);
-            Ok(())
-        })?;
+            continue;
+        };
+        let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
+        let workers = options.workers.min(count.max(1));
+        let look = move |i: usize| looked_at(&files[i], &hands);
+        let flow = InOrder::start(workers, count, options.stop.clone(), look);
+        let mut flow = flow.map_err(|e| Error::path(path, &e))?;
+        while let Some(looked) = flow.next()? {
+            counting.take(looked)?;
+            progress(&counting.stats);
+        }
+        drop(flow);
+        for folder in listing.packs {
+            counting.pack(&folder, options)?;
+            progress(&counting.stats);
+        }
+        for unlisted in listing.unlisted {
+            counting.stats.bad_files += unlisted.count;
+            progress(&counting.stats);
+        }
     }
     Ok(counting.finish())
+}
+
+/// Buffers of threads that read logs.
+type Hands = Mutex<Vec<(Vec<u8>, Chunk)>>;
+
+/// What a thread made of a file: of a log of 2048 everything, of others nothing yet.
+enum Looked {
+    Log(Box<LogTally>),
+    /// A log that cannot be decoded.
+    BadLog,
+    Rest(Found),
+}
+
+fn looked_at(file: &Closed, hands: &Hands) -> Looked {
+    let file = match file.open() {
+        Found::File(file) if file.source.describe().format == LOG && file.source.len() == 1 => file,
+        other => return Looked::Rest(other),
+    };
+    let waiting = || hands.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut stored, mut chunk) = waiting().pop().unwrap_or_default();
+    let decoded = file.fetch(0, &mut stored).and_then(|()| file.decode(0, &stored, &mut chunk));
+    let looked = match decoded {
+        Ok(()) => Looked::Log(Box::new(LogTally::new(&file.path, stored.len() as u64, &chunk))),
+        Err(_) => Looked::BadLog,
+    };
+    waiting().push((stored, chunk));
+    looked
 }
 
 impl Counting {
@@ -181,6 +232,29 @@ impl Counting {
         }
     }
 
+    /// Takes in what a thread made of a file; counts here what it left.
+    fn take(&mut self, looked: Looked) -> Result<()> {
+        match looked {
+            Looked::Log(log) => {
+                self.stats.files += 1;
+                self.stats.chunks += 1;
+                self.stats.frames += log.rows();
+                self.stats.stored_bytes += log.stored_bytes;
+                self.stats.inflated_bytes += log.record_bytes;
+                self.steps.log(*log);
+            }
+            Looked::BadLog => {
+                self.stats.files += 1;
+                self.stats.chunks += 1;
+                self.stats.bad_chunks += 1;
+            }
+            Looked::Rest(Found::File(file)) => self.file(&file)?,
+            Looked::Rest(Found::Fault(_)) => self.stats.bad_files += 1,
+            Looked::Rest(Found::Other | Found::Pack(_) | Found::Unlisted(_)) => self.stats.skipped += 1,
+        }
+        Ok(())
+    }
+
     fn file(&mut self, file: &Opened) -> Result<()> {
         self.stats.files += 1;
         let demonstrations = file.source.describe().format.starts_with("demo.");
@@ -196,7 +270,6 @@ impl Counting {
                 file.decode(i, &self.stored, &mut self.chunk)
             });
             match decoded {
-                Ok(()) if self.chunk.layout.as_deref() == Some(&**layout_aligned()) => self.log(&file.path),
                 Ok(()) => self.game()?,
                 Err(_) => self.stats.bad_chunks += 1,
             }
@@ -216,18 +289,9 @@ impl Counting {
         }
     }
 
-    /// Counts a log of 2048.
-    fn log(&mut self, path: &str) {
-        self.stats.frames += self.chunk.frames as u64;
-        self.stats.stored_bytes += self.stored.len() as u64;
-        self.stats.inflated_bytes += self.chunk.records().len() as u64;
-        self.steps.log(path, &self.chunk);
-    }
-
     /// Counts a pack of 2048 games.
-    fn pack(&mut self, folder: &Path) -> Result<()> {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        match self.steps.pack(folder, workers, &Arc::default()) {
+    fn pack(&mut self, folder: &Path, options: &StatsOptions) -> Result<()> {
+        match self.steps.pack(folder, options.workers, &options.stop) {
             Ok(counted) => {
                 self.stats.files += counted.files;
                 self.stats.chunks += counted.games;
