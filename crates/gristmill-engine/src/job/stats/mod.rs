@@ -2,13 +2,14 @@
 //! Bad chunks are counted and left out; `verify` says what is wrong with them.
 
 mod g2048;
+mod look;
 mod start;
 mod tally;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
@@ -16,7 +17,8 @@ use gristmill_format::container::salvage;
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
-use self::g2048::{LogTally, StepCounting};
+use self::g2048::StepCounting;
+use self::look::{Hands, Looked, look};
 use self::start::Start;
 use self::tally::Tally;
 use super::files::{self, Closed, Found, Opened};
@@ -116,9 +118,6 @@ impl StatsOptions {
     }
 }
 
-/// What a log of 2048 calls its format.
-const LOG: &str = "2048.jsonl.gz";
-
 /// Weights are counted in millionths.
 const MILLION: f32 = 1e6;
 
@@ -154,8 +153,8 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
         };
         let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
         let workers = options.workers.min(count.max(1));
-        let look = move |i: usize| looked_at(&files[i], &hands);
-        let flow = InOrder::start(workers, count, options.stop.clone(), look);
+        let work = move |i: usize| look(&files[i], &hands);
+        let flow = InOrder::start(workers, count, options.stop.clone(), work);
         let mut flow = flow.map_err(|e| Error::path(path, &e))?;
         while let Some(looked) = flow.next()? {
             counting.take(looked)?;
@@ -172,33 +171,6 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
         }
     }
     Ok(counting.finish())
-}
-
-/// Buffers of threads that read logs.
-type Hands = Mutex<Vec<(Vec<u8>, Chunk)>>;
-
-/// What a thread made of a file: of a log of 2048 everything, of others nothing yet.
-enum Looked {
-    Log(Box<LogTally>),
-    /// A log that cannot be decoded.
-    BadLog,
-    Rest(Found),
-}
-
-fn looked_at(file: &Closed, hands: &Hands) -> Looked {
-    let file = match file.open() {
-        Found::File(file) if file.source.describe().format == LOG && file.source.len() == 1 => file,
-        other => return Looked::Rest(other),
-    };
-    let waiting = || hands.lock().unwrap_or_else(PoisonError::into_inner);
-    let (mut stored, mut chunk) = waiting().pop().unwrap_or_default();
-    let decoded = file.fetch(0, &mut stored).and_then(|()| file.decode(0, &stored, &mut chunk));
-    let looked = match decoded {
-        Ok(()) => Looked::Log(Box::new(LogTally::new(&file.path, stored.len() as u64, &chunk))),
-        Err(_) => Looked::BadLog,
-    };
-    waiting().push((stored, chunk));
-    looked
 }
 
 impl Counting {
