@@ -54,6 +54,7 @@ test-python: package
 # Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
 test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(BIN)/pip install --quiet --disable-pip-version-check torchdata
 	$(BIN)/pytest -k torch
 
 # Apart from `test`, because of their size. Procgen wants NumPy 1, and so a place of its own.

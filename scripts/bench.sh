@@ -21,9 +21,12 @@ for planes in planes planes:u8 planes:bits; do
     --tensors "$planes,probs,values" --threads 1,2 --batches "${BATCHES:-60}"
 done
 
-# The drop-in for Lc0's loader beside the native one, on whatever build of the package is installed.
+# The drop-in for Lc0's loader beside the native one, and pairs beside other routes, on whatever build is installed.
 if [[ -x .venv/bin/python ]] && .venv/bin/python -c 'import gristmill' 2>/dev/null; then
   echo
   echo "== drop-in for Lc0's loader"
   .venv/bin/python scripts/bench_dropin.py "$games"
+  echo
+  echo "== batches of pairs"
+  .venv/bin/python scripts/bench_pairs.py
 fi

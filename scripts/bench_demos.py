@@ -134,7 +134,9 @@ def shards(folder: Path) -> None:
     # Only the original's code can make the spaces of its metadata.
     sys.modules.update(stand_ins())
     for path in (packed, folder / "shard.tgz", folder / "shard.tar"):
-        compare(f"{path.name} to batches of {BATCH}", 10, lambda p=path: python_batches(p), lambda p=path: our_batches(p))
+        compare(
+            f"{path.name} to batches of {BATCH}", 10, lambda p=path: python_batches(p), lambda p=path: our_batches(p)
+        )
 
 
 class Anything:

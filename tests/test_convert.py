@@ -79,7 +79,16 @@ def test_self_play_and_what_is_joined_with_it_in_columns(tmp_path: Path, to: Any
 def test_columns_of_packs_name_their_valuations(tmp_path: Path) -> None:
     rows = make_rows(3)
     write_pack(tmp_path / "pack", rows)
-    words = [sys.executable, "-m", "gristmill.arrow", str(tmp_path / "pack"), str(tmp_path / "out"), "--to", "parquet"]
+    words = [
+        sys.executable,
+        "-m",
+        "gristmill",
+        "convert",
+        str(tmp_path / "pack"),
+        str(tmp_path / "out"),
+        "--to",
+        "parquet",
+    ]
     looked = subprocess.run([*words, "--dry-run", "--json"], check=True, capture_output=True, text=True)
     assert json.loads(looked.stdout)["rows"] == len(rows)
     assert not (tmp_path / "out").exists()
@@ -91,9 +100,9 @@ def test_columns_of_packs_name_their_valuations(tmp_path: Path) -> None:
     assert found.column("branch_evs").to_pylist() == rows["branch_evs"].tolist()
     again = subprocess.run(words, check=False, capture_output=True, text=True)
     assert (again.returncode, "--overwrite" in again.stderr) == (2, True)
-    words[3] = str(tmp_path)
+    words[4] = str(tmp_path)
     assert subprocess.run(words, check=False, capture_output=True, text=True).returncode in (1, 2)
-    words[3:5] = [str(tmp_path / "pack"), str(tmp_path / "new")]
+    words[4:6] = [str(tmp_path / "pack"), str(tmp_path / "new")]
     np.save(tmp_path / "pack/steps.npy", np.concatenate([rows, rows[:1]]))
     damaged = subprocess.run(words, check=False, capture_output=True, text=True)
     assert (damaged.returncode, "more" in damaged.stderr or "twice" in damaged.stderr) == (1, True)

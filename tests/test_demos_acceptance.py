@@ -271,7 +271,7 @@ Member = tuple[str, bytes]
 
 
 def members(rows: Sequence[dict[str, Any]], vintage: str) -> list[Member]:
-    """Members of a shard as the vintages have them: A shuffled, the number as NumPy's; C in order, the number as Python's."""
+    """Members of a shard: of vintage A shuffled, with numbers as NumPy's; of C in order, with numbers as Python's."""
     order = np.random.default_rng(1).permutation(len(rows)).tolist() if vintage == "A" else range(len(rows))
     found: list[Member] = []
     for number in order:

@@ -10,6 +10,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pyarrow as pa
 import pytest
 from demo_files import write_atari, write_dm_control, write_magical
 from minari_sets import by_minari, minari_root, part, record
@@ -208,18 +209,18 @@ def test_native_demonstrations_become_minari_and_load(tmp_path: Path, form: Any)
     assert done.filled == [
         "observation_space: found from the values",
         "action_space: found from the values",
-        "infos.timelimit.truncated: false where it is absent",
+        "infos.TimeLimit.truncated: filler where it is absent and `_TimeLimit.truncated` is false",
     ]
     demos = gm.open(tmp_path / "spin-v0")
     for i in range(3):
         for name in ("obs", "next_obs", "acts", "rews", "dones", "truncated"):
             np.testing.assert_array_equal(demos[i][name], source[i][name])
-        assert [info["discount"] for info in demos.extras(i)["infos"]] == [1.0] * len(made[i].acts)
+        assert_plain(demos.extras(i)["infos"], [{**info, "at": list(info["at"])} for info in made[i].infos])
     loader = gm.PairLoader(demos, gm.pairs.TemporalOffset("dynamics"), batch_size=4, seed=1)
     expected = gm.PairLoader(source, gm.pairs.TemporalOffset("dynamics"), batch_size=4, seed=1)
     for one, two in zip(loader, expected, strict=True):
-        for name, array in one.items().items():
-            np.testing.assert_array_equal(array, two.items()[name])
+        for name, array in one.asdict().items():
+            np.testing.assert_array_equal(array, two.asdict()[name])
     episodes = by_minari(tmp_path, "spin-v0")
     np.testing.assert_array_equal(episodes[0].observations, made[0].obs)
     write_magical(tmp_path / "demo-0.pkl.gz", [0, 3, 0])
@@ -227,6 +228,31 @@ def test_native_demonstrations_become_minari_and_load(tmp_path: Path, form: Any)
     write(tmp_path / "views-v0", magical, data_format=form)
     np.testing.assert_array_equal(gm.open(tmp_path / "views-v0")[0]["next_obs.ego"], magical[0]["next_obs.ego"])
     assert gm.open(tmp_path / "views-v0").metadata["action_space"].state["n"] == 4
+
+
+def test_infos_of_no_common_shape_are_read_as_they_are(recorded: Path, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(recorded, tmp_path / "some-v0")) / "data"
+    rows = [[1.0] * (t + 1) for t in range(4)]
+    if (data / "main_data.hdf5").exists():
+        with h5py.File(data / "main_data.hdf5", "r+") as file:
+            held = file["episode_2/infos"].create_dataset("ragged", (4,), h5py.vlen_dtype(np.float64))
+            for t, row in enumerate(rows):
+                held[t] = row
+    else:
+        with pa.ipc.open_file(data / "2/part-0.arrow") as file:
+            batch = file.read_all().combine_chunks().to_batches()[0]
+        with pa.ipc.new_file(
+            data / "2/part-0.arrow",
+            batch.drop_columns("infos").schema.append(
+                pa.field("infos", pa.struct([("ragged", pa.list_(pa.float64()))]))
+            ),
+        ) as writer:
+            infos = pa.array([{"ragged": row} for row in rows])
+            writer.write_batch(batch.drop_columns("infos").append_column("infos", infos))
+    demos = gm.open(data)
+    assert [list(info["ragged"]) for info in demos.extras(2)["infos"]] == rows[1:]
+    with pytest.raises(gm.FormatError, match="ragged: values of several kinds or shapes"):
+        write(tmp_path / "again-v0", demos)
 
 
 def test_nothing_is_lost_in_silence(tmp_path: Path) -> None:

@@ -247,14 +247,14 @@ def test_ranks_are_found_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("RANK", "2")
     assert ranks() == (2, 3)
     assert ranks(rank=1, world_size=5) == (1, 5), "what is given stands"
-    assert ranks(world_size=1) == (0, 1)
-    with pytest.raises(gm.ConfigError, match="without `rank`"):
-        ranks(world_size=3)
+    assert ranks(world_size=3) == ranks(rank=2) == (2, 3), "one is given, and agrees"
+    with pytest.raises(gm.ConfigError, match="world_size 1, but RANK and WORLD_SIZE says rank 2 of 3"):
+        ranks(world_size=1)
     monkeypatch.setenv("RANK", "3")
     with pytest.raises(gm.ConfigError, match="rank 3 of 3"):
         ranks()
     monkeypatch.setenv("RANK", "first")
-    with pytest.raises(gm.ConfigError, match="whole numbers"):
+    with pytest.raises(gm.ConfigError, match="are no numbers"):
         ranks()
 
 
@@ -279,8 +279,8 @@ print(gm.PairLoader(data, batch_size=1, rank=1, world_size=2).rank)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     said, rank = done.stdout.splitlines()
-    assert "jax.distributed says 0 of 1" in said
-    assert "the environment (RANK, WORLD_SIZE) says 1 of 2" in said
+    assert "jax.distributed says rank 0 of 1" in said
+    assert "RANK and WORLD_SIZE says rank 1 of 2" in said
     assert rank == "1"
 
 

@@ -1,4 +1,4 @@
-"""Rows of 2048 as Parquet or Arrow files: `python -m gristmill.arrow INPUT OUTPUT --to parquet`. Needs pyarrow.
+"""Rows of 2048 as Parquet or Arrow files: `gristmill convert INPUT OUTPUT --to parquet`. Needs pyarrow.
 
 A folder `steps.parquet` (or `steps-00000.parquet`, ...) with one line for each step, in order of game and step, and
 `runs.parquet` with one for each game; for Arrow the same names ending in `.arrow`.
@@ -6,11 +6,9 @@ A folder `steps.parquet` (or `steps-00000.parquet`, ...) with one line for each 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
-import signal
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -25,7 +23,7 @@ import pyarrow.parquet
 
 from gristmill import _gristmill
 from gristmill.config import to_json
-from gristmill.errors import ConfigError, GristmillError
+from gristmill.errors import ConfigError
 from gristmill.rows import Rows
 
 To: TypeAlias = Literal["parquet", "arrow"]
@@ -51,7 +49,7 @@ def convert(options: dict[str, Any], to: To) -> dict[str, Any]:
     os.makedirs(made)
     try:
         result: dict[str, Any] = json.loads(_gristmill.convert_rows(to_json(exponents)))
-        rows = Rows(_gristmill.open_pack(exponents["output"], False))
+        rows = Rows(_gristmill.open_pack(exponents["output"], False, None))
         files = _write_steps(rows, made, to, options.get("shard_rows"))
         _write_runs(exponents["output"], made, to)
         if os.path.isdir(output):
@@ -136,36 +134,3 @@ def _write_runs(source: str, folder: str, to: To) -> None:
     table = pa.table(arrays).replace_schema_metadata({"session": json.dumps(session)})
     with _writer(os.path.join(folder, f"runs.{to}"), table.schema, to) as writer:
         writer.write_table(table)
-
-
-def _main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m gristmill.arrow", description=__doc__)
-    parser.add_argument("input", help="a pack, self-play, a legacy pack, or exponents")
-    parser.add_argument("output", help="folder of the result; made if it does not exist")
-    parser.add_argument("--to", choices=["parquet", "arrow"], required=True)
-    parser.add_argument("--join", action="append", default=[], metavar="PATH", help="rows joined by game and step")
-    parser.add_argument("--inner", action="store_true", help="leave out steps that one of --join does not have")
-    parser.add_argument("--shard-rows", type=int, metavar="N", help="rows in each file")
-    parser.add_argument("--overwrite", action="store_true", help="replace what is in the output")
-    parser.add_argument("--dry-run", action="store_true", help="look only")
-    parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
-    words = vars(parser.parse_args())
-    as_json, to = words.pop("json"), words.pop("to")
-    options = {name: value for name, value in words.items() if value is not None}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped; the output is as it was"))
-    try:
-        if options.get("shard_rows", 1) < 1:
-            raise ConfigError("`shard_rows`: a file holds at least one row", field="shard_rows")
-        result = convert(options, to)
-    except ConfigError as error:
-        parser.exit(2, f"{error}\n")
-    except (GristmillError, OSError, pa.ArrowInvalid) as error:
-        parser.exit(1, f"{error}\n")
-    verb = "would hold" if result["dry_run"] else "holds"
-    text = f"{result['output']} {verb} {result['rows']} rows of {result['runs']} games as {to}, from {result['from']}"
-    sys.stdout.write((json.dumps(result) if as_json else text) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(_main())

@@ -210,6 +210,9 @@ class DataLoaderConfig:
     quarantine: Path | None = None
     journal: Path | None = None
     replay: bool = False
+    lanes: int | None = None
+    rank: int | None = None
+    world_size: int | None = None
     index: Path | None = None
 
     #: The text that this was read from, and whether that was TOML, for the places of faults.
@@ -323,7 +326,7 @@ def plain(config: Any) -> dict[str, Any]:
     return dataclasses.asdict(config, dict_factory=_set_items)
 
 
-def to_json(values: Mapping[str, Any]) -> str:
+def to_json(values: Mapping[str, Any] | list[Mapping[str, Any]]) -> str:
     """JSON text of plain values, NumPy scalars and paths."""
     try:
         return json.dumps(values, default=_plain, allow_nan=False)

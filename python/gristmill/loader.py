@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -11,9 +11,10 @@ from typing import Any, Literal, Self
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.batch import Batch
-from gristmill.config import DataLoaderConfig, to_json
+from gristmill.config import DataLoaderConfig, Path, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
+from gristmill.ranks import find_rank
 from gristmill.rows import Rows
 
 
@@ -56,6 +57,16 @@ class ChunkAnchor:
     chunks_since: int
 
 
+@dataclass(frozen=True)
+class Vanished:
+    """A file that a saved state needs and that is gone or changed, and what is lost with it."""
+
+    name: str
+    why: str
+    chunks: int
+    rows: int
+
+
 class DataLoader:
     """Delivers the batches that a `DataLoaderConfig` describes, or batches of the rows of a pack.
 
@@ -78,11 +89,12 @@ class DataLoader:
         threads: worker threads; never changes a batch.
         queue_capacity: batches that may wait for the consumer.
         rank: which of `world_size` processes this is. All of them together get the same rows in each batch, however
-            many they are.
-        world_size: how many processes share each batch; divides `batch_size`.
+            many they are. Both belong to streams, too, which need `lanes` for it in their configuration. Where they
+            are not given, torch.distributed, JAX or the launcher's environment variables say them, if any does.
+        world_size: how many processes share each batch; divides `batch_size`, and the lanes of a stream.
 
     Raises:
-        ConfigError: the configuration cannot run; it names the stage and field.
+        ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
         EncoderError: the rows do not have what the encoder needs; it says which encoder fits.
     """
 
@@ -100,8 +112,8 @@ class DataLoader:
         seed: int | None = None,
         threads: int | None = None,
         queue_capacity: int = 4,
-        rank: int = 0,
-        world_size: int = 1,
+        rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         options = {
             "batch_size": batch_size,
@@ -111,12 +123,11 @@ class DataLoader:
             "seed": seed,
             "threads": threads,
             "queue_capacity": queue_capacity,
-            "rank": rank,
-            "world_size": world_size,
         }
         if isinstance(source, Rows):
             if not isinstance(encoder, Steps):
                 raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
+            options["rank"], options["world_size"] = find_rank(rank, world_size)
             config = to_json({"encoder": encoder.to_config(), **options})
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
@@ -125,8 +136,9 @@ class DataLoader:
             name = "encoder" if encoder is not None else given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
+        ranks = _ranks(values, rank, world_size)
         try:
-            self._engine = _gristmill.Loader(to_json(values))
+            self._engine = _gristmill.Loader(to_json({**values, **ranks}))
         except ConfigError as error:
             if isinstance(source, DataLoaderConfig):
                 raise source.locate(error) from None
@@ -218,13 +230,61 @@ class DataLoader:
         state: dict[str, Any] = json.loads(self._engine.state())
         return state
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, missing: Literal["refuse", "skip"] = "refuse"
+    ) -> None:
         """Continues from a state, to the bit; call it before the loader starts.
+
+        Of a stream that several ranks shared each rank has its part: a list of the parts of all ranks is the whole, and
+        any number of ranks can continue from it.
+
+        Args:
+            state: what `state_dict` gave, or a list of what it gave on each rank.
+            missing: where files are gone that the state needs, whether the start refuses it with their names or goes on
+                without them (see `vanished`). All other draws stay what they were.
 
         Raises:
             StateError: the state belongs to another configuration or other files, or the loader runs already.
         """
-        self._engine.restore(to_json(state))
+        whole = state if isinstance(state, Mapping) else list(state)
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            self._engine.restore(to_json(whole))
+        else:
+            self._engine.restore(to_json(whole), _skips(missing))
+
+    def save(self, path: Path) -> None:
+        """Writes the state to disk; durable when it returns, and at no moment half written.
+
+        A file; for a stream that several ranks share a folder, into which each rank writes its part: call it on all of
+        them after the same step. The step before is kept until all have, so that a crash meanwhile loses nothing.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._engine.save(path)
+
+    def load(self, path: Path, *, missing: Literal["refuse", "skip"] = "refuse") -> None:
+        """Continues from what `save` wrote, by however many ranks; call it before the loader starts.
+
+        Args:
+            path: file or folder.
+            missing: as for `load_state_dict`.
+
+        Raises:
+            StateError: as `load_state_dict`, and for a folder that lacks the part of a rank.
+            OSError: it cannot be read.
+        """
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            self._engine.load(path)
+        else:
+            self._engine.load(path, _skips(missing))
+
+    @property
+    def vanished(self) -> list[Vanished]:
+        """The files that a loader goes on without after `missing="skip"`; known once it has started."""
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            return []
+        return [Vanished(*file) for file in self._engine.vanished()]
 
     def metrics(self) -> dict[str, Any]:
         """Load per stage, queues, pool and reservoir, bad chunks and drops: now and since start."""
@@ -304,9 +364,25 @@ _OPTIONS: dict[str, Any] = {
     "seed": None,
     "threads": None,
     "queue_capacity": 4,
-    "rank": 0,
-    "world_size": 1,
 }
+
+
+def _ranks(values: Mapping[str, Any], rank: int | None, world_size: int | None) -> dict[str, int]:
+    """Rank and number of ranks of a stream, where they are said anywhere."""
+    for name, value in (("rank", rank), ("world_size", world_size)):
+        configured = values.get(name)
+        if None not in (value, configured) and value != configured:
+            raise ConfigError(f"{name} is {value}, and {configured} in the configuration", field=name)
+    rank = values.get("rank") if rank is None else rank
+    world_size = values.get("world_size") if world_size is None else world_size
+    number, ranks = find_rank(rank, world_size)
+    return {"rank": number, "world_size": ranks} if (rank, world_size, ranks) != (None, None, 1) else {}
+
+
+def _skips(missing: str) -> bool:
+    if missing not in {"refuse", "skip"}:
+        raise ValueError(f"missing is {missing!r}; expected 'refuse' or 'skip'")
+    return missing == "skip"
 
 
 def _shuffle(shuffle: bool | Blocks) -> str | dict[str, dict[str, int]]:

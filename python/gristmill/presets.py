@@ -26,6 +26,9 @@ def lc0(
     tensors: Iterable[str] | None = None,
     last_batch: Literal["keep", "drop", "pad"] | None = None,
     queue_capacity: int | None = None,
+    lanes: int | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
     seed: int | None = None,
     threads: int | None = None,
     memory: str | int | None = None,
@@ -53,6 +56,9 @@ def lc0(
         tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.
+        lanes: lanes that the games are dealt to, such as 48: as many ranks as divide it can share the stream. 1 by default.
+        rank: which rank this process is; `DataLoader` takes it, too.
+        world_size: how many ranks share each batch.
         seed: root of every random draw; drawn once and kept in the state when absent.
         threads: worker threads; never changes a batch.
         memory: most memory for reservoirs, windows and batches, such as `"2GiB"`.

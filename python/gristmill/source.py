@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
+from gristmill.errors import ConfigError
 from gristmill.layout import Layout
 from gristmill.rows import Rows
 
@@ -84,24 +85,33 @@ class Source:
 
 
 def open(  # noqa: A001  (gristmill.open is the public name)
-    path: str | os.PathLike[str], *, memory: bool = False, values: str | os.PathLike[str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    memory: bool = False,
+    values: str | os.PathLike[str] | None = None,
+    spill: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
+    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows, of shards, or of Minari.
 
-    Nothing is decoded yet, but for demonstrations, which are read whole. A folder of rows is a pack, self-play, a
-    legacy pack or exponents: `Rows.form` says which.
+    Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack,
+    self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Rows` for a folder of rows, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
+        `Rows` for a folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else
+        `Source`.
 
     Args:
         path: the file or folder.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
         values: for a pack: folder of its values, where they do not lie beside its rows.
+        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options has
+            `gristmill.demos.open_demos`.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
         FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
+        ConfigError: `spill` for what is no demonstration.
+        MissingPackageError: a Minari data set needs the extra `minari`.
     """
     path = os.fspath(path)
     from gristmill.demos.minari.catalogue import data_folder
@@ -113,7 +123,9 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
-        return open_demos(path)
+        return open_demos(path, spill=spill)
+    if spill is not None:
+        raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
     if os.path.isdir(path):
         return Rows(_gristmill.open_pack(path, memory, values))
     return Source(path, _gristmill.open_source(path))

@@ -1,7 +1,9 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
 pub(crate) mod convert;
+pub(crate) mod demos;
 pub(crate) mod pack;
+pub(crate) mod pictures;
 pub(crate) mod rewrite;
 pub(crate) mod river;
 pub(crate) mod stats;
@@ -13,6 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use convert::Convert;
 use pack::{Merge, Pack, Values};
+use pictures::Pictures;
 use rewrite::{Filter, Rescore, Split};
 use river::River;
 use stats::Stats;
@@ -51,9 +54,9 @@ pub(crate) enum Command {
     Rescore(Rescore),
     /// Keep the chess games that break no rule.
     Filter(Filter),
-    /// Deal chess games to folders by weight, each always to the same one.
+    /// Deal chess games or trajectories to folders by weight, each always to the same one.
     Split(Split),
-    /// Change the version of records, or what the games are put in.
+    /// Change the form of data: versions and containers of games, forms of rows, shards and arrays of demonstrations.
     Convert(Convert),
     /// Run the river: take batches as fast as they come, and show what flows.
     Feed(Feed),
@@ -73,6 +76,8 @@ pub(crate) enum Generate {
     /// Raw logs of 2048 games, played by expectimax on the line heuristic.
     #[command(name = "2048")]
     G2048(GenerateG2048),
+    /// Demonstrations by random play in real environments; done by the Python package, which knows the options.
+    Random,
 }
 
 #[derive(Debug, Args)]
@@ -146,7 +151,8 @@ pub(crate) struct GenerateG2048 {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill inspect games\n  gristmill inspect games/training.7.gz --frame 30\n  \
-gristmill inspect games.tar --chunk 3 --frame 0 --json | jq .frame.record")]
+gristmill inspect games.tar --chunk 3 --frame 0 --json | jq .frame.record\n  \
+gristmill inspect demos.tar.zst --png strips --field obs --field next_obs")]
 pub(crate) struct Inspect {
     /// File or directory.
     pub(crate) path: PathBuf,
@@ -159,6 +165,8 @@ pub(crate) struct Inspect {
     /// Draw the board with letters instead of chess symbols.
     #[arg(long)]
     pub(crate) ascii: bool,
+    #[command(flatten)]
+    pub(crate) pictures: Pictures,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,7 @@
 mod args;
 mod cmd;
 mod failure;
+mod handover;
 mod report;
 mod stopping;
 mod top;
@@ -15,8 +16,19 @@ use args::tokenizer::Tokenizer;
 use args::{Cli, Command, Generate};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let done = match cli.command {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let done = if handover::is_meant(&words) { handover::run(words) } else { run().map(|()| ExitCode::SUCCESS) };
+    done.unwrap_or_else(|failure| {
+        if let Some(message) = failure.message() {
+            report::note(&format!("gristmill: {message}"));
+        }
+        failure.code()
+    })
+}
+
+fn run() -> failure::Result<()> {
+    match Cli::parse().command {
+        Command::Generate(Generate::Random) => handover::run(vec!["generate".into(), "random".into()]).map(drop),
         Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
         Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
@@ -33,14 +45,5 @@ fn main() -> ExitCode {
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
         Command::Top(args) => cmd::top::run(&args),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if let Some(message) = failure.message() {
-                report::note(&format!("gristmill: {message}"));
-            }
-            failure.code()
-        }
     }
 }

@@ -2,12 +2,14 @@
 //! A reader that went away (a closed pipe) ends the command quietly; it is never a panic.
 
 pub(crate) mod converting;
+pub(crate) mod demonstrations;
 pub(crate) mod distribution;
 pub(crate) mod distributions;
 pub(crate) mod flow;
 pub(crate) mod inspection;
 pub(crate) mod packing;
 pub(crate) mod page;
+pub(crate) mod picture;
 pub(crate) mod rewriting;
 pub(crate) mod verification;
 
@@ -15,6 +17,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ratatui::crossterm::terminal;
 use serde::Serialize;
 
 /// Prints `value` as one line of JSON on stdout.
@@ -33,6 +36,19 @@ pub(crate) fn text_out(text: &str) -> io::Result<()> {
 /// Says something on stderr; when nobody can hear it, nothing is lost.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// How many columns a picture on stdout may have; nothing where stdout is no terminal that shows 24-bit colours.
+pub(crate) fn canvas() -> Option<u16> {
+    let said = |name: &str| std::env::var(name).unwrap_or_default();
+    let full = matches!(said("COLORTERM").as_str(), "truecolor" | "24bit") || said("TERM").ends_with("-direct");
+    let shown = io::stdout().is_terminal() && full && said("NO_COLOR").is_empty();
+    shown.then(columns)
+}
+
+/// Columns of the terminal; 80 where nobody knows.
+pub(crate) fn columns() -> u16 {
+    terminal::size().map_or(80, |(columns, _)| columns)
 }
 
 /// How far a command is: a moving line on a terminal, now and then a plain line elsewhere.

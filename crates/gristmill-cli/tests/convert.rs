@@ -46,8 +46,6 @@ fn rows_are_converted_there_and_back() {
     let said = convert(&at("play"), "again", &["packed46", "--defaults"]).ok().out;
     assert!(said.contains("made up: `move_dir`: 255"), "{said}");
 
-    let python = convert(&pack, "parquet", &["parquet"]);
-    assert!(python.code == 2 && python.err.contains("python -m gristmill.arrow"), "{python:?}");
     for (words, word) in [
         (vec!["--to", "exponents", "--version", "7"], "options of chess games"),
         (vec![], "--to FORM"),

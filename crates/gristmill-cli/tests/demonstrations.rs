@@ -21,6 +21,7 @@ fn shard() -> Vec<u8> {
         tar.append(&format!("frame_{i:03}.acts.pickle"), format!("I{i}\n.").as_bytes()).unwrap();
         tar.append(&format!("frame_{i:03}.dones.pickle"), done.as_bytes()).unwrap();
         tar.append(&format!("frame_{i:03}.rews.json"), format!("{i}.5").as_bytes()).unwrap();
+        tar.append(&format!("frame_{i:03}.obs.pickle"), format!("I{i}\n.").as_bytes()).unwrap();
     }
     tar.finish().unwrap()
 }
@@ -48,7 +49,7 @@ fn a_shard_is_inspected_by_name_or_first_bytes() {
         run(&["verify", text(&path)]).ok();
         let stats = run(&["stats", text(&path), "--json"]).ok().json();
         assert_eq!((stats["chunks"].as_u64(), stats["frames"].as_u64()), (Some(2), Some(3)));
-        assert_eq!(stats["length"]["max"].as_u64(), Some(2));
+        assert_eq!(stats["demos"]["length"]["max"].as_u64(), Some(2));
     }
 }
 

@@ -22,5 +22,6 @@ pub mod tablebase;
 
 pub use error::{Error, Result};
 pub use pipeline::{
-    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Next, Output, RowEncoder,
+    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, Output, RowEncoder,
+    Vanished,
 };

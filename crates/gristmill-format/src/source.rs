@@ -45,7 +45,7 @@ pub enum Access {
 }
 
 /// The stored bytes of one chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     /// Where they start in the file.
     pub offset: u64,

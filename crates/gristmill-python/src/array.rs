@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use gristmill_engine::Column;
 use gristmill_engine::runtime::sheet::SharedSheet;
+use gristmill_engine::store::Room;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
@@ -23,6 +24,7 @@ struct Line([u8; 64]);
 #[allow(dead_code, reason = "owned for their memory")]
 enum Owner {
     Lines(Vec<Line>),
+    Room(Room),
     Bytes(Vec<u8>),
     Column(Column),
     Sheet(Arc<SharedSheet>),
@@ -45,9 +47,17 @@ unsafe impl Sync for Block {}
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct Memory(Arc<Block>);
 
+/// From so many bytes on memory is taken on huge pages.
+const LARGE: usize = 4 << 20;
+
 impl Memory {
     /// `len` zero bytes at an address that is a multiple of 64.
     pub(crate) fn zeroed(len: usize) -> Result<Self, Fault> {
+        if len >= LARGE {
+            let mut room = Room::new(len).map_err(|e| PyMemoryError::new_err(e.to_string()))?;
+            let start = room.bytes_mut().as_mut_ptr();
+            return Ok(Memory(Arc::new(Block { start, len, _owner: Owner::Room(room) })));
+        }
         let mut lines = Vec::new();
         let count = len.div_ceil(64);
         lines.try_reserve_exact(count).map_err(|e| PyMemoryError::new_err(format!("{len} bytes: {e}")))?;

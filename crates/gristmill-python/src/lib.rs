@@ -31,7 +31,7 @@ mod _gristmill {
         config_to_textproto, config_to_toml, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
-    use crate::demos::{Demos, holds_demos, open_demos};
+    use crate::demos::{Demos, Spill, holds_demos, open_demos};
     #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
     #[pymodule_export]

@@ -1,11 +1,12 @@
 //! The engine's loader for Python: batches as named spans of memory, waits that let Ctrl-C through.
 //! Everything that can wait or take a lock is called with the GIL released.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
 use gristmill_engine::pipeline::ControlRequest;
-use gristmill_engine::{Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Next, Output};
+use gristmill_engine::{Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, Output};
 use gristmill_format::layout::Order;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -112,9 +113,24 @@ impl Loader {
         py.detach(|| Ok(self.0.state()?))
     }
 
-    /// Takes a state; before `start`.
-    fn restore(&self, py: Python<'_>, json: &str) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.restore(json)?))
+    /// Takes a state, with or without files that are gone; before `start`.
+    fn restore(&self, py: Python<'_>, json: &str, skip: bool) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.restore_with(json, missing(skip))?))
+    }
+
+    /// Writes the state to disk.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.save(&path)?))
+    }
+
+    /// Takes what `save` wrote; before `start`.
+    fn load(&self, py: Python<'_>, path: PathBuf, skip: bool) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.load(&path, missing(skip))?))
+    }
+
+    /// Name, why, chunks and rows of the reservoir of each file that it goes on without.
+    fn vanished(&self) -> Vec<(String, String, u64, u64)> {
+        self.0.vanished().into_iter().map(|file| (file.name, file.why, file.chunks, file.rows)).collect()
     }
 
     /// Asks every pool for its chunk anchor: the stage's name, the key, and the chunks since (before a reset).
@@ -210,6 +226,16 @@ impl IndexLoader {
         py.detach(|| Ok(self.0.restore(json)?))
     }
 
+    /// Writes the state to disk.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.save(&path)?))
+    }
+
+    /// Takes what `save` wrote; before `start`.
+    fn load(&self, py: Python<'_>, path: PathBuf) -> Result<(), Fault> {
+        py.detach(|| Ok(self.0.load(&path)?))
+    }
+
     /// Goes to a batch; before `start`.
     fn seek(&self, py: Python<'_>, batch: u64) -> Result<(), Fault> {
         py.detach(|| Ok(self.0.seek(batch)?))
@@ -246,4 +272,8 @@ fn raw(batch: Batch) -> RawBatch {
     let column =
         |c: Column| (c.name().to_owned(), c.dtype().type_str(Order::Little), c.shape().to_vec(), Memory::of_column(c));
     (batch.number, batch.rows, batch.columns.into_iter().map(column).collect())
+}
+
+fn missing(skip: bool) -> Missing {
+    if skip { Missing::Skip } else { Missing::Refuse }
 }

@@ -12,7 +12,7 @@ import numpy as np
 
 from gristmill.demos.config import EnvData
 from gristmill.demos.spaces import Leaf, described, leaves
-from gristmill.demos.writer import LEVEL, get_meta_dict, write_frames
+from gristmill.demos.writer import LEVEL, ShardWriter, get_meta_dict, write_frames
 from gristmill.envs import info_of, load_vec_env
 from gristmill.envs.config import EnvConfig, VenvOptions
 from gristmill.errors import ConfigError, StageError
@@ -48,6 +48,7 @@ def collect_random(
     max_frames: int | None = None,
     level: int = LEVEL,
     overwrite: bool = False,
+    dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Collected:
     """Plays with actions drawn uniformly, and writes whole episodes as shards.
@@ -73,6 +74,7 @@ def collect_random(
         max_frames: frames after which the next episode begins a new shard.
         level: of Zstandard, 1 to 22.
         overwrite: replace shards of this name.
+        dry_run: make the environments, see whether the shards could be written, and play nothing.
         progress: called with steps collected and asked for.
 
     Raises:
@@ -101,6 +103,9 @@ def collect_random(
 
     with load_vec_env(cfg, venv_opts, seed=seed) as venv:
         meta = get_meta_dict(cfg, venv.single_observation_space, venv.single_action_space)
+        if dry_run:
+            ShardWriter(path, meta, max_frames=max_frames, level=level, overwrite=overwrite).abort()
+            return total
         total.paths = write_frames(path, meta, frames(venv), max_frames=max_frames, level=level, overwrite=overwrite)
     return total
 

@@ -186,12 +186,15 @@ class MixedLoader(Generic[Made]):
         sources, rows, passes = (
             numbers(part)[self._rank :: self._world] for part in self._order.rows(self._place(epoch, start), count)
         )
-        if not self._constructor.draws:
-            passes = np.zeros_like(passes)
         groups = []
-        for source, turn in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
-            places = np.flatnonzero((sources == source) & (passes == turn))
-            groups.append((self._pairs(source, turn), rows[places], places))
+        if not self._constructor.draws:
+            for source in np.unique(sources).tolist() if len(self._epochs) > 1 else [0]:
+                places = np.flatnonzero(sources == source)
+                groups.append((self._epochs[source][0], rows[places], places))
+        else:
+            for source, turn in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
+                places = np.flatnonzero((sources == source) & (passes == turn))
+                groups.append((self._pairs(source, turn), rows[places], places))
         return self._constructor.batch(self._gatherer.gather(len(rows), groups))
 
     def state_dict(self) -> dict[str, Any]:

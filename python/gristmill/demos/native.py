@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gristmill import _gristmill
 from gristmill.demos.config import EnvData
 from gristmill.demos.source import Demos, open_demos
 from gristmill.envs.config import EnvConfig
@@ -33,6 +34,7 @@ def load_dataset_dict(
     task_name: str | None = None,
     frame_stack: int | None = None,
     compat: bool = False,
+    spill: str | os.PathLike[str] | None = None,
 ) -> Arrays:
     """The stored demonstrations of the task that `env_cfg` names, from where `env_data` says they are.
 
@@ -44,6 +46,9 @@ def load_dataset_dict(
         frame_stack: another stack than that of `env_cfg`, for dm_control and Procgen.
         compat: do what the loaders of the originals did, faults included: files in an order drawn by `random`, ends of
             episodes that get lost, stacks and next observations that reach across them (docs/format/demonstrations.md).
+        spill: a folder for data that is larger than memory: file by file it becomes one `.npy` file for each array, in a
+            folder of its own there, which is used again as long as the files are unchanged; the arrays are mapped. Not with
+            `compat`, whose order differs each time.
 
     Returns:
         `obs`, `next_obs` (T, C, H, W), `acts` (T, ...), `dones` (T,), and `truncated`, `rews`,
@@ -68,7 +73,11 @@ def load_dataset_dict(
         if benchmark not in ("dm_control", "procgen"):
             raise ConfigError(f"`{benchmark}` has no frame_stack; dm_control and procgen have", field="frame_stack")
         cfg = cfg.updated({f"{benchmark}_frame_stack": frame_stack})
-    if compat and benchmark == "minecraft":
+    if spill is not None and compat:
+        raise ConfigError("with compat the order is drawn anew each time; spill the strict form", field="spill")
+    if spill is not None:
+        arrays = _spilled(cfg, data, n_traj, os.fspath(spill))
+    elif compat and benchmark == "minecraft":
         arrays = _minecraft_pieces(cfg, data, n_traj)
     else:
         arrays = _trajectories(cfg, data, n_traj, compat)
@@ -141,6 +150,39 @@ def _trajectories(cfg: EnvConfig, data: EnvData, n_traj: int | None, compat: boo
             raise _too_few(cfg, len(ends), n_traj)
         joined = {name: array[: ends[n_traj - 1] + 1] for name, array in joined.items()}
     return joined
+
+
+def _spilled(cfg: EnvConfig, data: EnvData, n_traj: int | None, folder: str) -> Arrays:
+    """The trajectories in columns of files, which are written where they are not there yet."""
+    files = _files(cfg, data)
+    files = files[:n_traj] if cfg.benchmark_name in ("magical", "minecraft") else files
+    videos = [os.path.join(os.path.dirname(path), "recording.mp4") for path in files]
+    beside = [path for path in videos if cfg.benchmark_name == "minecraft" and os.path.exists(path)]
+    stacks = (cfg.dm_control_frame_stack, cfg.procgen_frame_stack)
+    how = f"{cfg.magical_preproc} {cfg.magical_remove_null_actions} {stacks} {n_traj}"
+    spill = _gristmill.Spill(folder, f"{cfg.benchmark_name}-{cfg.task_name}", files + beside, how)
+    compiled = spill.there()
+    if compiled is None:
+        try:
+            names: dict[str, str] = {}
+            for path in files:
+                demos = _open(cfg, path, False)
+                if cfg.benchmark_name == "magical":
+                    names.setdefault(str(demos.metadata["env_name"]), path)
+                    _check_names(cfg, names)
+                found = spill.add(demos._compiled)
+                if n_traj is not None and found >= n_traj:
+                    break
+            compiled = spill.finish()
+        finally:
+            spill.abandon()
+    demos = Demos(folder, compiled)
+    steps = sum(demos.lengths[:n_traj])
+    arrays: Arrays = {name.replace(".", "_"): demos.column(name)[:steps] for name in demos.layout.names if name}
+    infos = [info for i in range(len(demos.lengths[:n_traj])) for info in demos.extras(i).get("infos", [])]
+    if len(infos) == steps:
+        arrays["infos"] = np.fromiter(infos, dtype=object, count=steps)
+    return arrays
 
 
 def _unmarked(part: Arrays) -> Arrays:

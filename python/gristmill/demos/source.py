@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill import _gristmill, safe_pickle
 from gristmill.arrays import Array
@@ -52,12 +53,16 @@ class Demos(Source):
         place = self._place(index)
         return {name: [_plain(kind, data) for _, kind, data in values] for name, values in self._compiled.extras(place)}
 
-    def column(self, name: str) -> Array:
-        """One field of all steps of all trajectories.
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """One field of all steps of all trajectories; of spilled ones a `numpy.memmap`, of which nothing is loaded.
 
         Raises:
-            FormatError: there is no such field.
+            FormatError: there is no such field, or it takes more than `max_bytes`.
         """
+        file = self._compiled.column_file(name)
+        if file is not None:
+            mapped: npt.NDArray[Any] = np.load(file, mmap_mode="r")
+            return mapped
         memory = self._compiled.column(name)
         dtype = self.layout.dtype[name]
         return Array.over(memory, (self.num_frames, *dtype.shape), dtype.base)
@@ -78,8 +83,14 @@ def open_demos(
     magical_preproc: str = "",
     remove_null_actions: bool = False,
     frame_stack: int = 1,
+    max_bytes: int = 2 << 30,
+    spill: str | os.PathLike[str] | None = None,
+    index: str | os.PathLike[str] | None = None,
 ) -> Demos:
-    """Opens a file of demonstrations in any form, or a folder of shards; all of it is read.
+    """Opens a file of demonstrations in any form, or a folder of shards.
+
+    Plain shards (`.tar`) are looked through once, and not even that when the side index knows them: then their trajectories
+    are read where they lie. Everything else is read whole, unless it is spilled.
 
     Args:
         path: the file or folder.
@@ -87,13 +98,27 @@ def open_demos(
         magical_preproc: what is made of MAGICAL's two views, such as `"LoResCHW4E"`; empty leaves them as they are.
         remove_null_actions: leave out the steps of MAGICAL whose action is 0.
         frame_stack: frames in a stack of dm_control and Procgen.
+        max_bytes: how much may be held in memory: of what is read whole all of it, of other data one field.
+        spill: a folder for data that is larger: each field becomes a `.npy` file in a folder of its own there, written in
+            bounded memory and used again as long as the source is unchanged.
+        index: folder of the side index; `"off"` for none, by default `gristmill` in the user's cache.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: it cannot be read, or the folder not written.
         FormatError: it is no demonstration, or is damaged; it says where.
     """
     name = os.fspath(path)
     pov = frames_beside(name)
     video = None if pov is None else (list(pov.shape), np.ascontiguousarray(pov).reshape(-1))
-    compiled = _gristmill.open_demos(name, compat, magical_preproc, remove_null_actions, frame_stack, video)
+    compiled = _gristmill.open_demos(
+        name,
+        compat,
+        magical_preproc,
+        remove_null_actions,
+        frame_stack,
+        video,
+        max_bytes=max_bytes,
+        index=index,
+        spill=spill,
+    )
     return Demos(name, compiled)

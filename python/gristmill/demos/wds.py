@@ -12,7 +12,7 @@ import numpy as np
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.demos.config import EnvData
-from gristmill.demos.source import Demos
+from gristmill.demos.source import Demos, open_demos
 from gristmill.envs.config import EnvConfig
 from gristmill.errors import ConfigError, FormatError
 
@@ -87,6 +87,7 @@ def load_wds_datasets(
     env_cfg: EnvConfig | Mapping[str, Any] | None = None,
     env_data: EnvData | Mapping[str, Any] | None = None,
     root: str | os.PathLike[str] | None = None,
+    spill: str | os.PathLike[str] | None = None,
 ) -> WdsDatasets:
     """Opens the processed shards that each configuration names.
 
@@ -96,6 +97,7 @@ def load_wds_datasets(
         env_cfg: the current configuration; a mapping is read over the defaults.
         env_data: where data lies; a mapping is read over the defaults.
         root: another `data_root`.
+        spill: a folder to keep the data in as columns that are mapped, instead of memory (`gristmill.open`).
 
     Returns:
         One `Part` for each configuration, and the metadata that all share. The shards of a data set are those in
@@ -112,7 +114,7 @@ def load_wds_datasets(
         data = replace(data, data_root=os.fspath(root))
     if not configs:
         raise ConfigError("no configuration; expected at least one, such as {}", field="configs")
-    datasets = [_open(config, cfg, data, f"configs[{i}]") for i, config in enumerate(configs)]
+    datasets = [_open(config, cfg, data, f"configs[{i}]", spill) for i, config in enumerate(configs)]
     first = datasets[0]
     for other in datasets[1:]:
         try:
@@ -127,7 +129,9 @@ def _folder(part: Part) -> str:
     return part.demos.path
 
 
-def _open(config: Mapping[str, Any], cfg: EnvConfig, data: EnvData, place: str) -> Part:
+def _open(
+    config: Mapping[str, Any], cfg: EnvConfig, data: EnvData, place: str, spill: str | os.PathLike[str] | None
+) -> Part:
     for key in config:
         if key not in _KEYS:
             raise ConfigError(
@@ -146,7 +150,7 @@ def _open(config: Mapping[str, Any], cfg: EnvConfig, data: EnvData, place: str) 
     if folder is None:
         message = f"{place}: no shards in {folders[0]} nor in {folders[1]}; the configuration is {dict(config)}"
         raise ConfigError(message, field=place)
-    demos = Demos(folder, _gristmill.open_demos(folder, False, "", False, 1, None))
+    demos = open_demos(folder, spill=spill)
     if "observation_space" not in demos.metadata:
         message = f"{folder}: missing: the shards have no metadata, so nothing says what they hold"
         raise FormatError(message, kind="missing", source=folder)

@@ -121,6 +121,10 @@ class ShardWriter:
         """Publishes the shards."""
         self.paths = [Path(path) for path in self._files.finish()]
 
+    def abort(self) -> None:
+        """Gives up what was written."""
+        self._files.abort()
+
     def __enter__(self) -> Self:
         return self
 
@@ -130,7 +134,7 @@ class ShardWriter:
         if kind is None:
             self.close()
         else:
-            self._files.abort()
+            self.abort()
 
 
 def _made_with(space: Any) -> tuple[str, bytes]:

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::RecordVersion;
+use super::demos::Demos;
 use super::rewrite::Rewriting;
 
 /// Data -> the same data in another form.
@@ -14,8 +15,14 @@ gristmill convert games tars --container tar --games-per-tar 1000\n  \
 gristmill convert games.tar loose --container loose --version 6 --lossy\n  \
 gristmill convert selfplay rows --to exponents\n  \
 gristmill convert pack rows --to exponents --join pack/annotations\n  \
-gristmill convert legacy pack --to aligned48\n\n\
-Without --version no game of chess is decoded, and each keeps its bytes.")]
+gristmill convert legacy pack --to aligned48\n  \
+gristmill convert magical/move-to-region demos.tar.zst --benchmark magical --task MoveToRegion-Demo-v0\n  \
+gristmill convert demos.tar.zst small.tgz --n-traj 5 --sample --seed 797821\n  \
+gristmill convert demos.tar.zst demos.npz\n\n\
+Without --version no game of chess is decoded, and each keeps its bytes.\n\n\
+To and from Minari data sets, and rows of 2048 to Parquet or Arrow, by way of the Python package:\n  \
+gristmill convert demos.tar.zst mine/pong-v0 --to minari-hdf5\n  gristmill convert mine/pong-v0 demos.tar.zst\n  \
+gristmill convert selfplay columns --to parquet\n  gristmill convert --to minari-hdf5 --help")]
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,
@@ -26,6 +33,8 @@ pub(crate) struct Convert {
     pub(crate) chess: Chess,
     #[command(flatten)]
     pub(crate) g2048: G2048,
+    #[command(flatten)]
+    pub(crate) demos: Demos,
 }
 
 /// What converts games of chess.
@@ -50,7 +59,7 @@ pub(crate) struct Chess {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Of folders of 2048 rows: packs, self-play, legacy packs, exponents")]
 pub(crate) struct G2048 {
-    /// What rows become.
+    /// What rows become. Done by the Python package, which has options of its own: parquet, arrow.
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) to: Option<To>,
     /// Join the fields of these rows by game and step: a folder, or FOLDER/NAME for its files NAME.npy and
@@ -69,8 +78,8 @@ pub(crate) struct G2048 {
     /// Rows in each file; without it there is one file of all rows (of self-play: a million in each).
     #[arg(long, value_name = "N", requires = "to", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) shard_rows: Option<u64>,
-    /// Replace what is in the output, when the new rows are complete.
-    #[arg(long, requires = "to")]
+    /// Replace what is in the output, when the new rows are complete; so with demonstrations.
+    #[arg(long)]
     pub(crate) overwrite: bool,
 }
 
@@ -96,8 +105,4 @@ pub(crate) enum To {
     Legacy,
     /// Boards as exponents, by game and step, with all that is known of each step.
     Exponents,
-    /// Parquet, by way of the Python package.
-    Parquet,
-    /// Arrow, by way of the Python package.
-    Arrow,
 }

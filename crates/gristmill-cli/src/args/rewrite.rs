@@ -9,9 +9,10 @@ use super::river::share;
 /// From where to where.
 #[derive(Debug, Args)]
 pub(crate) struct Rewriting {
-    /// A file of games, or a folder with everything below it.
+    /// A file, or a folder with everything below it.
     pub(crate) path: PathBuf,
-    /// Folder to write to: new, empty, or left by an earlier run of the same command, which is then gone on with.
+    /// Folder to write to: new, empty, or left by an earlier run of the same command, which is then gone on with. Of
+    /// demonstrations the file: .tar.zst, .tgz, .tar, .npz.
     pub(crate) out: PathBuf,
     /// Worker threads; never changes a byte [default: the number of cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -89,8 +90,10 @@ pub(crate) struct Filter {
 /// Games -> folders.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill split games parts --into train:9,test:1\n  \
-gristmill split games.tar parts --into train:80,validation:10,test:10\n\n\
-A game goes where a loader's --split puts it, by a published hash of its file and index (docs/format/split.md).")]
+gristmill split games.tar parts --into train:80,validation:10,test:10\n  \
+gristmill split demos.tar.zst parts --into train:9,test:1\n\n\
+A game goes where a loader's --split puts it, by a published hash of its file and index\n\
+(docs/format/split.md); a trajectory of demonstrations by the same.")]
 pub(crate) struct Split {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,

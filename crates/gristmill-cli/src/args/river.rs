@@ -44,6 +44,15 @@ pub(crate) struct River {
     /// Root of every random draw; drawn and told when absent.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
+    /// Deal the games to N lanes, such as 48, so that several ranks can share the stream.
+    #[arg(long, value_name = "N")]
+    pub(crate) lanes: Option<u32>,
+    /// Give the rows of this rank, from 0.
+    #[arg(long, value_name = "R", requires = "world_size")]
+    pub(crate) rank: Option<u32>,
+    /// How many ranks share each batch.
+    #[arg(long, value_name = "N", requires = "rank")]
+    pub(crate) world_size: Option<u32>,
     /// Bound of memory, such as 2GiB.
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemorySize>,

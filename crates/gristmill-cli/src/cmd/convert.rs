@@ -8,7 +8,7 @@ use gristmill_engine::job::rewrite::{self as job, Recast};
 use gristmill_engine::pack::METADATA;
 use gristmill_format::chess::Version;
 
-use super::rewrite;
+use super::{demos, rewrite};
 use crate::args::RecordVersion;
 use crate::args::convert::{Chess, Container, Convert, To};
 use crate::failure::{Failure, Result};
@@ -22,22 +22,54 @@ const GAMES_PER_TAR: u32 = 1000;
 enum Source {
     ChessGames,
     Rows,
+    Demonstrations,
 }
 
 pub(crate) fn run(args: &Convert) -> Result<()> {
-    match source(args) {
+    match source(args)? {
         Source::ChessGames => chess(args),
         Source::Rows => g2048(args),
+        Source::Demonstrations => demonstrations(args),
     }
 }
 
 /// What lies at the path: a folder with a pack's database holds rows of 2048.
-fn source(args: &Convert) -> Source {
-    if args.rewriting.path.join(METADATA).is_file() { Source::Rows } else { Source::ChessGames }
+fn source(args: &Convert) -> Result<Source> {
+    Ok(match args.rewriting.path.join(METADATA).is_file() {
+        true => Source::Rows,
+        false if demos::are_meant(args)? => Source::Demonstrations,
+        false => Source::ChessGames,
+    })
+}
+
+fn demonstrations(args: &Convert) -> Result<()> {
+    let Chess { version: None, st_q_theta: None, container: None, games_per_tar: None } = args.chess else {
+        return Err(Failure::Usage("options of chess games do not apply to demonstrations".to_owned()));
+    };
+    if args.g2048.to.is_some() || args.lossy {
+        return Err(Failure::Usage(
+            "the form of demonstrations is told by the name of OUT (.tar.zst, .tgz, .tar, .npz); --to and --lossy do not \
+             apply"
+                .to_owned(),
+        ));
+    }
+    demos::convert(args)
+}
+
+/// Refuses options of demonstrations where there are none.
+fn no_demonstrations(args: &Convert) -> Result<()> {
+    match args.demos.said() {
+        None => Ok(()),
+        Some(option) => {
+            let path = args.rewriting.path.display();
+            Err(Failure::Usage(format!("{option} is for demonstrations; {path} holds none")))
+        }
+    }
 }
 
 fn g2048(args: &Convert) -> Result<()> {
     let (words, path) = (&args.g2048, args.rewriting.path.display());
+    no_demonstrations(args)?;
     let Chess { version: None, st_q_theta: None, container: None, games_per_tar: None } = args.chess else {
         return Err(Failure::Usage(format!("{path} holds rows of 2048; options of chess games do not apply")));
     };
@@ -50,13 +82,6 @@ fn g2048(args: &Convert) -> Result<()> {
         Some(To::SelfPlay) => rows::To::SelfPlay,
         Some(To::Legacy) => rows::To::Legacy,
         Some(To::Exponents) => rows::To::Exponents,
-        Some(to @ (To::Parquet | To::Arrow)) => {
-            let (to, out) = (if to == To::Arrow { "arrow" } else { "parquet" }, args.rewriting.out.display());
-            return Err(Failure::Usage(format!(
-                "Parquet and Arrow are written by the Python package, which uses pyarrow:\n  \
-                 pip install 'gristmill[arrow]'\n  python -m gristmill.arrow {path} {out} --to {to}"
-            )));
-        }
         None => return Err(Failure::Usage(format!("{path} holds rows of 2048; say what they become with --to FORM"))),
     };
     let options = ConvertOptions {
@@ -94,6 +119,9 @@ fn chess(args: &Convert) -> Result<()> {
     if args.g2048.to.is_some() {
         let path = args.rewriting.path.display();
         return Err(Failure::Usage(format!("--to is for folders of 2048 rows; there is no {METADATA} in {path}")));
+    }
+    if args.g2048.overwrite {
+        return Err(Failure::Usage("--overwrite is for rows and demonstrations; games go to a new folder".to_owned()));
     }
     let words = &args.chess;
     if args.lossy && words.version.is_none() {

@@ -1,14 +1,83 @@
-//! `inspect`: what a file or directory is.
+//! `inspect`: what a file or directory is; of demonstrations film strips, in the terminal or as PNG.
 
-use gristmill_engine::job::inspect;
+use std::path::PathBuf;
+
+use gristmill_engine::job::inspect::{self, Inspection, StripOptions};
+use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::strip;
+use serde::Serialize;
 
 use crate::args::Inspect;
-use crate::failure::Result;
-use crate::report::{self, inspection};
+use crate::args::pictures::{Colors, Stack, When};
+use crate::failure::{Failure, Result};
+use crate::report::{self, inspection, picture};
+
+/// Columns of a step in the terminal, at least: less shows nothing.
+const COLUMNS: u16 = 26;
+
+/// What is told: what is there, and the pictures that were written of it.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    seen: &'a Inspection,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pictures: Vec<PathBuf>,
+}
 
 pub(crate) fn run(args: &Inspect) -> Result<()> {
-    let frame = (args.chunk.is_some() || args.frame.is_some())
+    let whole = args.pictures.png.is_some() && args.frame.is_none();
+    let frame = (args.frame.is_some() || args.chunk.is_some() && !whole)
         .then(|| (args.chunk.unwrap_or_default(), args.frame.unwrap_or_default()));
     let seen = inspect::inspect(&args.path, frame)?;
-    if args.json { Ok(report::json(&seen)?) } else { Ok(report::text_out(&inspection::text(&seen, args.ascii))?) }
+    let mut pictures = Vec::new();
+    if let Some(out) = &args.pictures.png {
+        let Some(demo) = &seen.demo else {
+            let path = args.path.display();
+            return Err(Failure::Usage(format!("--png is for a file of demonstrations; {path} is {}", seen.format)));
+        };
+        pictures = inspect::write_png(demo, &options(args), out, args.pictures.overwrite)?;
+    }
+    if args.json {
+        return Ok(report::json(&Told { seen: &seen, pictures })?);
+    }
+    let mut text = inspection::text(&seen, args.ascii);
+    pictures.iter().for_each(|path| text.push_str(&format!("\nwritten: {}", path.display())));
+    if let Some(demo) = seen.demo.as_ref().filter(|_| args.pictures.png.is_none()) {
+        text.push_str(&drawn(demo, args)?);
+    }
+    Ok(report::text_out(&text)?)
+}
+
+fn options(args: &Inspect) -> StripOptions {
+    let words = &args.pictures;
+    StripOptions {
+        fields: words.fields.clone(),
+        chunk: args.chunk,
+        frame: args.frame,
+        frames: usize::from(words.strip),
+        stack: if words.stack == Stack::All { strip::Stack::All } else { strip::Stack::Newest },
+        colors: words.colors.map(|colors| if colors == Colors::Rgb { strip::Colors::Rgb } else { strip::Colors::Gray }),
+    }
+}
+
+/// A strip as text, where it can be shown; nothing where nobody asked and there is no picture in it.
+fn drawn(demo: &DemoFile, args: &Inspect) -> Result<String> {
+    let columns = match args.pictures.pictures {
+        When::Auto => report::canvas(),
+        When::Always => Some(report::columns()),
+        When::Never => None,
+    };
+    let Some(columns) = columns else { return Ok(String::new()) };
+    let mut options = options(args);
+    options.chunk.get_or_insert(0);
+    options.frames = options.frames.min(usize::from((columns / COLUMNS).max(1)));
+    let mut out = String::new();
+    let drawn = inspect::strips(demo, &options, &mut |strip| {
+        out.push_str(&format!("\n{}\n{}", strip.name, picture::text(&strip.picture.within(usize::from(columns)))));
+        Ok(())
+    });
+    match drawn {
+        Err(e) if args.pictures.pictures == When::Always || !args.pictures.fields.is_empty() => Err(e.into()),
+        _ => Ok(out),
+    }
 }

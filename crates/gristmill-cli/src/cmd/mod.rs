@@ -16,5 +16,6 @@ pub(crate) mod top;
 pub(crate) mod values;
 pub(crate) mod verify;
 
+mod demos;
 mod rewrite;
 mod river;

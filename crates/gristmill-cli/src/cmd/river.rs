@@ -18,6 +18,9 @@ pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
         _ => (config::lc0(&preset(river)?)?, None),
     };
     config.seed = river.seed.or(config.seed);
+    config.lanes = river.lanes.or(config.lanes);
+    config.rank = river.rank.or(config.rank);
+    config.world_size = river.world_size.or(config.world_size);
     config.memory = river.memory.or(config.memory);
     if let Some(policy) = river.bad_chunks {
         config.bad_chunks = match policy {
@@ -90,6 +93,9 @@ fn preset(river: &River) -> Result<Lc0Preset> {
             Some(LastBatch::Pad) => config::LastBatch::Pad,
             None => usual.last_batch,
         },
+        lanes: river.lanes,
+        rank: river.rank,
+        world_size: river.world_size,
         memory: river.memory,
         ..Lc0Preset::default()
     })

@@ -1,11 +1,11 @@
-//! `split`: each game to one of several folders, byte for byte.
+//! `split`: each game, byte for byte, or trajectory to one of several folders.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
 
 use gristmill_engine::job::rewrite::{Container, Split as Splitting};
 
-use super::rewrite;
+use super::{demos, rewrite};
 use crate::args::rewrite::Split;
 use crate::failure::{Failure, Result};
 
@@ -19,6 +19,9 @@ pub(crate) fn run(args: &Split) -> Result<()> {
             return Err(Failure::Usage(text));
         }
         outs.push(args.rewriting.out.join(name));
+    }
+    if demos::lie_at(&args.rewriting.path)? {
+        return demos::split(args);
     }
     let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect())?;
     rewrite::run(&args.rewriting, outs, Container::Same, Arc::new(split))

@@ -1,5 +1,6 @@
 //! What games are like, as text and as a page of plots. Prints nothing.
 
+mod demo;
 mod g2048;
 
 use gristmill_engine::job::stats::{Share, Stats};
@@ -9,12 +10,14 @@ use super::page::{self, Page};
 
 /// The text of `found`.
 pub(crate) fn text(found: &Stats) -> String {
-    let mut out = format!("{} games, {} positions in {} files", found.chunks, found.frames, found.files);
+    let (chunks, frames) = names(found);
+    let mut out = format!("{} {chunks}, {} {frames} in {} files", found.chunks, found.frames, found.files);
     for (n, what) in left_out(found) {
         out.push_str(&format!(", {n} {what}"));
     }
     out.push_str(&format!("\n{}\n", sizes(found)));
     out.push_str(&endings(found).map_or("\n".to_owned(), |endings| format!("{endings}\n\n")));
+    found.demos.iter().for_each(|demos| out.push_str(&format!("{}\n\n", demo::ends(demos))));
     distributions(found).iter().for_each(|distribution| out.push_str(&distribution.text()));
     out
 }
@@ -22,15 +25,25 @@ pub(crate) fn text(found: &Stats) -> String {
 /// A page about `found`, which is called `title`.
 pub(crate) fn html(title: &str, found: &Stats) -> String {
     let fact = |name: &str, value: String| (name.to_owned(), value);
+    let (chunks, frames) = names(found);
     let mut facts = vec![
-        fact("games", found.chunks.to_string()),
-        fact("positions", found.frames.to_string()),
+        fact(chunks, found.chunks.to_string()),
+        fact(frames, found.frames.to_string()),
         fact("files", found.files.to_string()),
     ];
     facts.extend(left_out(found).map(|(n, what)| fact(what, n.to_string())));
     facts.push(fact("size", sizes(found)));
     facts.extend(endings(found).map(|endings| fact("endings", endings)));
+    facts.extend(found.demos.iter().map(|demos| fact("ends", demo::ends(demos))));
     page::html(&Page { title, facts, distributions: distributions(found) })
+}
+
+/// What chunks and frames are called: of demonstrations alone other than of games.
+fn names(found: &Stats) -> (&'static str, &'static str) {
+    match &found.demos {
+        Some(demos) if demos.trajectories == found.chunks => ("trajectories", "steps"),
+        _ => ("games", "positions"),
+    }
 }
 
 fn left_out(found: &Stats) -> impl Iterator<Item = (u64, &'static str)> {
@@ -67,6 +80,7 @@ fn distributions(found: &Stats) -> Vec<Distribution> {
         Distribution::of_counts("input format", "positions", found.input_formats.iter().map(|(v, n)| (*v, *n))),
     ];
     all.extend(found.g2048.iter().flat_map(g2048::distributions));
+    all.extend(found.demos.iter().flat_map(demo::distributions));
     all
 }
 

@@ -78,6 +78,16 @@ pub struct DataLoaderConfig {
     pub journal: Option<PathBuf>,
     /// Take the arrivals from the journal instead of from the directories.
     pub replay: bool,
+    /// Lanes that the chunks are dealt to, each a small loader of its own; 1 when absent. As many ranks as divide it can
+    /// share the stream, and a run can go on with another number of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lanes: Option<u32>,
+    /// Which of the ranks this process is, from 0; 0 when absent. Never changes a batch of all ranks together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// How many ranks share each batch; divides the lanes and every `batch_size`. 1 when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub world_size: Option<u32>,
     /// Folder of the side index; the user's cache folder when absent, `"off"` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<PathBuf>,

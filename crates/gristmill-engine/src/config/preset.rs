@@ -48,6 +48,12 @@ pub struct Lc0Preset {
     pub last_batch: LastBatch,
     /// Batches that may wait for the consumer; absent: 4, or 2 where `memory` is scarce. Never changes a batch.
     pub queue_capacity: Option<usize>,
+    /// Lanes that the games are dealt to; absent: 1.
+    pub lanes: Option<u32>,
+    /// Which rank this is; absent: 0.
+    pub rank: Option<u32>,
+    /// Ranks that share each batch; absent: 1.
+    pub world_size: Option<u32>,
     /// Root seed.
     pub seed: Option<u64>,
     /// Worker threads.
@@ -82,6 +88,9 @@ impl Default for Lc0Preset {
             tensors: tensors.tensors,
             last_batch: tensors.last_batch,
             queue_capacity: None,
+            lanes: None,
+            rank: None,
+            world_size: None,
             seed: None,
             threads: None,
             memory: None,
@@ -131,6 +140,9 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
     Ok(DataLoaderConfig {
         stage: stages,
         output,
+        lanes: options.lanes,
+        rank: options.rank,
+        world_size: options.world_size,
         seed: options.seed,
         threads: options.threads,
         memory: options.memory,

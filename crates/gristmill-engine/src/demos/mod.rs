@@ -1,7 +1,14 @@
 //! Demonstrations on disk: reading a file or a folder of shards, writing shards.
 
+mod columns;
+mod data;
+mod indexed;
+mod manifest;
 mod open;
+mod spill;
 mod write;
 
-pub use open::{holds, open_demos, shards};
-pub use write::{ShardFiles, ShardOptions};
+pub use data::{Demonstrations, Extras};
+pub use open::{DemosOptions, holds, how, open, open_demos, shards};
+pub use spill::{Spill, Spilled};
+pub use write::{SHARD_ENDINGS, ShardFiles, ShardOptions, shard_ending};

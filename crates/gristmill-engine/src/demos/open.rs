@@ -1,15 +1,24 @@
-//! A path -> its demonstrations, whole in memory: one file of any form, or a folder of shards.
+//! A path -> its demonstrations: one file of any form, or a folder of shards; in memory, by their place, or in columns.
 //! Reads in order of name; every error names the file.
 
 use std::path::{Path, PathBuf};
 
-use gristmill_format::demo::form::{ReadOptions, read};
+use gristmill_format::demo::form::{ReadOptions, is_tar, or_games, read, read_pickle};
+use gristmill_format::demo::shard::{Packing, Shard, ShardMeta, room, shard_head, stream, unpack, unpack_into};
 use gristmill_format::demo::source::{DemoFile, MAX_BYTES};
+use gristmill_format::demo::trajectory::Tape;
 use gristmill_format::detect::{Format, HEAD, detect_alone};
 use gristmill_format::source::{Span, read_span};
 use gristmill_format::{Error, Kind, Result};
+use xxhash_rust::xxh3::xxh3_64;
 
-use crate::store::open_file;
+use super::data::{Demonstrations, advise, told};
+use super::indexed::{Indexed, look};
+use super::spill::{Spill, Spilled};
+use crate::store::{Room, open_file};
+
+/// Bytes of records that are written at a time.
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// Names of shards.
 const SHARDS: [&str; 4] = [".tar", ".tar.zst", ".tar.gz", ".tgz"];
@@ -40,8 +49,7 @@ pub fn open_demos(path: &Path, options: &ReadOptions) -> Result<DemoFile> {
     }
     let names = shards(path)?;
     let Some((first, rest)) = names.split_first() else {
-        let detail = format!("no shards directly in it; expected names that end in {}", SHARDS.join(", "));
-        return Err(Error::new(Kind::Empty, detail).in_source(path.display().to_string()));
+        return Err(no_shards(path));
     };
     let mut all = one(first, options)?;
     for shard in rest {
@@ -58,6 +66,220 @@ fn one(path: &Path, options: &ReadOptions) -> Result<DemoFile> {
     read_span(&*from, Span::WHOLE, MAX_BYTES as u64, &mut bytes).map_err(place)?;
     let key = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     read(&key, &bytes, options).map_err(place)
+}
+
+/// How demonstrations are opened and kept.
+#[derive(Debug, Clone, Default)]
+pub struct DemosOptions {
+    /// How native forms are read, and how much may be held in memory.
+    pub read: ReadOptions,
+    /// Folder of the side index; without it plain shards are looked through each time.
+    pub index: Option<PathBuf>,
+    /// Folder to keep columns in, instead of memory.
+    pub spill: Option<PathBuf>,
+}
+
+/// Opens a file in any form, or all shards directly in a folder, in order of name, as one: a trajectory that no `dones` ended
+/// goes on in the next shard. Plain shards are not read but looked through, and not even that where the side index knows them; of
+/// packed ones all frames are looked at. `go_on` is asked now and then.
+///
+/// Errors, with the file: as [`open_demos`]; `Stopped` where `go_on` says so; `Path` for folders that cannot be written.
+pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool) -> crate::Result<Demonstrations> {
+    let files = if path.is_dir() { shards(path)? } else { vec![path.to_owned()] };
+    if files.is_empty() {
+        return Err(no_shards(path).into());
+    }
+    let spilled = options
+        .spill
+        .as_ref()
+        .map(|folder| Spill::open(folder, path, &files, &how(&options.read), options.read.max_bytes))
+        .transpose()?;
+    match spilled {
+        Some(Spilled::There(there)) => return Ok(*there),
+        Some(Spilled::Fresh(mut spill)) => {
+            for file in &files {
+                proceed(go_on)?;
+                spill_file(&mut spill, file, options, go_on)?;
+            }
+            return spill.finish();
+        }
+        None => {}
+    }
+    let (max, source) = (options.read.max_bytes, path.display().to_string());
+    if let Some(found) = indexed(&files, options, go_on)? {
+        return Ok(Demonstrations::indexed(key_of(&files[0]), source, found, max));
+    }
+    let mut all: Option<DemoFile> = None;
+    let mut left = max;
+    for file in &files {
+        proceed(go_on)?;
+        let next = one_held(file, &options.read, &mut left).map_err(advise)?;
+        match &mut all {
+            None => all = Some(next),
+            Some(all) => all.append(next).map_err(|e| advise(e.in_source(file.display().to_string())))?,
+        }
+    }
+    let all = all.ok_or_else(|| no_shards(path))?;
+    Ok(Demonstrations::held(source, all, max))
+}
+
+fn proceed(go_on: &mut dyn FnMut() -> bool) -> crate::Result<()> {
+    if go_on() { Ok(()) } else { Err(crate::Error::Stopped) }
+}
+
+fn key_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn no_shards(path: &Path) -> Error {
+    let detail = format!("no shards directly in it; expected names that end in {}", SHARDS.join(", "));
+    Error::new(Kind::Empty, detail).in_source(path.display().to_string())
+}
+
+/// The first bytes of a file say whether it is a plain tar.
+fn is_plain_tar(path: &Path) -> Result<bool> {
+    let from = open_file(path)?;
+    let mut head = Vec::new();
+    let len = from.len()?.min(HEAD as u64);
+    read_span(&*from, Span { offset: 0, len }, HEAD as u64, &mut head)?;
+    Ok(is_tar(&head))
+}
+
+/// What files are read by, as far as it changes what comes of them.
+pub fn how(options: &ReadOptions) -> String {
+    let video = options.pov.as_ref().map(|pov| (pov.shape.clone(), xxh3_64(&pov.bytes)));
+    format!(
+        "{:?} {:?} null actions {} stack {} video {video:?}",
+        options.semantics, options.magical, options.remove_null_actions, options.frame_stack
+    )
+}
+
+/// The shards by the place of their frames, where all are plain and none has to be read from its start.
+fn indexed(
+    files: &[PathBuf],
+    options: &DemosOptions,
+    go_on: &mut dyn FnMut() -> bool,
+) -> crate::Result<Option<Indexed>> {
+    let max = options.read.max_bytes;
+    for file in files {
+        if !is_plain_tar(file)? {
+            return Ok(None);
+        }
+    }
+    let mut all = Indexed::new();
+    for file in files {
+        proceed(go_on)?;
+        let Some((from, index)) = look(file, options.index.as_deref(), max)? else { return Ok(None) };
+        all.add(file, from, index, max)?;
+    }
+    Ok(Some(all))
+}
+
+/// A file in memory; `left` is how many bytes the files that follow may take.
+fn one_held(path: &Path, options: &ReadOptions, left: &mut usize) -> Result<DemoFile> {
+    let place = |e: Error| e.in_source(path.display().to_string());
+    let (key, from) = (key_of(path), open_file(path)?);
+    let mut bytes = Vec::new();
+    read_span(&*from, Span::WHOLE, *left as u64, &mut bytes).map_err(place)?;
+    let packed = Packing::of(&bytes) != Packing::Tar;
+    if !packed && !is_tar(&bytes) {
+        return read(&key, &bytes, options).map_err(place);
+    }
+    let tape = unpacked(bytes, *left).map_err(place)?;
+    if !is_tar(tape.bytes()) {
+        return read_pickle(&key, tape.bytes(), packed, options).map_err(place);
+    }
+    let shard = Shard::over(&tape, *left).map_err(|e| if packed { or_games(e) } else { e }).map_err(place)?;
+    *left = left.saturating_sub(tape.bytes().len());
+    Ok(DemoFile::of_shard(&key, shard))
+}
+
+/// What `bytes` unpack to, in memory that costs little to touch where its size is known.
+fn unpacked(bytes: Vec<u8>, max: usize) -> Result<Tape> {
+    if let Some(len) = room(&bytes).filter(|len| *len <= max) {
+        let mut room = Room::new(len)?;
+        if let Some(len) = unpack_into(&bytes, room.bytes_mut())? {
+            return Ok(Tape::new(Part(room, len)));
+        }
+    }
+    if Packing::of(&bytes) == Packing::Tar {
+        return Ok(Tape::new(bytes));
+    }
+    let mut plain = Vec::new();
+    unpack(&bytes, max, &mut plain)?;
+    Ok(Tape::new(plain))
+}
+
+/// The first bytes of some room.
+struct Part(Room, usize);
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.bytes()[..self.1]
+    }
+}
+
+/// Writes a file into columns: a plain shard by the place of its frames, a packed one as it is unpacked, all else from memory.
+fn spill_file(
+    spill: &mut Spill,
+    path: &Path,
+    options: &DemosOptions,
+    go_on: &mut dyn FnMut() -> bool,
+) -> crate::Result<()> {
+    let place = |e: Error| e.in_source(path.display().to_string());
+    let max = options.read.max_bytes;
+    if is_plain_tar(path)? {
+        if let Some((from, index)) = look(path, options.index.as_deref(), max)? {
+            let mut shard = Indexed::new();
+            shard.add(path, from, index, max)?;
+            let about: Vec<_> = shard.meta.iter().flat_map(ShardMeta::about).map(|(n, v)| (n.to_owned(), v)).collect();
+            spill.note("demo.shard", shard.meta.as_ref(), &about)?;
+            shard.blocks((0, shard.frames), None, max, &mut |_, block| {
+                proceed(go_on).and_then(|()| spill.add(&block)).map_err(told)
+            })?;
+            spill.end_shard();
+            return Ok(());
+        }
+    }
+    let Some(packing) = packed_tar(path).map_err(place)? else { return spill_held(spill, path, options) };
+    let start = spill.mark();
+    let read = stream(open_file(path)?, packing, BLOCK_BYTES, max, &mut |block| {
+        proceed(go_on).and_then(|()| spill.add(&block)).map_err(told)
+    });
+    let read = read.map_err(|e| place(or_games(e)))?;
+    if read.shuffled {
+        // Frames are put into order of time in memory.
+        spill.back_to(start)?;
+        return spill_held(spill, path, options);
+    }
+    let about: Vec<_> = read.meta.iter().flat_map(ShardMeta::about).map(|(n, v)| (n.to_owned(), v)).collect();
+    spill.note("demo.shard", read.meta.as_ref(), &about)?;
+    spill.end_shard();
+    Ok(())
+}
+
+/// Writes a file into columns that has to be read whole.
+fn spill_held(spill: &mut Spill, path: &Path, options: &DemosOptions) -> crate::Result<()> {
+    let max = options.read.max_bytes;
+    let large = |e: Error| match e.kind() {
+        Kind::TooLarge => {
+            let detail = format!("{}; it has to be read whole: raise `max_bytes`, or split the file", e.detail());
+            Error::new(Kind::TooLarge, detail).in_source(path.display().to_string())
+        }
+        _ => e,
+    };
+    let mut left = max;
+    let file = one_held(path, &options.read, &mut left).map_err(large)?;
+    spill.add_all(&Demonstrations::held(path.display().to_string(), file, max))
+}
+
+/// How a file is packed whose contents are a tar.
+fn packed_tar(path: &Path) -> Result<Option<Packing>> {
+    let from = open_file(path)?;
+    let mut magic = Vec::new();
+    read_span(&*from, Span { offset: 0, len: from.len()?.min(4) }, 4, &mut magic)?;
+    let packing = Packing::of(&magic);
+    Ok((packing != Packing::Tar && is_tar(&shard_head(from, packing)?)).then_some(packing))
 }
 
 /// The shards directly in a folder, in natural order of name.

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use gristmill_format::container::zstd::ZstdWriter;
 use gristmill_format::demo::shard::ShardWriter;
 use gristmill_format::{Error as FormatError, Kind};
@@ -12,10 +14,18 @@ use gristmill_format::{Error as FormatError, Kind};
 use crate::error::{Error, Result};
 use crate::store::publish::{Found, Staging};
 
+/// How names of shards may end: the ending says what they are packed with.
+pub const SHARD_ENDINGS: [&str; 4] = [".tar.zst", ".tar.gz", ".tgz", ".tar"];
+
+/// The ending of a shard's name, if it is one.
+pub fn shard_ending(name: &str) -> Option<&'static str> {
+    SHARD_ENDINGS.into_iter().find(|ending| name.len() > ending.len() && name.ends_with(ending))
+}
+
 /// How shards are cut and packed.
 #[derive(Debug, Clone)]
 pub struct ShardOptions {
-    /// Level of Zstandard, 1 to 22.
+    /// Level of Zstandard, 1 to 22; gzip, which has no more than 9, takes the least of both.
     pub level: i32,
     /// Frames after which the next trajectory begins a new shard; without it there is one shard.
     pub max_frames: Option<u64>,
@@ -41,6 +51,7 @@ pub struct ShardFiles {
 enum Sink {
     Plain(BufWriter<File>),
     Packed(ZstdWriter<BufWriter<File>>),
+    Gzip(GzEncoder<BufWriter<File>>),
 }
 
 impl Write for Sink {
@@ -48,6 +59,7 @@ impl Write for Sink {
         match self {
             Sink::Plain(to) => to.write(bytes),
             Sink::Packed(to) => to.write(bytes),
+            Sink::Gzip(to) => to.write(bytes),
         }
     }
 
@@ -55,28 +67,28 @@ impl Write for Sink {
         match self {
             Sink::Plain(to) => to.flush(),
             Sink::Packed(to) => to.flush(),
+            Sink::Gzip(to) => to.flush(),
         }
     }
 }
 
 impl ShardFiles {
-    /// Shards called `path`, or like it with a number before `.tar.zst` or `.tar`, with this metadata (a pickle). Nothing is
-    /// there under its name before [`ShardFiles::finish`].
+    /// Shards called `path`, or like it with a number before their ending (one of [`SHARD_ENDINGS`]), with this metadata (a
+    /// pickle). Nothing is there under its name before [`ShardFiles::finish`].
     ///
     /// Errors: `Config` for another ending or a bound of 0; `Path` where the folder cannot be written, where shards of the
     /// name exist (`AlreadyExists`), or another process writes them (`ResourceBusy`).
     pub fn create(path: &Path, metadata: Vec<u8>, options: ShardOptions) -> Result<Self> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let ending =
-            [".tar.zst", ".tar"].into_iter().find(|ending| name.len() > ending.len() && name.ends_with(ending));
-        let Some(ending) = ending else {
-            return Err(Error::config("path", format!("`{name}`: expected a name that ends in .tar.zst or .tar")));
+        let Some(ending) = shard_ending(&name) else {
+            let detail = format!("`{name}`: expected a name that ends in {}", SHARD_ENDINGS.join(", "));
+            return Err(Error::config("path", detail));
         };
         if options.max_frames == Some(0) {
             return Err(Error::config("max_frames", "expected at least 1 frame, or none for one shard"));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let stem = name.trim_end_matches(ending).to_owned();
+        let stem = name.strip_suffix(ending).unwrap_or(&name).to_owned();
         let (staging, found) = Staging::open(folder, &stem)?;
         if found == Found::Unfinished {
             staging.clear()?;
@@ -153,7 +165,8 @@ impl ShardFiles {
         let file = BufWriter::new(File::create(&path).map_err(|e| Error::path(&path, &e))?);
         let sink = match self.ending {
             ".tar" => Sink::Plain(file),
-            _ => Sink::Packed(ZstdWriter::new(file, self.options.level)?),
+            ".tar.zst" => Sink::Packed(ZstdWriter::new(file, self.options.level)?),
+            _ => Sink::Gzip(GzEncoder::new(file, Compression::new(self.options.level.clamp(1, 9).cast_unsigned()))),
         };
         self.names.push(name);
         Ok(ShardWriter::new(sink, &self.metadata)?)
@@ -164,6 +177,7 @@ impl ShardFiles {
         let file = match shard.finish()? {
             Sink::Plain(file) => file,
             Sink::Packed(packed) => packed.finish()?,
+            Sink::Gzip(packed) => packed.finish().map_err(FormatError::from)?,
         };
         let path = || self.staging.path(self.names.last().map_or("", String::as_str));
         file.into_inner().map(drop).map_err(|e| Error::path(path(), e.error()))

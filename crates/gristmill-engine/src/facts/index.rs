@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gristmill_format::container::tar::TarIndex;
+use gristmill_format::demo::shard::ShardIndex;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::record::{self, About, Fact, HEAD, MAGIC};
@@ -59,6 +60,8 @@ struct Known {
     inode: u64,
     /// Where in the side index the tar's record lies: offset and length.
     tar: Option<(u64, usize)>,
+    /// The same of the shard's record.
+    shard: Option<(u64, usize)>,
     frames: Vec<u32>,
     /// Per weigher: the weight of each chunk, NaN where it is not known.
     weights: Vec<(u64, Vec<f32>)>,
@@ -141,28 +144,52 @@ impl Facts {
 
     /// The members of a tar, if it is the same as when they were noted.
     pub fn tar(&self, file: &FileStat) -> Option<TarIndex> {
-        let inner = self.lock();
-        let about = About::of(file);
-        let (offset, len) = inner.known.get(&id(about.name)).filter(|k| k.fits(about))?.tar?;
-        let mut bytes = vec![0; len];
-        inner.file.as_ref()?.read_exact_at(&mut bytes, offset).ok()?;
-        match record::read(record::payload(&bytes)?)? {
-            (found, Fact::Tar(index)) if found == about => Some(index),
+        match self.stored(file, |known| known.tar)? {
+            Fact::Tar(index) => Some(index),
             _ => None,
         }
     }
 
+    /// Where the frames of a shard lie, if it is the same as when that was noted.
+    pub fn shard(&self, file: &FileStat) -> Option<ShardIndex> {
+        match self.stored(file, |known| known.shard)? {
+            Fact::Shard(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// A fact that is kept in the file alone.
+    fn stored(&self, file: &FileStat, place: impl FnOnce(&Known) -> Option<(u64, usize)>) -> Option<Fact> {
+        let inner = self.lock();
+        let about = About::of(file);
+        let (offset, len) = place(inner.known.get(&id(about.name)).filter(|k| k.fits(about))?)?;
+        let mut bytes = vec![0; len];
+        inner.file.as_ref()?.read_exact_at(&mut bytes, offset).ok()?;
+        let (found, fact) = record::read(record::payload(&bytes)?)?;
+        (found == about).then_some(fact)
+    }
+
     /// Notes the members of a tar. One with faults is not noted: it is looked at again each time.
     pub fn record_tar(&self, file: &FileStat, index: &TarIndex) {
+        if index.faults().is_empty() {
+            self.store(file, &Fact::Tar(index.clone()), |known, at| known.tar = Some(at));
+        }
+    }
+
+    /// Notes where the frames of a shard lie.
+    pub fn record_shard(&self, file: &FileStat, index: &ShardIndex) {
+        self.store(file, &Fact::Shard(index.clone()), |known, at| known.shard = Some(at));
+    }
+
+    fn store(&self, file: &FileStat, fact: &Fact, note: impl FnOnce(&mut Known, (u64, usize))) {
         let about = About::of(file);
         let mut bytes = Vec::new();
-        if !index.faults().is_empty() || !record::write(about, &Fact::Tar(index.clone()), &mut bytes) {
+        if !record::write(about, fact, &mut bytes) {
             return;
         }
         let mut inner = self.lock();
         if let Some(end) = inner.append(&self.path, &bytes) {
-            let known = inner.about(about);
-            known.tar = Some((end - bytes.len() as u64, bytes.len()));
+            note(inner.about(about), (end - bytes.len() as u64, bytes.len()));
         }
     }
 
@@ -318,6 +345,7 @@ fn replay(bytes: &[u8]) -> (HashMap<u128, Known>, u64) {
             let known = about_in(&mut known, about);
             match fact {
                 Fact::Tar(_) => known.tar = Some((at as u64, len)),
+                Fact::Shard(_) => known.shard = Some((at as u64, len)),
                 Fact::Frames(frames) => {
                     frames.iter().for_each(|(chunk, n)| _ = known.learn(*chunk, Learnt::Frames(*n)))
                 }

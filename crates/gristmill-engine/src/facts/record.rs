@@ -2,6 +2,9 @@
 //! Each record stands alone and carries its checksum; every length is checked against the bytes there are.
 
 use gristmill_format::container::tar::{Slot, TarIndex};
+use gristmill_format::demo::shard::ShardIndex;
+use gristmill_format::demo::trajectory::End;
+use gristmill_format::source::Span;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::store::FileStat;
@@ -21,6 +24,11 @@ pub(super) const HEAD: usize = 16;
 const TAR: u8 = 1;
 const FRAMES: u8 = 2;
 const WEIGHTS: u8 = 3;
+const SHARD: u8 = 4;
+
+/// Flags of a shard: what follows from the place of its frames, and what does not.
+const SHUFFLED: u8 = 1;
+const HAS_META: u8 = 2;
 
 /// What one record says about a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +39,8 @@ pub(super) enum Fact {
     Frames(Vec<(u32, u32)>),
     /// A weigher's id; chunks and what each weighs by it.
     Weights(u64, Vec<(u32, f32)>),
+    /// Where the frames of a shard lie and its trajectories end.
+    Shard(ShardIndex),
 }
 
 /// The file a record is about: as it was when the fact was learnt.
@@ -89,6 +99,7 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
                 }
                 fits
             }
+            Fact::Shard(index) => shard(index, out),
         };
     let payload = out.len() - start - HEAD;
     let (true, true, Ok(len)) = (fits, payload <= MAX_PAYLOAD, u32::try_from(payload)) else {
@@ -99,6 +110,25 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
     out[start + 4..start + 8].copy_from_slice(&len.to_le_bytes());
     out[start + 8..start + 16].copy_from_slice(&sum.to_le_bytes());
     true
+}
+
+fn shard(index: &ShardIndex, out: &mut Vec<u8>) -> bool {
+    out.push(SHARD);
+    let fits = count(index.frames.len(), out);
+    let span = |span: &Span, out: &mut Vec<u8>| {
+        out.extend_from_slice(&span.offset.to_le_bytes());
+        out.extend_from_slice(&span.len.to_le_bytes());
+    };
+    index.frames.iter().for_each(|frame| span(frame, out));
+    out.push(u8::from(index.shuffled) * SHUFFLED | u8::from(index.meta.is_some()) * HAS_META);
+    span(&index.meta.unwrap_or_default(), out);
+    let fits = fits && count(index.ends.len(), out);
+    for (end, how) in &index.ends {
+        // No end is beyond the frames, whose number fits.
+        out.extend_from_slice(&u32::try_from(*end).unwrap_or(u32::MAX).to_le_bytes());
+        out.push(u8::from(*how == End::Truncated));
+    }
+    fits
 }
 
 fn count(n: usize, out: &mut Vec<u8>) -> bool {
@@ -166,6 +196,7 @@ pub(super) fn read(payload: &[u8]) -> Option<(About<'_>, Fact)> {
             });
             Fact::Weights(weigher, pairs.collect::<Option<_>>()?)
         }
+        SHARD => Fact::Shard(rest.shard(n)?),
         _ => return None,
     };
     rest.0.is_empty().then_some((About { name, size, mtime_ns, inode }, fact))
@@ -186,6 +217,29 @@ impl<'a> Rest<'a> {
         let (text, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         std::str::from_utf8(text).ok()
+    }
+
+    fn span(&mut self) -> Option<Span> {
+        Some(Span { offset: u64::from_le_bytes(self.take()?), len: u64::from_le_bytes(self.take()?) })
+    }
+
+    /// The index of a shard of `n` frames: its trajectories are not empty, and together have all of them.
+    fn shard(&mut self, n: usize) -> Option<ShardIndex> {
+        let frames = self.each::<16>(n)?.map(|place| Rest(place).span()).collect::<Option<Vec<_>>>()?;
+        let [flags] = self.take()?;
+        let meta = self.span().map(|span| (flags & HAS_META != 0).then_some(span))?;
+        let count = u32::from_le_bytes(self.take()?) as usize;
+        let (mut ends, mut last) = (Vec::new(), 0);
+        for end in self.each::<5>(count)? {
+            let mut end = Rest(end);
+            let (frame, [how]) = (u32::from_le_bytes(end.take()?) as usize, end.take()?);
+            if frame <= last || how > 1 {
+                return None;
+            }
+            last = frame;
+            ends.push((frame, if how == 1 { End::Truncated } else { End::Terminated }));
+        }
+        (last == n).then_some(ShardIndex { frames, ends, meta, shuffled: flags & SHUFFLED != 0 })
     }
 
     /// The next `n` pieces of `N` bytes, all of which must be there.
@@ -212,7 +266,22 @@ mod tests {
     #[test]
     fn records_come_back_as_they_were() {
         let weights = Fact::Weights(77, vec![(3, 0.5), (0, 0.0)]);
-        for fact in [Fact::Tar(index()), Fact::Frames(vec![(0, 26), (7, 133)]), Fact::Frames(Vec::new()), weights] {
+        let shard = ShardIndex {
+            frames: vec![Span { offset: 9216, len: 4100 }, Span { offset: 2048, len: 7000 }],
+            ends: vec![(1, End::Terminated), (2, End::Truncated)],
+            meta: Some(Span { offset: 512, len: 1000 }),
+            shuffled: true,
+        };
+        let bare = ShardIndex { meta: None, shuffled: false, ..shard.clone() };
+        for fact in [
+            Fact::Tar(index()),
+            Fact::Frames(vec![(0, 26), (7, 133)]),
+            Fact::Frames(Vec::new()),
+            weights,
+            Fact::Shard(shard),
+            Fact::Shard(bare),
+            Fact::Shard(ShardIndex::default()),
+        ] {
             let mut bytes = Vec::new();
             assert!(write(ABOUT, &fact, &mut bytes));
             assert_eq!(read(payload(&bytes).unwrap()).unwrap(), (ABOUT, fact));
@@ -238,6 +307,21 @@ mod tests {
             let mut bytes = Vec::new();
             write(ABOUT, &Fact::Weights(1, vec![(0, weight)]), &mut bytes);
             assert_eq!(read(payload(&bytes).unwrap()), None);
+        }
+    }
+
+    #[test]
+    fn trajectories_that_do_not_add_up_are_not_read() {
+        let of = |ends: &[usize]| {
+            let ends = ends.iter().map(|end| (*end, End::Terminated)).collect();
+            let frames = vec![Span::default(); 3];
+            let mut bytes = Vec::new();
+            assert!(write(ABOUT, &Fact::Shard(ShardIndex { frames, ends, ..ShardIndex::default() }), &mut bytes));
+            read(payload(&bytes).unwrap()).is_some()
+        };
+        assert!(of(&[1, 3]));
+        for ends in [&[1, 2][..], &[1, 1, 3], &[4], &[]] {
+            assert!(!of(ends), "{ends:?}");
         }
     }
 

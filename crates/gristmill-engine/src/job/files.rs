@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
+use gristmill_format::demo::source::DemoFile;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result, detect};
 
@@ -21,6 +22,8 @@ pub(super) struct Opened {
     /// Its length in bytes.
     pub(super) size: u64,
     pub(super) source: Arc<dyn ChunkSource>,
+    /// The same, where it is a file of demonstrations.
+    pub(super) demo: Option<Arc<DemoFile>>,
     bytes: Arc<dyn ReadAt>,
     limits: Limits,
 }
@@ -121,6 +124,11 @@ pub(super) struct Closed {
 }
 
 impl Closed {
+    /// Whether its name ends so.
+    pub(super) fn named(&self, suffix: &str) -> bool {
+        self.name.ends_with(suffix)
+    }
+
     /// Opens it.
     pub(super) fn open(&self) -> Found {
         open(&self.store, &self.name, self.path.clone(), self.in_folder)
@@ -219,8 +227,14 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         let size = bytes.len()?;
         let Some(format) = detect::detect_alone(name, &head[..n])? else { return Ok(None) };
         let key = name.rsplit('/').next().unwrap_or(name);
-        let source = detect::open(format, key, bytes.as_ref())?;
-        Ok(Some(Opened { path: path.clone(), size, source, bytes, limits: format.limits() }))
+        let (source, demo): (Arc<dyn ChunkSource>, _) = match format {
+            detect::Format::Demonstrations => {
+                let file = Arc::new(DemoFile::open(key, bytes.as_ref())?);
+                (file.clone(), Some(file))
+            }
+            other => (detect::open(other, key, bytes.as_ref())?, None),
+        };
+        Ok(Some(Opened { path: path.clone(), size, source, demo, bytes, limits: format.limits() }))
     };
     match opened() {
         Ok(Some(file)) => Found::File(file),

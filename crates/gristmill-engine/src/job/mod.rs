@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod convert;
+pub mod demos;
 pub mod feed;
 pub mod generate;
 pub mod inspect;

@@ -9,14 +9,15 @@ use gristmill_format::source::Chunk;
 
 use super::acceptance::AcceptPlan;
 use super::anchors::Anchors;
-use super::drawer::{Admission, Drawer};
+use super::drawer::{Admission, Drawer, of_side};
 use super::fold::Held;
 use super::plan::BranchPlan;
+use super::ranks::key;
 use super::roster::{Event, Roster, SharedJournal};
+use super::vanished::Missing;
 use crate::error::{Error, Result};
 use crate::runtime::metrics::Load;
 use crate::runtime::period::Statistics;
-use crate::runtime::seed::Key;
 use crate::stage::Draw;
 use crate::stage::load::Source;
 use crate::stage::pool::{Accept, Lost};
@@ -102,6 +103,10 @@ pub(super) struct Branch {
     pub(super) admissions: VecDeque<Admission>,
     /// Admissions of an earlier run that are still to be made, at their own draws.
     pub(super) replay: VecDeque<Admission>,
+    /// What is done where a file of an admission of an earlier run is gone.
+    pub(super) missing: Missing,
+    /// Arrivals that the run before knew of and had not taken in.
+    pub(super) waiting: Vec<(u64, Option<u64>)>,
     cursor: usize,
     /// Draw at the front of the window, and how many of its rows were taken.
     pub(super) head: u64,
@@ -123,7 +128,7 @@ pub(super) struct Branch {
 
 impl Branch {
     pub(super) fn new(plan: Arc<BranchPlan>, roster: Arc<Roster>, anchors: Arc<Anchors>, root: u64) -> Self {
-        let accept = |accept: &AcceptPlan| Accept::new(Key::new(root, &plan.stage), accept.chance, accept.cache);
+        let accept = |accept: &AcceptPlan| Accept::new(key(root, &plan.stage, plan.lane), accept.chance, accept.cache);
         Branch {
             accept: plan.accept.as_ref().map(accept),
             decided: 0,
@@ -138,6 +143,8 @@ impl Branch {
             snapshots: VecDeque::new(),
             admissions: VecDeque::new(),
             replay: VecDeque::new(),
+            missing: Missing::Refuse,
+            waiting: Vec::new(),
             cursor: 0,
             head: 0,
             taken: 0,
@@ -159,10 +166,21 @@ impl Branch {
         let Some(drawer) = &mut self.drawer else { return Ok(()) };
         while let Some(next) = self.replay.front().filter(|next| next.at <= drawer.at()).cloned() {
             self.replay.pop_front();
-            let source = self.roster.open(next.id)?;
+            let source = match self.roster.open(next.id) {
+                Ok(source) => source,
+                Err(_) if self.missing == Missing::Skip => {
+                    drawer.admit_lost(&next);
+                    self.admissions.push_back(next);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             let chunks = drawer.admit(next.id, &source, next.old);
-            match (self.anchors.of(&self.plan.stage), chunks) {
-                (Some(mut anchor), Some(chunks)) if self.counts_again => anchor.arrived(&source.key, chunks),
+            self.dry = false;
+            match (self.anchors.of(&self.plan.stage), arrived(&self.plan, &source, chunks)) {
+                (Some(mut anchor), Some(chunks)) if self.counts_again && self.plan.counts_anchor => {
+                    anchor.arrived(&source.key, chunks)
+                }
                 (Some(mut anchor), _) => anchor.newest = Some(source.key.clone()),
                 (None, _) => {}
             }
@@ -172,23 +190,28 @@ impl Branch {
             return Ok(());
         }
         let mut events = Vec::new();
-        for (id, old) in self.roster.arrivals(self.cursor) {
-            self.cursor += 1;
-            let taken = self.ingesting.during(|| {
+        let arrivals = self.roster.arrivals(self.cursor);
+        self.cursor += arrivals.len();
+        for (id, old) in std::mem::take(&mut self.waiting).into_iter().chain(arrivals) {
+            let (source, taken) = self.ingesting.during(|| {
                 // What cannot be opened now was counted by the log; a later change brings it again.
-                let source = self.roster.open(id).ok()?;
-                Some((drawer.admit(id, &source, old)?, source))
+                let Ok(source) = self.roster.open(id) else { return (None, None) };
+                let taken = drawer.admit(id, &source, old);
+                (Some(source), taken)
             });
-            let Some((chunks, source)) = taken else { continue };
-            if let Some(mut anchor) = self.anchors.of(&self.plan.stage) {
+            let Some(source) = source else { continue };
+            let Some(chunks) = arrived(&self.plan, &source, taken) else { continue };
+            if let Some(mut anchor) = self.anchors.of(&self.plan.stage).filter(|_| self.plan.counts_anchor) {
                 anchor.arrived(&source.key, chunks);
             }
-            self.dry = false;
-            let admission = Admission { at: drawer.at(), id, old };
+            self.dry &= taken.is_none();
+            let count = u32::try_from(taken.unwrap_or(0)).unwrap_or(u32::MAX);
+            let admission = Admission { at: drawer.at(), id, old, chunks: count };
             self.admissions.push_back(admission.clone());
             if let Some(file) = self.roster.arrived(id) {
                 let (pool, loader) = (self.plan.stage.clone(), self.roster.loader.clone());
-                events.push(Event::Admit { pool, loader, file, admission });
+                let lane = self.plan.lane.map(|lane| lane.index);
+                events.push(Event::Admit { pool, lane, loader, file, admission });
             }
         }
         match journal {
@@ -199,6 +222,11 @@ impl Branch {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Arrivals that are not taken in yet: what a restored run takes first.
+    pub(super) fn not_taken(&self) -> Vec<(u64, Option<u64>)> {
+        self.waiting.iter().copied().chain(self.roster.arrivals(self.cursor)).collect()
     }
 
     /// Plans tickets until `ahead` are on their way; whether it left off before that, because it was long at it.
@@ -270,5 +298,14 @@ impl Branch {
     pub(super) fn ticket(&mut self, number: u64) -> Option<&mut Ticket> {
         let i = self.window.binary_search_by_key(&number, |ticket| ticket.number).ok()?;
         self.window.get_mut(i)
+    }
+}
+
+/// How many chunks came with a source: those that the pool took or, for the lane that counts for all, those of every
+/// lane. `None` where it means nothing to this branch.
+fn arrived(plan: &BranchPlan, source: &Source, taken: Option<u64>) -> Option<u64> {
+    match plan.lane {
+        Some(_) if plan.counts_anchor => Some(of_side(plan, source)).filter(|all| *all > 0).or(taken),
+        _ => taken,
     }
 }

@@ -4,7 +4,7 @@
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::source::Limits;
 
-use super::chain::READ_AHEAD;
+use super::chain::windows;
 use super::fold::PIECE_ROWS;
 use super::plan::{ChainPlan, DrawPlan, Plan, plan};
 use crate::config::{DataLoaderConfig, MemorySize};
@@ -55,8 +55,9 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
         total = total.saturating_add(slots(chain) as u64 * stride(chain));
         total = total.saturating_add(sheet.saturating_mul(chain.capacity.max(2) as u64 + 1));
         for branch in &chain.branches {
-            let decoded = (workers as u64 + 2).saturating_mul(limits.max_chunk_bytes as u64);
-            let stored = (READ_AHEAD + workers + 2) as u64 * STORED_CHUNK;
+            let [decoded, ahead] = windows(chain, workers);
+            let stored = (decoded + ahead) as u64 * STORED_CHUNK;
+            let decoded = (decoded as u64).saturating_mul(limits.max_chunk_bytes as u64);
             total = total.saturating_add(decoded).saturating_add(stored);
             if let DrawPlan::Pool { size } = branch.draw {
                 let accept = if branch.accept.is_some() { ACCEPT_BYTES } else { 0 };
@@ -96,7 +97,8 @@ pub fn promise(config: &DataLoaderConfig) -> Result<u64> {
 /// Errors: the bound leaves no room for a reservoir at all.
 pub(crate) fn reservoir_within(config: &DataLoaderConfig) -> Result<usize> {
     let Some(bound) = config.memory else { return Ok(0) };
-    let plan = plan(config)?;
+    // For one rank, so that it does not depend on how many there are.
+    let plan = plan(&DataLoaderConfig { rank: None, world_size: None, ..config.clone() })?;
     let limits = limits(config);
     check(&plan, Some(bound), workers(config).max(SIZING_WORKERS), &limits)?;
     let left = bound.0 - promised(&plan, SIZING_WORKERS, &limits);

@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::anchors::Anchors;
 use super::plan::{BranchPlan, DrawPlan};
+use super::ranks::key;
 use super::roster::{Recorded, Roster};
 use crate::config::{ExtractOrder, KeyOrder};
 use crate::error::{Error, Result};
 use crate::runtime::seed::Key;
 use crate::stage::extract::{Extract, ExtractState};
+use crate::stage::lane::lane_of;
 use crate::stage::load::Source;
 use crate::stage::pool::{Pool, PoolState};
 use crate::stage::{ChunkRef, Draw};
@@ -49,6 +51,8 @@ pub(super) struct Admission {
     pub(super) id: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) old: Option<u64>,
+    /// How many chunks came with it.
+    pub(super) chunks: u32,
 }
 
 /// What a drawer needs to go on from draw `at`.
@@ -56,11 +60,22 @@ pub(super) struct Admission {
 pub(super) struct DrawerState {
     pub(super) at: u64,
     /// Ids of the sources of the window (all of them, for an extractor), oldest first.
+    #[serde(with = "crate::runtime::packed")]
     pub(super) sources: Vec<u64>,
+    /// How many chunks each of them gave.
+    #[serde(with = "crate::runtime::packed")]
+    pub(super) chunks: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) pool: Option<PoolState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) extract: Option<ExtractState>,
+}
+
+impl DrawerState {
+    /// Its sources, with how many chunks each gave.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.sources.iter().copied().zip(self.chunks.iter().copied())
+    }
 }
 
 /// Draws chunks for one branch.
@@ -75,52 +90,48 @@ pub(super) struct Drawer {
 }
 
 impl Drawer {
-    /// The first admission: the newest sources of the first scan, as many as the window holds (spec lc0 §1.4.2).
+    /// The first admission, of all lanes of one input: the newest sources of the first scan, as many as each window holds
+    /// (spec lc0 §1.4.2).
     ///
     /// Errors: none; a container that cannot be indexed is left out, the log counts it.
     pub(super) fn first(
-        plan: &Arc<BranchPlan>,
+        plans: &[Arc<BranchPlan>],
         root: u64,
         log: &Roster,
         files: &[Recorded],
         anchors: &Anchors,
         stop: &AtomicBool,
-    ) -> Self {
-        let key = Key::new(root, &plan.stage);
+    ) -> Vec<Self> {
+        let Some(plan) = plans.first() else { return Vec::new() };
         let mut order: Vec<&Recorded> = files.iter().collect();
         if plan.key_order == KeyOrder::Bytes {
             order.sort_by_key(|file| (crate::key::of_name(&file.name), &file.name));
         }
-        let mut kept = Vec::new();
-        let most = match plan.draw {
-            DrawPlan::Pool { size } => size,
-            DrawPlan::Extract { .. } => u64::MAX,
-        };
-        let mut total = 0;
+        let mut firsts: Vec<First> = plans.iter().map(|plan| First::of(plan)).collect();
         for file in order.iter().rev() {
             // Indexing many containers takes long: a stop need not wait for it.
-            if total >= most || stop.load(Ordering::Relaxed) {
+            if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
                 break;
             }
             let Ok(source) = log.open(file.id) else { continue };
-            let chunks = side(plan, &source);
-            total += chunks.len() as u64;
-            if !chunks.is_empty() {
-                kept.push((file.id, source, chunks));
+            let (dealt, all) = deal(plans, &source);
+            for (first, chunks) in firsts.iter_mut().zip(dealt) {
+                first.take(file.id, &source, chunks, all);
             }
         }
-        kept.reverse();
-        let drawing = match plan.draw {
-            DrawPlan::Pool { size } => Drawing::Pool(Pool::new(key, size)),
-            DrawPlan::Extract { .. } => Drawing::Extract(Extract::new(Vec::new(), None, 0)),
-        };
-        let mut drawer = Drawer { plan: Arc::clone(plan), key, members: Arc::default(), drawing, at: 0 };
-        let mut list = Vec::new();
-        for (id, source, chunks) in kept {
+        plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors)).collect()
+    }
+
+    fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {
+        let mut drawer = Drawer::new(plan, root);
+        for (source, chunks) in first.counted.into_iter().rev() {
             if let Some(mut anchor) = anchors.of(&plan.stage) {
                 let after = plan.key_order.compare(&source.key, &anchor.key).is_gt();
-                anchor.found(&source.key, chunks.len() as u64, after);
+                anchor.found(&source.key, chunks, after);
             }
+        }
+        let mut list = Vec::new();
+        for (id, source, chunks) in first.kept.into_iter().rev() {
             let member = drawer.join(id, source, chunks.len());
             match &mut drawer.drawing {
                 Drawing::Pool(pool) => pool.admit(member, chunks),
@@ -128,10 +139,19 @@ impl Drawer {
             }
         }
         if let DrawPlan::Extract { order, epochs } = plan.draw {
-            let shuffle = (order == ExtractOrder::Shuffled).then_some(key);
+            let shuffle = (order == ExtractOrder::Shuffled).then_some(drawer.key);
             drawer.drawing = Drawing::Extract(Extract::new(list, shuffle, epochs));
         }
         drawer
+    }
+
+    fn new(plan: &Arc<BranchPlan>, root: u64) -> Self {
+        let key = key(root, &plan.stage, plan.lane);
+        let drawing = match plan.draw {
+            DrawPlan::Pool { size } => Drawing::Pool(Pool::new(key, size)),
+            DrawPlan::Extract { .. } => Drawing::Extract(Extract::new(Vec::new(), None, 0)),
+        };
+        Drawer { plan: Arc::clone(plan), key, members: Arc::default(), drawing, at: 0 }
     }
 
     fn join(&mut self, id: u64, source: Arc<Source>, chunks: usize) -> u32 {
@@ -154,7 +174,7 @@ impl Drawer {
             return None;
         }
         let superseded = old.and_then(|id| self.members.by_id.get(&id).copied());
-        let chunks = side(&self.plan, source);
+        let chunks = own(&self.plan, source);
         if chunks.is_empty() && superseded.is_none() {
             return None;
         }
@@ -166,6 +186,26 @@ impl Drawer {
         }
         pool.admit(member, chunks);
         Some(number as u64)
+    }
+
+    /// Takes in place of a source that is gone as many chunks as it had: they are drawn and found missing.
+    fn join_lost(&mut self, id: u64, chunks: u32) -> u32 {
+        let members = Arc::make_mut(&mut self.members);
+        let member = u32::try_from(members.list.len()).unwrap_or(u32::MAX);
+        members.by_id.insert(id, member);
+        members.list.push(Member { id, chunks, open: None });
+        member
+    }
+
+    /// [`Drawer::admit`] of a source that is gone by now.
+    pub(super) fn admit_lost(&mut self, admission: &Admission) {
+        let superseded = admission.old.and_then(|id| self.members.by_id.get(&id).copied());
+        let member = self.join_lost(admission.id, admission.chunks);
+        let Drawing::Pool(pool) = &mut self.drawing else { return };
+        if let Some(old) = superseded {
+            pool.supersede(old);
+        }
+        pool.admit(member, 0..admission.chunks);
     }
 
     /// The next draw; `None` when a pass has ended or there is nothing to draw.
@@ -233,23 +273,26 @@ impl Drawer {
     /// What it needs to go on.
     pub(super) fn state(&self) -> DrawerState {
         let id = |member: u32| self.members.list[member as usize].id;
+        let size = |member: u32| self.members.list[member as usize].chunks;
         match &self.drawing {
             Drawing::Pool(pool) => DrawerState {
                 at: self.at,
                 sources: pool.sources().map(id).collect(),
+                chunks: pool.sources().map(size).collect(),
                 pool: Some(pool.state(|member| u64::from(self.members.list[member as usize].chunks))),
                 extract: None,
             },
             Drawing::Extract(extract) => DrawerState {
                 at: self.at,
                 sources: self.members.list.iter().map(|m| m.id).collect(),
+                chunks: self.members.list.iter().map(|m| m.chunks).collect(),
                 pool: None,
                 extract: Some(extract.state()),
             },
         }
     }
 
-    /// A drawer that goes on from a state.
+    /// A drawer that goes on from a state, without the sources that are `lost`.
     ///
     /// Errors: `Format` for a source that cannot be opened, `State` when the chunks no longer fit.
     pub(super) fn restore(
@@ -258,13 +301,18 @@ impl Drawer {
         log: &Roster,
         anchors: &Anchors,
         state: &DrawerState,
+        lost: &dyn Fn(u64) -> bool,
     ) -> Result<Self> {
-        let mut drawer = Drawer::first(plan, root, log, &[], anchors, &AtomicBool::new(false));
+        let mut drawer = Drawer::new(plan, root);
         let mut sources = Vec::new();
-        for &id in &state.sources {
+        for (id, chunks) in state.sizes() {
+            if lost(id) {
+                sources.push((drawer.join_lost(id, chunks), (0..chunks).collect()));
+                continue;
+            }
             let source = log.open(id)?;
             anchors.seen(&plan.stage, &source.key);
-            let chunks = side(plan, &source);
+            let chunks = own(plan, &source);
             sources.push((drawer.join(id, source, chunks.len()), chunks));
         }
         let unfit = || Error::State(format!("stage `{}`: its files hold other chunks than they did", plan.stage));
@@ -284,11 +332,80 @@ impl Drawer {
     }
 }
 
-/// The chunks of a source on this side of the split.
-fn side(plan: &BranchPlan, source: &Source) -> Vec<u32> {
-    let all = 0..u32::try_from(source.len()).unwrap_or(u32::MAX);
-    match &plan.side {
-        Some(side) => all.filter(|&i| side.holds(&source.key, u64::from(i))).collect(),
-        None => all.collect(),
+/// What the first scan gives one lane, newest first.
+struct First {
+    /// Chunks of its window, and those found so far.
+    most: u64,
+    found: u64,
+    kept: Vec<(u64, Arc<Source>, Vec<u32>)>,
+    /// Sources with their chunks in all lanes, for the anchor.
+    counts: bool,
+    counted: Vec<(Arc<Source>, u64)>,
+}
+
+impl First {
+    fn of(plan: &BranchPlan) -> Self {
+        let most = match plan.draw {
+            DrawPlan::Pool { size } => size,
+            DrawPlan::Extract { .. } => u64::MAX,
+        };
+        First { most, found: 0, kept: Vec::new(), counts: plan.counts_anchor, counted: Vec::new() }
     }
+
+    fn is_full(&self) -> bool {
+        self.found >= self.most
+    }
+
+    /// Takes the chunks of a source, of `all` that it has in all lanes, while there is room.
+    fn take(&mut self, id: u64, source: &Arc<Source>, chunks: Vec<u32>, all: u64) {
+        if self.is_full() {
+            return;
+        }
+        if self.counts && all > 0 {
+            self.counted.push((Arc::clone(source), all));
+        }
+        self.found += chunks.len() as u64;
+        if !chunks.is_empty() {
+            self.kept.push((id, Arc::clone(source), chunks));
+        }
+    }
+}
+
+/// The chunks of a source on this side of the split, in all lanes.
+fn side<'a>(plan: &'a BranchPlan, source: &'a Source) -> impl Iterator<Item = u32> + 'a {
+    let all = 0..u32::try_from(source.len()).unwrap_or(u32::MAX);
+    all.filter(|&i| plan.side.as_ref().is_none_or(|side| side.holds(&source.key, u64::from(i))))
+}
+
+/// The chunks of a source that a branch draws from.
+fn own(plan: &BranchPlan, source: &Source) -> Vec<u32> {
+    let in_lane = |i: &u32| plan.lane.is_none_or(|lane| lane_of(&source.key, u64::from(*i), lane.of) == lane.index);
+    side(plan, source).filter(in_lane).collect()
+}
+
+/// How many chunks of a source are on a branch's side of the split, in all lanes.
+pub(super) fn of_side(plan: &BranchPlan, source: &Source) -> u64 {
+    side(plan, source).count() as u64
+}
+
+/// The chunks of a source for each of some lanes of one input, and how many there are in all lanes.
+fn deal(plans: &[Arc<BranchPlan>], source: &Source) -> (Vec<Vec<u32>>, u64) {
+    let mut dealt = vec![Vec::new(); plans.len()];
+    let Some((plan, lane)) = plans.first().and_then(|plan| Some((plan, plan.lane?))) else {
+        let all: Vec<u32> = plans.first().map_or_else(Vec::new, |plan| own(plan, source));
+        let number = all.len() as u64;
+        return (vec![all], number);
+    };
+    let mut place = vec![usize::MAX; lane.of as usize];
+    for (at, index) in plans.iter().enumerate().filter_map(|(at, plan)| Some((at, plan.lane?.index))) {
+        place[index as usize] = at;
+    }
+    let mut all = 0;
+    for chunk in side(plan, source) {
+        all += 1;
+        if let Some(own) = dealt.get_mut(place[lane_of(&source.key, u64::from(chunk), lane.of) as usize]) {
+            own.push(chunk);
+        }
+    }
+    (dealt, all)
 }

@@ -68,19 +68,52 @@ pub(super) enum Outgoing {
 pub(super) struct Mark {
     /// Number of the next batch.
     pub(super) batch: u64,
-    /// Ordinal of the next joined row, and the weights left.
-    pub(super) join: (u64, Vec<f64>),
-    /// Draws that the reservoir made.
-    pub(super) draws: u64,
+    pub(super) lanes: Vec<LaneMark>,
     /// Per branch: the draw whose rows come next, and how many of them were taken.
     pub(super) branches: Vec<(u64, usize)>,
 }
 
+/// What a [`Mark`] says of one lane.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct LaneMark {
+    /// Ordinal of the next joined row, and the weights left.
+    pub(super) join: (u64, Vec<f64>),
+    /// Draws that the reservoir made.
+    pub(super) draws: u64,
+}
+
+/// The order of one lane's rows.
+#[derive(Debug)]
+pub(super) struct LaneFold {
+    pub(super) join: Join,
+    pub(super) reservoir: Reservoir<Held>,
+    /// Since the last mark.
+    changes: Vec<Change<Held>>,
+}
+
+impl LaneFold {
+    pub(super) fn new(join: Join, reservoir: Reservoir<Held>) -> Self {
+        LaneFold { join, reservoir, changes: Vec::new() }
+    }
+
+    /// Whether the next row that it takes makes it give one.
+    pub(super) fn is_full(&self) -> bool {
+        self.reservoir.held().len() == self.reservoir.capacity()
+    }
+
+    fn mark(&self) -> LaneMark {
+        LaneMark { join: self.join.state(), draws: self.reservoir.ordinal() }
+    }
+}
+
+/// Changes of each lane's reservoir.
+type Changes = Vec<Vec<Change<Held>>>;
+
 /// The serial state of a chain.
 #[derive(Debug)]
 pub(super) struct Fold {
-    pub(super) join: Join,
-    pub(super) reservoir: Reservoir<Held>,
+    /// They give a row in turn.
+    pub(super) lanes: Vec<LaneFold>,
     drain: bool,
     batcher: Batcher,
     pub(super) free: Vec<u32>,
@@ -101,16 +134,14 @@ pub(super) struct Fold {
     pub(super) pieces: VecDeque<Piece>,
     /// The mark of the last batch in the consumer's hands, then of each later one with the changes that led to it.
     pub(super) delivered: Mark,
-    pub(super) marks: VecDeque<(Mark, Vec<Change<Held>>)>,
-    changes: Vec<Change<Held>>,
+    pub(super) marks: VecDeque<(Mark, Changes)>,
 }
 
 impl Fold {
-    pub(super) fn new(join: Join, reservoir: Reservoir<Held>, drain: bool, batch_size: usize, slots: u32) -> Self {
-        let mark = Mark { join: join.state(), ..Mark::default() };
+    pub(super) fn new(lanes: Vec<LaneFold>, drain: bool, batch_size: usize, slots: u32) -> Self {
+        let mark = Mark { lanes: lanes.iter().map(LaneFold::mark).collect(), ..Mark::default() };
         Fold {
-            join,
-            reservoir,
+            lanes,
             drain,
             batcher: Batcher::new(batch_size, 0),
             free: (0..slots).rev().collect(),
@@ -127,15 +158,25 @@ impl Fold {
             pieces: VecDeque::new(),
             delivered: mark,
             marks: VecDeque::new(),
-            changes: Vec::new(),
         }
     }
 
-    /// Goes on from a mark with the rows that the reservoir held; their slots are taken from the free ones.
-    pub(super) fn restore(&mut self, mark: Mark, held: Vec<Held>, batch_size: usize) {
+    /// Goes on from a mark with the rows that each reservoir held; their slots are taken from the free ones. `None` when
+    /// a join has another number of inputs.
+    pub(super) fn restore(&mut self, mark: Mark, held: Vec<Vec<Held>>, batch_size: usize) -> Option<()> {
         self.batcher = Batcher::new(batch_size, mark.batch);
-        self.reservoir.restore(held, mark.draws);
+        for ((lane, mark), held) in self.lanes.iter_mut().zip(&mark.lanes).zip(held) {
+            lane.join.restore(mark.join.0, &mark.join.1)?;
+            lane.reservoir.restore(held, mark.draws);
+        }
         self.delivered = mark;
+        Some(())
+    }
+
+    /// The lane that gives the next row.
+    pub(super) fn turn(&self) -> usize {
+        let rows = self.batcher.number() as u128 * self.batcher.size() as u128 + self.batcher.partial() as u128;
+        (rows % self.lanes.len() as u128) as usize
     }
 
     /// Batches that are not yet in the hand-off, the open one included.
@@ -160,11 +201,18 @@ impl Fold {
         }));
     }
 
-    /// Takes one row of a block in: a slot for it, and whatever the reservoir gives out into the open batch.
-    /// The caller has made sure of a free slot and an open batch. `mark` is asked for when a batch is complete.
-    pub(super) fn row(&mut self, branch: u32, block: &Arc<Block>, at: usize, mark: impl FnOnce() -> Vec<(u64, usize)>) {
+    /// Takes one row of a block into a lane: a slot for it, and whatever the reservoir gives out into the open batch.
+    /// The caller has made sure of a free slot and, where the reservoir is full, of an open batch and the lane's turn.
+    /// `mark` is asked for when a batch is complete.
+    pub(super) fn row(
+        &mut self,
+        (lane, branch): (usize, u32),
+        block: &Arc<Block>,
+        at: usize,
+        mark: impl FnOnce() -> Vec<(u64, usize)>,
+    ) {
         if let Some(row) = self.hold(branch, block, at) {
-            self.give(row, mark);
+            self.give(lane, row, mark);
         }
     }
 
@@ -186,9 +234,11 @@ impl Fold {
         Some(Held { slot, branch, from })
     }
 
-    /// Gives a row that has its slot to the reservoir, and what that gives out into the open batch.
-    pub(super) fn give(&mut self, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
-        if let Some(out) = self.reservoir.offer(row, &mut self.changes) {
+    /// Gives a row that has its slot to a lane's reservoir, and what that gives out into the open batch.
+    pub(super) fn give(&mut self, lane: usize, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
+        let LaneFold { join, reservoir, changes } = &mut self.lanes[lane];
+        join.took();
+        if let Some(out) = reservoir.offer(row, changes) {
             self.place(out, mark);
         }
     }
@@ -203,9 +253,10 @@ impl Fold {
         self.discarded.pop_front_if(|(after, _)| *after <= self.filled).map(|(_, slot)| slot)
     }
 
-    /// Emits one of the rows left in the reservoir; `false` when there is none, or none is to be emitted.
-    pub(super) fn drain(&mut self, mark: impl FnOnce() -> Vec<(u64, usize)>) -> bool {
-        let left = if self.drain { self.reservoir.drain(&mut self.changes) } else { None };
+    /// Emits one of the rows left in a lane's reservoir; `false` when there is none, or none is to be emitted.
+    pub(super) fn drain(&mut self, lane: usize, mark: impl FnOnce() -> Vec<(u64, usize)>) -> bool {
+        let LaneFold { reservoir, changes, .. } = &mut self.lanes[lane];
+        let left = if self.drain { reservoir.drain(changes) } else { None };
         left.map(|row| self.place(row, mark)).is_some()
     }
 
@@ -228,9 +279,10 @@ impl Fold {
     }
 
     fn mark(&mut self, branches: Vec<(u64, usize)>) {
+        let lanes = self.lanes.iter().map(LaneFold::mark).collect();
         let batch = self.batcher.number() + u64::from(self.batcher.partial() > 0);
-        let mark = Mark { batch, join: self.join.state(), draws: self.reservoir.ordinal(), branches };
-        self.marks.push_back((mark, std::mem::take(&mut self.changes)));
+        let mark = Mark { batch, lanes, branches };
+        self.marks.push_back((mark, self.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.changes)).collect()));
     }
 
     /// Writes zeros into the rows that the open batch lacks.
@@ -320,14 +372,13 @@ impl Fold {
         }
     }
 
-    /// The rows that the reservoir held at the delivered mark.
-    pub(super) fn held_at_mark(&self) -> Vec<Held> {
-        let mut held = self.reservoir.held().to_vec();
-        crate::stage::sample::undo(&mut held, &self.changes);
-        for (_, changes) in self.marks.iter().rev() {
-            crate::stage::sample::undo(&mut held, changes);
-        }
-        held
+    /// What each reservoir holds, and the changes to take back from it, newest last: what it held at the delivered mark.
+    pub(super) fn held(&self) -> Vec<(Vec<Held>, Vec<Change<Held>>)> {
+        let since = |l: usize, lane: &LaneFold| {
+            let marked = self.marks.iter().flat_map(|(_, changes)| &changes[l]);
+            (lane.reservoir.held().to_vec(), marked.chain(&lane.changes).copied().collect())
+        };
+        self.lanes.iter().enumerate().map(|(l, lane)| since(l, lane)).collect()
     }
 }
 

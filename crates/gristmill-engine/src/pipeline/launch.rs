@@ -11,9 +11,11 @@ use super::budget;
 use super::chain::{Chain, Shared};
 use super::flow::flow;
 use super::history::History;
+use super::journals;
 use super::metrics::Observer;
 use super::notices::{self, Notices};
 use super::plan::{ChainPlan, LogPlan, Plan};
+use super::ranks::Ranks;
 use super::recall::Recall;
 use super::roster::{Event, Roster, SharedJournal};
 use super::verdict::Verdicts;
@@ -45,6 +47,8 @@ pub(super) struct Launch {
     observer: Observer,
     recall: Recall,
     journal: Option<SharedJournal>,
+    /// Whether the journal has told of this run before.
+    tells: bool,
 }
 
 impl Launch {
@@ -66,9 +70,13 @@ impl Launch {
         let verdicts = Arc::new(Verdicts::new(config.bad_chunks, report, Arc::clone(&events))?);
         let scheduler = Scheduler::new();
         let rosters = rosters(config, plan, &scheduler, &recall)?;
+        let mut tells = false;
         let journal = match &config.journal {
             Some(path) if !config.replay => {
-                Some(Arc::new(Mutex::new(Journal::create(path).map_err(|e| Error::path(path, &e))?)))
+                let path = journals::of_rank(path, Ranks::of(config)?);
+                tells = recall.goes_on() && path.exists();
+                let open = if tells { Journal::reopen(&path) } else { Journal::create(&path) };
+                Some(Arc::new(Mutex::new(open.map_err(|e| Error::path(path, &e))?)))
             }
             _ => None,
         };
@@ -90,6 +98,7 @@ impl Launch {
             chains,
             rosters,
             verdicts,
+            vanished: Arc::default(),
             rates: Arc::default(),
             history: Arc::new(Mutex::new(History::new(config)?)),
             events,
@@ -97,7 +106,7 @@ impl Launch {
             stop: scheduler.stop_flag(),
             readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),
         };
-        Ok(Launch { scheduler, observer, recall, journal })
+        Ok(Launch { scheduler, observer, recall, journal, tells })
     }
 
     /// Whether [`Launch::finish`] can go ahead: at once, unless files of an earlier run are to be found again or
@@ -122,13 +131,17 @@ impl Launch {
     ///
     /// Errors: `State` for files that are gone or changed, `Path` for the journal, `Config` when there are no threads.
     pub(super) fn finish(self, config: &DataLoaderConfig) -> Result<Running> {
-        let Launch { scheduler, observer, recall, journal } = self;
-        if let Some(journal) = &journal {
-            write_first(journal, observer.root, &observer.rosters)?;
+        let Launch { scheduler, observer, recall, journal, tells } = self;
+        if let Some(journal) = journal.as_ref().filter(|_| !tells) {
+            write_first(journal, observer.root, &observer.rosters, recall.goes_on())?;
         }
         let again = recall.waits_for_scan();
         if again {
-            observer.chains.iter().try_for_each(|chain| recall.put_into(chain))?;
+            for chain in &observer.chains {
+                let vanished = recall.put_into(chain)?;
+                notices::vanished(&observer.events, &vanished);
+                observer.vanished.lock().unwrap_or_else(PoisonError::into_inner).extend(vanished);
+            }
         }
         let chains = observer.chains.iter();
         let tasks: Arc<[Arc<dyn Tasks>]> = chains.map(|chain| Arc::clone(chain) as Arc<dyn Tasks>).collect();
@@ -191,9 +204,12 @@ fn facts(config: &DataLoaderConfig, directory: &Path) -> Option<Arc<Facts>> {
     Facts::open(&folder, directory).ok().map(Arc::new)
 }
 
-fn write_first(journal: &SharedJournal, root: u64, rosters: &[Arc<Roster>]) -> Result<()> {
+fn write_first(journal: &SharedJournal, root: u64, rosters: &[Arc<Roster>], goes_on: bool) -> Result<()> {
     let mut events = vec![Event::Seed(root)];
-    events.extend(rosters.iter().map(|r| Event::Initial { loader: r.loader.clone(), files: r.files() }));
+    events.extend(rosters.iter().map(|roster| {
+        let (loader, files) = (roster.loader.clone(), roster.files());
+        if goes_on { Event::Known { loader, files } } else { Event::Initial { loader, files } }
+    }));
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     let path = journal.path().to_owned();
     journal.append(&events).map_err(|e| Error::path(path, &e))

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,14 @@ use super::launch::{Launch, Running};
 use super::metrics::Metrics;
 use super::notices;
 use super::output::Batch;
-use super::plan::{DrawPlan, Plan, plan};
+use super::plan::{ChainPlan, DrawPlan, Plan, plan};
+use super::ranks::Ranks;
 use super::recall::Recall;
 use super::serve::{endpoint, failed};
-use super::state::{LoaderState, VERSION, fingerprint};
+use super::state::{LoaderState, Part, VERSION, fingerprint};
 use super::status::Status;
-use super::{budget, state};
+use super::vanished::{Missing, Vanished};
+use super::{budget, saved, state};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::events::{Event, Level};
@@ -67,7 +70,7 @@ pub struct DataLoader {
 
 #[derive(Default)]
 struct Control {
-    restore: Option<Arc<LoaderState>>,
+    restore: Option<(Arc<LoaderState>, Missing)>,
     /// A start that waits for the first scan.
     launch: Option<Launch>,
     stopped: bool,
@@ -275,22 +278,49 @@ impl DataLoader {
     ///
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
+        let state = self.stands()?;
+        serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))
+    }
+
+    /// Writes [`DataLoader::state`] to disk: as the file `path`; where several ranks share the stream into the folder
+    /// `path`, a file for each rank. Durable when it returns, and at no moment half written. Each rank calls it after the
+    /// same step; the step before is kept until all have.
+    ///
+    /// Errors: as [`DataLoader::state`], and `Path`.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let state = self.stands()?;
+        let step = state.outputs.values().map(|output| output.batch).sum();
+        let text = serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))?;
+        saved::write(path, &text, state.part, step)
+    }
+
+    /// Takes over what was saved at `path`, by however many ranks; the loader must not have started.
+    ///
+    /// Errors: `Path`, and as [`DataLoader::restore`].
+    pub fn load(&self, path: &Path, missing: Missing) -> Result<()> {
+        self.restore_with(&saved::read(path)?, missing)
+    }
+
+    fn stands(&self) -> Result<LoaderState> {
         self.here()?;
         let stopped = self.lock().stopped;
         let running = match self.running.get() {
             Some(running) if stopped => running,
             _ => self.running(None)?.ok_or(Error::Stopped)?,
         };
+        // What the chains know of is among the files: they are asked first.
+        let outputs = running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect();
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
-        let state = LoaderState {
+        let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
+        Ok(LoaderState {
             gristmill_state: VERSION,
             config: fingerprint(&self.config, &self.plan),
             seed: self.root.get().copied().unwrap_or_default(),
+            part: (world > 1).then_some(Part { rank, world_size: world }),
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
-            outputs: running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect(),
+            outputs,
             anchors: self.anchors.all(),
-        };
-        serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))
+        })
     }
 
     /// Asks every pool for its chunk anchor, or changes it; before the start, while it runs and after it.
@@ -305,22 +335,51 @@ impl DataLoader {
         Ok(replies)
     }
 
-    /// Takes a state over; the loader must not have started. What does not fit the files is found at the start.
+    /// Takes a state over, or the parts of all ranks as a list; the loader must not have started. What does not fit the files is found at the start.
     ///
     /// Errors: `State` with the difference to this config, or when the loader has started; `Forked`.
     pub fn restore(&self, text: &str) -> Result<()> {
+        self.restore_with(text, Missing::Refuse)
+    }
+
+    /// [`DataLoader::restore`], with what is to be done where files that the state needs are gone.
+    ///
+    /// Errors: as there.
+    pub fn restore_with(&self, text: &str, missing: Missing) -> Result<()> {
         self.here()?;
         let mut control = self.lock();
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
         let saved = state::parse(text, &self.config, &self.plan)?;
+        self.check_lanes(&saved)?;
         let known: BTreeMap<&str, ()> = self.outputs.iter().map(|output| (output.alias.as_str(), ())).collect();
         if !saved.outputs.keys().map(String::as_str).eq(known.into_keys()) {
             return Err(Error::State("it has other outputs than this config".into()));
         }
         self.anchors.restore(&saved.anchors);
-        control.restore = Some(Arc::new(saved));
+        control.restore = Some((Arc::new(saved), missing));
+        Ok(())
+    }
+
+    /// The files that a restored run goes on without ([`Missing::Skip`]); known once it has started.
+    pub fn vanished(&self) -> Vec<Vanished> {
+        let here = |running: &Running| running.observer.vanished.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.runs_here().map(here).unwrap_or_default()
+    }
+
+    /// Refuses a state that lacks lanes of this rank.
+    fn check_lanes(&self, saved: &LoaderState) -> Result<()> {
+        let lanes = |chain: &ChainPlan| chain.lanes.iter().map(|lane| lane.lane.map_or(0, |lane| lane.index)).collect();
+        for (chain, output) in self.plan.chains.iter().filter_map(|c| Some((c, saved.outputs.get(&c.alias)?))) {
+            let missing: Vec<u32> = Vec::into_iter(lanes(chain)).filter(|l| !output.lanes.contains_key(l)).collect();
+            if let (Some(lane), Some(part)) = (missing.first(), saved.part) {
+                let Part { rank, world_size } = part;
+                return Err(Error::State(format!(
+                    "it is the part of rank {rank} of {world_size} and lacks lane {lane}: give the parts of all ranks"
+                )));
+            }
+        }
         Ok(())
     }
 

@@ -11,8 +11,10 @@ use super::acceptance::AcceptPlan;
 use super::chain::Chain;
 use super::flow::FlowStage;
 use super::history::History;
+use super::lane_metrics::together;
 use super::plan::DrawPlan;
 use super::roster::Roster;
+use super::vanished::Vanished;
 use super::verdict::{BadChunkCounts, Verdicts};
 use crate::runtime::events::Events;
 use crate::runtime::metrics::{Load, Rates};
@@ -127,6 +129,8 @@ pub(super) struct Observer {
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) rosters: Vec<Arc<Roster>>,
     pub(super) verdicts: Arc<Verdicts>,
+    /// Files that a restored run goes on without.
+    pub(super) vanished: Arc<Mutex<Vec<Vanished>>>,
     pub(super) rates: Arc<Mutex<Rates>>,
     pub(super) history: Arc<Mutex<History>>,
     pub(super) events: Arc<Events>,
@@ -309,6 +313,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
     let workers = chain.shared.workers;
     let within = |ceiling: usize| workers.min(ceiling) as u64;
     let inner = chain.lock();
+    let before = stages.len();
     for (branch, totals) in inner.branches.iter().zip(&chain.branch_totals) {
         let size = if let DrawPlan::Pool { size } = branch.plan.draw { size } else { 0 };
         let [sources, chunks, capacity, total, passes] =
@@ -377,7 +382,12 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             )
         });
     }
-    let (held, frames) = (inner.fold.reservoir.held().len() as u64, chain.plan.reservoir.1 as u64);
+    if chain.plan.lanes.len() > 1 {
+        let of_lanes = stages.split_off(before);
+        stages.extend(together(of_lanes, chain.plan.lanes.len()));
+    }
+    let held = inner.fold.lanes.iter().map(|lane| lane.reservoir.held().len() as u64).sum();
+    let frames = chain.plan.reservoir.1 as u64;
     let (joined, placed) = (inner.fold.joined, inner.fold.placed);
     drop(inner);
     if !chain.plan.join.0.is_empty() {

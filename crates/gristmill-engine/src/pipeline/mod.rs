@@ -5,6 +5,7 @@
 //! | `graph` | resolves names, refuses wrong graphs |
 //! | `plan` | lowers a graph to one chain per output |
 //! | `acceptance` | how a plan accepts draws, weighs and caches |
+//! | `ranks` | deals a chain to lanes, and lanes to ranks |
 //! | `budget` | adds up the memory a plan can take |
 //! | `roster` | gives sources ids that last, keeps the journal |
 //! | `drawer`, `branch` | admissions and draws; tickets in flight |
@@ -13,10 +14,16 @@
 //! | `fold` | rows to slots and batches, serially |
 //! | `chain` | the tasks that threads run |
 //! | `conform` | records of any layout into slots |
-//! | `state` | where a chain stands, and back |
+//! | `state` | where a loader stands, as data |
+//! | `restore` | where a chain stands, and back |
+//! | `saved` | states on disk |
+//! | `parts` | states of several ranks into one |
+//! | `journals` | what the journals of all ranks tell |
+//! | `vanished` | files that a state needs and that are gone |
 //! | `recall` | what an earlier run left: a state, a journal |
 //! | `flow` | stages in flow order with their edges, for views |
 //! | `metrics` | what each stage did, as data |
+//! | `lane_metrics` | the rows of several lanes as one |
 //! | `history` | the same by period, as lc0 names it |
 //! | `message` | requests, replies and metrics as messages of the lc0 interface |
 //! | `status` | all of it as one document for other processes |
@@ -41,18 +48,25 @@ mod fold;
 mod graph;
 mod history;
 mod index;
+mod journals;
+mod lane_metrics;
 mod launch;
 mod loader;
 mod message;
 mod metrics;
 mod notices;
 mod output;
+mod parts;
 mod plan;
+mod ranks;
 mod recall;
+mod restore;
 mod roster;
+mod saved;
 mod serve;
 mod state;
 mod status;
+mod vanished;
 mod verdict;
 
 pub use anchors::{ControlReply, ControlRequest};
@@ -66,4 +80,5 @@ pub use status::{
     BadChunksStatus, CountStatus, GaugeStatus, InputStatus, LoadStatus, OutputStatus, QueueStatus, RunState,
     STATUS_VERSION, StageStatus, Status, TextStatus,
 };
+pub use vanished::{Missing, Vanished};
 pub use verdict::BadChunkCounts;

@@ -4,6 +4,7 @@
 use super::anchors::{ControlReply, ControlRequest};
 use super::metrics::Observer;
 use super::roster::Roster;
+use super::vanished::Vanished;
 use crate::error::Error;
 use crate::runtime::events::{Event, Events, Level};
 
@@ -13,6 +14,14 @@ struct Told {
     scanned: bool,
     arrived: u64,
     faults: Vec<String>,
+}
+
+/// Tells which files a restored run goes on without.
+pub(super) fn vanished(events: &Events, files: &[Vanished]) {
+    for Vanished { name, why, chunks, rows } in files {
+        let message = format!("`{name}` {why}: going on without {chunks} chunks and {rows} rows of the reservoir");
+        events.add(Event::new(Level::Warning, "vanished", message));
+    }
 }
 
 /// What was told so far of each log.

@@ -12,6 +12,7 @@ use gristmill_format::weigh::Weigher;
 use super::acceptance::{AcceptPlan, acceptance, frame_weigher};
 use super::encoder::encoder;
 use super::graph::{Graph, Node, Port};
+use super::ranks::Ranks;
 use crate::config::{
     ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat, JoinPositionsConfig, KeyOrder,
     LastBatch, Overflow, StageKind, TensorGeneratorConfig,
@@ -22,6 +23,7 @@ use crate::runtime::handoff::WhenFull;
 use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
 use crate::stage::join::WhenExhausted;
+use crate::stage::lane::HashLane;
 use crate::stage::rescore::Rescore;
 use crate::stage::split::Side;
 use crate::stage::unpack::Unpack;
@@ -64,6 +66,10 @@ pub(crate) struct BranchPlan {
     /// Index into the logs.
     pub(crate) log: usize,
     pub(crate) side: Option<Side>,
+    /// The lane whose chunks it draws, where there are several.
+    pub(crate) lane: Option<HashLane>,
+    /// Whether it counts what comes after the pool's anchor: one of a rank's lanes does.
+    pub(crate) counts_anchor: bool,
     /// Name of the pool or extractor.
     pub(crate) stage: String,
     pub(crate) draw: DrawPlan,
@@ -85,13 +91,18 @@ pub(crate) struct BranchPlan {
 #[derive(Debug, Clone)]
 pub(crate) struct ChainPlan {
     pub(crate) alias: String,
+    /// Lane by lane, each with all inputs of the join.
     pub(crate) branches: Vec<BranchPlan>,
+    /// The lanes of this rank: one, unless the config has several.
+    pub(crate) lanes: Vec<LanePlan>,
+    pub(crate) ranks: Ranks,
     /// Name of the join (empty without one), weights, what happens at an input's end.
     pub(crate) join: (String, Vec<f64>, WhenExhausted),
-    /// Name of the sampler (empty without one), its frames, whether it drains.
+    /// Name of the sampler (empty without one), its frames in all lanes, whether it drains.
     pub(crate) reservoir: (String, usize, bool),
     /// Name of the tensor generator.
     pub(crate) stage: String,
+    /// Rows of a batch that this rank gives.
     pub(crate) batch_size: usize,
     pub(crate) encoder: Arc<dyn Encoder>,
     pub(crate) partial: WhenPartial,
@@ -99,6 +110,22 @@ pub(crate) struct ChainPlan {
     pub(crate) when_full: WhenFull,
     /// Most encode tasks at once.
     pub(crate) ceiling: usize,
+}
+
+/// A complete small loader over the chunks of one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LanePlan {
+    /// Absent where there is only one.
+    pub(crate) lane: Option<HashLane>,
+    /// Frames of its reservoir.
+    pub(crate) reservoir: usize,
+}
+
+impl ChainPlan {
+    /// Inputs of the join, in each lane.
+    pub(crate) fn inputs(&self) -> usize {
+        self.branches.len() / self.lanes.len().max(1)
+    }
 }
 
 /// All that a loader runs.
@@ -119,8 +146,10 @@ impl Plan {
 /// Checks a config and lowers it.
 pub(crate) fn plan(config: &DataLoaderConfig) -> Result<Plan> {
     let graph = Graph::new(config)?;
+    let ranks = Ranks::of(config)?;
     let mut lower = Lower { graph: &graph, logs: Vec::new(), owners: Vec::new(), branches: 0 };
-    let chains = graph.outputs.iter().map(|(alias, port)| lower.chain(alias, *port)).collect::<Result<Vec<_>>>()?;
+    let chain = |(alias, port): &(String, Port)| ranks.deal(lower.chain(alias, *port)?);
+    let chains = graph.outputs.iter().map(chain).collect::<Result<Vec<_>>>()?;
     Ok(Plan { logs: lower.logs, chains })
 }
 
@@ -166,7 +195,8 @@ impl<'a> Lower<'a> {
                 (branches, (String::new(), shares, WhenExhausted::Drop))
             }
         };
-        Ok(ChainPlan { branches, join, reservoir, ..tensors(alias, generator.name, config)? })
+        let lanes = vec![LanePlan { lane: None, reservoir: reservoir.1 }];
+        Ok(ChainPlan { branches, join, lanes, reservoir, ..tensors(alias, generator.name, config)? })
     }
 
     /// The branches behind frames that are joined, with their shares. Frames from a pool's cache come in the order of its
@@ -256,6 +286,8 @@ impl<'a> Lower<'a> {
             number: self.branches,
             log,
             side,
+            lane: None,
+            counts_anchor: true,
             stage: drawer.name.to_owned(),
             draw,
             key_order,
@@ -358,6 +390,8 @@ fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<C
     Ok(ChainPlan {
         alias: alias.to_owned(),
         branches: Vec::new(),
+        lanes: Vec::new(),
+        ranks: Ranks { lanes: 1, rank: 0, world: 1 },
         join: (String::new(), Vec::new(), WhenExhausted::Drop),
         reservoir: (String::new(), 0, false),
         stage: stage.to_owned(),

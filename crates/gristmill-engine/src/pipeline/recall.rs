@@ -1,84 +1,118 @@
 //! What an earlier run left behind -> files under their lasting ids, and where each output goes on.
-//! Either a saved state or the journal of a run that is replayed; or nothing, for a fresh run.
+//! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed; or nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::chain::Chain;
-use super::drawer::Admission;
-use super::roster::{Event, PastFiles};
+use super::journals::{Files, History};
+use super::roster::PastFiles;
 use super::state::LoaderState;
+use super::vanished::{Lost, Missing, Vanished};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
-use crate::runtime::journal::Journal;
 
 /// The past of a run.
 #[derive(Debug, Default)]
 pub(super) struct Recall {
     pub(super) seed: Option<u64>,
     state: Option<Arc<LoaderState>>,
-    /// Per loader stage: its files, from a journal.
-    files: BTreeMap<String, PastFiles>,
-    /// Per pool: its admissions, from a journal.
-    admissions: BTreeMap<String, VecDeque<Admission>>,
+    missing: Missing,
+    history: History,
 }
 
 impl Recall {
     /// Reads what the config and the caller point to.
     ///
-    /// Errors: `Path` for an unreadable journal, `State` when both a state and a replay are asked for.
-    pub(super) fn new(config: &DataLoaderConfig, state: Option<Arc<LoaderState>>) -> Result<Self> {
-        let (true, Some(path)) = (config.replay, &config.journal) else {
-            return Ok(Recall { seed: state.as_ref().map(|state| state.seed), state, ..Recall::default() });
+    /// Errors: `Path` for an unreadable journal, `State` when both a state and a replay are asked for, or when the journal
+    /// is of another run.
+    pub(super) fn new(config: &DataLoaderConfig, past: Option<(Arc<LoaderState>, Missing)>) -> Result<Self> {
+        let (state, missing) = past.map_or((None, Missing::Refuse), |(state, missing)| (Some(state), missing));
+        let read = |files: &Files| match &config.journal {
+            Some(path) if state.is_some() || config.replay => History::read(path, files.clone()),
+            _ => Ok(History { files: files.clone(), ..History::default() }),
         };
-        if state.is_some() {
+        let Some(state) = &state else {
+            let history = read(&Files::new())?;
+            if config.replay && history.first.is_empty() {
+                let text = "there is nothing to replay: it has no first scan".to_owned();
+                return Err(Error::config("journal", text));
+            }
+            if config.replay && !history.agreed {
+                let text = "the ranks that wrote it found different files first; their run can go on from a state only";
+                return Err(Error::config("replay", text));
+            }
+            return Ok(Recall { seed: history.seed, state: None, missing, history });
+        };
+        if config.replay {
             return Err(Error::State(
                 "a replay begins at the beginning; restore into a loader that does not replay".into(),
             ));
         }
-        let mut recall = Recall::default();
-        for event in Journal::read::<Event>(path).map_err(|e| Error::path(path, &e))? {
-            match event {
-                Event::Seed(seed) => recall.seed = Some(seed),
-                Event::Initial { loader, files } => {
-                    recall.files.insert(loader, PastFiles { files, fixed: true, ..PastFiles::default() });
-                }
-                Event::Admit { pool, loader, file, admission } => {
-                    let past = recall.files.entry(loader).or_default();
-                    if past.later.insert(file.id) {
-                        past.files.push(file);
-                    }
-                    recall.admissions.entry(pool).or_default().push_back(admission);
-                }
-            }
+        let history = read(&state.files)?;
+        if history.seed.is_some_and(|seed| seed != state.seed) {
+            return Err(Error::State("its seed is not that of the journal: they are of different runs".into()));
         }
-        Ok(recall)
+        Ok(Recall { seed: Some(state.seed), state: Some(Arc::clone(state)), missing, history })
     }
 
     /// The files of a loader stage; `None` in a fresh run.
     pub(super) fn files(&self, loader: &str) -> Option<PastFiles> {
-        match &self.state {
-            Some(state) => {
-                state.files.get(loader).map(|files| PastFiles { files: files.clone(), ..PastFiles::default() })
-            }
-            None => self.files.get(loader).cloned(),
+        let files = self.history.files.get(loader)?.clone();
+        if self.state.is_some() {
+            return Some(PastFiles { files, ..PastFiles::default() });
         }
+        let first = self.history.first.get(loader);
+        let later = files.iter().map(|file| file.id).filter(|id| first.is_none_or(|first| !first.contains(id)));
+        Some(PastFiles { later: later.collect(), files, fixed: true })
+    }
+
+    /// Whether the run goes on from a state.
+    pub(super) fn goes_on(&self) -> bool {
+        self.state.is_some()
     }
 
     /// Whether anything is to be put into the chains once the first scan is in.
     pub(super) fn waits_for_scan(&self) -> bool {
-        self.state.is_some() || !self.files.is_empty()
+        self.state.is_some() || !self.history.files.is_empty()
     }
 
-    /// Puts a chain where it is to begin.
-    pub(super) fn put_into(&self, chain: &Chain) -> Result<()> {
-        if let Some(saved) = self.state.as_ref().and_then(|state| state.outputs.get(&chain.plan.alias)) {
-            return chain.restore(saved);
+    /// Puts a chain where it is to begin; the files that it goes on without.
+    pub(super) fn put_into(&self, chain: &Chain) -> Result<Vec<Vanished>> {
+        let saved = self.state.as_ref().and_then(|state| state.outputs.get(&chain.plan.alias));
+        let mut vanished = Vec::new();
+        if let Some(saved) = saved {
+            let lost = Lost::of(chain, saved);
+            if self.missing == Missing::Refuse {
+                lost.refuse()?;
+                chain.restore(saved, &Lost::default())?;
+            } else {
+                chain.restore(saved, &lost)?;
+                vanished = lost.by_file();
+            }
         }
-        for branch in &mut chain.lock().branches {
-            branch.counts_again = true;
-            branch.replay = self.admissions.get(&branch.plan.stage).cloned().unwrap_or_default();
+        let inputs = chain.plan.inputs();
+        for (b, branch) in chain.lock().branches.iter_mut().enumerate() {
+            let lane = branch.plan.lane.map(|lane| lane.index);
+            let told = self.history.admissions.get(&(branch.plan.stage.clone(), lane)).cloned().unwrap_or_default();
+            let Some(saved) = saved else {
+                (branch.counts_again, branch.replay) = (true, told);
+                continue;
+            };
+            // What the journal tells of the time after the state was taken happens again.
+            let Some(saved) = saved.lanes.get(&lane.unwrap_or(0)).and_then(|lane| lane.branches.get(b % inputs)) else {
+                continue;
+            };
+            let later = told.into_iter().filter(|told| match told.at.cmp(&saved.drawn) {
+                std::cmp::Ordering::Less => false,
+                std::cmp::Ordering::Equal => !saved.admissions.contains(told),
+                std::cmp::Ordering::Greater => true,
+            });
+            branch.missing = self.missing;
+            branch.replay.extend(later);
+            let again: BTreeMap<u64, ()> = branch.replay.iter().map(|admission| (admission.id, ())).collect();
+            branch.waiting.retain(|(id, _)| !again.contains_key(id));
         }
-        Ok(())
+        Ok(vanished)
     }
 }

@@ -38,9 +38,14 @@ pub(super) enum Event {
     Seed(u64),
     /// The first scan of a loader stage.
     Initial { loader: String, files: Vec<Recorded> },
+    /// What a run knew that goes on from a state, where its rank has no journal yet.
+    Known { loader: String, files: Vec<Recorded> },
     /// A source that a pool admitted before one of its draws.
     Admit {
         pool: String,
+        /// Whose draws are counted, where there are several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lane: Option<u32>,
         loader: String,
         file: Recorded,
         #[serde(flatten)]
@@ -165,6 +170,18 @@ impl Roster {
             return Err(Error::State(text));
         }
         Ok(source)
+    }
+
+    /// The name of a recorded file that is not there as it was, and why.
+    pub(super) fn lacks(&self, id: u64) -> Option<(String, String)> {
+        let names = self.lock();
+        let recorded = self.recorded.as_ref()?;
+        let unknown = || recorded.iter().find(|file| file.id == id).map_or("?", |file| &file.name).to_owned();
+        let Some(file) = names.files.get(&id) else { return Some((unknown(), "is not among its files".into())) };
+        let Some(size) = names.to_log.get(&id).and_then(|log| self.log.size(*log)) else {
+            return Some((file.name.clone(), "is gone".into()));
+        };
+        (size != file.size).then(|| (file.name.clone(), format!("has {size} bytes, it had {}", file.size)))
     }
 
     /// What arrived after the first scan, from place `cursor` on: id and the id it replaces.

@@ -24,10 +24,10 @@ impl Cast {
         }
     }
 
-    fn copy(self, from: &[u8], to: &mut [u8], units: &[[u8; 4]; 256]) {
+    fn copy(self, from: &[u8], to: &mut [u8]) {
         match self {
             Cast::Same => to.copy_from_slice(from),
-            Cast::Unit => spread(from, to, |value| units[usize::from(value)]),
+            Cast::Unit => spread(from, to, |value| (f32::from(value) / 255.0).to_le_bytes()),
             Cast::Float => spread(from, to, |value| f32::from(value).to_le_bytes()),
             Cast::Single => {
                 for (from, to) in from.as_chunks::<8>().0.iter().zip(to.as_chunks_mut::<4>().0) {
@@ -79,11 +79,10 @@ impl Wanted<'_> {
             return if column.is_empty() { Ok(()) } else { Err("rows without bytes".into()) };
         }
         let planned = self.plan(column.len() / bytes)?;
-        let units = std::array::from_fn(|value| (value as f32 / 255.0).to_le_bytes());
         for (part, row, place) in planned {
             let to = &mut column[place * bytes..(place + 1) * bytes];
             match row {
-                Some(row) => self.cast.copy(&part.rows[row * self.row_bytes..(row + 1) * self.row_bytes], to, &units),
+                Some(row) => self.cast.copy(&part.rows[row * self.row_bytes..(row + 1) * self.row_bytes], to),
                 None => to.fill(0),
             }
         }

@@ -9,6 +9,7 @@ pub mod handoff;
 pub mod intervals;
 pub mod journal;
 pub mod metrics;
+pub mod packed;
 pub mod period;
 pub mod permute;
 pub mod scheduler;

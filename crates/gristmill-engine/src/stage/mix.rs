@@ -102,8 +102,12 @@ impl Rows<'_> {
         let at = &self.mix.phases[phase];
         let (block, within) = (place / BLOCK, place % BLOCK);
         self.given = at.given.iter().zip(at.shares.before(block)).map(|(before, own)| before + own).collect();
-        let positions = at.shares.block(block);
-        (0..within).for_each(|place| self.given[positions.source(place)] += 1);
+        if let [only] = self.given.as_mut_slice() {
+            *only += within;
+        } else {
+            let positions = at.shares.block(block);
+            (0..within).for_each(|place| self.given[positions.source(place)] += 1);
+        }
         (self.phase, self.place) = (phase, place);
     }
 
@@ -149,7 +153,7 @@ impl Rows<'_> {
             let block = mix.phases[self.phase].shares.block(self.place / BLOCK);
             let last = end.min((self.place / BLOCK + 1) * BLOCK).min(self.place + (count - rows.len()) as u64);
             for place in self.place..last {
-                let source = block.source(place % BLOCK);
+                let source = if mix.sizes.len() == 1 { 0 } else { block.source(place % BLOCK) };
                 rows.push(self.row(source));
             }
             self.place = last;

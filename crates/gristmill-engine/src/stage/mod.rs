@@ -6,6 +6,7 @@
 //! | `discover` | store -> numbered files, then changes |
 //! | `load` | files -> the log of sources |
 //! | `split` | source, chunk index -> side |
+//! | `lane` | source, chunk index -> lane |
 //! | `pool` | sources -> draws of chunks, shuffled, newest N |
 //! | `extract` | sources -> draws of chunks, whole passes |
 //! | `validate` | chunk -> the same chunk, or the first rule that it breaks |
@@ -23,6 +24,7 @@ pub mod discover;
 pub mod extract;
 pub mod gather;
 pub mod join;
+pub mod lane;
 pub mod load;
 pub mod mix;
 pub mod pair;

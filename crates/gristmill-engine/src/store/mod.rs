@@ -20,7 +20,7 @@ use gristmill_format::source::ReadAt;
 pub use change::{Change, Discover};
 pub use dir::{DirStore, open_file};
 pub use faults::Faults;
-pub use held::{HeldFile, Residence};
+pub use held::{HeldFile, Residence, Room};
 pub use memory::MemoryStore;
 
 /// What a store knows of a file without reading it. Cheap to clone: the name is shared.

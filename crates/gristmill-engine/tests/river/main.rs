@@ -9,6 +9,7 @@ mod encoders;
 mod games;
 mod graphs;
 mod hanse;
+mod lanes;
 mod logs;
 mod rescoring;
 mod resume;

@@ -11,7 +11,7 @@ use crate::error::{Error, Kind, Result};
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Largest window that is accepted, as a power of two: `--long=27`.
-const WINDOW_LOG: u32 = 27;
+pub(super) const WINDOW_LOG: u32 = 27;
 
 /// Bytes that the output grows by.
 const STEP: usize = 1 << 20;
@@ -84,7 +84,7 @@ pub fn decompress(input: &[u8], max: usize, out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
-fn corrupt(e: &std::io::Error, at: usize) -> Error {
+pub(super) fn corrupt(e: &std::io::Error, at: usize) -> Error {
     Error::new(Kind::Corrupt, format!("Zstandard: {e}")).at_byte(at as u64)
 }
 

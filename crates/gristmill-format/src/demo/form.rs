@@ -97,28 +97,41 @@ pub fn read(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> 
     }
     let packed = Packing::of(bytes) != Packing::Tar;
     let plain = unpack(bytes, max, &mut scratch)?;
-    if plain.get(257..262) == Some(b"ustar") {
+    if is_tar(&plain) {
         let shard = Shard::read(&plain, max).map_err(|e| if packed { or_games(e) } else { e });
         return shard.map(|shard| DemoFile::of_shard(key, shard));
     }
-    let form = of_pickle(&parse(&plain, &PickleLimits { max_bytes: max })?, packed)?;
+    read_pickle(key, &plain, packed, options)
+}
+
+/// Whether unpacked bytes are a tar.
+pub fn is_tar(plain: &[u8]) -> bool {
+    plain.get(257..262) == Some(b"ustar")
+}
+
+/// Reads the unpacked bytes of a file that is no archive; `packed` says whether they were packed.
+///
+/// Errors: as [`read`].
+pub fn read_pickle(key: &str, plain: &[u8], packed: bool, options: &ReadOptions) -> Result<DemoFile> {
+    let max = options.max_bytes;
+    let form = of_pickle(&parse(plain, &PickleLimits { max_bytes: max })?, packed)?;
     match form {
         Form::Magical => {
-            let (all, about) = magical(&plain, options.magical, options.remove_null_actions, options.semantics, max)?;
+            let (all, about) = magical(plain, options.magical, options.remove_null_actions, options.semantics, max)?;
             Ok(DemoFile::new(key, form, all).with("env_name", about.env_name).with("score", about.score.to_string()))
         }
         Form::Procgen => {
-            procgen(&plain, options.frame_stack, options.semantics, max).map(|all| DemoFile::new(key, form, all))
+            procgen(plain, options.frame_stack, options.semantics, max).map(|all| DemoFile::new(key, form, all))
         }
         Form::DmControl => {
-            dm_control(&plain, options.frame_stack, options.semantics, max).map(|all| DemoFile::new(key, form, all))
+            dm_control(plain, options.frame_stack, options.semantics, max).map(|all| DemoFile::new(key, form, all))
         }
-        _ => imitation(&plain, options.semantics, max).map(|all| DemoFile::new(key, form, all)),
+        _ => imitation(plain, options.semantics, max).map(|all| DemoFile::new(key, form, all)),
     }
 }
 
 /// The refusal of a compressed tar, with advice where its members could be games.
-fn or_games(e: Error) -> Error {
+pub fn or_games(e: Error) -> Error {
     let place = e.place().clone();
     let Some(member) = place.member.filter(|name| name.ends_with(".gz")) else { return e };
     let advice = "if these are games: a compressed tar is solid; unpack it, or store it as a plain .tar";

@@ -1,10 +1,13 @@
-//! PNG and JPEG bytes -> arrays of height, width and, beyond grey, channels. Bounded before anything is allocated.
+//! PNG and JPEG bytes -> arrays of height, width and, beyond grey, channels; pictures -> PNG. Bounded before anything is
+//! allocated.
 
 use std::borrow::Cow;
 use std::io::Cursor;
 
-use image::{DynamicImage, ImageReader, Limits};
+use image::codecs::png::PngEncoder;
+use image::{DynamicImage, ExtendedColorType, ImageEncoder, ImageReader, Limits};
 
+use super::strip::Picture;
 use super::value::Value;
 use crate::error::{Error, Kind, Result};
 use crate::layout::Scalar;
@@ -37,6 +40,22 @@ pub fn picture(bytes: &[u8], max: usize) -> Result<Value<'static>> {
     Ok(Value::Array { scalar, shape, bytes: Cow::Owned(picture.into_bytes()) })
 }
 
+/// A picture as PNG.
+///
+/// Errors: `WrongSize` where its bytes are not those of its sides, `TooLarge` for sides beyond 32 bits.
+pub fn png(picture: &Picture) -> Result<Vec<u8>> {
+    let side = |n: usize| u32::try_from(n).map_err(|_| Error::new(Kind::TooLarge, format!("{n} pixels in a row")));
+    let (width, height) = (side(picture.width)?, side(picture.height)?);
+    if picture.rgb.len() != picture.width * picture.height * 3 {
+        let detail = format!("{} bytes for {width} x {height} pixels", picture.rgb.len());
+        return Err(Error::new(Kind::WrongSize, detail));
+    }
+    let mut out = Vec::new();
+    let written = PngEncoder::new(&mut out).write_image(&picture.rgb, width, height, ExtendedColorType::Rgb8);
+    written.map_err(|e| Error::new(Kind::Unsupported, format!("PNG: {e}")))?;
+    Ok(out)
+}
+
 #[cfg(test)]
 mod tests {
     use image::{ImageFormat, RgbImage};
@@ -55,6 +74,15 @@ mod tests {
         let Value::Array { scalar, shape, bytes } = picture(&png(3, 2), 1 << 20).unwrap() else { panic!("an array") };
         assert_eq!((scalar, shape), (Scalar::U8, vec![2, 3, 3]));
         assert_eq!(bytes[3 * 3..][..6], [0, 1, 7, 1, 1, 7]);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let rgb: Vec<u8> = (0..18).collect();
+        let bytes = super::png(&Picture { width: 3, height: 2, rgb: rgb.clone() }).unwrap();
+        let Value::Array { shape, bytes, .. } = picture(&bytes, 1 << 20).unwrap() else { panic!("an array") };
+        assert_eq!((shape, bytes.into_owned()), (vec![2, 3, 3], rgb));
+        assert!(super::png(&Picture { width: 3, height: 2, rgb: vec![0; 17] }).is_err());
     }
 
     #[test]

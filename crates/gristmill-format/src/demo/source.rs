@@ -18,6 +18,7 @@ pub struct DemoFile {
     trajectories: Trajectories,
     meta: Option<ShardMeta>,
     about: Vec<(&'static str, String)>,
+    shuffled: bool,
 }
 
 impl DemoFile {
@@ -33,24 +34,14 @@ impl DemoFile {
     /// Trajectories that were read from the file called `key`.
     pub fn new(key: &str, form: Form, trajectories: Trajectories) -> DemoFile {
         let description = Description { key: key.to_owned(), format: form.name(), access: Access::Solid };
-        DemoFile { description, trajectories, meta: None, about: Vec::new() }
+        DemoFile { description, trajectories, meta: None, about: Vec::new(), shuffled: false }
     }
 
     /// What a shard called `key` holds.
     pub fn of_shard(key: &str, shard: Shard) -> DemoFile {
-        let file = DemoFile { meta: shard.meta, ..DemoFile::new(key, Form::Shard, shard.trajectories) };
-        match &file.meta {
-            None => file,
-            Some(meta) => {
-                let parts = [
-                    ("env_cfg", meta.env_cfg.clone()),
-                    ("observation_space", meta.observation_space.to_string()),
-                    ("action_space", meta.action_space.to_string()),
-                    ("color_space", meta.color_space.clone()),
-                ];
-                DemoFile { about: parts.into(), ..file }
-            }
-        }
+        let about = shard.meta.as_ref().map(ShardMeta::about).unwrap_or_default();
+        let file = DemoFile::new(key, Form::Shard, shard.trajectories);
+        DemoFile { meta: shard.meta, about, shuffled: shard.shuffled, ..file }
     }
 
     /// The same, with a fact about it.
@@ -68,6 +59,11 @@ impl DemoFile {
     /// What a shard says about itself.
     pub fn meta(&self) -> Option<&ShardMeta> {
         self.meta.as_ref()
+    }
+
+    /// Whether a shard has its frames in another order than that of time.
+    pub fn shuffled(&self) -> bool {
+        self.shuffled
     }
 
     /// Adds the trajectories of the next of several shards. One that nothing ended goes on in it.

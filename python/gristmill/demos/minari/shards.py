@@ -9,7 +9,7 @@ from typing import Any
 
 from gristmill.demos.minari.source import MinariDemos
 from gristmill.demos.spaces import leaves
-from gristmill.demos.writer import LEVEL, write_frames
+from gristmill.demos.writer import LEVEL, ShardWriter, write_frames
 
 
 def write_shards(
@@ -19,6 +19,7 @@ def write_shards(
     max_frames: int | None = None,
     level: int = LEVEL,
     overwrite: bool = False,
+    dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Path]:
     """Writes a Minari data set as shards; all are there at the end, or none.
@@ -33,10 +34,11 @@ def write_shards(
         max_frames: frames after which the next episode begins a new shard.
         level: of Zstandard, 1 to 22.
         overwrite: replace shards of this name.
+        dry_run: read everything, see whether the shards could be written, and write nothing.
         progress: called with episodes done and all.
 
     Returns:
-        The paths of the shards.
+        The paths of the shards; none of a dry run.
 
     Raises:
         OSError: the folder cannot be written, or shards of the name exist (`FileExistsError`).
@@ -47,7 +49,13 @@ def write_shards(
     about = {key: value for key, value in metadata["minari"].items() if isinstance(key, str)}
     lossy = {"lossy": metadata["lossy"]} if metadata["lossy"] else {}
     meta = {**metadata, "env_cfg": {**metadata["env_cfg"], "minari": about | lossy}}
-    return write_frames(path, meta, _frames(demos, progress), max_frames=max_frames, level=level, overwrite=overwrite)
+    frames = _frames(demos, progress)
+    if dry_run:
+        ShardWriter(path, meta, max_frames=max_frames, level=level, overwrite=overwrite).abort()
+        for _ in frames:
+            pass
+        return []
+    return write_frames(path, meta, frames, max_frames=max_frames, level=level, overwrite=overwrite)
 
 
 def _frames(demos: MinariDemos, progress: Callable[[int, int], object] | None) -> Iterator[dict[str, Any]]:

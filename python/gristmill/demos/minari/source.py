@@ -15,6 +15,7 @@ from gristmill.arrays import Array
 from gristmill.demos.minari.arrow import ArrowEpisodes
 from gristmill.demos.minari.catalogue import data_folder, read_catalogue, refused
 from gristmill.demos.minari.hdf5 import Hdf5Episodes
+from gristmill.demos.minari.infos import row
 from gristmill.demos.source import Demos
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import FormatError
@@ -123,7 +124,7 @@ class MinariDemos(Demos):
         recorded, begun = self._episodes.infos(place), self._episodes.begun(place)
         if recorded:
             rows = self._info_rows(place, recorded, "infos")
-            infos = [_at(recorded, row) for row in range(rows)]
+            infos = [row(recorded, number) for number in range(rows)]
             if rows == steps + 1:
                 begun["infos"] = infos[0]
             found["infos"] = infos[rows - steps :]
@@ -247,7 +248,8 @@ class MinariDemos(Demos):
             inner = isinstance(value, Mapping)
             if inner and not value:
                 continue
-            size = self._info_rows(place, value, f"{field}/{name}") if inner else len(value) if np.ndim(value) else -1
+            single = isinstance(value, np.ndarray) and not value.ndim
+            size = self._info_rows(place, value, f"{field}/{name}") if inner else -1 if single else len(value)
             rows.add(size)
             if len(rows) > 1 or size not in (steps, steps + 1):
                 says = f"{size} rows; expected {steps + 1}, or {steps}, for {steps} steps, in all infos alike"
@@ -270,13 +272,6 @@ def open_minari(path: str | os.PathLike[str]) -> MinariDemos:
         says = "no Minari data set; expected data/metadata.json with `data_format` and `total_episodes`"
         raise FormatError(f"{name}: unknown_format: {says}", kind="unknown_format", source=name)
     return MinariDemos(name, folder)
-
-
-def _at(values: Any, row: int) -> Any:
-    """One row of arrays and lists by name."""
-    if isinstance(values, Mapping):
-        return {name: _at(one, row) for name, one in values.items()}
-    return values[row]
 
 
 def _task(env_spec: Any) -> dict[str, Any]:

@@ -5,10 +5,13 @@ mod chess;
 mod demo;
 mod g2048;
 mod record;
+mod strip;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
+use gristmill_format::demo::source::DemoFile;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::layout::{DType, Layout};
@@ -25,6 +28,7 @@ pub use chess::{ChessView, MoveView, ValueRow};
 pub use demo::{DemoView, ValueView};
 pub use g2048::{BranchView, Step, StepView};
 pub use record::{Cell, Record};
+pub use strip::{Strip, StripOptions, strips, write_png};
 
 /// The format of a folder that is a pack of 2048 games.
 const PACK: &str = "2048.pack";
@@ -60,6 +64,9 @@ pub struct Inspection {
     pub layout: Option<LayoutView>,
     /// The frame that was asked for.
     pub frame: Option<FrameView>,
+    /// The file itself, where it is one of demonstrations: strips are drawn of it.
+    #[serde(skip)]
+    pub demo: Option<Arc<DemoFile>>,
 }
 
 /// A layout as data.
@@ -138,6 +145,7 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
             }
         };
         let key = file.source.describe().key.clone();
+        seen.demo = file.demo.clone();
         seen.frame = match frame {
             Some((chunk, at)) => Some(view(&file, chunk, at, true)?),
             None => view(&file, 0, 0, false).ok(),

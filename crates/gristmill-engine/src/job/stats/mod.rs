@@ -1,8 +1,10 @@
 //! Paths -> distributions: results, lengths, plies, men, visits, weights, policies of the start, versions, bytes.
 //! Bad chunks are counted and left out; `verify` says what is wrong with them.
 
+mod demo;
 mod g2048;
 mod look;
+mod numbers;
 mod start;
 mod tally;
 
@@ -14,9 +16,11 @@ use std::sync::atomic::AtomicBool;
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
-use gristmill_format::source::Chunk;
+use gristmill_format::demo::source::DemoFile;
+use gristmill_format::source::{Chunk, ChunkSource};
 use serde::Serialize;
 
+use self::demo::DemoCounting;
 use self::g2048::StepCounting;
 use self::look::{Hands, Looked, look};
 use self::start::Start;
@@ -25,7 +29,9 @@ use super::files::{self, Closed, Found, Opened};
 use super::in_order::InOrder;
 use crate::error::{Error, Result};
 
+pub use demo::DemoStats;
 pub use g2048::{GapBar, Gaps, StepStats, ValuationStats};
+pub use numbers::Numbers;
 pub use start::{StartMove, StartPolicy};
 pub use tally::{Bar, Share, ShareBar, Spread};
 
@@ -76,6 +82,8 @@ pub struct Stats {
     pub input_formats: BTreeMap<u32, u64>,
     /// The 2048 games among them; what stands above of games is of chess.
     pub g2048: Option<StepStats>,
+    /// The demonstrations among them; what stands above of games is of chess.
+    pub demos: Option<DemoStats>,
 }
 
 /// Games by result.
@@ -135,6 +143,7 @@ struct Counting {
     tag: Vec<u8>,
     chunk: Chunk,
     steps: StepCounting,
+    demos: DemoCounting,
 }
 
 /// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
@@ -153,11 +162,13 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
         };
         let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
         let workers = options.workers.min(count.max(1));
-        let work = move |i: usize| look(&files[i], &hands);
+        let ahead = files.clone();
+        let work = move |i: usize| look(&ahead[i], &hands);
         let flow = InOrder::start(workers, count, options.stop.clone(), work);
         let mut flow = flow.map_err(|e| Error::path(path, &e))?;
-        while let Some(looked) = flow.next()? {
-            counting.take(looked)?;
+        for file in &*files {
+            let Some(looked) = flow.next()? else { break };
+            counting.take(looked, file)?;
             progress(&counting.stats);
         }
         drop(flow);
@@ -188,6 +199,7 @@ impl Counting {
             tag: Vec::new(),
             chunk: Chunk::default(),
             steps: StepCounting::default(),
+            demos: DemoCounting::default(),
         }
     }
 
@@ -200,12 +212,13 @@ impl Counting {
             weights: self.weights.spread().scaled(f64::from(MILLION)),
             start: self.start.policy(),
             g2048: self.steps.finish(),
+            demos: self.demos.finish(),
             ..self.stats
         }
     }
 
-    /// Takes in what a thread made of a file; counts here what it left.
-    fn take(&mut self, looked: Looked) -> Result<()> {
+    /// Takes in what a thread made of a file; counts here what it left alone.
+    fn take(&mut self, looked: Looked, file: &Closed) -> Result<()> {
         match looked {
             Looked::Log(log) => {
                 self.stats.files += 1;
@@ -220,23 +233,23 @@ impl Counting {
                 self.stats.chunks += 1;
                 self.stats.bad_chunks += 1;
             }
-            Looked::Rest(Found::File(file)) => self.file(&file)?,
-            Looked::Rest(Found::Fault(_)) => self.stats.bad_files += 1,
-            Looked::Rest(Found::Other | Found::Pack(_) | Found::Unlisted(_)) => self.stats.skipped += 1,
+            Looked::Other => match file.open() {
+                Found::File(file) => self.file(&file)?,
+                Found::Fault(_) => self.stats.bad_files += 1,
+                Found::Other | Found::Pack(_) | Found::Unlisted(_) => self.stats.skipped += 1,
+            },
         }
         Ok(())
     }
 
     fn file(&mut self, file: &Opened) -> Result<()> {
         self.stats.files += 1;
-        let demonstrations = file.source.describe().format.starts_with("demo.");
-        self.stats.stored_bytes += if demonstrations { file.size } else { 0 };
+        if let Some(demo) = &file.demo {
+            self.demonstrations(file.size, demo);
+            return Ok(());
+        }
         for i in 0..file.source.len() {
             self.stats.chunks += 1;
-            if demonstrations {
-                self.trajectory(file, i);
-                continue;
-            }
             let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
                 salvage::inflate_prefix(&self.stored, 4, &mut self.tag)?;
                 file.decode(i, &self.stored, &mut self.chunk)
@@ -249,16 +262,14 @@ impl Counting {
         Ok(())
     }
 
-    /// Counts a trajectory of a demonstration: its steps.
-    fn trajectory(&mut self, file: &Opened, i: usize) {
-        match file.decode(i, &[], &mut self.chunk) {
-            Ok(()) => {
-                self.stats.frames += self.chunk.frames as u64;
-                self.stats.inflated_bytes += self.chunk.records().len() as u64;
-                self.length.add(self.chunk.frames as u64);
-            }
-            Err(_) => self.stats.bad_chunks += 1,
-        }
+    /// Counts a file of demonstrations, of `size` bytes.
+    fn demonstrations(&mut self, size: u64, file: &DemoFile) {
+        let all = file.trajectories();
+        self.stats.chunks += file.len() as u64;
+        self.stats.frames += all.frames() as u64;
+        self.stats.stored_bytes += size;
+        self.stats.inflated_bytes += (all.frames() * all.layout().map_or(0, |layout| layout.size())) as u64;
+        self.demos.file(file);
     }
 
     /// Counts a pack of 2048 games.

@@ -12,7 +12,7 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, chess};
 
 use super::game::{HIGHEST_TILE, Played, STEPS};
-use super::{Example, Fault, Verification};
+use super::{Example, Fault, Verification, demo};
 use crate::job::files::Opened;
 use crate::job::inspect::Step;
 use crate::job::sidecar;
@@ -39,7 +39,12 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
         let e = Error::new(Kind::Empty, "there is no chunk in it");
         found.add(keep, Fault::new(&e.in_source(&file.path)));
     }
-    for i in 0..file.source.len() {
+    if let Some(demo) = &file.demo {
+        demo::verify(&file.path, demo, keep, found);
+    }
+    // Demonstrations are decoded already.
+    let chunks = if file.demo.is_some() { 0 } else { file.source.len() };
+    for i in 0..chunks {
         found.chunks += 1;
         if let Err(e) = file.fetch(i, &mut hand.stored) {
             found.add(keep, Fault::new(&e));
@@ -52,10 +57,6 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
             continue;
         }
         found.checked += hand.chunk.frames as u64;
-        // What is wrong with demonstrations is found when they are opened: they have no rules of a game.
-        if file.source.describe().format.starts_with("demo.") {
-            continue;
-        }
         match hand.chunk.layout.as_deref() == Some(&**layout_aligned()) {
             true => steps(file, i, &hand.chunk, keep, found),
             false => positions(file, i, &hand.chunk, keep, found),

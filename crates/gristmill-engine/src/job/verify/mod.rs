@@ -2,6 +2,7 @@
 //! Damage is data here, not an error: the job goes on to the last file. What is found does not depend on the threads.
 
 mod chunks;
+mod demo;
 mod fault;
 mod game;
 mod pack;
@@ -57,7 +58,8 @@ pub struct Verification {
     pub faults: Vec<Fault>,
     /// How many faults there are in all.
     pub fault_count: u64,
-    /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows that found none are there too.
+    /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows and of demonstrations that found
+    /// none are there too.
     pub checks: BTreeMap<&'static str, u64>,
     /// The first fault of each check of 2048 rows, drawn.
     pub examples: Vec<Example>,

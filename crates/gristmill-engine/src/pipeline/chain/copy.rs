@@ -38,7 +38,8 @@ impl Chain {
         let size = self.conforms.size();
         let encoder = &*self.plan.encoder;
         let ordinal = batch * self.plan.batch_size as u64 + first as u64;
-        let bits = |row: u64| if encoder.draws() { self.row_key.at(ordinal + row).bits() } else { 0 };
+        let bits =
+            |row: u64| if encoder.draws() { self.row_key.at(self.plan.ranks.row(ordinal + row)).bits() } else { 0 };
         let encoded = self.totals.encoding.during(|| {
             self.arena.drain(&slots, |views| {
                 let rows = (0..).zip(views.iter().zip(&rows));

@@ -30,8 +30,11 @@ struct Use {
 impl Chain {
     pub(super) fn decode_one(&self, mut inner: MutexGuard<'_, Inner>) -> bool {
         let within = self.work_window();
+        let inputs = self.plan.inputs();
+        let decoding = |input| inner.branches.iter().skip(input).step_by(inputs).map(|branch| branch.decoding).sum();
+        let decoding: Vec<usize> = (0..inputs).map(decoding).collect();
         let open = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
-            let (head, free) = (branch.head, branch.decoding < branch.plan.ceiling);
+            let (head, free) = (branch.head, decoding[b % inputs] < branch.plan.ceiling);
             branch.next_to_decode(within).filter(|_| free).map(|(number, _)| (number - head, b))
         });
         let Some((_, b)) = open.min() else { return false };

@@ -18,9 +18,10 @@ use crate::error::{Error, Result};
 use crate::pipeline::anchors::Anchors;
 use crate::pipeline::branch::{Block, Branch};
 use crate::pipeline::conform::Conforms;
-use crate::pipeline::fold::Fold;
+use crate::pipeline::fold::{Fold, LaneFold};
 use crate::pipeline::output::Delivery;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
+use crate::pipeline::ranks::key;
 use crate::pipeline::roster::{Roster, SharedJournal};
 use crate::pipeline::verdict::{Scope, Verdicts};
 use crate::runtime::arena::Arena;
@@ -34,10 +35,16 @@ use crate::stage::join::Join;
 use crate::stage::sample::Reservoir;
 
 /// Tickets that are planned ahead of those being decoded, per branch.
-pub(in crate::pipeline) const READ_AHEAD: usize = 32;
+const READ_AHEAD: usize = 32;
 
 /// Tickets that readers are woken for at once: waking them for each would cost more than the read.
 const READ_SPAN: usize = 8;
+
+/// Chunks that each branch of a plan may have decoded, and tickets read ahead of those: all lanes together have the
+/// windows of one, but each its next chunk.
+pub(in crate::pipeline) fn windows(plan: &ChainPlan, workers: usize) -> [usize; 2] {
+    [workers + 2, READ_AHEAD].map(|all| all.div_ceil(plan.lanes.len().max(1)))
+}
 
 /// A buffer larger than this is not kept for the next chunk.
 const KEEP_BYTES: usize = 4 << 20;
@@ -154,11 +161,14 @@ impl Chain {
             let (roster, anchors) = (Arc::clone(&rosters[branch.log]), Arc::clone(&shared.anchors));
             Branch::new(Arc::new(branch.clone()), roster, anchors, shared.root)
         });
-        let (name, weights, exhausted) = plan.join.clone();
-        let join = Join::new(Key::new(shared.root, &name), weights, exhausted);
-        let (name, frames, drain) = &plan.reservoir;
-        let reservoir = Reservoir::new(Key::new(shared.root, name), *frames);
-        let fold = Fold::new(join, reservoir, *drain, plan.batch_size, u32::try_from(slots).unwrap_or(u32::MAX));
+        let (join, weights, exhausted) = &plan.join;
+        let (sampler, _, drain) = &plan.reservoir;
+        let lanes = plan.lanes.iter().map(|lane| {
+            let key = |name| key(shared.root, name, lane.lane);
+            let join = Join::new(key(join), weights.clone(), *exhausted);
+            LaneFold::new(join, Reservoir::new(key(sampler), lane.reservoir))
+        });
+        let fold = Fold::new(lanes.collect(), *drain, plan.batch_size, u32::try_from(slots).unwrap_or(u32::MAX));
         let inner = Inner {
             branches: branches.collect(),
             fold,
@@ -211,12 +221,18 @@ impl Chain {
 
     /// Tickets that may be on their way, per branch.
     pub(in crate::pipeline) fn ahead(&self) -> usize {
-        self.work_window() + READ_AHEAD
+        let [decoded, read] = windows(&self.plan, self.shared.workers);
+        decoded + read
     }
 
     /// Chunks that may be decoded and not yet folded, per branch.
     fn work_window(&self) -> usize {
-        self.shared.workers + 2
+        windows(&self.plan, self.shared.workers)[0]
+    }
+
+    /// Tickets that readers are woken for at once, per branch.
+    fn read_span(&self) -> usize {
+        READ_SPAN.div_ceil(self.plan.lanes.len().max(1))
     }
 
     fn work_one(&self) -> bool {

@@ -2,10 +2,12 @@
 //! Decodes nothing; a chunk known to be bad is answered without touching its file.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gristmill_format::source::Chunk;
 
-use super::{Chain, Fault, Inner, READ_SPAN, Shared};
+use super::settle::empty_lane;
+use super::{Chain, Fault, Inner, Shared};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
@@ -15,21 +17,13 @@ use crate::runtime::scheduler::Lane;
 impl Chain {
     pub(super) fn read_one(&self) -> bool {
         let mut inner = self.lock();
-        for b in 0..inner.branches.len() {
-            let branch = &mut inner.branches[b];
-            if branch.drawer.is_none() {
-                if branch.starting || !branch.roster.ready() {
-                    continue;
-                }
+        let inputs = self.plan.inputs();
+        for input in 0..inputs {
+            let branch = &mut inner.branches[input];
+            if branch.drawer.is_none() && !branch.starting && branch.roster.ready() {
                 branch.starting = true;
-                let (plan, roster) = (Arc::clone(&branch.plan), Arc::clone(&branch.roster));
-                let ingesting = Arc::clone(&branch.ingesting);
                 drop(inner);
-                let files = roster.first_files();
-                let Shared { root, anchors, stop, .. } = &self.shared;
-                let drawer = ingesting.during(|| Drawer::first(&plan, *root, &roster, &files, anchors, stop));
-                self.lock().branches[b].drawer = Some(drawer);
-                self.shared.signal.notify(Lane::Read);
+                self.begin(input);
                 return true;
             }
         }
@@ -56,7 +50,7 @@ impl Chain {
             return more;
         };
         let unread = inner.branches[b].window.iter().rev().take_while(|ticket| matches!(ticket.phase, Phase::Planned));
-        if more || unread.count() > READ_SPAN {
+        if more || unread.count() > self.read_span() {
             // More than one thread can read before the decoders have to wait.
             self.shared.signal.notify(Lane::Read);
         }
@@ -94,6 +88,31 @@ impl Chain {
         drop(inner);
         self.shared.signal.notify(Lane::Work);
         true
+    }
+
+    /// Takes what the first scan found into the windows of one input, in every lane.
+    fn begin(&self, input: usize) {
+        let inputs = self.plan.inputs();
+        let inner = self.lock();
+        let plans: Vec<_> = inner.branches.iter().skip(input).step_by(inputs).map(|b| Arc::clone(&b.plan)).collect();
+        let (roster, ingesting) =
+            (Arc::clone(&inner.branches[input].roster), Arc::clone(&inner.branches[input].ingesting));
+        drop(inner);
+        let files = roster.first_files();
+        let Shared { root, anchors, stop, .. } = &self.shared;
+        let drawers = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, stop));
+        let found = drawers.iter().any(|drawer| drawer.live() > 0);
+        let empty = drawers.iter().zip(&plans).find(|(drawer, _)| found && drawer.live() == 0);
+        let empty = empty.and_then(|(_, plan)| Some((plan.stage.clone(), plan.lane?)));
+        let mut inner = self.lock();
+        for (branch, drawer) in inner.branches.iter_mut().skip(input).step_by(inputs).zip(drawers) {
+            branch.drawer = Some(drawer);
+        }
+        if let Some((stage, lane)) = empty.filter(|_| !self.shared.stop.load(Ordering::Relaxed)) {
+            self.fail(&mut inner, Error::Stage { stage, message: empty_lane(lane) });
+        }
+        drop(inner);
+        self.shared.signal.notify(Lane::Read);
     }
 
     pub(super) fn bad(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gristmill_format::Kind;
 
-use super::{Chain, Inner, READ_SPAN, keep};
+use super::{Chain, Inner, keep};
 use crate::config::BadChunks;
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Branch, Phase};
@@ -17,6 +17,7 @@ use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::WhenFull;
 use crate::runtime::scheduler::Lane;
 use crate::stage::batch::WhenPartial;
+use crate::stage::lane::HashLane;
 
 /// What is said where no draw was taken for a very long time.
 const HOPELESS: &str = "a million draws in a row were rejected: by hanse_sampling_threshold and hanse_sampling_gamma \
@@ -35,14 +36,18 @@ impl Chain {
         }
         if inner.refills.is_empty() && inner.refilling == 0 {
             while !inner.fold.ended && self.fold_one(inner) {}
+            // Several reservoirs are filled together, whosever turn it is.
+            for lane in (0..inner.fold.lanes.len()).filter(|_| self.plan.lanes.len() > 1) {
+                while !inner.fold.ended && !inner.fold.lanes[lane].is_full() && self.step(inner, lane) {}
+            }
             inner.fold.flush();
         }
         self.hand_over(inner);
     }
 
-    /// One step of the fold; `false` when it must wait for something.
+    /// One step of the lane whose turn it is; `false` when it must wait for something.
     fn fold_one(&self, inner: &mut Inner) -> bool {
-        let Inner { branches, fold, spare_chunks, .. } = inner;
+        let fold = &mut inner.fold;
         if fold.outgoing.len() > self.plan.capacity.max(2) {
             return false;
         }
@@ -60,8 +65,16 @@ impl Chain {
                 }
             }
         }
-        let Some(chosen) = fold.join.choose() else {
-            if !fold.drain(|| positions(branches)) {
+        let turn = inner.fold.turn();
+        self.step(inner, turn)
+    }
+
+    /// One step of a lane whose turn it is, or whose reservoir is not full; `false` when it must wait for something.
+    fn step(&self, inner: &mut Inner, lane: usize) -> bool {
+        let Inner { branches, fold, spare_chunks, .. } = inner;
+        let inputs = self.plan.inputs();
+        let Some(chosen) = fold.lanes[lane].join.choose().map(|input| lane * inputs + input) else {
+            if !fold.drain(lane, || positions(branches)) {
                 let partial = self.plan.partial;
                 if partial == WhenPartial::Pad {
                     fold.pad();
@@ -118,15 +131,23 @@ impl Chain {
             return true;
         }
         // With one input, the rows of a block follow each other until something is missing.
-        let several = branches.len() > 1;
-        while !fold.free.is_empty() && fold.is_open() && branches[chosen].taken < block.given {
+        while !fold.free.is_empty() && branches[chosen].taken < block.given {
+            let gives = fold.lanes[lane].is_full();
+            if gives && (!fold.is_open() || fold.turn() != lane) {
+                break;
+            }
             let at = branches[chosen].taken;
             branches[chosen].taken += 1;
-            fold.join.took();
-            fold.row(number, &block, at, || positions(branches));
-            if several {
-                return true;
+            fold.row((lane, number), &block, at, || positions(branches));
+            if inputs > 1 || gives && fold.lanes.len() > 1 {
+                break;
             }
+        }
+        if branches[chosen].taken == block.rows.len() {
+            // Nobody waits for what is used up: the next chunk of this lane can be decoded before its next turn.
+            self.pop(&mut branches[chosen]);
+            branches[chosen].bad_run = 0;
+            keep(spare_chunks, block);
         }
         !fold.free.is_empty()
     }
@@ -141,8 +162,7 @@ impl Chain {
             Some(row) if branch.taken == 0 => {
                 branch.taken = 1;
                 branch.bad_run = 0;
-                fold.join.took();
-                fold.give(row, || positions(branches));
+                fold.give(chosen / self.plan.inputs(), row, || positions(branches));
                 return true;
             }
             // The row was given out before the state that this run goes on from.
@@ -162,7 +182,7 @@ impl Chain {
     /// The front of an input is done with; readers are woken when there is room for several more.
     fn pop(&self, branch: &mut Branch) {
         branch.pop();
-        if branch.window.len() + READ_SPAN == self.ahead() {
+        if branch.window.len() + self.read_span() == self.ahead() {
             self.shared.signal.notify(Lane::Read);
         }
     }
@@ -176,11 +196,15 @@ impl Chain {
                 return false;
             }
             let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());
-            let message = format!("there is no chunk to draw: the files of `{root}` hold none, and none will come");
+            let message = match branch.plan.lane {
+                Some(lane) => empty_lane(lane),
+                None => format!("there is no chunk to draw: the files of `{root}` hold none, and none will come"),
+            };
             self.fail(inner, Error::Stage { stage, message });
             return true;
         }
-        if inner.fold.join.exhausted(chosen) {
+        let (lane, input) = (chosen / self.plan.inputs(), chosen % self.plan.inputs());
+        if inner.fold.lanes[lane].join.exhausted(input) {
             drawer.restart();
             branch.dry = false;
             self.shared.signal.notify(Lane::Read);
@@ -233,6 +257,12 @@ impl Chain {
 /// Where the inputs stand: the draw whose rows come next, and how many of them were taken.
 fn positions(branches: &[Branch]) -> Vec<(u64, usize)> {
     branches.iter().map(|branch| (branch.head, branch.taken)).collect()
+}
+
+/// What is said where a lane has nothing to draw.
+pub(super) fn empty_lane(lane: HashLane) -> String {
+    let HashLane { index, of } = lane;
+    format!("lane {index} of {of} has no chunk to draw: there are too few for so many lanes; use fewer, or more games")
 }
 
 enum Verdict {

@@ -2,6 +2,7 @@
 //! The same calls as the loader of streams; where it stands is a number, so that any place is as near as the first.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -24,6 +25,7 @@ use crate::runtime::metrics::Rates;
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::runtime::seed::fresh_root;
 use crate::sink::http::Pages;
+use crate::store::publish::write_whole;
 use crate::table::IndexInput;
 
 /// How often totals are sampled for rates, at most: each time a batch is asked for.
@@ -217,6 +219,25 @@ impl IndexLoader {
     pub fn state(&self) -> Result<String> {
         self.here()?;
         Ok(self.state_at(self.position()).to_json())
+    }
+
+    /// Writes [`IndexLoader::state`] as the file `path`: durable when it returns, and at no moment half written. Every rank
+    /// may call it; it is the same for all, and rank 0 writes it.
+    ///
+    /// Errors: `Forked`, `Path`.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        self.here()?;
+        if self.config.rank > 0 {
+            return Ok(());
+        }
+        write_whole(path, &[self.state()?.as_bytes()])
+    }
+
+    /// Takes over what was saved at `path`; the loader must not have started.
+    ///
+    /// Errors: `Path`, and as [`IndexLoader::restore`].
+    pub fn load(&self, path: &Path) -> Result<()> {
+        self.restore(&std::fs::read_to_string(path).map_err(|e| Error::path(path, &e))?)
     }
 
     /// Takes a state over; the loader must not have started.

@@ -187,6 +187,12 @@ impl SourceLog {
         Some(self.moves.of(id).unwrap_or(found).name)
     }
 
+    /// Bytes of a source's file, as it is now known.
+    pub fn size(&self, id: u64) -> Option<u64> {
+        let found = self.file(id)?;
+        Some(self.moves.of(id).unwrap_or(found).size)
+    }
+
     /// Counters and the latest faults.
     pub fn faults(&self) -> LogFaults {
         let state = lock(&self.state);

@@ -38,10 +38,13 @@ pub struct PoolState {
     /// Chunks of the first source that were already pushed out.
     pub evicted_of_first: u64,
     /// Use counts of all entries.
+    #[serde(with = "crate::runtime::packed")]
     pub uses: Vec<u16>,
     /// Ordinals still to be drawn, as runs: gap, length, gap, length, ... from `start`.
+    #[serde(with = "crate::runtime::packed")]
     pub undrawn: Vec<u64>,
     /// Entries whose source was superseded, as offsets from `start`.
+    #[serde(with = "crate::runtime::packed")]
     pub gone: Vec<u64>,
     /// Passes begun after the first.
     pub passes: u64,

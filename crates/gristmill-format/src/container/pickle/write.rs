@@ -99,6 +99,43 @@ impl PickleWriter {
         self.out.push(b'u');
     }
 
+    /// Begins a list; its items follow.
+    pub fn begin_list(&mut self) {
+        self.out.extend(b"](");
+    }
+
+    /// Ends the list.
+    pub fn end_list(&mut self) {
+        self.out.push(b'e');
+    }
+
+    /// Begins an array of `len` Python objects, which follow.
+    ///
+    /// Errors: `TooLarge` as for texts.
+    pub fn begin_objects(&mut self, len: usize) -> Result<()> {
+        self.array_head(&[len]);
+        self.dtype_of("O8", '|', (-1, -1), 63)?;
+        self.bool(false);
+        self.begin_list();
+        Ok(())
+    }
+
+    /// Ends the array.
+    pub fn end_objects(&mut self) {
+        self.end_list();
+        self.array_end();
+    }
+
+    /// A value that another writer has finished.
+    pub fn finished(&mut self, pickle: &[u8]) {
+        self.out.extend_from_slice(pickle.get(2..pickle.len().saturating_sub(1)).unwrap_or_default());
+    }
+
+    /// Takes out what is written so far, to be sent on before the rest.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
     /// Calls the global before the tuple.
     pub fn reduce(&mut self) {
         self.out.push(b'R');
@@ -213,9 +250,9 @@ impl PickleWriter {
     }
 
     fn list(&mut self, pickle: &Pickle<'_>, items: &[Id]) -> Result<()> {
-        self.out.extend(b"](");
+        self.begin_list();
         items.iter().try_for_each(|item| self.value(pickle, *item))?;
-        self.out.push(b'e');
+        self.end_list();
         Ok(())
     }
 

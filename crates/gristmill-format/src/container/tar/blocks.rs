@@ -70,36 +70,41 @@ impl<R: ReadAt + ?Sized> Blocks for Windows<'_, R> {
     }
 }
 
-/// Bytes in memory.
-pub(crate) struct Held<'a>(pub(crate) &'a [u8]);
+/// Bytes in memory: those of a tar from `base` on.
+pub(crate) struct Held<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) base: u64,
+}
 
 impl<'a> Held<'a> {
     /// `len` bytes at `at`, as they lie.
-    pub(crate) fn bytes(&self, at: u64, len: u64) -> Option<&'a [u8]> {
-        let start = usize::try_from(at).ok()?;
-        self.0.get(start..start.checked_add(usize::try_from(len).ok()?)?)
+    ///
+    /// Errors: `Truncated` where they are not there.
+    pub(crate) fn payload(&self, at: u64, len: u64) -> Result<&'a [u8]> {
+        let start = at.checked_sub(self.base).and_then(|start| usize::try_from(start).ok());
+        let range = start.zip(usize::try_from(len).ok()).and_then(|(start, len)| Some(start..start.checked_add(len)?));
+        range.and_then(|range| self.bytes.get(range)).ok_or_else(|| cut(len, self.end()).at_byte(at))
     }
 }
 
 impl Blocks for Held<'_> {
     fn end(&self) -> u64 {
-        self.0.len() as u64
+        self.base + self.bytes.len() as u64
     }
 
     fn block(&mut self, at: u64) -> Result<Option<Block>> {
-        let start = usize::try_from(at).unwrap_or(usize::MAX);
-        Ok(self.0.get(start..).and_then(|rest| rest.first_chunk().copied()))
+        let start = at.checked_sub(self.base).and_then(|start| usize::try_from(start).ok());
+        Ok(start.and_then(|start| self.bytes.get(start..)).and_then(|rest| rest.first_chunk().copied()))
     }
 
     fn read(&mut self, at: u64, len: u64, to: &mut Vec<u8>) -> Result<()> {
         to.clear();
-        let found = self.bytes(at, len);
-        to.extend_from_slice(found.ok_or_else(|| cut(len, self.end()).at_byte(at))?);
+        to.extend_from_slice(self.payload(at, len)?);
         Ok(())
     }
 }
 
 /// The refusal of `len` bytes that are not there.
-pub(super) fn cut(len: u64, end: u64) -> Error {
+pub(crate) fn cut(len: u64, end: u64) -> Error {
     Error::new(Kind::Truncated, format!("a member of {len} bytes, but the tar ends at {end}"))
 }

@@ -3,7 +3,7 @@
 use super::BLOCK;
 
 /// A header block.
-pub(super) type Block = [u8; BLOCK as usize];
+pub(crate) type Block = [u8; BLOCK as usize];
 
 /// What the eight bytes of the checksum count for.
 const SPACES: u32 = 8 * b' ' as u32;

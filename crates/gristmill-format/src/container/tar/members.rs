@@ -22,11 +22,17 @@ pub(crate) struct Member {
 pub(crate) struct Members<B> {
     walk: Walk<B>,
     at: Option<u64>,
+    until: u64,
 }
 
 impl<B: Blocks> Members<B> {
     pub(crate) fn new(blocks: B, limits: TarLimits) -> Self {
-        Members { walk: Walk::new(blocks, limits), at: Some(0) }
+        Members { walk: Walk::new(blocks, limits), at: Some(0), until: u64::MAX }
+    }
+
+    /// Those between two bytes, which are known to be the first of a header and the last of a payload.
+    pub(crate) fn within(blocks: B, limits: TarLimits, from: u64, until: u64) -> Self {
+        Members { walk: Walk::new(blocks, limits), at: Some(from), until }
     }
 
     /// Where the bytes come from. What lies before the member last given may be gone.
@@ -44,7 +50,7 @@ impl<B: Blocks> Members<B> {
     /// Errors, with the byte: whatever is wrong with the tar up to there, its end mark included; `Io`.
     pub(crate) fn next(&mut self) -> Result<Option<Member>> {
         let mut header = self.at;
-        while let Some(at) = self.at {
+        while let Some(at) = self.at.filter(|at| *at < self.until) {
             let following = self.walk.step(at)?;
             if let Some(fault) = self.walk.index.faults().first() {
                 self.at = None;

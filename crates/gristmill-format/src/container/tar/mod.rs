@@ -8,7 +8,8 @@ mod members;
 mod walk;
 mod write;
 
-pub(crate) use blocks::{Blocks, Held, Windows};
+pub(crate) use blocks::{Blocks, Held, Windows, cut};
+pub(crate) use header::Block;
 pub use index::{Entry, Slot, TarIndex};
 pub(crate) use members::{Member, Members};
 pub use walk::{TarLimits, walk};

@@ -25,6 +25,13 @@ pub(super) struct Part<'n> {
     pub(super) role: Role,
 }
 
+impl Part<'_> {
+    /// Whether the field called `name` is in this member: it is the member's own, or one of several arrays in it.
+    pub(super) fn gives(&self, name: &str) -> bool {
+        name == self.field || name.strip_prefix(&*self.field).is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
 /// Where a member belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {

@@ -50,6 +50,32 @@ impl ShardMeta {
         })
     }
 
+    /// Names and values, for people.
+    pub fn about(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("env_cfg", self.env_cfg.clone()),
+            ("observation_space", self.observation_space.to_string()),
+            ("action_space", self.action_space.to_string()),
+            ("color_space", self.color_space.clone()),
+        ]
+    }
+
+    /// Whether it may stand where it does: first in its shard, or where another one began that says the same.
+    ///
+    /// Errors: `Corrupt` after `frames` frames without metadata, and after metadata that differ.
+    pub(super) fn follows(&self, first: Option<&ShardMeta>, frames: usize) -> Result<()> {
+        match first {
+            None if frames > 0 => {
+                let detail = "the metadata must be the first member; frames come before it";
+                Err(Error::new(Kind::Corrupt, detail))
+            }
+            None => Ok(()),
+            Some(first) => first.mixes_with(self).map_err(|e| {
+                Error::new(Kind::Corrupt, format!("a second metadata contradicts the first: {}", e.detail()))
+            }),
+        }
+    }
+
     /// Whether data of both can be mixed.
     ///
     /// Errors: `OutOfRange` naming what differs, and both values.

@@ -2,14 +2,18 @@
 //! Every fault has its member and byte; nothing is skipped in silence, and no shard is read past its bound.
 
 mod group;
+mod index;
 mod member;
 mod meta;
 mod open;
 mod reader;
+mod stream;
 mod write;
 
 pub use group::{Groups, Member, Sample, group};
+pub use index::{ShardIndex, read_frames};
 pub(in crate::demo) use member::npy;
 pub use meta::ShardMeta;
 pub use open::{Packing, Shard, room, unpack, unpack_into};
+pub use stream::{Streamed, shard_head, stream};
 pub use write::{ShardWriter, metadata, plain_pickle};

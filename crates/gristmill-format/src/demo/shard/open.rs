@@ -10,7 +10,7 @@ use crate::container::tar::{Held, Members, TarLimits};
 use crate::container::zstd;
 use crate::demo::trajectory::{End, Tape, Trajectories};
 use crate::demo::value::Extra;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// What is around a tar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,12 +108,11 @@ impl Shard {
 
 /// Reads the frames of a tar to where there are none yet.
 fn shard(tar: &[u8], max: usize, to: Trajectories) -> Result<Shard> {
-    let mut members = Members::new(Held(tar), TarLimits::default());
+    let mut members = Members::new(Held { bytes: tar, base: 0 }, TarLimits::default());
     let (none, mut reader) = (to.clone(), Reader::new(to, max));
     while let Some(member) = members.next()? {
-        let bytes = members.blocks().bytes(member.offset, member.len);
-        let cut = || Error::new(Kind::Truncated, "the tar ends before it").at_byte(member.offset);
-        reader.member(&member, bytes.ok_or_else(cut)?)?;
+        let bytes = members.blocks().payload(member.offset, member.len)?;
+        reader.member(&member, bytes)?;
     }
     reader.finish()?;
     let Reader { meta, mut to, numbers, ignored, .. } = reader;

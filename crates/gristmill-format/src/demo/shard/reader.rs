@@ -34,8 +34,13 @@ pub(super) struct Reader {
     known: Vec<Option<Known>>,
     /// The number that each frame gives itself; `None` once one gives none.
     pub(super) numbers: Option<Vec<Number>>,
-    /// Frames that were begun.
+    /// Frames that were begun, and how many were there before the first of them.
     frames: usize,
+    before: usize,
+    /// Bytes of records that are given away together.
+    block: usize,
+    /// What is to be given away.
+    ready: Option<Trajectories>,
     /// Members that are not data by their names.
     pub(super) ignored: usize,
 }
@@ -64,8 +69,26 @@ impl Reader {
             known: Vec::new(),
             numbers: Some(Vec::new()),
             frames: 0,
+            before: 0,
+            block: usize::MAX,
+            ready: None,
             ignored: 0,
         }
+    }
+
+    /// The same; the first frame is not the first of its shard: it has this number.
+    pub(super) fn from_frame(self, number: usize) -> Reader {
+        Reader { before: number, ..self }
+    }
+
+    /// The same, which gives frames away as soon as there are `bytes` of records.
+    pub(super) fn in_blocks(self, bytes: usize) -> Reader {
+        Reader { block: bytes, ..self }
+    }
+
+    /// Frames that are to be taken away.
+    pub(super) fn ready(&mut self) -> Option<Trajectories> {
+        self.ready.take()
     }
 
     /// Takes the next member in.
@@ -91,7 +114,7 @@ impl Reader {
             let name = e.place().member.as_deref().unwrap_or(&member.name);
             Error::new(e.kind(), e.detail()).in_member(name).at_byte(at)
         };
-        let number = self.frames - 1;
+        let number = self.before + self.frames - 1;
         self.field(&part, member, bytes).map_err(|e| within(e).in_frame(number))?;
         self.place += 1;
         self.last.0.clone_from(&member.name);
@@ -118,13 +141,16 @@ impl Reader {
         if !std::mem::take(&mut self.open) {
             return Ok(());
         }
-        let number = self.frames - 1;
+        let number = self.before + self.frames - 1;
         let (last, at) = (&self.last.0, self.last.1);
         self.to.commit().map_err(|e| e.in_frame(number).in_member(last).at_byte(at))?;
         let numbered = |numbers: &Vec<Number>| numbers.len() == self.frames;
         self.numbers = self.numbers.take().filter(numbered);
         if is_done(&self.to, self.to.frames() - 1) {
             self.to.end(End::Terminated);
+        }
+        if self.to.records().len() >= self.block {
+            self.ready = Some(self.to.take());
         }
         Ok(())
     }
@@ -172,16 +198,8 @@ impl Reader {
     /// The metadata must come first; where shards were joined, all must say the same.
     fn metadata(&mut self, bytes: &[u8]) -> Result<()> {
         let found = ShardMeta::parse(bytes, self.max)?;
-        match &self.meta {
-            None if self.frames > 0 => {
-                let detail = "the metadata must be the first member; frames come before it";
-                return Err(Error::new(Kind::Corrupt, detail));
-            }
-            None => self.meta = Some(found),
-            Some(before) => before.mixes_with(&found).map_err(|e| {
-                Error::new(Kind::Corrupt, format!("a second metadata contradicts the first: {}", e.detail()))
-            })?,
-        }
+        found.follows(self.meta.as_ref(), self.frames)?;
+        self.meta.get_or_insert(found);
         Ok(())
     }
 }
@@ -190,7 +208,7 @@ impl Reader {
 pub(super) type Number = (f64, u64);
 
 /// Notes the number of a frame.
-fn note(numbers: &mut Option<Vec<Number>>, scalar: Scalar, bytes: &[u8], at: u64) -> Result<()> {
+pub(super) fn note(numbers: &mut Option<Vec<Number>>, scalar: Scalar, bytes: &[u8], at: u64) -> Result<()> {
     if scalar == Scalar::F64 {
         *numbers = None;
         return Ok(());

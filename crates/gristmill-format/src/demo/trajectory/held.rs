@@ -56,6 +56,13 @@ impl Trajectories {
         }
     }
 
+    /// Takes all frames away; those that follow have the same layout.
+    #[must_use]
+    pub fn take(&mut self) -> Trajectories {
+        let empty = Trajectories { layout: self.layout.clone(), bound: self.bound, ..Trajectories::default() };
+        std::mem::replace(self, empty)
+    }
+
     /// Adds the trajectories of `next` after these. What nothing ended here (cut, and the last `dones` not true) goes on there.
     ///
     /// Errors: `WrongSize` where its records have another layout, `TooLarge` beyond the bound; nothing is added then.

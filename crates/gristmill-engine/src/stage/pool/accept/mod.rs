@@ -145,6 +145,7 @@ pub struct AcceptState {
     /// Place of the first use count.
     pub start: u64,
     /// How often each chunk was handed out.
+    #[serde(with = "crate::runtime::packed")]
     pub uses: Vec<u16>,
     /// The position cache, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,0 +1,141 @@
+//! `convert` and `split` of demonstrations: shards, arrays, folders for each side.
+
+use std::path::Path;
+
+use gristmill_engine::Error;
+use gristmill_engine::demos::shard_ending;
+use gristmill_engine::job::demos::{
+    self as job, Choice, ConvertOptions, Phase, SpaceOptions, SplitOptions, TaskOptions, is_demonstrations,
+};
+use gristmill_format::demo::native::Semantics;
+
+use crate::args::convert::Convert;
+use crate::args::demos::Demos;
+use crate::args::pictures::Colors;
+use crate::args::rewrite::{Rewriting, Split};
+use crate::failure::{Failure, Result};
+use crate::report::{self, demonstrations};
+use crate::stopping;
+
+/// Whether demonstrations are to be converted: by what lies at the path, by an option that only they have, or by a name of
+/// the output that only they get.
+pub(super) fn are_meant(args: &Convert) -> Result<bool> {
+    let name = args.rewriting.out.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let named = name.ends_with(".npz") || shard_ending(&name).is_some();
+    Ok(named || args.demos.said().is_some() || lie_at(&args.rewriting.path)?)
+}
+
+/// Whether demonstrations lie at `path`.
+pub(super) fn lie_at(path: &Path) -> Result<bool> {
+    Ok(is_demonstrations(path)?)
+}
+
+pub(super) fn convert(args: &Convert) -> Result<()> {
+    let (words, rewriting) = (&args.demos, &args.rewriting);
+    one_thread(rewriting)?;
+    let options = ConvertOptions {
+        input: rewriting.path.clone(),
+        output: rewriting.out.clone(),
+        task: task(words),
+        spaces: SpaceOptions {
+            n_actions: words.n_actions,
+            action_bounds: words.action_bounds,
+            obs_bounds: words.obs_bounds,
+            color_space: words.color_space.map(|colors| {
+                let name = if colors == Colors::Gray { "GRAY" } else { "RGB" };
+                name.to_owned()
+            }),
+        },
+        semantics: if words.compat { Semantics::Compat } else { Semantics::Strict },
+        choice: Choice { n_traj: words.n_traj, sample: words.sample, shuffle: words.shuffle },
+        seed: words.seed,
+        level: words.level,
+        max_frames: words.max_frames,
+        overwrite: args.g2048.overwrite,
+        dry_run: rewriting.dry_run,
+        stop: stopping::flag()?,
+    };
+    let mut bar = Bar::new(!rewriting.json);
+    let converted = job::convert(&options, &mut |phase| bar.at(phase));
+    bar.end();
+    let converted = converted.map_err(stopped)?;
+    if rewriting.json {
+        return Ok(report::json(&converted)?);
+    }
+    Ok(report::text_out(&demonstrations::converted(&converted))?)
+}
+
+fn task(words: &Demos) -> TaskOptions {
+    TaskOptions {
+        config: words.config.clone(),
+        benchmark: words.benchmark.clone(),
+        task: words.task.clone(),
+        magical_preproc: words.magical_preproc.clone(),
+        remove_null_actions: words.remove_null_actions,
+        frame_stack: words.frame_stack.map(u64::from),
+    }
+}
+
+pub(super) fn split(args: &Split) -> Result<()> {
+    one_thread(&args.rewriting)?;
+    let options = SplitOptions {
+        input: args.rewriting.path.clone(),
+        output: args.rewriting.out.clone(),
+        sides: args.into.clone(),
+        dry_run: args.rewriting.dry_run,
+        stop: stopping::flag()?,
+    };
+    let mut bar = Bar::new(!args.rewriting.json);
+    let split = job::split(&options, &mut |phase| bar.at(phase));
+    bar.end();
+    let split = split.map_err(stopped)?;
+    if args.rewriting.json {
+        return Ok(report::json(&split)?);
+    }
+    Ok(report::text_out(&demonstrations::split(&split))?)
+}
+
+fn one_thread(rewriting: &Rewriting) -> Result<()> {
+    match rewriting.threads {
+        None => Ok(()),
+        Some(_) => Err(Failure::Usage("demonstrations are written by one thread; leave --threads out".to_owned())),
+    }
+}
+
+fn stopped(e: Error) -> Failure {
+    match e {
+        Error::Stopped => Failure::Failed("stopped; the output is as it was".to_owned()),
+        e => e.into(),
+    }
+}
+
+/// Files read, then frames written.
+struct Bar {
+    wanted: bool,
+    reading: bool,
+    shown: Option<report::Progress>,
+}
+
+impl Bar {
+    fn new(wanted: bool) -> Self {
+        Bar { wanted, reading: false, shown: None }
+    }
+
+    fn at(&mut self, phase: Phase) {
+        let (reading, done, all, what) = match phase {
+            Phase::Reading(done, all) => (true, done, all, "files read"),
+            Phase::Writing(done, all) => (false, done, all, "frames"),
+        };
+        if self.reading != reading {
+            self.end();
+            self.reading = reading;
+        }
+        self.shown.get_or_insert_with(|| report::Progress::new(all, what, self.wanted)).at(done, "");
+    }
+
+    fn end(&mut self) {
+        if let Some(shown) = self.shown.take() {
+            shown.end();
+        }
+    }
+}

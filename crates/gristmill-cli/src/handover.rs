@@ -1,0 +1,142 @@
+//! Words of commands that need Python -> the same words to the Python package, and its exit code. Parses no option of theirs
+//! but `--python`, so that there is one place that knows them.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use crate::failure::{Failure, Result};
+
+/// The variable that names the interpreter, where `--python` does not.
+const VARIABLE: &str = "GRISTMILL_PYTHON";
+
+/// What `convert --to` makes by way of Python.
+const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
+
+/// Whether the words, without the program's name, are for Python: random play, a form that it writes, or a Minari data set to
+/// be converted.
+pub(crate) fn is_meant(words: &[OsString]) -> bool {
+    match words {
+        [verb, kind, ..] if verb == "generate" && kind == "random" => true,
+        [verb, rest @ ..] if verb == "convert" => {
+            let form = |word: &OsStr| FORMS.iter().any(|form| word == *form);
+            let to = rest.windows(2).any(|pair| pair[0] == "--to" && form(&pair[1]))
+                || rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--to=")).any(|to| FORMS.contains(&to));
+            to || rest.iter().any(|word| is_minari(Path::new(word)))
+        }
+        _ => false,
+    }
+}
+
+/// Runs the Python package with the words, in its stead where the system can.
+///
+/// Errors: `Usage` for `--python` without a path; `Failed` where there is no such interpreter, or no gristmill in it.
+pub(crate) fn run(words: Vec<OsString>) -> Result<ExitCode> {
+    let (python, words) = interpreter(words)?;
+    let find = "import importlib.util, sys; sys.exit(importlib.util.find_spec('gristmill') is None)";
+    let found = Command::new(&python).args(["-c", find]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+    let found = found.map_err(|e| missing(&python, &e))?;
+    if !found.success() {
+        let python = python.display();
+        return Err(Failure::Failed(format!(
+            "this command needs the Python package, and {python} has none (or does not run): pip install gristmill, or \
+             choose another interpreter by --python PATH or {VARIABLE}"
+        )));
+    }
+    let mut command = Command::new(&python);
+    command.args(["-m", "gristmill"]).args(words);
+    end_as(command).map_err(|e| missing(&python, &e))
+}
+
+/// Becomes the command: signals reach it, and its exit code is ours.
+#[cfg(unix)]
+fn end_as(mut command: Command) -> io::Result<ExitCode> {
+    Err(std::os::unix::process::CommandExt::exec(&mut command))
+}
+
+#[cfg(not(unix))]
+fn end_as(mut command: Command) -> io::Result<ExitCode> {
+    let code = command.status()?.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+fn missing(python: &OsStr, e: &io::Error) -> Failure {
+    let python = python.display();
+    Failure::Failed(format!(
+        "this command needs Python, and {python} cannot be run: {e}; choose an interpreter by --python PATH or {VARIABLE}"
+    ))
+}
+
+/// The interpreter, and the words without it.
+fn interpreter(words: Vec<OsString>) -> Result<(OsString, Vec<OsString>)> {
+    let mut python = env::var_os(VARIABLE).filter(|path| !path.is_empty()).unwrap_or_else(|| "python3".into());
+    let mut kept = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if word == "--python" {
+            python =
+                words.next().ok_or_else(|| Failure::Usage("--python wants the path of an interpreter".to_owned()))?;
+        } else if let Some(path) = word.to_str().and_then(|word| word.strip_prefix("--python=")) {
+            python = path.into();
+        } else {
+            kept.push(word);
+        }
+    }
+    Ok((python, kept))
+}
+
+/// Whether a Minari data set lies at `path`, as far as that is seen without reading.
+fn is_minari(path: &Path) -> bool {
+    path.ends_with("main_data.hdf5") && path.is_file()
+        || [path.join("data"), path.to_owned()].iter().any(|data| {
+            data.join("main_data.hdf5").is_file()
+                || data.join("metadata.json").is_file() && data.join("0").join("part-0.arrow").is_file()
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn what_is_for_python() {
+        let root = tempfile::tempdir().unwrap();
+        let (set, empty) = (root.path().join("pong-v0"), root.path().join("empty"));
+        fs::create_dir_all(set.join("data/0")).unwrap();
+        fs::create_dir(&empty).unwrap();
+        for name in ["metadata.json", "0/part-0.arrow"] {
+            fs::write(set.join("data").join(name), b"").unwrap();
+        }
+        let (set, empty) = (set.display(), empty.display());
+        for text in [
+            "generate random".to_owned(),
+            "convert a b --to minari-hdf5".to_owned(),
+            "convert --to=parquet a b".to_owned(),
+            format!("convert {set} a.tar"),
+            format!("convert {set}/data a.tar --json"),
+        ] {
+            assert!(is_meant(&words(&text)), "{text}");
+        }
+        for text in
+            ["generate chess", "random", "convert a b --to exponents", "inspect", "stats minari-hdf5", "convert --to"]
+        {
+            assert!(!is_meant(&words(text)), "{text}");
+        }
+        assert!(!is_meant(&words(&format!("convert {empty} a.tar"))));
+    }
+
+    #[test]
+    fn the_interpreter_is_taken_out_of_the_words() {
+        let (python, kept) = interpreter(words("generate random --python py --env X --python=/bin/other out")).unwrap();
+        assert_eq!((python, kept), ("/bin/other".into(), words("generate random --env X out")));
+        assert!(matches!(interpreter(words("convert --python")), Err(Failure::Usage(_))));
+    }
+}

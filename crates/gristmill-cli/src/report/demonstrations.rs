@@ -1,0 +1,48 @@
+//! What came of converting and splitting demonstrations, as text. Prints nothing.
+
+use std::fmt::Write;
+
+use gristmill_engine::job::demos::{Converted, SplitUp};
+
+/// The text of a conversion.
+pub(crate) fn converted(done: &Converted) -> String {
+    let mut out = String::new();
+    done.remarks.iter().for_each(|remark| _ = writeln!(out, "note: {remark}"));
+    let files: Vec<String> = done.output.iter().map(|path| path.display().to_string()).collect();
+    let files = match files.as_slice() {
+        [first, .., last] => format!("{first} to {last} ({} files)", files.len()),
+        _ => files.join(""),
+    };
+    let Converted { trajectories, frames, read, from, .. } = done;
+    let verb = match (done.dry_run, done.output.len() > 1) {
+        (true, _) => "would hold",
+        (false, true) => "hold",
+        (false, false) => "holds",
+    };
+    let _ = write!(out, "{files} {verb} {trajectories} trajectories of {frames} frames, from {from}");
+    if read > trajectories {
+        let _ = write!(out, "; {} left out", read - trajectories);
+    }
+    for (n, what) in [(done.truncated, "were cut"), (done.unended, "have no end that `dones` marks")] {
+        if n > 0 {
+            let _ = write!(out, "; {n} {what}");
+        }
+    }
+    if let Some(seed) = done.seed {
+        let _ = write!(out, "; seed {seed}");
+    }
+    out
+}
+
+/// The text of a split.
+pub(crate) fn split(done: &SplitUp) -> String {
+    let mut out = format!("{} trajectories of {} frames\n", done.trajectories, done.frames);
+    for (side, folder) in done.sides.iter().zip(&done.out) {
+        let folder = folder.display();
+        let _ = writeln!(out, "  {folder}: {} trajectories of {} frames", side.trajectories, side.frames);
+    }
+    if done.dry_run {
+        out.push_str("nothing was written");
+    }
+    out
+}

@@ -1,0 +1,156 @@
+//! States of the ranks of one run -> the state of the whole: their lanes together, their files under common ids.
+//! Takes no part for granted: parts of another moment, run or configuration are refused, lane by lane.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::roster::Recorded;
+use super::state::{ChainState, LoaderState, Part, compare};
+use crate::error::{Error, Result};
+
+/// Puts parts together; one part, or one whole, stays what it is.
+///
+/// Errors: `State` for parts that do not belong together, with what differs.
+pub(super) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState> {
+    let mut parts = parts.into_iter();
+    let Some(mut whole) = parts.next() else { return Err(Error::State("it has no parts".into())) };
+    let first = whole.part;
+    let mut common: BTreeMap<String, Common> = BTreeMap::new();
+    let mut known: Vec<Known> = vec![Known::of(&whole)];
+    for mut part in parts {
+        fits(&whole, &part)
+            .map_err(|what| Error::State(format!("{} and {}: {what}", named(first), named(part.part))))?;
+        known.push(Known::of(&part));
+        for (loader, files) in &part.files {
+            let of = || Common::of(whole.files.get(loader).cloned().unwrap_or_default());
+            let common = common.entry(loader.clone()).or_insert_with(of);
+            let ids = files.iter().map(|file| (file.id, common.add(file))).filter(|(own, id)| own != id).collect();
+            part.outputs.values_mut().for_each(|output| renumber(output, &ids));
+            if let Some(known) = known.last_mut() {
+                known.renumber(&ids);
+            }
+        }
+        for (alias, output) in part.outputs {
+            whole.outputs.entry(alias).and_modify(|all| all.lanes.extend(output.lanes));
+        }
+    }
+    whole.files.extend(common.into_iter().map(|(loader, common)| (loader, common.files())));
+    if known.len() > 1 {
+        whole.part = None;
+        wait_for_others(&mut whole, &known);
+    }
+    Ok(whole)
+}
+
+/// What one part knew of.
+struct Known {
+    lanes: BTreeSet<u32>,
+    files: BTreeSet<u64>,
+}
+
+impl Known {
+    fn of(part: &LoaderState) -> Self {
+        let lanes = part.outputs.values().flat_map(|output| output.lanes.keys().copied());
+        Known { lanes: lanes.collect(), files: part.files.values().flatten().map(|file| file.id).collect() }
+    }
+
+    fn renumber(&mut self, ids: &HashMap<u64, u64>) {
+        self.files = self.files.iter().map(|id| ids.get(id).copied().unwrap_or(*id)).collect();
+    }
+}
+
+fn named(part: Option<Part>) -> String {
+    part.map_or("a whole".to_owned(), |Part { rank, world_size }| format!("the part of rank {rank} of {world_size}"))
+}
+
+fn fits(whole: &LoaderState, part: &LoaderState) -> std::result::Result<(), String> {
+    let mut differences = Vec::new();
+    compare("", &whole.config, &part.config, &mut differences);
+    if whole.seed != part.seed {
+        differences.push(format!("seeds {} and {}", whole.seed, part.seed));
+    }
+    if !whole.outputs.keys().eq(part.outputs.keys()) {
+        differences.push("other outputs".to_owned());
+    }
+    for (alias, one) in &whole.outputs {
+        let Some(other) = part.outputs.get(alias) else { continue };
+        if one.batch != other.batch {
+            let text = "save all ranks after the same step";
+            differences
+                .push(format!("output `{alias}` before batch {} and before batch {}: {text}", one.batch, other.batch));
+        }
+        if let Some(lane) = one.lanes.keys().find(|lane| other.lanes.contains_key(lane)) {
+            differences.push(format!("both have lane {lane} of output `{alias}`"));
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("; ")) }
+}
+
+/// Files under ids that all who know them agree on.
+#[derive(Debug, Default)]
+pub(super) struct Common {
+    files: BTreeMap<u64, Recorded>,
+    ids: HashMap<(String, u64), u64>,
+}
+
+impl Common {
+    pub(super) fn of(files: Vec<Recorded>) -> Self {
+        let ids = files.iter().map(|file| ((file.name.clone(), file.size), file.id)).collect();
+        Common { files: files.into_iter().map(|file| (file.id, file)).collect(), ids }
+    }
+
+    /// The common id of a file that somebody else knows: the one it has here already, else its own while that is free.
+    pub(super) fn add(&mut self, file: &Recorded) -> u64 {
+        if let Some(id) = self.ids.get(&(file.name.clone(), file.size)) {
+            return *id;
+        }
+        let next = || self.files.last_key_value().map_or(0, |(last, _)| last + 1);
+        let id = if self.files.contains_key(&file.id) { next() } else { file.id };
+        self.ids.insert((file.name.clone(), file.size), id);
+        self.files.insert(id, Recorded { id, ..file.clone() });
+        id
+    }
+
+    /// All of them, in order of id.
+    pub(super) fn files(self) -> Vec<Recorded> {
+        self.files.into_values().collect()
+    }
+}
+
+fn renumber(output: &mut ChainState, ids: &HashMap<u64, u64>) {
+    let new = |id: &mut u64| *id = ids.get(id).copied().unwrap_or(*id);
+    for lane in output.lanes.values_mut() {
+        lane.reservoir.sources.iter_mut().for_each(new);
+        for branch in &mut lane.branches {
+            branch.drawer.iter_mut().flat_map(|drawer| &mut drawer.sources).for_each(new);
+            for admission in &mut branch.admissions {
+                new(&mut admission.id);
+                admission.old.iter_mut().for_each(new);
+            }
+            for (id, old) in &mut branch.waiting {
+                new(id);
+                old.iter_mut().for_each(new);
+            }
+        }
+    }
+}
+
+/// A file that only some ranks knew of is yet to be taken in by the lanes of the others.
+fn wait_for_others(whole: &mut LoaderState, known: &[Known]) {
+    let branches = || whole.outputs.values().flat_map(|output| output.lanes.values()).flat_map(|lane| &lane.branches);
+    let admitted = branches().flat_map(|branch| &branch.admissions).map(|admission| (admission.id, admission.old));
+    let replaced: BTreeMap<u64, Option<u64>> =
+        admitted.chain(branches().flat_map(|branch| branch.waiting.iter().copied())).collect();
+    let all: BTreeSet<u64> = whole.files.values().flatten().map(|file| file.id).collect();
+    for known in known {
+        let missed: Vec<u64> = all.difference(&known.files).copied().collect();
+        for output in whole.outputs.values_mut() {
+            let own = output.lanes.iter_mut().filter(|(lane, _)| known.lanes.contains(lane));
+            for branch in own.flat_map(|(_, lane)| &mut lane.branches) {
+                // Before the first scan was in, nothing is to be waited for: all of it is found.
+                if branch.drawer.is_some() {
+                    branch.waiting.extend(missed.iter().map(|id| (*id, replaced.get(id).copied().flatten())));
+                }
+            }
+        }
+    }
+}

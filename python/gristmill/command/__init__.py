@@ -1,0 +1,57 @@
+"""The commands that need Python: words in, one command run, an exit code out.
+
+Rules as for all commands: with `--json` one line of JSON on stdout and nothing else there; exit codes 0 (all is well),
+1 (it failed) and 2 (wrong usage, or a configuration that cannot run).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from gristmill.command import convert, generate
+from gristmill.errors import ConfigError, GristmillError
+
+_CODES = "Exit codes: 0 all is well, 1 something failed, 2 wrong usage. "
+_HANDED = "The gristmill command hands these commands over; it takes Python from --python PATH or GRISTMILL_PYTHON."
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs the command that `words` name; its exit code. Usage and help end the process, as `argparse` does."""
+    parser = argparse.ArgumentParser(
+        prog="gristmill", description="The commands of gristmill that need Python.", epilog=_CODES + _HANDED
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
+    convert.add_to(verbs)
+    generate.add_to(verbs)
+    args = parser.parse_args(words)
+    try:
+        signal.signal(signal.SIGTERM, _stop)
+        result, text = args.run(args)
+        sys.stdout.write((json.dumps(result) if args.json else text) + "\n")
+        sys.stdout.flush()
+    except ConfigError as error:
+        return _told(error, 2)
+    except BrokenPipeError:
+        # Nobody reads any more. What is left in the buffer must not be written when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (GristmillError, OSError) as error:
+        return _told(error, 1)
+    except KeyboardInterrupt:
+        return _told("stopped; the output is as it was", 1)
+    return 0
+
+
+def _told(what: object, code: int) -> int:
+    sys.stderr.write(f"gristmill: {what}\n")
+    return code
+
+
+def _stop(*_: Any) -> NoReturn:
+    raise KeyboardInterrupt

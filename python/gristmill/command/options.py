@@ -1,0 +1,45 @@
+"""What the commands share: the options that all have, and numbers within bounds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+#: The result for `--json`, and the text for people.
+Told = tuple[dict[str, Any], str]
+
+#: The commands or subcommands of a parser.
+Verbs = Any
+
+
+def verb(verbs: Verbs, name: str, about: str, run: Callable[[argparse.Namespace], Told], examples: str) -> Any:
+    """A parser of a command that writes, with `--overwrite`, `--dry-run` and `--json`."""
+    parser = verbs.add_parser(
+        name,
+        help=about,
+        description=about,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace what is there, when the new data are whole")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="look and judge, say what would be written, write nothing"
+    )
+    parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def whole(least: int, most: int = 1 << 62) -> Callable[[str], int]:
+    """A whole number within bounds."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{value} is not in {least}..{most}")
+        return value
+
+    number.__name__ = "number"
+    return number
