@@ -119,9 +119,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if data_folder(path) is not None:
         from gristmill.demos.minari import open_minari
 
-        if spill is not None:
-            raise ConfigError(f"{path} is a Minari data set: write it into shards, which can be spilled", field="spill")
-        return open_minari(path)
+        return open_minari(path, spill=spill)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
