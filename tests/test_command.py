@@ -1,7 +1,9 @@
 """The commands that need Python, run as users run them: words, exit codes, one line of JSON, nothing half done."""
 
+import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -126,10 +128,8 @@ def test_what_is_damaged_is_told_with_its_place(native: Path, tmp_path: Path) ->
     done = run("convert", tmp_path / "spin-v0", tmp_path / "out.tar.zst", code=1)
     assert "main_data.hdf5: episode 1: `rewards`: missing" in done.stderr
     assert not (tmp_path / "out.tar.zst").exists()
-    assert (
-        "no such file"
-        in run("convert", tmp_path / "none", tmp_path / "a-v0", "--to", "minari-hdf5", code=1).stderr.lower()
-    )
+    done = run("convert", tmp_path / "none", tmp_path / "a-v0", "--to", "minari-hdf5", code=1)
+    assert "no such file" in done.stderr.lower()
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
@@ -145,13 +145,28 @@ def test_a_stopped_command_leaves_nothing(tmp_path: Path, end: signal.Signals) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_terminal_sees_a_moving_line(native: Path, tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    words = ["gristmill", "convert", str(native), str(tmp_path / "spin-v0"), "--to", "minari-arrow"]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen([sys.executable, "-m", *words], stdout=subprocess.PIPE, stderr=theirs, env=env) as child:
+        os.close(theirs)
+        seen = b""
+        # The end of a terminal is an error on Linux.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 1 << 16):
+                seen += part
+        assert child.wait() == 0
+    os.close(ours)
+    assert b"trajectories" in seen
+    assert b"3/3" in seen
+
+
 def test_a_reader_that_goes_away_is_no_failure(native: Path, tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     words = ["gristmill", "convert", str(native), str(tmp_path / "spin-v0"), "--to", "minari-hdf5"]
     done = subprocess.run([sys.executable, "-m", *words], stdout=write, stderr=subprocess.PIPE, check=False)
-        [sys.executable, "-m", "gristmill", *words], stdout=write, stderr=subprocess.PIPE, check=False
-    )
     os.close(write)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
     assert len(gm.open(tmp_path / "spin-v0")) == 3

@@ -124,7 +124,7 @@ def test_a_cut_anywhere_is_noticed(data: Path) -> None:
     hdf5 = (data / "main_data.hdf5").exists()
     file = data / ("main_data.hdf5" if hdf5 else "1/part-0.arrow")
     known = file.read_bytes()
-    for cut in range(0, len(known), 512):
+    for cut in range(8, len(known), 512):
         file.write_bytes(known[:cut])
         error = told(data, file.relative_to(data).as_posix(), None if hdf5 else 1, None if hdf5 else "observations")
         assert error.kind in ("truncated", "corrupt")
@@ -183,6 +183,17 @@ def by_link(actions: Path) -> Callable[[Any], None]:
 
 def by_raw_bytes(actions: Path) -> Callable[[Any], None]:
     return lambda opened: replace(opened["episode_1"], "actions", (2, 2), "f4", external=[(str(actions), 0, 16)])
+
+
+def test_more_steps_than_there_are_make_no_arrays(data: Path) -> None:
+    if (data / "main_data.hdf5").exists():
+        damaged(data / "main_data.hdf5", lambda f: f["episode_0"].attrs.__setitem__("total_steps", 1 << 45))
+    else:
+        path = data / "0/metadata.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"total_steps": 1 << 45}))
+    set_metadata(data, total_steps=(1 << 45) + 2)
+    with pytest.raises(gm.FormatError, match=r"episode 0: .*(expected 35184372088832 rows|35184372088832 steps in)"):
+        gm.open(data).column("dones")
 
 
 @hdf5_alone

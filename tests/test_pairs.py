@@ -275,7 +275,7 @@ def test_numbers_out_of_range_are_refused(tmp_path: Path, demos: gm.Demos) -> No
     cases: list[tuple[dict[str, Any], str]] = [
         ({"batch_size": 0}, "batches of 0"),
         ({"batch_size": 14}, "do not fill"),
-        ({"batch_size": 1, "rank": 1}, "without `world_size`"),
+        ({"batch_size": 1, "rank": 1}, "rank 1 alone says too little"),
         ({"batch_size": 1, "rank": 1, "world_size": 1}, "rank 1 of 1"),
         ({"batch_size": 1, "weights": [0.0]}, "weight"),
         ({"batch_size": 1, "nominal_length": 0}, "do not fill"),

@@ -259,3 +259,30 @@ def test_procgen_replays() -> None:
         np.testing.assert_array_equal(venv.reset(seed=3)[0], first)
     with pytest.raises(gm.ConfigError, match=r"coinrum.*did you mean `coinrun`"):
         load_vec_env({**PROCGEN, "task_name": "coinrum"})
+
+
+@pytest.mark.parametrize(
+    ("module", "env_cfg", "least"),
+    [
+        ("ale_py", ATARI, 300),
+        ("dm_control", {**REACHER, "dm_control_frame_stack": 1}, 300),
+        ("procgen.env", PROCGEN, 600),
+    ],
+)
+def test_random_play_is_kept_with_the_true_last_picture(
+    module: str, env_cfg: dict[str, Any], least: int, tmp_path: Path
+) -> None:
+    wanted(module)
+    venv_opts = {"venv_parallel": False, "n_envs": 3}
+    done = gm.demos.collect_random(tmp_path, env_cfg, venv_opts, n_timesteps_min=least, seed=2)
+    demos = gm.open(tmp_path)
+    assert (demos.num_frames, len(demos)) == (done.steps, done.episodes)
+    assert done.steps >= least
+    last = []
+    for _, _, _, terminated, truncated, infos in play(env_cfg, done.steps, n_envs=3, seed=2):
+        last += [infos["final_obs"][i] for i in range(3) if terminated[i] or truncated[i]]
+    for i, episode in enumerate(demos):
+        np.testing.assert_array_equal(episode["next_obs"][:-1], episode["obs"][1:])
+        assert any(np.array_equal(episode["next_obs"][-1], picture) for picture in last)
+        repeated = [info.get("final_frame_repeated", False) for info in demos.extras(i)["infos"]]
+        assert repeated == [False] * (len(episode) - 1) + [module == "procgen.env"]

@@ -91,25 +91,27 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     values: str | os.PathLike[str] | None = None,
     spill: str | os.PathLike[str] | None = None,
 ) -> Any:
-    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows or of shards.
+    """Opens a file that is known, by its name and first bytes, or a folder of 2048 rows, of shards, or of Minari.
 
-    Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack, self-play, a
-    legacy pack or exponents: `Rows.form` says which.
+    Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack,
+    self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Rows` for a folder of rows, `Demos` for a file of demonstrations or a folder of shards, else `Source`.
+        `Rows` for a folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else
+        `Source`.
 
     Args:
         path: the file or folder.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
         values: for a pack: folder of its values, where they do not lie beside its rows.
-        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options has
-            `gristmill.demos.open_demos`.
+        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
+            has `gristmill.demos.open_demos`.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
         FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
         ConfigError: `spill` for what is no demonstration.
+        MissingPackageError: a Minari data set needs the extra `minari`.
     """
     path = os.fspath(path)
     from gristmill.demos.minari.catalogue import data_folder
@@ -117,7 +119,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if data_folder(path) is not None:
         from gristmill.demos.minari import open_minari
 
-        return open_minari(path)
+        return open_minari(path, spill=spill)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 

@@ -13,8 +13,9 @@ use gristmill_format::{Error, Kind, Result};
 use crate::facts::Facts;
 use crate::store::{DirStore, Store};
 
-/// Frames that are decoded at a time where all of them are wanted.
+/// Frames that are decoded at a time where all of them are wanted, and bytes of records that they may have unless one has more.
 const BLOCK: usize = 256;
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// Shards whose frames are reached by their place.
 #[derive(Debug)]
@@ -153,8 +154,10 @@ impl Indexed {
         max: usize,
         each: &mut dyn FnMut(usize, Trajectories) -> Result<()>,
     ) -> Result<()> {
-        for from in (start..end).step_by(BLOCK) {
-            each(from, self.read(from, end.min(from + BLOCK), only, max)?)?;
+        let size = self.layout.as_ref().map_or(1, |layout| layout.size());
+        let block = (BLOCK_BYTES / size).clamp(1, BLOCK);
+        for from in (start..end).step_by(block) {
+            each(from, self.read(from, end.min(from + block), only, max)?)?;
         }
         Ok(())
     }

@@ -17,6 +17,9 @@ from gristmill.demos.spaces import Leaf
 from gristmill.errors import GristmillError
 from gristmill.optional import optional
 
+#: Most steps in a byte of a file: who trusts their number may make arrays of that length.
+_MAX_RATIO = 1032
+
 _T = TypeVar("_T")
 
 
@@ -52,8 +55,11 @@ class ArrowEpisodes:
         kind = self._column(episode, head, leaf).type
         if self._pa.types.is_binary(kind):
             return np.dtype(np.uint8), True
-        element = kind.value_type if self._pa.types.is_fixed_size_list(kind) else kind
-        return self._of(episode, _field(head, leaf), lambda: np.dtype(element.to_pandas_dtype())), False
+        element, field = kind.value_type if self._pa.types.is_fixed_size_list(kind) else kind, _field(head, leaf)
+        dtype: np.dtype[Any] = self._of(episode, field, lambda: np.dtype(element.to_pandas_dtype()))
+        if dtype.kind not in "biuf":
+            raise refused(self.file(episode), f"elements of type {element}", episode=episode, field=field)
+        return dtype, False
 
     def values(self, episode: int, head: str, leaf: Leaf, rows: int) -> Any:
         """The values of a field: an array (rows, ...), or a list of texts."""
@@ -104,6 +110,10 @@ class ArrowEpisodes:
         if not isinstance(steps, int) or isinstance(steps, bool) or not 0 < steps < 1 << 48:
             says = f"expected a number from 1 on, found {steps!r}"
             raise refused(path, says, episode=episode, field="total_steps")
+        size = sum(os.path.getsize(part) for part in self._parts(episode))
+        if steps > _MAX_RATIO * size:
+            says = f"{steps} steps in {size} bytes"
+            raise refused(path, says, episode=episode, field="total_steps", kind="too_large")
         return steps
 
     def _parts(self, episode: int) -> list[str]:
@@ -126,7 +136,8 @@ class ArrowEpisodes:
                     raise refused(part, "there is no such column", episode=episode, field=name, kind="missing")
                 return None
             chunks += column.chunks
-        column = self._pa.chunked_array(chunks, type=chunks[0].type if chunks else self._pa.null())
+        kind = chunks[0].type if chunks else self._pa.null()
+        column = self._of(episode, name, lambda: self._pa.chunked_array(chunks, type=kind))
         rows = self.lengths[episode] + 1
         if len(column) != rows:
             says = f"{len(column)} rows; expected {rows} for {self.lengths[episode]} steps"
@@ -163,12 +174,15 @@ class ArrowEpisodes:
         """The numbers of a column; of a list column flat."""
         if self._pa.types.is_fixed_size_list(column.type):
             column = column.flatten()
-        kind = column.type
-        plain = self._pa.types.is_integer(kind) or self._pa.types.is_floating(kind) or self._pa.types.is_boolean(kind)
-        if not plain or column.null_count:
-            says = f"{kind} with {column.null_count} values missing; expected numbers"
+        if not self._is_plain(column):
+            says = f"{column.type} with {column.null_count} values missing; expected numbers"
             raise refused(self.file(episode), says, episode=episode, field=field)
         return np.asarray(self._of(episode, field, lambda: column.to_numpy(zero_copy_only=False)))
+
+    def _is_plain(self, column: Any) -> bool:
+        """Whether it holds numbers or truth values, none missing."""
+        kind, types = column.type, self._pa.types
+        return not column.null_count and (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
     def _infos(self, column: Any, episode: int, field: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -183,10 +197,8 @@ class ArrowEpisodes:
                 shape = [int(dim) for dim in text.split(",") if dim.isdecimal()]
                 numbers = self._numbers(values, episode, at)
                 found[about.name] = self._of(episode, at, partial(numbers.reshape, len(values), *shape))
-            elif self._pa.types.is_string(about.type) or self._pa.types.is_large_string(about.type):
-                found[about.name] = values.to_pylist()
             else:
-                found[about.name] = self._numbers(values, episode, at)
+                found[about.name] = self._numbers(values, episode, at) if self._is_plain(values) else values.to_pylist()
         return found
 
 

@@ -144,6 +144,8 @@ class Hdf5Episodes:
         if np.ndim(steps) != 0 or np.asarray(steps).dtype.kind not in "iu" or not 0 < int(steps) < 1 << 48:
             says = f"expected a number from 1 on, found {steps!r}"
             raise refused(self._path, says, episode=episode, field="total_steps")
+        # So many are really there: who trusts the number may make arrays of that length.
+        self._dataset(episode, "rewards", int(steps))
         return int(steps)
 
     def _dataset(self, episode: int, field: str, rows: int | None = None) -> Any:
@@ -156,7 +158,7 @@ class Hdf5Episodes:
             found = self._of(episode, field, partial(self._member, group, part, episode, field))
         self._check(found, episode, field)
         if rows is not None and (not found.shape or found.shape[0] != rows):
-            says = f"shape {found.shape}; expected {rows} rows for {self.lengths[episode]} steps"
+            says = f"shape {found.shape}; expected {rows} rows"
             raise refused(self._path, says, episode=episode, field=field, kind="wrong_size")
         return found
 
@@ -198,9 +200,16 @@ class Hdf5Episodes:
             self._check(member, episode, at)
             if self._h5py.check_string_dtype(member.dtype) is not None:
                 found[name] = self._texts(member, episode, at)
+            elif self._h5py.check_vlen_dtype(member.dtype) is not None:
+                found[name] = self._of(episode, at, partial(_rows, member))
             else:
                 found[name] = self._array(member, episode, at)
         return found
+
+
+def _rows(dataset: Any) -> list[Any]:
+    """Rows of different lengths."""
+    return list(dataset[()])
 
 
 def _field(head: str, leaf: Leaf) -> str:
