@@ -63,6 +63,10 @@ fn bad_input_says_why_and_writes_nothing() {
         assert!(ran.code != 0 && ran.err.contains(says), "{from}: {ran:?}");
         assert_eq!(names(folder.path()), before);
     }
+    for (into, says) in [("a:1,a:1", "given twice"), ("a:0", "above 0"), ("../a:1", "no name of a folder")] {
+        let ran = run(&["split", text(&good), text(&path("parts")), "--into", into]);
+        assert!(ran.code == 2 && ran.err.contains(says), "{into}: {ran:?}");
+    }
     for more in [&["--max-frames", "3"][..], &["--n-actions", "6"], &["--task", "x"]] {
         let ran = run(&[&["convert", text(&good), text(&path("x.npz"))], more].concat());
         assert!(ran.code == 2 && ran.err.contains("an .npz"), "{more:?}: {ran:?}");
