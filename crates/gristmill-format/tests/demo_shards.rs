@@ -117,7 +117,10 @@ fn refused(tar: &[u8]) -> Vec<(&'static str, Error)> {
     ways(tar).into_iter().map(|(name, found)| (name, found.map(|_| name).unwrap_err())).collect()
 }
 
-fn tar(members: &[(&str, &[u8])]) -> Vec<u8> {
+/// Names and contents.
+type Members<'a> = &'a [(&'a str, &'a [u8])];
+
+fn tar(members: Members<'_>) -> Vec<u8> {
     let mut tar = TarWriter::new(Vec::new());
     for (name, bytes) in members {
         tar.append(name, bytes).unwrap();
@@ -236,7 +239,7 @@ fn what_is_wrong_is_refused_with_member_and_byte_by_every_way() {
     let (gray, rgb, bomb) = (meta("GRAY"), meta("RGB"), bomb());
     let deep: Vec<u8> = [vec![b']'; 2_000_000], vec![b'a'; 1_999_999], vec![b'.']].concat();
     let giant = [&b"\x80\x05\x96"[..], &(1u64 << 40).to_le_bytes(), b"xx."].concat();
-    let cases: [(&str, Kind, &[(&str, &[u8])]); 12] = [
+    let cases: [(&str, Kind, Members<'_>); 12] = [
         ("a.x.json", Kind::Corrupt, &[("a.x.npy", &one), ("a.x.json", b"1")]),
         ("a.y.npy", Kind::Corrupt, &[("a.x.npy", &one), ("b.x.npy", &two), ("a.y.npy", &one)]),
         ("_metadata.meta.pickle", Kind::Corrupt, &[("a.x.npy", &one), ("_metadata.meta.pickle", &rgb)]),
