@@ -1,6 +1,8 @@
 //! A feeding process is killed at random moments while games come and leave, and goes on from its last state and journal:
 //! every row of every batch that it ever gave is that of the uninterrupted run. `GRISTMILL_KILLS` says how often.
 
+#![allow(clippy::print_stdout, reason = "says how much happened")]
+
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -275,16 +277,24 @@ fn mend(run: &Run, games: &Games) -> bool {
     !refused.is_empty()
 }
 
+/// A batch as one process gave it.
+struct Given {
+    life: u64,
+    rank: usize,
+    world: usize,
+    rows: Vec<u64>,
+}
+
 /// Every batch of every life against the same run without an end to it.
 fn compare(run: &Run, kills: u64, worlds: &[u32], all: &Path) {
-    let mut given: BTreeMap<u64, Vec<(u64, usize, usize, Vec<u64>)>> = BTreeMap::new();
+    let mut given: BTreeMap<u64, Vec<Given>> = BTreeMap::new();
     for life in 0..=kills {
         let world = worlds[life as usize % worlds.len()];
         for rank in 0..world {
             for line in run.lines(life, rank).iter().filter(|line| line.starts_with("batch ")) {
                 let numbers: Vec<u64> = line.split(' ').skip(1).map(|text| text.parse().unwrap()).collect();
-                let of = (life, rank as usize, world as usize, numbers[1..].to_vec());
-                given.entry(numbers[0]).or_default().push(of);
+                let one = Given { life, rank: rank as usize, world: world as usize, rows: numbers[1..].to_vec() };
+                given.entry(numbers[0]).or_default().push(one);
             }
         }
     }
@@ -298,7 +308,7 @@ fn compare(run: &Run, kills: u64, worlds: &[u32], all: &Path) {
         let expected = rows(&batch);
         assert_eq!(batch.number, number);
         again += batches.len() - 1;
-        for (life, rank, world, rows) in batches {
+        for Given { life, rank, world, rows } in batches {
             let own: Vec<u64> = expected.iter().copied().skip(rank).step_by(world).collect();
             assert_eq!(rows, own, "batch {number} in life {life}, rank {rank} of {world}");
         }
