@@ -84,10 +84,14 @@ bench: tables
 	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine --benches
 	bash scripts/syzygy.sh speed
 	bash scripts/bench.sh
+	$(BIN)/python scripts/requirements.py bench | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
+	$(BIN)/maturin develop --locked --quiet --release
+	$(BIN)/python scripts/bench_demos.py
 
 soak: package tables
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_tablebase.py
 	bash scripts/syzygy.sh agree
+	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 
 fuzz:

@@ -1,10 +1,11 @@
-"""Demonstrations beside the Python route on the same file, turn by turn: shards to batches against `webdataset` and `pickle`,
-a MAGICAL demonstration to stacks against `pickle` and OpenCV. CPU time of one process, so that other programs do not count.
+"""Demonstrations beside the Python route on the same file, turn by turn: shards to batches against `webdataset` and
+`pickle`, a MAGICAL demonstration to stacks against `pickle` and OpenCV. CPU time of one process, so that other programs
+do not count.
 
     python scripts/bench_demos.py
 
-The real files where GRISTMILL_SHARED (or ../shared) has them, else a shard that is written here. Needs webdataset, zstandard
-and opencv-python-headless, which `make bench` installs; without one of them its part is left out, and said so.
+The real files where GRISTMILL_SHARED (or ../shared) has them, else a shard that is written here. Needs webdataset,
+zstandard and opencv-python-headless, which `make bench` installs; without one its part is left out, which is said.
 """
 
 import gzip

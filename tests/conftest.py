@@ -7,6 +7,12 @@ import pytest
 from generated_games import write_games
 
 
+@pytest.fixture(autouse=True, scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Side indexes of these tests, which are nobody's."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture
 def games(tmp_path: Path) -> Path:
     """A directory of 12 games with 20, 21 or 22 frames each, 252 in all."""

@@ -89,6 +89,25 @@ def test_a_shard_holds_what_the_native_files_do(tmp_path: Path, benchmark: str, 
     assert found.metadata["color_space"] == expected["color_space"]
 
 
+def test_what_cannot_be_converted_says_what_is_missing(tmp_path: Path) -> None:
+    demo_files.write_minecraft(tmp_path / "mc", 4)
+    demo_files.write_magical(tmp_path / "m/demo.pkl.gz", [1, 2])
+    raw = ["--benchmark", "magical", "--magical-preproc", ""]
+    for source, words, says in [
+        ("mc/rendered.npz", ["--benchmark", "minecraft", "--task", "Treechop"], "have the frames of the video decoded"),
+        ("m", raw, "choose a preprocessor"),
+        ("m", ["--benchmark", "magical", "--task", "MakeLine-Demo-v0"], "the files are of `MoveToRegion-Demo-v0`"),
+    ]:
+        to = tmp_path / "x.tar.zst"
+        done = subprocess.run([binary(), "convert", tmp_path / source, to, *words], capture_output=True, text=True)
+        assert done.returncode != 0, source
+        assert says in done.stderr, done.stderr
+        assert not to.exists()
+    run("convert", tmp_path / "m", tmp_path / "x.npz", *raw)
+    with np.load(tmp_path / "x.npz") as found:
+        assert found["obs_ego"].shape == (2, 96, 96, 3)
+
+
 def test_loaders_find_what_a_configuration_names(tmp_path: Path) -> None:
     write_native(tmp_path)
     config = tmp_path / "demos.toml"
@@ -143,6 +162,7 @@ def test_numpy_reads_the_dictionary_of_a_shard(tmp_path: Path, level: int) -> No
             np.testing.assert_array_equal(found[name], known[name])
         with pytest.raises(ValueError, match="allow_pickle"):
             found["infos"]
+    check(gm.open(npz), known)
     with np.load(npz, allow_pickle=True) as found:
         for info, expected in zip(found["infos"], known["infos"], strict=True):
             np.testing.assert_array_equal(info["internal_state"], expected["internal_state"])

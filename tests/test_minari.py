@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -230,6 +231,23 @@ def test_native_demonstrations_become_minari_and_load(tmp_path: Path, form: Any)
     assert gm.open(tmp_path / "views-v0").metadata["action_space"].state["n"] == 4
 
 
+def test_columns_larger_than_memory_are_mapped(recorded: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(recorded, tmp_path / "some-v0"))
+    demos, known = gm.open(folder, spill=tmp_path / "spill"), gm.open(folder)
+    for name in ("obs.image", "dones"):
+        column = demos.column(name)
+        assert isinstance(column, np.memmap)
+        np.testing.assert_array_equal(column, known.column(name))
+    (kept,) = (tmp_path / "spill").iterdir()
+    assert sorted(path.name for path in kept.iterdir()) == ["dones.npy", "obs.image.npy"]
+    before = (kept / "dones.npy").stat().st_mtime_ns
+    pickle.loads(pickle.dumps(demos)).column("dones")
+    assert (kept / "dones.npy").stat().st_mtime_ns == before, "what is there is used again"
+    write(folder, gm.open(recorded), overwrite=True, data_format="arrow")
+    gm.open(folder, spill=tmp_path / "spill").column("dones")
+    assert len(list((tmp_path / "spill").iterdir())) == 2, "what has changed is read anew"
+
+
 def test_infos_of_no_common_shape_are_read_as_they_are(recorded: Path, tmp_path: Path) -> None:
     data = Path(shutil.copytree(recorded, tmp_path / "some-v0")) / "data"
     rows = [[1.0] * (t + 1) for t in range(4)]
@@ -308,6 +326,31 @@ def test_a_data_set_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     (tmp_path / "other-v0/thesis.txt").write_text("years of work")
     with pytest.raises(FileExistsError, match="no Minari data set"):
         write(tmp_path / "other-v0", source, overwrite=True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_killed_writer_leaves_what_was_there(tmp_path: Path, form: Any) -> None:
+    source, out = write_pictures(tmp_path), tmp_path / "some-v0"
+    write(out, gm.open(source), data_format=form)
+    before = gm.open(out)[1].tobytes()
+    program = (
+        "import os, signal, gristmill as gm\n"
+        f"gm.demos.minari.write({str(out)!r}, gm.open({str(source)!r}), data_format={form!r}, overwrite=True,\n"
+        "    progress=lambda *_: os.kill(os.getpid(), signal.SIGKILL))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert gm.open(out)[1].tobytes() == before
+    # Killed between taking the old one away and putting the new one there: the next writer brings it back first.
+    out.rename(tmp_path / ".some-v0.part/replaced")
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write(out, gm.open(source), data_format=form, progress=stop)
+    assert gm.open(out)[1].tobytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pong.npz", "some-v0"]
 
 
 def test_the_example_in_both_forms(shared: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 from steps_in_memory import columns, same, steps_of
 
 import gristmill as gm
+from gristmill.demos import get_meta_dict, write_frames
+from gristmill.safe_pickle import Instance
 
 ROWS = gm.pairs.Windows(1)
 
@@ -213,6 +215,9 @@ def test_far_states_are_as_near_as_the_first() -> None:
     other.load_state_dict(state)
     assert steps_of(other) == steps_of(source)
     assert other.epoch == 10**15 + 1
+    for epoch in (-1, 1 << 60):
+        with pytest.raises(gm.ConfigError, match=f"epoch {epoch}; expected 0 to "):
+            source.set_epoch(epoch)
 
 
 def test_states_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -301,3 +306,22 @@ def test_loaders_travel_to_other_processes(tmp_path: Path) -> None:
     assert len(left) == 3
     assert all(map(same, again, left))
     assert again.state_dict() == source.state_dict()
+
+
+def test_spilled_demonstrations_travel_by_the_names_of_their_files(tmp_path: Path) -> None:
+    shape = (2, 9, 12)
+    low = np.zeros(shape, np.uint8)
+    box = Instance("Box", (), {"low": low, "high": low + 255, "shape": shape, "dtype": np.dtype("u1")})
+    data = columns([70, 30], shape=shape)
+    rows = [{name: data.column(name)[t] for name in ("obs", "acts", "dones")} for t in range(100)]
+    write_frames(tmp_path / "demos.tar.zst", get_meta_dict({}, box, Instance("Discrete", (), {"n": 9})), rows)
+    spilled = gm.demos.open_demos(tmp_path / "demos.tar.zst", spill=tmp_path / "columns")
+    source = gm.PairLoader(spilled, gm.pairs.TemporalOffset("dynamics"), batch_size=7, seed=2)
+    sent = pickle.dumps(source)
+    assert len(sent) < 5000
+    again = pickle.loads(sent)
+    expected = gm.PairLoader(data, gm.pairs.TemporalOffset("dynamics"), batch_size=7, seed=2)
+    assert again.state_dict() == source.state_dict() == expected.state_dict()
+    for one, two, three in zip(source, again, expected, strict=True):
+        assert same(one, two)
+        assert same(one, three)

@@ -204,7 +204,7 @@ def test_the_loader_refuses_values_of_other_rows(folder: Path, rows: np.ndarray[
 def test_senseless_options_are_refused_and_values_may_lie_elsewhere(tmp_path: Path, folder: Path) -> None:
     for options in ({"gamma": 1.5}, {"epsilon": -1.0}, {"reward_scale": 0.0}, {"workers": 0}):
         with pytest.raises(gm.ConfigError, match=next(iter(options))):
-            gm.value_rows(folder, **options)  # type: ignore[arg-type]
+            gm.value_rows(folder, **options)
     assert gm.value_rows(folder, dry_run=True).dry_run
     assert not list(folder.glob("values*"))
     gm.value_rows(folder, output=tmp_path / "values")

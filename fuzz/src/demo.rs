@@ -5,7 +5,8 @@ use gristmill_format::Kind;
 use gristmill_format::container::npz::Npz;
 use gristmill_format::container::tar::{TarLimits, walk};
 use gristmill_format::demo::form::{ReadOptions, read};
-use gristmill_format::demo::shard::{Shard, group};
+use gristmill_format::demo::shard::{Shard, ShardIndex, group, read_frames};
+use gristmill_format::demo::trajectory::{Tape, Trajectories};
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
 
 const MAX: usize = 1 << 20;
@@ -53,8 +54,24 @@ pub fn shard(data: &[u8]) {
             (0..all.ends().len()).filter_map(|i| all.span(i)).map(|span| span.len()).sum::<usize>(),
             all.frames()
         );
+        agree(data, all);
     }
     whole("fuzz.tar", data);
+}
+
+/// A shard that reads into records reads the same over its bytes and by the place of its frames.
+fn agree(data: &[u8], all: &Trajectories) {
+    let over = Shard::over(&Tape::new(data.to_vec()), 4 * MAX).expect("it reads into records");
+    let (size, frames) = (all.layout().map_or(0, |layout| layout.size()), all.frames());
+    let mut records = vec![0; frames * size];
+    over.trajectories.copy_records(0..frames, &mut records).unwrap_or_else(|_| assert_eq!(frames, 0));
+    assert!(records == all.records() && over.trajectories.ends() == all.ends());
+    assert_eq!(over.trajectories.extras(), all.extras());
+    if let Some(index) = ShardIndex::scan(data, MAX).expect("it reads into records") {
+        assert_eq!(index.ends, all.ends());
+        let found = read_frames(data, &index.frames, 0, None, MAX).expect("it reads into records");
+        assert!(found.records() == all.records() && found.extras() == all.extras());
+    }
 }
 
 /// Whatever form it is taken for: a file of trajectories that all decode, or a refusal.

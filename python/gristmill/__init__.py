@@ -45,7 +45,7 @@ from gristmill.errors import (
 )
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
+from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
@@ -99,6 +99,7 @@ __all__ = [
     "TensorGeneratorConfig",
     "TensorSpec",
     "Valued",
+    "Vanished",
     "chess",
     "config",
     "convert",

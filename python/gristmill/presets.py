@@ -56,7 +56,8 @@ def lc0(
         tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.
-        lanes: lanes that the games are dealt to, such as 48: as many ranks as divide it can share the stream. 1 by default.
+        lanes: lanes that the games are dealt to, such as 48: as many ranks as divide it can share the stream; 1 by
+            default.
         rank: which rank this process is; `DataLoader` takes it, too.
         world_size: how many ranks share each batch.
         seed: root of every random draw; drawn once and kept in the state when absent.

@@ -105,8 +105,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         path: the file or folder.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
         values: for a pack: folder of its values, where they do not lie beside its rows.
-        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options has
-            `gristmill.demos.open_demos`.
+        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
+            has `gristmill.demos.open_demos`.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
@@ -120,7 +120,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if data_folder(path) is not None:
         from gristmill.demos.minari import open_minari
 
-        return open_minari(path)
+        return open_minari(path, spill=spill)
     if _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 

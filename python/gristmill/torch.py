@@ -93,7 +93,7 @@ class BatchStream(IterableDataset[dict[str, Any]]):
         """The next iteration goes over this pass.
 
         Raises:
-            ConfigError: below 0.
+            ConfigError: there is no such pass.
         """
         self.loader.set_epoch(epoch)
         self._begun = None
@@ -162,19 +162,19 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
         for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "collate_fn"):
             if name in options:
                 raise TypeError(f"`{name}` is the loader's: batches are made before they come here")
-        super().__init__(BatchStream(loader), batch_size=None, num_workers=num_workers, **options)
-        self._loader = loader
+        stream = BatchStream(loader)
+        super().__init__(stream, batch_size=None, num_workers=num_workers, **options)
+        self._loader, self._stream = loader, stream
         self._expected: tuple[int, int] | None = None
 
     def __iter__(self) -> Any:
         """The batches that are left of this pass."""
-        loader, stream = self._loader, self.dataset
-        assert isinstance(stream, BatchStream)
+        loader = self._loader
         epoch, starts = loader.epoch, loader.starts()
         if self._expected != (epoch, starts.start):
             # Workers that stayed would go on elsewhere.
             self._iterator = None
-        stream._begun = None
+        self._stream._begun = None
         self._expected = None
         for start, batch in zip(starts, super().__iter__(), strict=True):
             loader.move(epoch, start + starts.step)
@@ -185,7 +185,7 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
         """The next iteration goes over this pass.
 
         Raises:
-            ConfigError: below 0.
+            ConfigError: there is no such pass.
         """
         self._loader.set_epoch(epoch)
 

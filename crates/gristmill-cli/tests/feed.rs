@@ -81,6 +81,23 @@ fn a_printed_configuration_runs_as_the_options_did() {
 }
 
 #[test]
+fn ranks_share_the_batches_of_a_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games");
+    generate(&games, "12", &[]);
+    let options = ["feed", text(&games), "--batch-size", "8", "--reservoir", "40", "--seed", "4", "--batches", "3"];
+    let fed = |more: &[&str]| -> serde_json::Value {
+        let printed = run(&[&options[..], more, &["--lanes", "2", "--json"]].concat()).ok();
+        serde_json::from_str(&printed.out).unwrap()
+    };
+    let frames = |more: &[&str]| fed(more)["frames"].as_u64().unwrap();
+    assert_eq!(frames(&[]), 24);
+    assert_eq!(frames(&["--rank", "1", "--world-size", "2"]), 12);
+    let refused = run(&[&options[..], &["--lanes", "2", "--rank", "0", "--world-size", "3"]].concat());
+    assert!(refused.code == 2 && refused.err.contains("expected one of 1, 2"), "{refused:?}");
+}
+
+#[test]
 fn a_training_configuration_of_lc0_runs_and_its_faults_have_a_place() {
     let folder = tempfile::tempdir().unwrap();
     let games = folder.path().join("games");

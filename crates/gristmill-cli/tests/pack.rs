@@ -181,7 +181,8 @@ fn a_pack_is_verified_and_described_and_damage_is_drawn() {
         let sound = run(&["verify", text(path), "--json", "--workers", "3"]).ok().json();
         assert_eq!((sound["ok"].as_bool(), sound["chunks"].as_u64()), (Some(true), Some(3)));
         assert_eq!((sound["checks"]["continuity"].as_u64(), sound["checks"]["steps"].as_u64()), (Some(0), Some(0)));
-        let stats = run(&["stats", text(path), "--json"]).ok().json();
+        let stats = run(&["stats", text(path), "--json", "--workers", "1"]).ok().json();
+        assert_eq!(run(&["stats", text(path), "--json", "--workers", "3"]).ok().json(), stats);
         let games = &stats["g2048"];
         assert_eq!((games["games"].as_u64(), games["rows"].as_u64()), (Some(3), sound["checked"].as_u64()));
         assert_eq!((games["score"]["count"].as_u64(), games["length"]["count"].as_u64()), (Some(3), Some(3)));

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 
 use gristmill_engine::Column;
-use gristmill_engine::store::Room;
 use gristmill_engine::runtime::sheet::SharedSheet;
+use gristmill_engine::store::Room;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;

@@ -115,7 +115,7 @@ def place_of(out: str | os.PathLike[str] | None, cfg: EnvConfig, data: EnvData) 
     if out is None:
         out = os.path.join(data.data_root, "data", "processed", "random", cfg.benchmark_name, cfg.task_name)
     path = os.fspath(out)
-    return path if path.endswith((".tar", ".tar.zst")) else os.path.join(path, "random.tar.zst")
+    return path if path.endswith((".tar", ".tgz", ".tar.zst")) else os.path.join(path, "random.tar.zst")
 
 
 @dataclass

@@ -27,9 +27,9 @@ class _Array:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    #: Bytes and type of a row before they are cast, where all data sets have the same.
+    #: What the engine makes of each element.
     cast: str
-    #: Whether rows have to be cast or filled up one data set at a time.
+    #: Whether data sets differ, so that rows are cast and filled up before the engine has them.
     uneven: bool
     #: The array that it is the same as.
     same_as: str | None

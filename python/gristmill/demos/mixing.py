@@ -99,8 +99,9 @@ class MixedLoader(Generic[Made]):
             raise ConfigError("several data sets have no stored order; shuffle them", field="shuffle")
         self._rank, self._world = find_rank(rank, world_size)
         self._prepare = prepare or KEEP
-        for data in several:
-            self._prepare.check_space(getattr(data, "metadata", {}))
+        if prepare is not None:
+            for data in several:
+                prepare.check_space(getattr(data, "metadata", {}))
         self._constructor = constructor
         self._epochs = [{0: constructor.over(data, seed=seed)} for data in several]
         sizes = [len(own[0]) for own in self._epochs]
@@ -174,10 +175,10 @@ class MixedLoader(Generic[Made]):
         """Goes to the beginning of a pass.
 
         Raises:
-            ConfigError: below 0.
+            ConfigError: there is no such pass.
         """
-        if epoch < 0:
-            raise ConfigError(f"epoch {epoch}; they count from 0", field="epoch")
+        if not 0 <= epoch < self._passes():
+            raise ConfigError(f"epoch {epoch}; expected 0 to {self._passes() - 1}", field="epoch")
         self.move(epoch)
 
     def batch_at(self, epoch: int, start: int) -> Made:
@@ -215,7 +216,7 @@ class MixedLoader(Generic[Made]):
                 nowhere to go.
         """
         standing.check(state, self._about())
-        epoch = standing.whole(state, "pass", _ROWS // (self._order.length or self._length) - 1)
+        epoch = standing.whole(state, "pass", self._passes())
         row = standing.whole(state, "row", self._length)
         given = self._order.given(self._place(epoch, row))
         if state.get("given") != given:
@@ -223,7 +224,7 @@ class MixedLoader(Generic[Made]):
         self.move(epoch, row)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the state to a file, whole or not at all.
+        """Writes the state to a file, whole or not at all. It is the same on every rank: let one of them write it.
 
         Raises:
             OSError: it cannot be written.
@@ -254,6 +255,10 @@ class MixedLoader(Generic[Made]):
             self._data = [standing.described(own[0], fields) for own in self._epochs]
         parts = {"pairs": self._constructor.describe(), "prepare": self._prepare.describe()}
         return {"config": {**self._options, **parts}, "data": self._data}
+
+    def _passes(self) -> int:
+        """Passes that an order has room for."""
+        return _ROWS // (self._order.length or self._length) - 1
 
     def _place(self, epoch: int, row: int) -> int:
         """Where a row of a pass stands in the order."""

@@ -46,9 +46,9 @@ def load_dataset_dict(
         frame_stack: another stack than that of `env_cfg`, for dm_control and Procgen.
         compat: do what the loaders of the originals did, faults included: files in an order drawn by `random`, ends of
             episodes that get lost, stacks and next observations that reach across them (docs/format/demonstrations.md).
-        spill: a folder for data that is larger than memory: file by file it becomes one `.npy` file for each array, in a
-            folder of its own there, which is used again as long as the files are unchanged; the arrays are mapped. Not with
-            `compat`, whose order differs each time.
+        spill: a folder for data that is larger than memory: file by file it becomes one `.npy` file for each array, in
+            a folder of its own there, which is used again as long as the files are unchanged; the arrays are mapped.
+            Not with `compat`, whose order differs each time.
 
     Returns:
         `obs`, `next_obs` (T, C, H, W), `acts` (T, ...), `dones` (T,), and `truncated`, `rews`,

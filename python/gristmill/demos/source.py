@@ -89,7 +89,7 @@ def open_demos(
 ) -> Demos:
     """Opens a file of demonstrations in any form, or a folder of shards.
 
-    Plain shards (`.tar`) are looked through once, and not even that when the side index knows them: then their trajectories
+    Plain shards (`.tar`) are looked through once, and not even that when the side index knows them; their trajectories
     are read where they lie. Everything else is read whole, unless it is spilled.
 
     Args:
@@ -99,8 +99,8 @@ def open_demos(
         remove_null_actions: leave out the steps of MAGICAL whose action is 0.
         frame_stack: frames in a stack of dm_control and Procgen.
         max_bytes: how much may be held in memory: of what is read whole all of it, of other data one field.
-        spill: a folder for data that is larger: each field becomes a `.npy` file in a folder of its own there, written in
-            bounded memory and used again as long as the source is unchanged.
+        spill: a folder for data that is larger: each field becomes a `.npy` file in a folder of its own there, written
+            in bounded memory and used again as long as the source is unchanged.
         index: folder of the side index; `"off"` for none, by default `gristmill` in the user's cache.
 
     Raises:

@@ -82,6 +82,7 @@ class PairSet(Generic[Made]):
         parts = _gristmill.pair_rows(data.lengths, kind, least, most, seed, epoch)
         self._plan = [numbers(part) for part in parts]
         self._columns: dict[str, npt.NDArray[Any]] = {}
+        # Decoded once, for all epochs: empty, or the one list.
         self._infos: list[list[Any]] = []
         #: What the constructor keeps for the epoch.
         self.drawn: dict[str, npt.NDArray[Any]] = {}

@@ -8,13 +8,16 @@ use gristmill_engine::store::publish::write_whole;
 use crate::args::stats::Stats;
 use crate::failure::{Failure, Result};
 use crate::report::{self, distributions};
+use crate::stopping;
 
 pub(crate) fn run(args: &Stats) -> Result<()> {
     if let Some(page) = args.html.as_deref().filter(|page| page.exists() && !args.overwrite) {
         let text = format!("{} is there already; --overwrite replaces it", page.display());
         return Err(Failure::Usage(text));
     }
-    let options = StatsOptions { q_weight: args.q_weight, pol_scale: args.pol_scale };
+    let mut options = StatsOptions { q_weight: args.q_weight, pol_scale: args.pol_scale, ..StatsOptions::default() };
+    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.stop = stopping::flag()?;
     let mut progress = report::Progress::open_ended("files", !args.json);
     let found = stats::stats(&args.paths, &options, &mut |so_far| {
         progress.at(so_far.files, &format!("{} frames", so_far.frames));

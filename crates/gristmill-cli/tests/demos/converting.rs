@@ -156,4 +156,14 @@ fn shards_become_arrays_that_need_no_pickle_but_infos() {
         assert_eq!(pickle.array(pickle.root()).unwrap().shape, [5]);
     }
     assert_eq!(names(folder.path()), ["demos.tar.zst", "demos0.npz", "demos6.npz"]);
+    // And back: the same frames in the same bytes, under metadata that is said anew.
+    let (back, npz) = (folder.path().join("back.tar"), folder.path().join("demos6.npz"));
+    run(&["verify", text(&npz)]).ok();
+    let of = ["--benchmark", "procgen", "--task", "coinrun", "--n-actions", "6"];
+    let done = run(&[&["convert", text(&npz), text(&back), "--json"], &of[..]].concat()).ok().json();
+    assert_eq!((&done["from"], &done["trajectories"]), (&"demo.dictionary".into(), &2.into()));
+    let (one, two) = (read(&from), read(&back));
+    assert_eq!(trajectories(&two), trajectories(&one));
+    let infos = |file: &gristmill_format::demo::source::DemoFile| file.trajectories().extras()["infos"].clone();
+    assert_eq!((infos(&two), &two.meta().unwrap().action_space), (infos(&one), &one.meta().unwrap().action_space));
 }

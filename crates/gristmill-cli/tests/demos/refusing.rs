@@ -42,6 +42,8 @@ fn bad_input_says_why_and_writes_nothing() {
         ("p.pickle", &[&procgen[..], &["--threads", "2"]].concat(), 2, "one thread"),
         ("demos.tar.zst", &["--task", "other"], 2, "the shards say themselves"),
         ("demos.tar.zst", &["--n-traj", "3"], 2, "2 trajectories have an end"),
+        ("demos.tar.zst", &["--compat"], 2, "made of native files already"),
+        ("demos.tar.zst", &["--seed", "1"], 2, "nothing is drawn"),
         ("cut.tar.zst", &[], 1, "cut.tar.zst"),
         ("plain.tar", &[], 1, "no `dones`"),
         ("games.tar.zst", &[], 1, "games.tar.zst"),
@@ -60,6 +62,14 @@ fn bad_input_says_why_and_writes_nothing() {
         let ran = run(&["split", text(&path(from)), text(&path("parts")), "--into", "a:1,b:1"]);
         assert!(ran.code != 0 && ran.err.contains(says), "{from}: {ran:?}");
         assert_eq!(names(folder.path()), before);
+    }
+    for (into, says) in [("a:1,a:1", "given twice"), ("a:0", "above 0"), ("../a:1", "no name of a folder")] {
+        let ran = run(&["split", text(&good), text(&path("parts")), "--into", into]);
+        assert!(ran.code == 2 && ran.err.contains(says), "{into}: {ran:?}");
+    }
+    for more in [&["--max-frames", "3"][..], &["--n-actions", "6"], &["--task", "x"]] {
+        let ran = run(&[&["convert", text(&good), text(&path("x.npz"))], more].concat());
+        assert!(ran.code == 2 && ran.err.contains("an .npz"), "{more:?}: {ran:?}");
     }
     let games = run(&["convert", text(&path("empty")), text(&path("games")), "--shuffle"]);
     assert!(games.code != 0, "{games:?}");

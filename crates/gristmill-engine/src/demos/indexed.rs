@@ -13,8 +13,9 @@ use gristmill_format::{Error, Kind, Result};
 use crate::facts::Facts;
 use crate::store::{DirStore, Store};
 
-/// Frames that are decoded at a time where all of them are wanted.
+/// Frames that are decoded at a time where all of them are wanted, and bytes of records that they may have unless one has more.
 const BLOCK: usize = 256;
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// Shards whose frames are reached by their place.
 #[derive(Debug)]
@@ -41,20 +42,28 @@ impl std::fmt::Debug for Shard {
     }
 }
 
+/// The side index, kept in the folder `index`, of the folder that `path` lies in. Without one, or where it cannot be had, shards
+/// are looked through each time.
+pub(super) fn facts_of(path: &Path, index: Option<&Path>) -> Option<Facts> {
+    Facts::open(index?, folder_of(path)).ok()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Where the frames of a plain shard lie; `None` where they cannot be read alone.
 ///
 /// Errors, with the file: as [`ShardIndex::scan`].
-pub(super) fn look(path: &Path, index: Option<&Path>, max: usize) -> Result<Option<(Arc<dyn ReadAt>, ShardIndex)>> {
+pub(super) fn look(path: &Path, facts: Option<&Facts>, max: usize) -> Result<Option<(Arc<dyn ReadAt>, ShardIndex)>> {
     let place = |e: Error| e.in_source(path.display().to_string());
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let store = DirStore::new(folder).map_err(|e| Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()))?;
+    let store =
+        DirStore::new(folder_of(path)).map_err(|e| Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()))?;
     // The state of the file before it is looked at: whatever changes it later makes the fact one about another file.
     let stat = store.stat(&name)?;
     let from = store.open(&name)?;
-    // Without a side index, or with one that cannot be had, the shard is looked through each time.
-    let facts = index.and_then(|index| Facts::open(index, folder).ok());
-    if let Some(known) = facts.as_ref().and_then(|facts| facts.shard(&stat)) {
+    if let Some(known) = facts.and_then(|facts| facts.shard(&stat)) {
         return Ok(Some((from, known)));
     }
     let found = ShardIndex::scan(&*from, max).map_err(place)?;
@@ -153,8 +162,10 @@ impl Indexed {
         max: usize,
         each: &mut dyn FnMut(usize, Trajectories) -> Result<()>,
     ) -> Result<()> {
-        for from in (start..end).step_by(BLOCK) {
-            each(from, self.read(from, end.min(from + BLOCK), only, max)?)?;
+        let size = self.layout.as_ref().map_or(1, |layout| layout.size());
+        let block = (BLOCK_BYTES / size).clamp(1, BLOCK);
+        for from in (start..end).step_by(block) {
+            each(from, self.read(from, end.min(from + block), only, max)?)?;
         }
         Ok(())
     }

@@ -13,8 +13,9 @@ use gristmill_format::{Error, Kind, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::data::{Demonstrations, advise, told};
-use super::indexed::{Indexed, look};
+use super::indexed::{Indexed, facts_of, look};
 use super::spill::{Spill, Spilled};
+use crate::facts::Facts;
 use crate::store::{Room, open_file};
 
 /// Bytes of records that are written at a time.
@@ -89,6 +90,7 @@ pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool
     if files.is_empty() {
         return Err(no_shards(path).into());
     }
+    let facts = facts_of(&files[0], options.index.as_deref());
     let spilled = options
         .spill
         .as_ref()
@@ -99,14 +101,14 @@ pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool
         Some(Spilled::Fresh(mut spill)) => {
             for file in &files {
                 proceed(go_on)?;
-                spill_file(&mut spill, file, options, go_on)?;
+                spill_file(&mut spill, file, facts.as_ref(), options, go_on)?;
             }
             return spill.finish();
         }
         None => {}
     }
     let (max, source) = (options.read.max_bytes, path.display().to_string());
-    if let Some(found) = indexed(&files, options, go_on)? {
+    if let Some(found) = indexed(&files, facts.as_ref(), options, go_on)? {
         return Ok(Demonstrations::indexed(key_of(&files[0]), source, found, max));
     }
     let mut all: Option<DemoFile> = None;
@@ -157,6 +159,7 @@ pub fn how(options: &ReadOptions) -> String {
 /// The shards by the place of their frames, where all are plain and none has to be read from its start.
 fn indexed(
     files: &[PathBuf],
+    facts: Option<&Facts>,
     options: &DemosOptions,
     go_on: &mut dyn FnMut() -> bool,
 ) -> crate::Result<Option<Indexed>> {
@@ -169,7 +172,7 @@ fn indexed(
     let mut all = Indexed::new();
     for file in files {
         proceed(go_on)?;
-        let Some((from, index)) = look(file, options.index.as_deref(), max)? else { return Ok(None) };
+        let Some((from, index)) = look(file, facts, max)? else { return Ok(None) };
         all.add(file, from, index, max)?;
     }
     Ok(Some(all))
@@ -223,23 +226,23 @@ impl AsRef<[u8]> for Part {
 fn spill_file(
     spill: &mut Spill,
     path: &Path,
+    facts: Option<&Facts>,
     options: &DemosOptions,
     go_on: &mut dyn FnMut() -> bool,
 ) -> crate::Result<()> {
     let place = |e: Error| e.in_source(path.display().to_string());
     let max = options.read.max_bytes;
-    if is_plain_tar(path)? {
-        if let Some((from, index)) = look(path, options.index.as_deref(), max)? {
-            let mut shard = Indexed::new();
-            shard.add(path, from, index, max)?;
-            let about: Vec<_> = shard.meta.iter().flat_map(ShardMeta::about).map(|(n, v)| (n.to_owned(), v)).collect();
-            spill.note("demo.shard", shard.meta.as_ref(), &about)?;
-            shard.blocks((0, shard.frames), None, max, &mut |_, block| {
-                proceed(go_on).and_then(|()| spill.add(&block)).map_err(told)
-            })?;
-            spill.end_shard();
-            return Ok(());
-        }
+    if is_plain_tar(path)?
+        && let Some((from, index)) = look(path, facts, max)?
+    {
+        let mut shard = Indexed::new();
+        shard.add(path, from, index, max)?;
+        spill.note("demo.shard", shard.meta.as_ref(), &told_of(shard.meta.as_ref()))?;
+        shard.blocks((0, shard.frames), None, max, &mut |_, block| {
+            proceed(go_on).and_then(|()| spill.add(&block)).map_err(told)
+        })?;
+        spill.end_shard();
+        return Ok(());
     }
     let Some(packing) = packed_tar(path).map_err(place)? else { return spill_held(spill, path, options) };
     let start = spill.mark();
@@ -252,10 +255,14 @@ fn spill_file(
         spill.back_to(start)?;
         return spill_held(spill, path, options);
     }
-    let about: Vec<_> = read.meta.iter().flat_map(ShardMeta::about).map(|(n, v)| (n.to_owned(), v)).collect();
-    spill.note("demo.shard", read.meta.as_ref(), &about)?;
+    spill.note("demo.shard", read.meta.as_ref(), &told_of(read.meta.as_ref()))?;
     spill.end_shard();
     Ok(())
+}
+
+/// What a shard says about itself, for people.
+fn told_of(meta: Option<&ShardMeta>) -> Vec<(String, String)> {
+    meta.into_iter().flat_map(ShardMeta::about).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Writes a file into columns that has to be read whole.

@@ -120,7 +120,7 @@ fn shard(index: &ShardIndex, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(&span.len.to_le_bytes());
     };
     index.frames.iter().for_each(|frame| span(frame, out));
-    out.push(u8::from(index.shuffled) * SHUFFLED | u8::from(index.meta.is_some()) * HAS_META);
+    out.push((u8::from(index.shuffled) * SHUFFLED) | (u8::from(index.meta.is_some()) * HAS_META));
     span(&index.meta.unwrap_or_default(), out);
     let fits = fits && count(index.ends.len(), out);
     for (end, how) in &index.ends {

@@ -124,6 +124,11 @@ pub(super) struct Closed {
 }
 
 impl Closed {
+    /// Whether its name ends so.
+    pub(super) fn named(&self, suffix: &str) -> bool {
+        self.name.ends_with(suffix)
+    }
+
     /// Opens it.
     pub(super) fn open(&self) -> Found {
         open(&self.store, &self.name, self.path.clone(), self.in_folder)

@@ -76,6 +76,10 @@ const SNAPSHOT_DRAWS: u64 = 1024;
 /// Copies of the drawer at any time, itself not counted.
 const SNAPSHOTS: usize = 2;
 
+/// Draws that a journal is told of beforehand: a pass of the window, within these bounds.
+const LEAST_REACH: u64 = 64;
+const MOST_REACH: u64 = 1024;
+
 /// Draws that are planned in one go while the chain is locked.
 const PLAN_STEPS: usize = 256;
 
@@ -107,6 +111,10 @@ pub(super) struct Branch {
     pub(super) missing: Missing,
     /// Arrivals that the run before knew of and had not taken in.
     pub(super) waiting: Vec<(u64, Option<u64>)>,
+    /// Nothing new is taken in before this draw: the run before may have made those below it.
+    pub(super) not_before: u64,
+    /// The journal says that draws below this one may have been made.
+    pub(super) reached: u64,
     cursor: usize,
     /// Draw at the front of the window, and how many of its rows were taken.
     pub(super) head: u64,
@@ -145,6 +153,8 @@ impl Branch {
             replay: VecDeque::new(),
             missing: Missing::Refuse,
             waiting: Vec::new(),
+            not_before: 0,
+            reached: 0,
             cursor: 0,
             head: 0,
             taken: 0,
@@ -186,7 +196,7 @@ impl Branch {
             }
             self.admissions.push_back(next);
         }
-        if !self.replay.is_empty() {
+        if !self.replay.is_empty() || drawer.at() < self.not_before && drawer.live() > 0 {
             return Ok(());
         }
         let mut events = Vec::new();
@@ -250,6 +260,14 @@ impl Branch {
                 self.snapshots.push_back(drawer.clone());
             }
             let number = drawer.at();
+            if let Some(journal) = journal.filter(|_| number >= self.reached) {
+                let at = number + drawer.live().clamp(LEAST_REACH, MOST_REACH);
+                let lane = self.plan.lane.map(|lane| lane.index);
+                let mut journal = journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let noted = journal.note(&[Event::Reached { pool: self.plan.stage.clone(), lane, at }]);
+                noted.map_err(|e| Error::path(journal.path(), &e))?;
+                self.reached = at;
+            }
             let Some(draw) = drawer.draw() else {
                 self.dry = true;
                 return Ok(false);

@@ -24,6 +24,8 @@ pub(super) struct History {
     pub(super) first: BTreeMap<String, BTreeSet<u64>>,
     /// Admissions of each pool and lane, in the order of their draws.
     pub(super) admissions: BTreeMap<(String, Option<u32>), VecDeque<Admission>>,
+    /// Draws of each pool and lane below these may have been made.
+    pub(super) reached: BTreeMap<(String, Option<u32>), u64>,
     /// Whether all ranks found the same files first.
     pub(super) agreed: bool,
 }
@@ -102,6 +104,10 @@ impl History {
                     for file in &files {
                         know(&loader, file);
                     }
+                }
+                Event::Reached { pool, lane, at } => {
+                    let reached = self.reached.entry((pool, lane)).or_default();
+                    *reached = at.max(*reached);
                 }
                 Event::Admit { pool, lane, loader, file, admission } => {
                     let admission = Admission { id: know(&loader, &file), ..admission };

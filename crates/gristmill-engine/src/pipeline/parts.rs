@@ -154,3 +154,39 @@ fn wait_for_others(whole: &mut LoaderState, known: &[Known]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A part with one lane; it knows files by id and name, and draws from the first.
+    fn part(rank: u32, files: &[(u64, &str)]) -> Value {
+        let known: Vec<Value> = files.iter().map(|(id, name)| json!({"id": id, "name": name, "size": 5})).collect();
+        let branch = json!({
+            "head": 9, "taken": 0, "drawn": 9, "admissions": [{"at": 9, "id": files[1].0, "chunks": 1}],
+            "drawer": {"at": 9, "sources": "AA", "chunks": "AQ"},
+        });
+        let reservoir = json!({"inputs": "", "sources": "", "rows": ""});
+        let lane = json!({"join": [0, [1.0]], "reservoir_draws": 0, "reservoir": reservoir, "branches": [branch]});
+        json!({
+            "gristmill_state": 2, "config": {}, "seed": 1, "part": {"rank": rank, "world_size": 2},
+            "files": {"load": known}, "outputs": {"": {"batch": 3, "lanes": {rank.to_string(): lane}}},
+        })
+    }
+
+    #[test]
+    fn files_get_common_ids_and_wait_for_the_lanes_that_did_not_know_them() {
+        let parts = [part(0, &[(0, "a"), (1, "b")]), part(1, &[(0, "a"), (1, "c"), (2, "d")])];
+        let whole = whole(parts.map(|part| serde_json::from_value(part).unwrap()).into()).unwrap();
+        let files: Vec<(u64, &str)> = whole.files["load"].iter().map(|file| (file.id, file.name.as_str())).collect();
+        assert_eq!(files, [(0, "a"), (1, "b"), (2, "c"), (3, "d")]);
+        let lanes = &whole.outputs[""].lanes;
+        let branch = |lane: u32| &lanes[&lane].branches[0];
+        assert_eq!([0, 1].map(|lane| branch(lane).admissions[0].id), [1, 2], "b of the first part, c of the second");
+        assert_eq!(branch(0).waiting, [(2, None), (3, None)]);
+        assert_eq!(branch(1).waiting, [(1, None)]);
+        assert_eq!(whole.part, None);
+    }
+}

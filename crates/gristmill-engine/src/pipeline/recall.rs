@@ -1,7 +1,7 @@
 //! What an earlier run left behind -> files under their lasting ids, and where each output goes on.
 //! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed; or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::chain::Chain;
@@ -94,7 +94,8 @@ impl Recall {
         let inputs = chain.plan.inputs();
         for (b, branch) in chain.lock().branches.iter_mut().enumerate() {
             let lane = branch.plan.lane.map(|lane| lane.index);
-            let told = self.history.admissions.get(&(branch.plan.stage.clone(), lane)).cloned().unwrap_or_default();
+            let of = (branch.plan.stage.clone(), lane);
+            let told = self.history.admissions.get(&of).cloned().unwrap_or_default();
             let Some(saved) = saved else {
                 (branch.counts_again, branch.replay) = (true, told);
                 continue;
@@ -103,15 +104,15 @@ impl Recall {
             let Some(saved) = saved.lanes.get(&lane.unwrap_or(0)).and_then(|lane| lane.branches.get(b % inputs)) else {
                 continue;
             };
-            let later = told.into_iter().filter(|told| match told.at.cmp(&saved.drawn) {
-                std::cmp::Ordering::Less => false,
-                std::cmp::Ordering::Equal => !saved.admissions.contains(told),
-                std::cmp::Ordering::Greater => true,
-            });
+            // What is new stands behind all that: several journals could not tell which came first at the same draw.
+            let behind = told.back().map_or(0, |last| last.at + 1);
+            let later = told.into_iter().filter(|told| told.at >= saved.drawn && !saved.admissions.contains(told));
+            branch.reached = self.history.reached.get(&of).copied().unwrap_or(0);
+            branch.not_before = branch.reached.max(behind);
             branch.missing = self.missing;
             branch.replay.extend(later);
-            let again: BTreeMap<u64, ()> = branch.replay.iter().map(|admission| (admission.id, ())).collect();
-            branch.waiting.retain(|(id, _)| !again.contains_key(id));
+            let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
+            branch.waiting.retain(|(id, _)| !again.contains(id));
         }
         Ok(vanished)
     }

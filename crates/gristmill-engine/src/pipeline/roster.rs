@@ -40,6 +40,13 @@ pub(super) enum Event {
     Initial { loader: String, files: Vec<Recorded> },
     /// What a run knew that goes on from a state, where its rank has no journal yet.
     Known { loader: String, files: Vec<Recorded> },
+    /// Draws of a pool below `at` may have been made; nothing that is not told of was taken in before any of them.
+    Reached {
+        pool: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lane: Option<u32>,
+        at: u64,
+    },
     /// A source that a pool admitted before one of its draws.
     Admit {
         pool: String,

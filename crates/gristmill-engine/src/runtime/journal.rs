@@ -38,14 +38,19 @@ impl Journal {
 
     /// Appends events and makes them durable before it returns.
     pub fn append<E: Serialize>(&mut self, events: &[E]) -> std::io::Result<()> {
+        self.note(events)?;
+        self.file.sync_data()
+    }
+
+    /// Appends events that outlive this process, not necessarily the machine.
+    pub fn note<E: Serialize>(&mut self, events: &[E]) -> std::io::Result<()> {
         let mut lines = Vec::new();
         for event in events {
             serde_json::to_writer(&mut lines, event)?;
             lines.push(b'\n');
         }
         self.file.seek(SeekFrom::End(0))?;
-        self.file.write_all(&lines)?;
-        self.file.sync_data()
+        self.file.write_all(&lines)
     }
 
     /// Where it is written.

@@ -1,10 +1,15 @@
 //! A state taken after any batch gives, in a new loader, exactly the batches that would have followed.
 
-use gristmill_engine::config::{DataLoaderConfig, LastBatch, Lc0Preset, Weighted};
-use gristmill_engine::{DataLoader, Error};
+use std::collections::BTreeSet;
+
+use gristmill_engine::config::{
+    ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, LastBatch, Lc0Preset, StageConfig, Weighted,
+};
+use gristmill_engine::job::generate::ChessOptions;
+use gristmill_engine::{DataLoader, Error, Missing};
 
 use super::games::{
-    changed, config, generate, hash, hashes, loader, mixed, next, options, preset, single, varied, with_cache,
+    changed, config, generate, hash, hashes, ids, loader, mixed, next, options, preset, single, varied, with_cache,
 };
 
 /// Takes the state after every batch, restores each into a loader with other threads, and compares the tail.
@@ -55,6 +60,28 @@ fn a_whole_pass_to_its_end() {
 fn split_outputs_each_where_they_were() {
     let options = Lc0Preset { split: vec![("train".into(), 2), ("test".into(), 1)], ..preset(mixed()) };
     check_every_batch(&options, "test", 6, 8);
+}
+
+#[test]
+fn chunks_that_are_validated_and_rescored() {
+    let mut config = config(&preset(mixed()));
+    let stage = |name: &str, input: &str| StageConfig {
+        name: name.into(),
+        input: vec![input.into()],
+        ..StageConfig::default()
+    };
+    let unpacker = config.stage.iter_mut().find(|stage| stage.chunk_unpacker.is_some()).unwrap();
+    let from = std::mem::replace(&mut unpacker.input[0], "rescore".into());
+    let (validate, rescore) = (ChunkValidatorConfig::default(), ChunkRescorerConfig::default());
+    config.stage.push(StageConfig { chunk_validator: Some(validate), ..stage("validate", &from) });
+    config.stage.push(StageConfig { chunk_rescorer: Some(rescore), ..stage("rescore", "validate") });
+    check_every_batch_of(&config, "", 12, 8);
+}
+
+#[test]
+fn lanes() {
+    let config = DataLoaderConfig { lanes: Some(4), ..config(&preset(mixed())) };
+    check_every_batch_of(&config, "", 15, 8);
 }
 
 #[test]
@@ -155,6 +182,75 @@ fn vanished_or_changed_files_are_named() {
     restored.restore(&state).unwrap();
     let error = restored.start().unwrap_err().to_string();
     assert!(error.contains(gone.file_name().unwrap().to_str().unwrap()), "{error}");
+}
+
+#[test]
+fn what_vanished_is_left_out_by_choice_and_nothing_else_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 12));
+    generate(ChessOptions { first: 101, games_per_tar: Some(10), ..options(folder.path(), 20) });
+    let run = Lc0Preset { reservoir: Some(0), ..preset(folder.path()) };
+    let original = loader(&run);
+    hashes(&original, "", 3);
+    let state = folder.path().with_extension("state");
+    original.save(&state).unwrap();
+    let expected: Vec<_> = (0..40).flat_map(|_| ids(&next(&original, "").unwrap())).collect();
+    let mut tars: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    tars.retain(|path| path.extension().is_some_and(|ending| ending == "tar"));
+    let gone = [folder.path().join("training.3.gz"), folder.path().join("training.7.gz"), tars[0].clone()];
+    gone.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let names: BTreeSet<String> = gone.iter().map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    let refused = loader(&run);
+    refused.load(&state, Missing::Refuse).unwrap();
+    let text = refused.start().unwrap_err().to_string();
+    assert!(text.contains("3 of the files") && text.contains("12 chunks of the windows"), "{text}");
+    assert!(names.iter().all(|name| text.contains(&format!("`{name}` is gone"))), "{text}");
+    let restored = loader(&run);
+    restored.load(&state, Missing::Skip).unwrap();
+    restored.start().unwrap();
+    let vanished = restored.vanished();
+    assert_eq!(vanished.iter().map(|file| file.name.clone()).collect::<BTreeSet<_>>(), names);
+    assert_eq!(vanished.iter().map(|file| file.chunks).sum::<u64>(), 12);
+    let lost = |source: u64| names.contains(original.source_path(source).unwrap().as_str());
+    let expected: Vec<_> = expected.into_iter().filter(|(source, ..)| !lost(*source)).collect();
+    let found: Vec<_> = (0..20).flat_map(|_| ids(&next(&restored, "").unwrap())).collect();
+    assert_eq!(found, expected[..found.len()]);
+    std::fs::remove_file(state).unwrap();
+}
+
+#[test]
+fn a_reservoir_goes_on_without_what_vanished() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 12));
+    let original = loader(&preset(folder.path()));
+    hashes(&original, "", 3);
+    let state = original.state().unwrap();
+    std::fs::remove_file(folder.path().join("training.5.gz")).unwrap();
+    let go_on = || {
+        let restored = loader(&preset(folder.path()));
+        restored.restore_with(&state, Missing::Skip).unwrap();
+        let rows: Vec<_> = (0..60).flat_map(|_| ids(&next(&restored, "").unwrap())).collect();
+        (restored.vanished(), rows)
+    };
+    let (vanished, rows) = go_on();
+    assert!(vanished.len() == 1 && vanished[0].chunks == 1 && vanished[0].rows > 0, "{vanished:?}");
+    let of: BTreeSet<u64> = rows.iter().map(|(source, ..)| *source).collect();
+    assert_eq!(of.len(), 11, "all but the one that is gone: {of:?}");
+    assert_eq!(go_on().1, rows, "and the same each time");
+}
+
+#[test]
+fn a_state_goes_to_another_folder() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    [&here, &there].into_iter().for_each(|folder| generate(options(folder.path(), 12)));
+    let original = loader(&preset(here.path()));
+    hashes(&original, "", 5);
+    let state = here.path().with_extension("state");
+    original.save(&state).unwrap();
+    let moved = loader(&preset(there.path()));
+    moved.load(&state, Missing::Refuse).unwrap();
+    assert_eq!(hashes(&moved, "", 10), hashes(&original, "", 10));
+    std::fs::remove_file(state).unwrap();
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! Looks at what is inside: `.pkl.gz`, `.pkl` and `.npz` are each the name of several forms.
 
 use super::frames::Frames;
-use super::native::{Magical, Semantics, atari, dm_control, imitation, imitation_npz, magical, minecraft, procgen};
+use super::native::{
+    Magical, Semantics, atari, dictionary, dm_control, imitation, imitation_npz, magical, minecraft, procgen,
+};
 use super::shard::{Packing, Shard, unpack};
 use super::source::{DemoFile, MAX_BYTES};
 use crate::container::npz::{self, Npz};
@@ -31,6 +33,8 @@ pub enum Form {
     Imitation,
     /// The same as an `.npz`.
     ImitationNpz,
+    /// An `.npz` of whole arrays, all steps one after another.
+    Dictionary,
 }
 
 impl Form {
@@ -45,6 +49,7 @@ impl Form {
             Form::Minecraft => "demo.minecraft",
             Form::Imitation => "demo.imitation",
             Form::ImitationNpz => "demo.imitation_npz",
+            Form::Dictionary => "demo.dictionary",
         }
     }
 }
@@ -91,6 +96,7 @@ pub fn read(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> 
         let all = match form {
             Form::Minecraft => minecraft(bytes, options.pov.as_ref(), options.semantics, max)?,
             Form::ImitationNpz => imitation_npz(bytes, options.semantics, max)?,
+            Form::Dictionary => dictionary(bytes, max)?,
             _ => atari(bytes, options.semantics, max)?,
         };
         return Ok(DemoFile::new(key, form, all));
@@ -145,6 +151,8 @@ fn of_npz(bytes: &[u8]) -> Result<Form> {
         Ok(Form::Minecraft)
     } else if has("obs") && has("acts") && has("indices") {
         Ok(Form::ImitationNpz)
+    } else if has("acts") && has("dones") {
+        Ok(Form::Dictionary)
     } else if npz.names().len() == 1 {
         Ok(Form::Atari)
     } else {

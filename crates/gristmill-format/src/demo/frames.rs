@@ -115,26 +115,34 @@ pub fn shrink(pixels: &[u8], side: usize, channels: usize, to: usize, out: &mut 
         return Err(Error::new(Kind::Unsupported, detail));
     }
     let factor = side / to;
-    let area = (factor * factor) as u32;
     let row = side * channels;
-    let mut sums = vec![0u32; to * channels];
+    // Sums of columns first: whole rows at a time.
+    let mut sums = vec![0u32; row];
     for rows in pixels.chunks_exact(row * factor) {
         sums.fill(0);
         for line in rows.chunks_exact(row) {
-            for (sum, square) in sums.chunks_exact_mut(channels).zip(line.chunks_exact(channels * factor)) {
-                for pixel in square.chunks_exact(channels) {
-                    for (sum, value) in sum.iter_mut().zip(pixel) {
-                        *sum += u32::from(*value);
-                    }
-                }
-            }
+            sums.iter_mut().zip(line).for_each(|(sum, value)| *sum += u32::from(*value));
         }
-        out.extend(sums.iter().map(|sum| {
-            let (mean, rest) = (sum / area, sum % area);
-            (mean + u32::from(2 * rest > area || (2 * rest == area && mean % 2 == 1))) as u8
-        }));
+        match (channels, factor) {
+            // MAGICAL's own pictures: what is known beforehand makes it several times faster.
+            (3, 4) => means(&sums, 3, 4, out),
+            _ => means(&sums, channels, factor, out),
+        }
     }
     Ok(())
+}
+
+/// The means of `factor` columns of pixels, halves rounded to even.
+#[inline(always)]
+fn means(sums: &[u32], channels: usize, factor: usize, out: &mut Vec<u8>) {
+    let area = (factor * factor) as u32;
+    for square in sums.chunks_exact(channels * factor) {
+        for channel in 0..channels {
+            let sum: u32 = (0..factor).map(|i| square[i * channels + channel]).sum();
+            let (mean, rest) = (sum / area, sum % area);
+            out.push((mean + u32::from(2 * rest > area || (2 * rest == area && mean % 2 == 1))) as u8);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -203,7 +203,7 @@ mod tests {
             let pickle = parse(bytes, &PickleLimits::default()).unwrap();
             (told(&pickle, pickle.root()).to_string(), format!("{:?}", Value::of_pickle(&pickle, pickle.root(), bytes)))
         };
-        assert_eq!(value(0).0, r#""u1 [2, 2]""#);
+        assert_eq!(value(0).0, r#""|u1 [2, 2]""#);
         assert!(value(0).1.contains("[1, 2, 3, 4]"), "{}", value(0).1);
         assert_eq!((value(1).0.as_str(), value(2).0.as_str()), ("-5", r#"{"a":[1,null,2.5]}"#));
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -16,6 +17,7 @@ from gristmill.demos.minari.arrow import ArrowEpisodes
 from gristmill.demos.minari.catalogue import data_folder, read_catalogue, refused
 from gristmill.demos.minari.hdf5 import Hdf5Episodes
 from gristmill.demos.minari.infos import row
+from gristmill.demos.minari.spill import Spill
 from gristmill.demos.source import Demos
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import FormatError
@@ -37,8 +39,8 @@ class MinariDemos(Demos):
     `terminated` and `truncated` as they are stored, and `dones`, true in the last step. Texts are extras.
     """
 
-    def __init__(self, path: str, folder: str) -> None:
-        self._path = path
+    def __init__(self, path: str, folder: str, spill: str | None = None) -> None:
+        self._path, self._spill = path, spill
         self._catalogue = read_catalogue(folder)
         reader = Hdf5Episodes if self._catalogue.data_format == "hdf5" else ArrowEpisodes
         self._episodes: Hdf5Episodes | ArrowEpisodes = reader(self._catalogue)
@@ -131,8 +133,8 @@ class MinariDemos(Demos):
         found["reset"] = [begun, *({} for _ in range(steps - 1))]
         return found
 
-    def column(self, name: str) -> Array:
-        """One field of all steps of all episodes; nothing else is read.
+    def column(self, name: str) -> npt.NDArray[Any]:
+        """One field of all steps of all episodes; nothing else is read. With `spill` it is a mapped file.
 
         Raises:
             FormatError: there is no such field, or an episode is damaged; it says where.
@@ -141,12 +143,12 @@ class MinariDemos(Demos):
             says = f"no field is called `{name}`; there are {', '.join(self._layout.names)}"
             raise FormatError(f"{self._path}: missing: {says}", kind="missing", source=self._path)
         dtype = self._layout.dtype[name]
-        memory = _gristmill.allocate(self.num_frames * dtype.itemsize)
-        values = Array.over(memory, (self.num_frames, *dtype.shape), dtype.base)
-        first = 0
-        for place, steps in enumerate(self._episodes.lengths):
-            self._fill(values[first : first + steps], place, name)
-            first += steps
+        shape = (self.num_frames, *dtype.shape)
+        if self._spill is not None:
+            sources = [self._catalogue.file, *dict.fromkeys(map(self._episodes.file, range(len(self))))]
+            return Spill(self._spill, self.key, sources).column(name, dtype.base, shape, partial(self._gather, name))
+        values = Array.over(_gristmill.allocate(self.num_frames * dtype.itemsize), shape, dtype.base)
+        self._gather(name, values)
         return values
 
     def __len__(self) -> int:
@@ -186,7 +188,14 @@ class MinariDemos(Demos):
         return f"MinariDemos({self._path!r}, format={self.format!r}, chunks={len(self)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._path, self._catalogue.folder)
+        return type(self), (self._path, self._catalogue.folder, self._spill)
+
+    def _gather(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Puts a field of all episodes together."""
+        first = 0
+        for place, steps in enumerate(self._episodes.lengths):
+            self._fill(values[first : first + steps], place, name)
+            first += steps
 
     def _describe(self) -> list[tuple[str, Any, tuple[int, ...]]]:
         """Finds the fields, by the spaces and by how the first episode is stored."""
@@ -258,8 +267,12 @@ class MinariDemos(Demos):
         return rows.pop() if rows else steps
 
 
-def open_minari(path: str | os.PathLike[str]) -> MinariDemos:
+def open_minari(path: str | os.PathLike[str], *, spill: str | os.PathLike[str] | None = None) -> MinariDemos:
     """Opens a Minari data set: its folder (`<root>/<namespace>/<name>-v<N>`), the `data` in it, or its file.
+
+    Args:
+        path: the folder or file.
+        spill: a folder for columns larger than memory: each field that is asked for becomes a `.npy` file there.
 
     Raises:
         MissingPackageError: h5py or pyarrow is not installed.
@@ -271,7 +284,7 @@ def open_minari(path: str | os.PathLike[str]) -> MinariDemos:
     if folder is None:
         says = "no Minari data set; expected data/metadata.json with `data_format` and `total_episodes`"
         raise FormatError(f"{name}: unknown_format: {says}", kind="unknown_format", source=name)
-    return MinariDemos(name, folder)
+    return MinariDemos(name, folder, None if spill is None else os.fspath(spill))
 
 
 def _task(env_spec: Any) -> dict[str, Any]:

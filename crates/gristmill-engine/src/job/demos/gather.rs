@@ -172,7 +172,11 @@ impl Gathered {
                 let extras = extras.map(|(t, name, extra)| ((first + t - span.start) as u64, name, extra));
                 places.push(spool.add_extras(extras)?);
             }
-            let (end, done) = (all.ends()[i].1, done(all, span.end - 1));
+            let (last, mut end) = (span.end - 1, all.ends()[i].1);
+            let done = flag(all, last, "dones");
+            if flag(all, last, "truncated") {
+                end = End::Truncated;
+            }
             match self.parts.last_mut().filter(|last| i == 0 && shards && !last.done && last.end == End::Truncated) {
                 Some(open) => {
                     open.frames += span.len();
@@ -257,9 +261,9 @@ fn beside(all: &Trajectories, frames: std::ops::Range<usize>) -> impl Iterator<I
     })
 }
 
-/// Whether `dones` is true in a frame.
-pub(super) fn done(all: &Trajectories, frame: usize) -> bool {
-    all.field(frame, "dones").is_some_and(|bytes| bytes.iter().any(|b| *b != 0))
+/// Whether a field is there and true in a frame.
+fn flag(all: &Trajectories, frame: usize, name: &str) -> bool {
+    all.field(frame, name).is_some_and(|bytes| bytes.iter().any(|b| *b != 0))
 }
 
 /// Least and greatest action, those of `before` among them.

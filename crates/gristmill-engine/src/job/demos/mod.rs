@@ -138,8 +138,10 @@ pub fn convert(options: &ConvertOptions, progress: &mut Progress<'_>) -> Result<
     let npz = name.ends_with(".npz");
     check_level(options.level, &name)?;
     let files = find(options, &task)?;
+    let shards = files.first().is_some_and(|first| shard_ending(&first.to_string_lossy()).is_some());
+    check_options(options, shards, npz)?;
     let near = options.output.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-    let mut found = read(options, &task, &files, (!options.dry_run).then_some(near), progress)?;
+    let mut found = read(options, &task, (&files, shards), (!options.dry_run).then_some(near), progress)?;
     let drawn = options.choice.sample || options.choice.shuffle;
     let seed = drawn.then(|| options.seed.unwrap_or_else(fresh_root));
     let done: Vec<bool> = found.parts.iter().map(|part| part.done).collect();
@@ -212,6 +214,26 @@ fn check_level(level: Option<u32>, name: &str) -> Result<()> {
     }
 }
 
+/// That nothing was asked for which would be passed over in silence.
+fn check_options(options: &ConvertOptions, shards: bool, npz: bool) -> Result<()> {
+    if shards && options.semantics == Semantics::Compat {
+        return Err(Error::config("compat", "shards hold what was made of native files already"));
+    }
+    if npz && options.max_frames.is_some() {
+        return Err(Error::config("max_frames", "an .npz is one file; only shards are cut"));
+    }
+    if npz && !options.spaces.is_empty() {
+        return Err(Error::config("spaces", "an .npz says nothing of spaces; only shards do"));
+    }
+    if npz && shards && !options.task.is_empty() {
+        return Err(Error::config("task", "an .npz says nothing of its task, and shards need none to be read"));
+    }
+    if options.seed.is_some() && !options.choice.sample && !options.choice.shuffle {
+        return Err(Error::config("seed", "nothing is drawn; ask for a sample or for another order"));
+    }
+    Ok(())
+}
+
 /// The files that are meant: at the path, or below it where the configuration says.
 fn find(options: &ConvertOptions, task: &Task) -> Result<Vec<PathBuf>> {
     let path = &options.input;
@@ -226,11 +248,10 @@ fn find(options: &ConvertOptions, task: &Task) -> Result<Vec<PathBuf>> {
 fn read(
     options: &ConvertOptions,
     task: &Task,
-    files: &[PathBuf],
+    (files, shards): (&[PathBuf], bool),
     scratch: Option<&Path>,
     progress: &mut Progress<'_>,
 ) -> Result<Gathered> {
-    let shards = files.first().is_some_and(|first| shard_ending(&first.to_string_lossy()).is_some());
     if !shards && !task.benchmark_said {
         let detail = format!(
             "native files are read in the way of their benchmark: name it ({}), and its task for a shard",

@@ -90,7 +90,11 @@ pub(super) fn spaces(
             let bounds = options.action_bounds.or(known);
             if let Some((least, most)) = bounds.filter(|(least, most)| low < *least || high > *most) {
                 let detail = format!("actions from {low} to {high}, beyond the bounds {least} and {most}");
-                return Err(FormatError::new(Kind::OutOfRange, detail).into());
+                // Environments cut such actions themselves; what users say is meant.
+                if options.action_bounds.is_some() {
+                    return Err(FormatError::new(Kind::OutOfRange, detail).into());
+                }
+                remarks.push(detail);
             }
             let space = boxed(field, bounds)?;
             if bounds.is_none() {
@@ -167,7 +171,9 @@ mod tests {
         let floats = layout(Scalar::F32, &[2]);
         assert_eq!(told(&floats, (-1.0, 1.0), "dm_control", &some), format!("{box_}; Box(-1, 1, [2], f4); 0 remarks"));
         assert_eq!(told(&floats, (-3.0, 1.0), "other", &some), format!("{box_}; Box(-inf, inf, [2], f4); 1 remarks"));
-        assert!(told(&floats, (-3.0, 1.0), "dm_control", &some).contains("beyond the bounds"));
+        assert!(told(&floats, (-3.0, 1.0), "dm_control", &some).ends_with("; Box(-1, 1, [2], f4); 1 remarks"));
+        let two = SpaceOptions { action_bounds: Some((-2.0, 2.0)), ..SpaceOptions::default() };
+        assert!(told(&floats, (-3.0, 1.0), "dm_control", &two).contains("beyond the bounds -2 and 2"));
         assert!(told(&floats, (0.0, 1.0), "other", &nine).contains("not discrete"));
         let blind = Layout::aligned(&[("acts", Scalar::I64, &[])]).unwrap();
         assert!(told(&blind, (0.0, 1.0), "minecraft", &some).contains("there is no `obs`"));

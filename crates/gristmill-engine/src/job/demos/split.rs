@@ -73,7 +73,14 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
     let weights: Vec<u64> = options.sides.iter().map(|(_, weight)| *weight).collect();
     let sides: Option<Vec<Side>> = (0..weights.len()).map(|i| Side::new(&weights, i)).collect();
     let sides = sides.filter(|sides| !sides.is_empty());
-    let sides = sides.ok_or_else(|| Error::config("into", "the weights are all zero, or their sum is too large"))?;
+    let sides = sides.ok_or_else(|| {
+        Error::config("into", "expected whole weights, at least one of them above 0, whose sum fits 64 bits")
+    })?;
+    for (i, (name, _)) in options.sides.iter().enumerate() {
+        if options.sides[..i].iter().any(|(before, _)| before == name) {
+            return Err(Error::config("into", format!("`{name}` is given twice")));
+        }
+    }
     let files = source::files(&options.input)?;
     if files.first().is_none_or(|first| shard_ending(&first.to_string_lossy()).is_none()) {
         let detail = "these are native files; `convert` makes shards of them, which can be split";

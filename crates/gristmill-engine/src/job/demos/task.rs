@@ -154,15 +154,15 @@ impl Task {
         })
     }
 
-    /// The forms that files of this benchmark may have.
+    /// The forms that files of this benchmark may have; a dictionary of arrays may be of any.
     pub(super) fn forms(&self) -> &'static [&'static str] {
         match self.env_cfg.benchmark_name.as_str() {
-            "atari" => &["demo.atari"],
-            "dm_control" => &["demo.dm_control", "demo.imitation"],
-            "magical" => &["demo.magical"],
-            "minecraft" => &["demo.minecraft"],
-            "procgen" => &["demo.procgen"],
-            _ => &["demo.imitation", "demo.imitation_npz", "demo.dm_control"],
+            "atari" => &["demo.atari", "demo.dictionary"],
+            "dm_control" => &["demo.dm_control", "demo.imitation", "demo.dictionary"],
+            "magical" => &["demo.magical", "demo.dictionary"],
+            "minecraft" => &["demo.minecraft", "demo.dictionary"],
+            "procgen" => &["demo.procgen", "demo.dictionary"],
+            _ => &["demo.imitation", "demo.imitation_npz", "demo.dm_control", "demo.dictionary"],
         }
     }
 

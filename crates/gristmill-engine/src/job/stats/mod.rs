@@ -3,6 +3,7 @@
 
 mod demo;
 mod g2048;
+mod look;
 mod numbers;
 mod start;
 mod tally;
@@ -10,20 +11,22 @@ mod tally;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
 use gristmill_format::demo::source::DemoFile;
-use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::source::{Chunk, ChunkSource};
 use serde::Serialize;
 
 use self::demo::DemoCounting;
 use self::g2048::StepCounting;
+use self::look::{Hands, Looked, look};
 use self::start::Start;
 use self::tally::Tally;
-use super::files::{self, Found, Opened};
+use super::files::{self, Closed, Found, Opened};
+use super::in_order::InOrder;
 use crate::error::{Error, Result};
 
 pub use demo::DemoStats;
@@ -96,24 +99,29 @@ pub struct Results {
 
 /// How positions are weighed: the two factors of difference focus (spec lc0 §1.4.5); the rest is 1, 0, 1, and no ceiling
 /// below 1.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct StatsOptions {
     /// Weight of the difference in value.
     pub q_weight: f32,
     /// Weight of the difference in policy.
     pub pol_scale: f32,
+    /// Worker threads for packs and logs of 2048, from 1 on. Changes nothing in the result.
+    pub workers: usize,
+    /// Set from another thread to end early.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Default for StatsOptions {
-    /// 6 and 3.5, the values of the published examples.
+    /// 6 and 3.5, the values of the published examples; one worker per core.
     fn default() -> Self {
-        StatsOptions { q_weight: 6.0, pol_scale: 3.5 }
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        StatsOptions { q_weight: 6.0, pol_scale: 3.5, workers, stop: Arc::default() }
     }
 }
 
 impl StatsOptions {
     fn rule(&self) -> DiffFocus {
-        let StatsOptions { q_weight, pol_scale } = *self;
+        let StatsOptions { q_weight, pol_scale, .. } = *self;
         DiffFocus { q_weight, pol_scale, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 }
     }
 }
@@ -140,21 +148,38 @@ struct Counting {
 
 /// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
 ///
-/// Errors: only what is no fault of the data.
+/// Errors: `Config`, `Stopped`, and what else is no fault of the data.
 pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
+    if options.workers == 0 || options.workers > 256 {
+        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
+    }
     let mut counting = Counting::new(options.rule());
     for path in paths {
-        files::walk(path, &mut |found| {
-            match found {
-                Found::File(file) => counting.file(&file)?,
-                Found::Other => counting.stats.skipped += 1,
-                Found::Fault(_) => counting.stats.bad_files += 1,
-                Found::Pack(folder) => counting.pack(&folder)?,
-                Found::Unlisted(unlisted) => counting.stats.bad_files += unlisted.count,
-            }
+        let Ok(listing) = files::list(path) else {
+            counting.stats.bad_files += 1;
             progress(&counting.stats);
-            Ok(())
-        })?;
+            continue;
+        };
+        let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
+        let workers = options.workers.min(count.max(1));
+        let ahead = files.clone();
+        let work = move |i: usize| look(&ahead[i], &hands);
+        let flow = InOrder::start(workers, count, options.stop.clone(), work);
+        let mut flow = flow.map_err(|e| Error::path(path, &e))?;
+        for file in &*files {
+            let Some(looked) = flow.next()? else { break };
+            counting.take(looked, file)?;
+            progress(&counting.stats);
+        }
+        drop(flow);
+        for folder in listing.packs {
+            counting.pack(&folder, options)?;
+            progress(&counting.stats);
+        }
+        for unlisted in listing.unlisted {
+            counting.stats.bad_files += unlisted.count;
+            progress(&counting.stats);
+        }
     }
     Ok(counting.finish())
 }
@@ -192,6 +217,31 @@ impl Counting {
         }
     }
 
+    /// Takes in what a thread made of a file; counts here what it left alone.
+    fn take(&mut self, looked: Looked, file: &Closed) -> Result<()> {
+        match looked {
+            Looked::Log(log) => {
+                self.stats.files += 1;
+                self.stats.chunks += 1;
+                self.stats.frames += log.rows();
+                self.stats.stored_bytes += log.stored_bytes;
+                self.stats.inflated_bytes += log.record_bytes;
+                self.steps.log(*log);
+            }
+            Looked::BadLog => {
+                self.stats.files += 1;
+                self.stats.chunks += 1;
+                self.stats.bad_chunks += 1;
+            }
+            Looked::Other => match file.open() {
+                Found::File(file) => self.file(&file)?,
+                Found::Fault(_) => self.stats.bad_files += 1,
+                Found::Other | Found::Pack(_) | Found::Unlisted(_) => self.stats.skipped += 1,
+            },
+        }
+        Ok(())
+    }
+
     fn file(&mut self, file: &Opened) -> Result<()> {
         self.stats.files += 1;
         if let Some(demo) = &file.demo {
@@ -205,7 +255,6 @@ impl Counting {
                 file.decode(i, &self.stored, &mut self.chunk)
             });
             match decoded {
-                Ok(()) if self.chunk.layout.as_deref() == Some(&**layout_aligned()) => self.log(&file.path),
                 Ok(()) => self.game()?,
                 Err(_) => self.stats.bad_chunks += 1,
             }
@@ -223,18 +272,9 @@ impl Counting {
         self.demos.file(file);
     }
 
-    /// Counts a log of 2048.
-    fn log(&mut self, path: &str) {
-        self.stats.frames += self.chunk.frames as u64;
-        self.stats.stored_bytes += self.stored.len() as u64;
-        self.stats.inflated_bytes += self.chunk.records().len() as u64;
-        self.steps.log(path, &self.chunk);
-    }
-
     /// Counts a pack of 2048 games.
-    fn pack(&mut self, folder: &Path) -> Result<()> {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        match self.steps.pack(folder, workers, &Arc::default()) {
+    fn pack(&mut self, folder: &Path, options: &StatsOptions) -> Result<()> {
+        match self.steps.pack(folder, options.workers, &options.stop) {
             Ok(counted) => {
                 self.stats.files += counted.files;
                 self.stats.chunks += counted.games;

@@ -43,7 +43,15 @@ pub fn atari(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajector
                 }
                 let (obs, next_obs) = observed(states.slice(0, steps), states.slice(1, steps));
                 let end = if over { End::Terminated } else { End::Truncated };
-                Ok(Episode { obs, next_obs, acts: actions.slice(0, steps), rews: None, infos: None, dones, end })
+                Ok(Episode {
+                    obs,
+                    next_obs: Some(next_obs),
+                    acts: actions.slice(0, steps),
+                    rews: None,
+                    infos: None,
+                    dones,
+                    end,
+                })
             };
             read().and_then(|episode| episode.add(semantics, &mut all)).map_err(|e| e.in_chunk(i))?;
         }

@@ -43,7 +43,7 @@ pub fn dm_control(bytes: &[u8], stack: usize, semantics: Semantics, max: usize) 
             let infos = infos.flatten();
             let (obs, next_obs) = observed(obs, next_obs);
             let end = if cut { End::Truncated } else { End::Terminated };
-            Ok(Episode { obs, next_obs, acts, rews, infos, dones: done_at_the_end(steps), end })
+            Ok(Episode { obs, next_obs: Some(next_obs), acts, rews, infos, dones: done_at_the_end(steps), end })
         };
         read().and_then(|episode| episode.add(semantics, &mut all)).map_err(|e| e.in_chunk(i))?;
     }

@@ -16,10 +16,10 @@ pub(super) type Fields = Vec<(String, Frames)>;
 /// One episode, or a fragment of one.
 #[derive(Debug)]
 pub(super) struct Episode {
-    /// Observations by field: `obs` alone, or one field for each view. All of T.
+    /// Observations by field: `obs` alone, or one field for each view. All of T, or of T + 1.
     pub(super) obs: Fields,
-    /// The observations after each step, by the same fields.
-    pub(super) next_obs: Fields,
+    /// The observations after each step, by the same fields; `None` where `obs` has one more, and each is the one after.
+    pub(super) next_obs: Option<Fields>,
     /// Actions.
     pub(super) acts: Frames,
     /// Rewards, where there are any.
@@ -43,11 +43,14 @@ impl Episode {
     /// Errors: `WrongSize` where its arrays have not the same length; what [`Trajectories::push`] gives.
     pub(super) fn add(&self, semantics: Semantics, to: &mut Trajectories) -> Result<()> {
         let steps = self.dones.len();
-        let arrays = self.obs.iter().chain(&self.next_obs).map(|(name, frames)| (name.as_str(), frames));
-        let arrays = arrays.chain([("acts", &self.acts)]).chain(self.rews.as_ref().map(|rews| ("rews", rews)));
-        for (name, frames) in arrays {
-            if frames.len() != steps {
-                let detail = format!("`{name}` has {} steps, the episode {steps}", frames.len());
+        let more = usize::from(self.next_obs.is_none());
+        let arrays = self.obs.iter().map(|(name, frames)| (name.as_str(), frames, more));
+        let next = self.next_obs.iter().flatten().map(|(name, frames)| (name.as_str(), frames, 0));
+        let arrays = arrays.chain(next).chain([("acts", &self.acts, 0)]);
+        for (name, frames, more) in arrays.chain(self.rews.as_ref().map(|rews| ("rews", rews, 0))) {
+            if frames.len() != steps + more {
+                let detail =
+                    format!("`{name}` has {} steps, the episode {steps}", frames.len() - more.min(frames.len()));
                 return Err(Error::new(Kind::WrongSize, detail));
             }
         }
@@ -58,9 +61,14 @@ impl Episode {
         for t in 0..steps {
             let array = |frames| step(frames, t);
             let flag = |value: bool| Value::scalar(Scalar::Bool, &[u8::from(value)]);
-            let observed = self.obs.iter().chain(&self.next_obs);
             let mut values: Vec<(String, Value<'_>)> =
-                observed.map(|(name, frames)| (name.clone(), array(frames))).collect();
+                self.obs.iter().map(|(name, frames)| (name.clone(), array(frames))).collect();
+            match &self.next_obs {
+                Some(next) => values.extend(next.iter().map(|(name, frames)| (name.clone(), array(frames)))),
+                None => {
+                    values.extend(self.obs.iter().map(|(name, frames)| (format!("next_{name}"), step(frames, t + 1))))
+                }
+            }
             values.push(("acts".to_owned(), array(&self.acts)));
             values.push(("dones".to_owned(), flag(self.dones[t])));
             if semantics == Semantics::Strict {

@@ -65,7 +65,7 @@ pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<T
         let over = terminal.get(i).first().is_some_and(|flag| *flag != 0);
         let episode = Episode {
             obs,
-            next_obs,
+            next_obs: Some(next_obs),
             acts: part(&acts, start),
             rews: rews.as_ref().map(|rews| part(rews, start)),
             infos: infos.as_ref().map(|all| all[start..end].to_vec()),

@@ -91,8 +91,8 @@ pub fn magical(
     let end = if cut_by_limit(&pickle, Some(said)) { End::Truncated } else { End::Terminated };
     let strict = semantics == Semantics::Strict;
     let mut episode = Episode {
-        obs: views.iter().map(|(name, frames)| (format!("obs{name}"), frames.slice(0, steps))).collect(),
-        next_obs: views.iter().map(|(name, frames)| (format!("next_obs{name}"), frames.slice(1, steps))).collect(),
+        obs: views.into_iter().map(|(name, frames)| (format!("obs{name}"), frames)).collect(),
+        next_obs: None,
         acts,
         rews: strict.then(|| frames(&pickle, rews, "rews")).transpose()?,
         infos: if strict { infos(&pickle, said, max)? } else { None },
@@ -192,9 +192,15 @@ fn without_null_actions(episode: &mut Episode, semantics: Semantics) -> Result<(
     }
     let pick = |frames: &Frames| {
         let bytes = kept.iter().flat_map(|t| frames.get(*t)).copied().collect();
-        Frames { bytes, ..frames.clone() }
+        Frames { scalar: frames.scalar, shape: frames.shape.clone(), bytes }
     };
-    for (_, frames) in episode.obs.iter_mut().chain(&mut episode.next_obs) {
+    // What follows a step that is kept may be one that is not.
+    let after = |(name, frames): &(String, Frames)| {
+        let bytes = kept.iter().flat_map(|t| frames.get(*t + 1)).copied().collect();
+        (format!("next_{name}"), Frames { scalar: frames.scalar, shape: frames.shape.clone(), bytes })
+    };
+    episode.next_obs = Some(episode.obs.iter().map(after).collect());
+    for (_, frames) in &mut episode.obs {
         *frames = pick(frames);
     }
     episode.acts = pick(&episode.acts);

@@ -40,7 +40,7 @@ pub fn minecraft(rendered: &[u8], pov: Option<&Frames>, semantics: Semantics, ma
     };
     let episode = Episode {
         obs,
-        next_obs,
+        next_obs: Some(next_obs),
         acts: acts.slice(0, steps),
         rews: (semantics == Semantics::Strict).then(|| rews.slice(0, steps)),
         infos: None,

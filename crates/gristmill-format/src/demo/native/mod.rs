@@ -2,6 +2,7 @@
 //! Episodes end where they ended; [`Semantics::Compat`] gives what older loaders made of the same bytes instead.
 
 mod atari;
+mod dictionary;
 mod dm_control;
 mod episode;
 mod imitation;
@@ -11,6 +12,7 @@ mod object;
 mod procgen;
 
 pub use atari::atari;
+pub use dictionary::dictionary;
 pub use dm_control::dm_control;
 pub use imitation::{imitation, imitation_npz};
 pub use magical::{About, Magical, magical};

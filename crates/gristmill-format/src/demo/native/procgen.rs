@@ -36,7 +36,15 @@ pub fn procgen(bytes: &[u8], stack: usize, semantics: Semantics, max: usize) -> 
             let (now, next) = observed(obs.slice(0, steps), obs.slice(1, steps));
             let end = if over { End::Terminated } else { End::Truncated };
             let rews = Some(rews[i].slice(0, steps.min(rews[i].len())));
-            Ok(Episode { obs: now, next_obs: next, acts: acts.slice(0, steps), rews, infos: None, dones: ends, end })
+            Ok(Episode {
+                obs: now,
+                next_obs: Some(next),
+                acts: acts.slice(0, steps),
+                rews,
+                infos: None,
+                dones: ends,
+                end,
+            })
         };
         read().and_then(|episode| episode.add(semantics, &mut all)).map_err(|e| e.in_chunk(i))?;
     }
@@ -58,7 +66,8 @@ fn as_one(
     let (now, next) = observed(raw.slice(0, steps).stacked(stack, false)?, raw.slice(1, steps).stacked(stack, false)?);
     let flags = (0..steps).map(|t| dones.get(t).iter().any(|b| *b != 0)).collect();
     let (acts, rews) = (acts.slice(0, steps), Some(rews.slice(0, steps)));
-    let episode = Episode { obs: now, next_obs: next, acts, rews, infos: None, dones: flags, end: End::Terminated };
+    let episode =
+        Episode { obs: now, next_obs: Some(next), acts, rews, infos: None, dones: flags, end: End::Terminated };
     episode.add(Semantics::Compat, &mut all)?;
     all.end(End::Truncated);
     Ok(all)

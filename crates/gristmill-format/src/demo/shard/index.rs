@@ -33,7 +33,7 @@ impl ShardIndex {
     ///
     /// Errors, with member and byte: whatever is wrong with the tar, its names, those two members or the metadata. What else the
     /// frames hold is looked at when they are read.
-    pub fn scan(from: &dyn ReadAt, max: usize) -> Result<Option<ShardIndex>> {
+    pub fn scan(from: &(impl ReadAt + ?Sized), max: usize) -> Result<Option<ShardIndex>> {
         let mut members = Members::new(Windows::new(from, GLANCE)?, TarLimits::default());
         let (mut index, mut grouper, mut frames) = (ShardIndex::default(), Grouper::default(), Vec::<Seen>::new());
         let mut meta: Option<ShardMeta> = None;
@@ -135,13 +135,13 @@ fn bounded(member: &Member, max: usize) -> Result<u64> {
 ///
 /// Errors, with member, frame and byte: as [`super::Shard::read`]; `Corrupt` where something else lies there.
 pub fn read_frames(
-    from: &dyn ReadAt,
+    from: &(impl ReadAt + ?Sized),
     places: &[Span],
     first: usize,
     only: Option<&str>,
     max: usize,
 ) -> Result<Trajectories> {
-    let mut reader = Reader::new(Trajectories::new(max), max).from_frame(first);
+    let mut reader = Reader::new(Trajectories::new(max), max).starting_at(first);
     let (limits, mut held) = (TarLimits::default(), Vec::new());
     for (number, place) in (first..).zip(places) {
         let until = place.offset.saturating_add(place.len);

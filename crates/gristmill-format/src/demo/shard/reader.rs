@@ -77,7 +77,7 @@ impl Reader {
     }
 
     /// The same; the first frame is not the first of its shard: it has this number.
-    pub(super) fn from_frame(self, number: usize) -> Reader {
+    pub(super) fn starting_at(self, number: usize) -> Reader {
         Reader { before: number, ..self }
     }
 
@@ -230,8 +230,9 @@ pub(super) fn is_done(all: &Trajectories, frame: usize) -> bool {
 ///
 /// Errors: `Corrupt` where two frames have one number.
 pub(super) fn order_of_time(numbers: &[Number]) -> Result<Option<Vec<usize>>> {
-    // Joined shards number their frames anew: an order of their own that is already that of time.
-    if numbers.windows(2).all(|pair| pair[1].0 > pair[0].0 || pair[1].0 == 0.0) {
+    // Joined shards number their frames anew, each from 0: an order of their own that is already that of time.
+    let joined = numbers.first().is_some_and(|first| first.0 == 0.0);
+    if numbers.windows(2).all(|pair| pair[1].0 > pair[0].0 || joined && pair[1].0 == 0.0) {
         return Ok(None);
     }
     let mut order: Vec<usize> = (0..numbers.len()).collect();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use gristmill_format::g2048::StepRow;
-use gristmill_format::g2048::log::KNOWN_VALUATIONS;
+use gristmill_format::g2048::log::{KNOWN_VALUATIONS, Sidecar};
 use gristmill_format::source::Chunk;
 use serde::Serialize;
 
@@ -76,6 +76,30 @@ pub(super) struct Counted {
     pub(super) bytes: u64,
 }
 
+/// What is in a log, and what its sidecar says.
+pub(super) struct LogTally {
+    tally: RowTally,
+    said: Option<Sidecar>,
+    pub(super) stored_bytes: u64,
+    pub(super) record_bytes: u64,
+}
+
+impl LogTally {
+    /// Counts the rows of the log at `path`.
+    pub(super) fn new(path: &str, stored_bytes: u64, chunk: &Chunk) -> Self {
+        let mut tally = RowTally::default();
+        chunk.records().as_chunks().0.iter().for_each(|row| tally.add(&StepRow::from_aligned(row)));
+        // A sidecar that cannot be read says as much as none.
+        let said = sidecar::beside(path).ok().flatten();
+        LogTally { tally, said, stored_bytes, record_bytes: chunk.records().len() as u64 }
+    }
+
+    /// Steps of the game.
+    pub(super) fn rows(&self) -> u64 {
+        self.tally.rows
+    }
+}
+
 impl StepCounting {
     /// Counts the pack in `folder`, on several threads.
     ///
@@ -113,16 +137,11 @@ impl StepCounting {
         Ok(counted)
     }
 
-    /// Counts the game in the log at `path`, with what its sidecar says.
-    pub(super) fn log(&mut self, path: &str, chunk: &Chunk) {
-        let mut tally = RowTally::default();
-        let rows = chunk.records().as_chunks().0;
-        rows.iter().for_each(|row| tally.add(&StepRow::from_aligned(row)));
-        // A sidecar that cannot be read says as much as none.
-        let said = sidecar::beside(path).ok().flatten();
-        let tile = said.as_ref().map_or(tally.highest_tile(), |said| said.max_tile.into());
-        self.game(rows.len() as u64, said.map(|said| said.score), tile);
-        self.named(tally, &KNOWN_VALUATIONS);
+    /// Counts the game of a log.
+    pub(super) fn log(&mut self, log: LogTally) {
+        let tile = log.said.as_ref().map_or(log.tally.highest_tile(), |said| said.max_tile.into());
+        self.game(log.rows(), log.said.map(|said| said.score), tile);
+        self.named(log.tally, &KNOWN_VALUATIONS);
     }
 
     fn game(&mut self, steps: u64, score: Option<u64>, tile: u64) {
