@@ -161,6 +161,9 @@ fn damage_is_told_with_file_and_game() {
     let loader = IndexLoader::new(all.input(), IndexConfig { shuffle: Shuffle::Off, ..config(1) }).unwrap();
     let error = loader.next("", None).unwrap_err().to_string();
     assert!(error.contains("games-00000.chunks") && error.contains("chunk 0"), "{error}");
+    // A mapped file must not be cut while anyone reads it.
+    loader.stop();
+    drop((loader, all));
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
     assert!(ChunkPack::open(out.path(), Residence::Mapped).unwrap_err().to_string().contains("games-00000.chunks"));
     let empty = tempfile::tempdir().unwrap();
