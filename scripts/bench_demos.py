@@ -116,7 +116,7 @@ def python_batches(path: Path) -> int:
 def our_batches(path: Path) -> int:
     """All batches of a shard."""
     demos = gm.open(path)
-    columns = [np.asarray(demos.column(name)) for name in FIELDS]
+    columns = [np.asarray(column) for column in demos.columns(FIELDS).values()]
     rows = np.arange(demos.num_frames)
     return sum(len([column[part] for column in columns]) for part in np.split(rows, range(BATCH, len(rows), BATCH)))
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,11 @@ def test_plain_shards_by_their_place_are_those_in_memory(tmp_path: Path) -> None
     for _ in range(2):
         same(open_demos(plain, index=tmp_path / "index"), held)
     same(open_demos(plain, index="off"), held)
+    names = [name for name in held.layout.names if name]
+    for found in (open_demos(plain).columns(names), held.columns(iter(names))):
+        assert list(found) == names
+        for name in names:
+            np.testing.assert_array_equal(found[name], held.column(name))
 
 
 def keep_times(path: Path, data: bytes) -> None:
@@ -108,7 +114,13 @@ def test_a_bad_frame_is_refused_with_its_place_when_it_is_asked_for(tmp_path: Pa
     write_wds(tmp_path / "a.tar", samples)
     demos = open_demos(tmp_path, index="off")
     assert len(demos[0]) == 1
-    for ask in (lambda: demos[1], lambda: demos.column("obs"), lambda: demos.extras(1)):
+    asked: list[Callable[[], object]] = [
+        lambda: demos[1],
+        lambda: demos.column("obs"),
+        lambda: demos.columns(["obs", "dones"]),
+        lambda: demos.extras(1),
+    ]
+    for ask in asked:
         with pytest.raises(gm.FormatError) as refused:
             ask()
         assert (refused.value.kind, refused.value.source) == ("wrong_size", str(tmp_path / "a.tar"))

@@ -195,12 +195,17 @@ impl Demos {
         })
     }
 
-    /// One field of all steps, back to back.
-    fn column(&self, py: Python<'_>, name: &str) -> Result<Memory, Fault> {
+    /// Some fields of all steps, each back to back.
+    fn columns(&self, py: Python<'_>, names: Vec<String>) -> Result<Vec<Memory>, Fault> {
         py.detach(|| {
-            let mut memory = Memory::zeroed(self.0.column_bytes(name)?)?;
-            self.0.column(name, memory.bytes_mut()?)?;
-            Ok(memory)
+            let zeroed = |name: &String| Memory::zeroed(self.0.column_bytes(name)?);
+            let mut found = names.iter().map(zeroed).collect::<Result<Vec<_>, Fault>>()?;
+            let mut wanted = Vec::with_capacity(found.len());
+            for (name, memory) in names.iter().zip(&mut found) {
+                wanted.push((name.as_str(), memory.bytes_mut()?));
+            }
+            self.0.columns_into(&mut wanted)?;
+            Ok(found)
         })
     }
 

@@ -178,7 +178,8 @@ def _spilled(cfg: EnvConfig, data: EnvData, n_traj: int | None, folder: str) -> 
             spill.abandon()
     demos = Demos(folder, compiled)
     steps = sum(demos.lengths[:n_traj])
-    arrays: Arrays = {name.replace(".", "_"): demos.column(name)[:steps] for name in demos.layout.names if name}
+    fields = demos.columns(name for name in demos.layout.names if name)
+    arrays: Arrays = {name.replace(".", "_"): column[:steps] for name, column in fields.items()}
     infos = [info for i in range(len(demos.lengths[:n_traj])) for info in demos.extras(i).get("infos", [])]
     if len(infos) == steps:
         arrays["infos"] = np.fromiter(infos, dtype=object, count=steps)

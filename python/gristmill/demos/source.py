@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,21 @@ class Demos(Source):
         Raises:
             FormatError: there is no such field, or it takes more than `max_bytes`.
         """
-        file = self._compiled.column_file(name)
-        if file is not None:
-            mapped: npt.NDArray[Any] = np.load(file, mmap_mode="r")
-            return mapped
-        memory = self._compiled.column(name)
-        dtype = self.layout.dtype[name]
-        return Array.over(memory, (self.num_frames, *dtype.shape), dtype.base)
+        return self.columns([name])[name]
+
+    def columns(self, names: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
+        """Some fields of all steps by name, as `column` gives them: plain shards are gone through once for all of them.
+
+        Raises:
+            FormatError: as of `column`.
+        """
+        files = {name: self._compiled.column_file(name) for name in names}
+        unmapped = [name for name, file in files.items() if file is None]
+        found: dict[str, npt.NDArray[Any]] = {}
+        for name, memory in zip(unmapped, self._compiled.columns(unmapped), strict=True):
+            dtype = self.layout.dtype[name]
+            found[name] = Array.over(memory, (self.num_frames, *dtype.shape), dtype.base)
+        return {name: found[name] if file is None else np.load(file, mmap_mode="r") for name, file in files.items()}
 
 
 def _plain(kind: str, data: bytes) -> Any:

@@ -144,17 +144,28 @@ impl Demonstrations {
         .map_err(|e| self.place(e))
     }
 
-    /// Writes one field of all frames, back to back, to the start of `out`.
+    /// Writes some fields of all frames, each back to back to the start of its buffer; shards are gone through once for all.
     ///
     /// Errors: as [`Demonstrations::records`]; `Missing` for a field that is not there.
-    pub fn column(&self, name: &str, out: &mut [u8]) -> Result<()> {
-        let (size, all) = (self.field(name)?.bytes(), 0..self.frames());
+    pub fn columns_into(&self, wanted: &mut [(&str, &mut [u8])]) -> Result<()> {
+        let sizes = wanted.iter().map(|(name, _)| Ok(self.field(name)?.bytes())).collect::<Result<Vec<_>>>()?;
+        let all = 0..self.frames();
         match &self.data {
-            Data::Held(file) => file.trajectories().gather(name, all, out),
-            Data::Columns(columns) => columns.read(name, all, out),
-            Data::Indexed(shards) => shards.blocks((0, all.end), Some(name), self.max, &mut |from, block| {
-                block.gather(name, 0..block.frames(), &mut out[from * size..])
-            }),
+            Data::Held(file) => {
+                wanted.iter_mut().try_for_each(|(name, out)| file.trajectories().gather(name, all.clone(), out))
+            }
+            Data::Columns(columns) => {
+                wanted.iter_mut().try_for_each(|(name, out)| columns.read(name, all.clone(), out))
+            }
+            Data::Indexed(shards) => {
+                // One field is picked out of each frame; of several the whole frame is read, in one go.
+                let only = if let [(name, _)] = wanted { Some(*name) } else { None };
+                shards.blocks((0, all.end), only, self.max, &mut |from, block| {
+                    wanted.iter_mut().zip(&sizes).try_for_each(|((name, out), size)| {
+                        block.gather(name, 0..block.frames(), &mut out[from * size..])
+                    })
+                })
+            }
         }
         .map_err(|e| self.place(e))
     }
