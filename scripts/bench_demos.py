@@ -26,7 +26,7 @@ import numpy as np
 import gristmill as gm
 from gristmill.demos import get_meta_dict, write_frames
 
-ROUNDS, BATCH = 5, 32
+ROUNDS, BATCH = 9, 32
 FIELDS = ("obs", "next_obs", "acts", "dones")
 
 
