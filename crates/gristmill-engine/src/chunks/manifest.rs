@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::pack::MANIFEST;
-use crate::pack::manifest::Skipped;
+use crate::pack::manifest::{Skipped, parse};
 
 /// What `format` says.
 pub const FORMAT: &str = "gristmill.pack.chunks";
@@ -76,21 +76,7 @@ impl Manifest {
     }
 
     fn parse(text: &str) -> gristmill_format::Result<Self> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: String,
-            version: u32,
-        }
-        let corrupt = |e: serde_json::Error| Error::new(Kind::Corrupt, format!("manifest: {e}"));
-        let head: Head = serde_json::from_str(text).map_err(corrupt)?;
-        if head.format != FORMAT {
-            return Err(Error::new(Kind::UnknownFormat, format!("manifest of `{}`, expected `{FORMAT}`", head.format)));
-        }
-        if head.version != VERSION {
-            let detail = format!("manifest version {}; this program knows {VERSION}", head.version);
-            return Err(Error::new(Kind::UnknownVersion, detail));
-        }
-        serde_json::from_str(text).map_err(corrupt)
+        parse(text, FORMAT, VERSION)
     }
 }
 

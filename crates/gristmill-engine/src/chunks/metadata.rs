@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::error::Result;
-use crate::pack::metadata::{open_connection, refusal};
+use crate::pack::metadata::{open_connection, open_to_write, refusal};
 
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS games (
@@ -78,17 +78,8 @@ impl GamesWriter {
     /// Errors: `Format` with the path.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
-        let open = || {
-            let db = Connection::open(&path)?;
-            db.pragma_update(None, "page_size", 4096)?;
-            db.pragma_update(None, "journal_mode", "WAL")?;
-            db.pragma_update(None, "synchronous", "NORMAL")?;
-            db.pragma_update(None, "trusted_schema", false)?;
-            db.execute_batch(SCHEMA)?;
-            db.execute_batch("BEGIN IMMEDIATE")?;
-            Ok(db)
-        };
-        let db = open().map_err(|e| refusal(&path, &e))?;
+        let db = open_to_write(&path, SCHEMA)?;
+        db.execute_batch("BEGIN IMMEDIATE").map_err(|e| refusal(&path, &e))?;
         Ok(GamesWriter { db, path })
     }
 

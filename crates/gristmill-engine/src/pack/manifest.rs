@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use gristmill_format::{Error, Kind};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
@@ -147,22 +148,29 @@ impl Manifest {
     }
 
     fn parse(text: &str) -> gristmill_format::Result<Self> {
-        #[derive(Deserialize)]
-        struct Head {
-            format: String,
-            version: u32,
-        }
-        let corrupt = |e: serde_json::Error| Error::new(Kind::Corrupt, format!("manifest: {e}"));
-        let head: Head = serde_json::from_str(text).map_err(corrupt)?;
-        if head.format != FORMAT {
-            return Err(Error::new(Kind::UnknownFormat, format!("manifest of `{}`, expected `{FORMAT}`", head.format)));
-        }
-        if head.version > VERSION || head.version == 0 {
-            let detail = format!("manifest version {}; this program knows 1 to {VERSION}", head.version);
-            return Err(Error::new(Kind::UnknownVersion, detail));
-        }
-        serde_json::from_str(text).map_err(corrupt)
+        parse(text, FORMAT, VERSION)
     }
+}
+
+/// Reads a manifest that says it is of `format`, in a version up to `newest`.
+///
+/// Errors: `Corrupt`, `UnknownFormat`, `UnknownVersion`.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str, format: &str, newest: u32) -> gristmill_format::Result<T> {
+    #[derive(Deserialize)]
+    struct Head {
+        format: String,
+        version: u32,
+    }
+    let corrupt = |e: serde_json::Error| Error::new(Kind::Corrupt, format!("manifest: {e}"));
+    let head: Head = serde_json::from_str(text).map_err(corrupt)?;
+    if head.format != format {
+        return Err(Error::new(Kind::UnknownFormat, format!("manifest of `{}`, expected `{format}`", head.format)));
+    }
+    if head.version > newest || head.version == 0 {
+        let detail = format!("manifest version {}; this program knows 1 to {newest}", head.version);
+        return Err(Error::new(Kind::UnknownVersion, detail));
+    }
+    serde_json::from_str(text).map_err(corrupt)
 }
 
 #[cfg(test)]

@@ -84,16 +84,7 @@ impl MetadataWriter {
     /// Errors: `Format` with the path when it is no database or cannot be written.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
-        let open = || {
-            let db = Connection::open(&path)?;
-            db.pragma_update(None, "page_size", 4096)?;
-            db.pragma_update(None, "journal_mode", "WAL")?;
-            db.pragma_update(None, "synchronous", "NORMAL")?;
-            db.pragma_update(None, "trusted_schema", false)?;
-            db.execute_batch(SCHEMA)?;
-            Ok(db)
-        };
-        let db = open().map_err(|e| refusal(&path, &e))?;
+        let db = open_to_write(&path, SCHEMA)?;
         Ok(MetadataWriter { db, path, open: false })
     }
 
@@ -338,6 +329,22 @@ impl Metadata {
             highest_tile: count(4, "highest_tile")?,
         })
     }
+}
+
+/// A database that is to be written, made by `schema` where there is none.
+///
+/// Errors: `Format` with the path when it is no database or cannot be written.
+pub(crate) fn open_to_write(path: &Path, schema: &str) -> Result<Connection> {
+    let open = || {
+        let db = Connection::open(path)?;
+        db.pragma_update(None, "page_size", 4096)?;
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "NORMAL")?;
+        db.pragma_update(None, "trusted_schema", false)?;
+        db.execute_batch(schema)?;
+        Ok(db)
+    };
+    open().map_err(|e| refusal(path, &e))
 }
 
 /// Opens a database for reading only. Nothing is written beside it: a file without a write-ahead log is taken as finished
