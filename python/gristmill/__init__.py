@@ -45,7 +45,16 @@ from gristmill.errors import (
 )
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
+from gristmill.loader import (
+    Blocks,
+    ChunkAnchor,
+    DataLoader,
+    OldestNeeded,
+    Output,
+    TensorSpec,
+    Vanished,
+    merge_states,
+)
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
@@ -78,6 +87,7 @@ __all__ = [
     "Layout",
     "Merged",
     "MissingPackageError",
+    "OldestNeeded",
     "Output",
     "Packed",
     "PairLoader",
@@ -110,6 +120,7 @@ __all__ = [
     "load_dataset_dict",
     "load_wds_datasets",
     "merge",
+    "merge_states",
     "open",
     "pack",
     "pairs",
