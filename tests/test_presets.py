@@ -34,6 +34,8 @@ def test_options_reach_their_stages() -> None:
         quarantine="bad.jsonl",
         journal="journal.jsonl",
         replay=True,
+        spill=Path(".spill"),
+        spill_limit="2GiB",
         index="off",
     )
     assert only(config, "file_path_provider").directory == "games"
@@ -46,6 +48,7 @@ def test_options_reach_their_stages() -> None:
     assert (config.seed, config.threads, config.memory) == (3, 2, "64MiB")
     assert (config.bad_chunks, config.quarantine) == ("quarantine", "bad.jsonl")
     assert (config.journal, config.replay, config.index) == ("journal.jsonl", True, "off")
+    assert (config.spill, config.spill_limit) == (".spill", "2GiB")
 
 
 def test_one_pass_for_validation() -> None:

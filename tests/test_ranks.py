@@ -112,10 +112,26 @@ def test_files_that_are_gone_are_refused_or_left_out(games: Path, tmp_path: Path
     second.get_next()
     [vanished] = second.vanished
     assert (vanished.name, vanished.why, vanished.chunks) == (gone.name, "is gone", 1)
-    with pytest.raises(ValueError, match="expected 'refuse' or 'skip'"):
+    with pytest.raises(gm.ConfigError, match="spill"):
+        gm.DataLoader(config).load(tmp_path / "state.json", missing="spill")
+    with pytest.raises(ValueError, match="expected 'refuse', 'skip' or 'spill'"):
         second.load(tmp_path / "state.json", missing="maybe")  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         gm.DataLoader(config).load(tmp_path / "none.json")
+
+
+def test_files_that_are_gone_are_held(games: Path, tmp_path: Path) -> None:
+    config = gm.presets.lc0(games, spill=games / ".spill", spill_limit="1GiB", **(STREAM | {"lanes": 1}))
+    first = gm.DataLoader(config)
+    first.get_next()
+    state = first.state_dict()
+    for path in games.glob("*.gz"):
+        path.unlink()
+    expected = [values([first]) for _ in range(5)]
+    second = gm.DataLoader(config)
+    second.load_state_dict(state, missing="spill")
+    assert [values([second]) for _ in range(5)] == expected
+    assert second.vanished == []
 
 
 def test_ranks_that_cannot_share_are_refused_with_advice(crowd: Path) -> None:

@@ -210,6 +210,8 @@ class DataLoaderConfig:
     quarantine: Path | None = None
     journal: Path | None = None
     replay: bool = False
+    spill: Path | None = None
+    spill_limit: str | int | None = None
     lanes: int | None = None
     rank: int | None = None
     world_size: int | None = None

@@ -19,6 +19,9 @@ from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
 
+#: What is done where files are gone that a state needs.
+Missing = Literal["refuse", "skip", "spill"]
+
 
 @dataclass(frozen=True)
 class Blocks:
@@ -71,8 +74,11 @@ class Vanished:
 
 @dataclass(frozen=True)
 class OldestNeeded:
-    """The oldest file of a directory that a state may still need: its name there, its key (the name without folders), and
-    how keys are ordered from oldest to newest (`natural` or `bytes`)."""
+    """The oldest file of a directory that a state may still need.
+
+    Its name there, its key (the name without folders), and how keys are ordered from oldest to newest (`natural` or
+    `bytes`).
+    """
 
     name: str
     key: str
@@ -254,7 +260,7 @@ class DataLoader:
         return state
 
     def load_state_dict(
-        self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, missing: Literal["refuse", "skip"] = "refuse"
+        self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, missing: Missing = "refuse"
     ) -> None:
         """Continues from a state, to the bit; call it before the loader starts.
 
@@ -264,7 +270,8 @@ class DataLoader:
         Args:
             state: what `state_dict` gave, or a list of what it gave on each rank.
             missing: where files are gone that the state needs, whether the start refuses it with their names or goes on
-                without them (see `vanished`). All other draws stay what they were.
+                without them (see `vanished`); all other draws stay what they were. What the `spill` folder holds is not
+                gone: "spill" says that one relies on it.
 
         Raises:
             StateError: the state belongs to another configuration or other files, or the loader runs already.
@@ -273,7 +280,7 @@ class DataLoader:
         if isinstance(self._engine, _gristmill.IndexLoader):
             self._engine.restore(to_json(whole))
         else:
-            self._engine.restore(to_json(whole), _skips(missing))
+            self._engine.restore(to_json(whole), missing)
 
     def save(self, path: Path) -> None:
         """Writes the state to disk; durable when it returns, and at no moment half written.
@@ -286,7 +293,7 @@ class DataLoader:
         """
         self._engine.save(path)
 
-    def load(self, path: Path, *, missing: Literal["refuse", "skip"] = "refuse") -> None:
+    def load(self, path: Path, *, missing: Missing = "refuse") -> None:
         """Continues from what `save` wrote, by however many ranks; call it before the loader starts.
 
         Args:
@@ -300,7 +307,7 @@ class DataLoader:
         if isinstance(self._engine, _gristmill.IndexLoader):
             self._engine.load(path)
         else:
-            self._engine.load(path, _skips(missing))
+            self._engine.load(path, missing)
 
     @property
     def vanished(self) -> list[Vanished]:
@@ -311,16 +318,18 @@ class DataLoader:
 
     @property
     def oldest_needed(self) -> dict[str, OldestNeeded]:
-        """By loader stage, such as `load`: the oldest file that this loader may still need, or whoever continues from the
-        states that it saved last, or from the one that it continues. What is older may be deleted:
+        """By loader stage, such as `load`: the oldest file that is still needed. What is older may be deleted.
+
+        It is what this loader may need, and whoever continues from the states that it saved last, or from the one that
+        it continues itself:
 
             for path in games.glob("*.gz"):
                 if loader.oldest_needed["load"].is_after(path.name):
                     path.unlink()
 
-        States that are kept elsewhere say by themselves what they need, as `state["oldest_needed"]`; of several ranks each
-        has needs of its own. Before the first scan is in nothing is known; a loader of rows needs its whole pack, and says
-        nothing.
+        States that are kept elsewhere say by themselves what they need, as `state["oldest_needed"]`; of several ranks
+        each has needs of its own. Before the first scan is in nothing is known; a loader of rows needs its whole pack,
+        and says nothing.
         """
         if isinstance(self._engine, _gristmill.IndexLoader):
             return {}
@@ -398,8 +407,8 @@ class DataLoader:
 def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The state of a whole run, made of what `state_dict` gave on each of its ranks after the same step.
 
-    Any number of ranks continues from it, as from the list of the parts. A loader of rows or pairs has the same state on
-    every rank: it is that one.
+    Any number of ranks continues from it, as from the list of the parts. A loader of rows or pairs has the same state
+    on every rank: it is that one.
 
     Raises:
         StateError: they do not belong together, or that of a rank is not there.
@@ -430,12 +439,6 @@ def _ranks(values: Mapping[str, Any], rank: int | None, world_size: int | None) 
     world_size = values.get("world_size") if world_size is None else world_size
     number, ranks = find_rank(rank, world_size)
     return {"rank": number, "world_size": ranks} if (rank, world_size, ranks) != (None, None, 1) else {}
-
-
-def _skips(missing: str) -> bool:
-    if missing not in {"refuse", "skip"}:
-        raise ValueError(f"missing is {missing!r}; expected 'refuse' or 'skip'")
-    return missing == "skip"
 
 
 def _shuffle(shuffle: bool | Blocks) -> str | dict[str, dict[str, int]]:

@@ -36,6 +36,8 @@ def lc0(
     quarantine: Path | None = None,
     journal: Path | None = None,
     replay: bool | None = None,
+    spill: Path | None = None,
+    spill_limit: str | int | None = None,
     index: Path | None = None,
     **unknown: Never,
 ) -> DataLoaderConfig:
@@ -67,6 +69,8 @@ def lc0(
         quarantine: JSON-lines report of quarantined chunks.
         journal: log of arrivals, as JSON lines.
         replay: take the arrivals from the journal instead of from the directories.
+        spill: folder, best on the file system of the games, where files are held that a state may need.
+        spill_limit: most bytes that each rank holds there, such as `"16GiB"`, the default.
         index: folder of the side index, `"off"` for none.
         unknown: nothing; a misspelt option raises `TypeError` with the nearest known one.
 

@@ -1,9 +1,10 @@
 //! A feeding process is killed at random moments while games come and leave, and goes on from its last state and journal:
-//! every row of every batch that it ever gave is that of the uninterrupted run. `GRISTMILL_KILLS` says how often.
+//! every row of every batch that it ever gave is that of the uninterrupted run, but for games that are skipped because they
+//! have left the disk. `GRISTMILL_KILLS` says how often.
 
 #![allow(clippy::print_stdout, reason = "says how much happened")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
-use gristmill_engine::runtime::seed::Key;
-use gristmill_engine::{Batch, DataLoader, Missing, Next};
+use gristmill_engine::runtime::seed::{Draws, Key};
+use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use gristmill_format::chess::Version;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,11 +29,37 @@ const SAVED_EVERY: u64 = 5;
 /// Files that have left the window, and so many after them, before one leaves the disk.
 const MARGIN: usize = 10;
 
+/// What becomes of games on the disk, and of the states that need them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Disk {
+    /// They stay.
+    Keeps,
+    /// They leave some time after the window; a start that needs one is refused until it is back.
+    Refuses,
+    /// They leave at any time, and are done without.
+    Skips,
+    /// They leave at any time, and are held elsewhere.
+    Spills,
+}
+
+impl Disk {
+    const ALL: [Disk; 4] = [Disk::Keeps, Disk::Refuses, Disk::Skips, Disk::Spills];
+
+    fn missing(self) -> Missing {
+        match self {
+            Disk::Keeps | Disk::Refuses => Missing::Refuse,
+            Disk::Skips => Missing::Skip,
+            Disk::Spills => Missing::Spill,
+        }
+    }
+}
+
 /// Where everything of one run lies, and how it is fed.
 #[derive(Debug, Clone)]
 struct Run {
     folder: PathBuf,
     lanes: Option<u32>,
+    disk: Disk,
 }
 
 impl Run {
@@ -44,7 +71,8 @@ impl Run {
         let options = Lc0Preset {
             directories: vec![Weighted { directory: games.to_owned(), weight: 1.0 }],
             pool: POOL,
-            reservoir: Some(60),
+            // Rows that leave a reservoir with their game would make all that follow others.
+            reservoir: Some(if self.disk == Disk::Skips { 0 } else { 60 }),
             batch_size: 16,
             sampling_rate: Some(0.25),
             seed: Some(11),
@@ -52,12 +80,21 @@ impl Run {
             tensors: ["planes:bits", "probs", "values"].map(String::from).to_vec(),
             index: Some("off".into()),
             journal: Some(self.at("journal")),
+            spill: (self.disk == Disk::Spills).then(|| self.at("spill")),
             lanes: self.lanes,
             rank: Some(rank),
             world_size: Some(world),
             ..Lc0Preset::default()
         };
         lc0(&options).unwrap()
+    }
+
+    /// Names of the games that the journals tell of: what was taken in, and so is held.
+    fn told(&self) -> BTreeSet<String> {
+        let files = std::fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().path());
+        let journals = files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("journal"));
+        let text: String = journals.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        text.split("\"name\":\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
     }
 
     fn log(&self, life: u64, rank: u32) -> PathBuf {
@@ -77,7 +114,8 @@ fn number(name: &str) -> u32 {
 
 fn rows(batch: &Batch) -> Vec<u64> {
     let row = |i: usize| {
-        let bytes = batch.columns.iter().flat_map(|column| {
+        let told = batch.columns.iter().filter(|column| column.name() != "ids");
+        let bytes = told.flat_map(|column| {
             let row = column.bytes().len() / batch.rows;
             column.bytes()[i * row..][..row].iter().copied()
         });
@@ -92,12 +130,16 @@ fn rows(batch: &Batch) -> Vec<u64> {
 fn victim() {
     let Ok(folder) = std::env::var("MURDER_FOLDER") else { return };
     let lanes = Some(number("MURDER_LANES")).filter(|lanes| *lanes > 1);
-    let run = Run { folder: folder.into(), lanes };
+    let disk = Disk::ALL[number("MURDER_DISK") as usize];
+    let run = Run { folder: folder.into(), lanes, disk };
     let [rank, world, life, until] = ["RANK", "WORLD", "LIFE", "UNTIL"].map(|name| number(&format!("MURDER_{name}")));
     let loader = DataLoader::new(run.config(&run.at("games"), rank, world)).unwrap();
     let state = run.at("state");
-    if life > 0 {
-        loader.load(&state, Missing::Refuse).unwrap();
+    match loader.load(&state, disk.missing()) {
+        Err(Error::Path { kind: std::io::ErrorKind::NotFound, .. }) => {}
+        // Killed before all ranks had saved for the first time.
+        Err(Error::State(text)) if text.contains("no saved step") || text.contains("lacks rank") => {}
+        loaded => loaded.unwrap(),
     }
     if let Err(error) = loader.start() {
         std::fs::write(run.at("refused"), error.to_string()).unwrap();
@@ -140,6 +182,8 @@ struct Games {
     /// So many came, and the first so many have left the disk.
     came: usize,
     left: usize,
+    /// Those that left while they were needed.
+    lost: BTreeSet<String>,
 }
 
 impl Games {
@@ -158,6 +202,20 @@ impl Games {
         }
     }
 
+    /// One of the games that the journals tell of leaves at once.
+    fn lose(&mut self, run: &Run, draw: &mut Draws) {
+        let told = run.told();
+        let there: Vec<&PathBuf> = self.all[..self.came].iter().collect();
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let live = |path: &PathBuf| told.contains(&name(path)) && self.live.join(name(path)).exists();
+        let games: Vec<&PathBuf> = there.into_iter().filter(|path| live(path)).collect();
+        // Among the newest, which the window has.
+        let newest = &games[games.len().saturating_sub(POOL as usize)..];
+        let Some(path) = newest.get(draw.below(newest.len().max(1) as u64) as usize) else { return };
+        std::fs::remove_file(self.live.join(name(path))).unwrap();
+        self.lost.insert(name(path));
+    }
+
     /// Puts back what a refusal names; how many.
     fn put_back(&self, refused: &str) -> usize {
         let named = |path: &&PathBuf| refused.contains(&format!("`{}`", path.file_name().unwrap().to_str().unwrap()));
@@ -172,6 +230,7 @@ fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["victim", "--exact", "--ignored", "--nocapture"]).env("MURDER_FOLDER", &run.folder);
         command.env("MURDER_LANES", run.lanes.unwrap_or(1).to_string());
+        command.env("MURDER_DISK", (run.disk as u8).to_string());
         for (name, value) in [("RANK", rank.into()), ("WORLD", worlds.into()), ("LIFE", life), ("UNTIL", until)] {
             command.env(format!("MURDER_{name}"), value.to_string());
         }
@@ -181,10 +240,10 @@ fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
 }
 
 /// Kills a run over and over; `worlds` are the numbers of ranks of its lives in turn.
-fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], leaves: bool) {
+fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
     let kills: u64 = std::env::var("GRISTMILL_KILLS").map_or(20, |kills| kills.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let run = Run { folder: folder.path().to_owned(), lanes };
+    let run = Run { folder: folder.path().to_owned(), lanes, disk };
     let all = run.at("all");
     let options = ChessOptions {
         folder: all.clone(),
@@ -203,7 +262,8 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], leaves: bool) {
     if lanes.is_some() {
         std::fs::create_dir(run.at("state")).unwrap();
     }
-    let mut games = Games { all: (1..=options.games).map(game).collect(), live, came: 0, left: 0 };
+    let mut games =
+        Games { all: (1..=options.games).map(game).collect(), live, came: 0, left: 0, lost: BTreeSet::new() };
     games.come(POOL as usize);
     let (key, mut refusals) = (Key::new(seed, "murder"), 0);
     let mut farthest = 0;
@@ -213,12 +273,16 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], leaves: bool) {
         let until = if last { farthest + 40 } else { u64::from(u32::MAX) };
         let seen = |run: &Run| (0..world).map(|rank| run.lines(life, rank).len() as u64).min().unwrap();
         let mut ranks = spawn(&run, life, world, until);
-        if life == 0 {
-            // All ranks find the same games first, and there is a state to go on from.
+        if life == 0 && (disk != Disk::Keeps || lanes.is_some()) {
+            // All ranks find the same games first; those of the window were taken in, and there is a state to go on from.
             wait_for("first batches", || seen(&run) > SAVED_EVERY);
         }
         let (first, then) = (draws.below(4) as usize, draws.below(60));
         games.come(first);
+        let (now, later) = (draws.below(2), draws.below(2));
+        if matches!(disk, Disk::Skips | Disk::Spills) {
+            (0..now).for_each(|_| games.lose(&run, &mut draws));
+        }
         if last {
             loop {
                 ranks.iter_mut().for_each(|rank| assert!(rank.wait().unwrap().success()));
@@ -247,19 +311,34 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], leaves: bool) {
                 std::thread::sleep(Duration::from_millis(1));
             }
             games.come(draws.below(2) as usize);
+            if matches!(disk, Disk::Skips | Disk::Spills) {
+                (0..later).for_each(|_| games.lose(&run, &mut draws));
+            }
         }
         ranks.iter_mut().for_each(|rank| drop(rank.kill()));
         ranks.iter_mut().for_each(|rank| drop(rank.wait()));
         mend(&run, &games);
         farthest =
             (0..world).flat_map(|rank| run.lines(life, rank)).filter_map(|l| batch_of(&l)).fold(farthest, u64::max);
-        if leaves {
+        if disk == Disk::Refuses {
             games.leave();
         }
     }
-    if leaves {
-        assert!(games.left > 0, "none has left the disk");
-        println!("{} games left the disk, {refusals} starts were refused until some were back", games.left);
+    match disk {
+        Disk::Keeps => {
+            assert!(run.lines(kills, 0).iter().find_map(|line| batch_of(line)).unwrap() > 0, "it never went on")
+        }
+        Disk::Refuses => {
+            assert!(games.left > 0, "none has left the disk");
+            println!("{} games left the disk, {refusals} starts were refused until some were back", games.left);
+        }
+        Disk::Skips | Disk::Spills => {
+            assert!(games.lost.len() as u64 > kills / 4, "{} have left the disk", games.lost.len());
+            println!("{} games left the disk while the window had them", games.lost.len());
+        }
+    }
+    if disk == Disk::Skips {
+        return compare_without(&run, kills, &all, &games.lost);
     }
     compare(&run, kills, worlds, &all);
 }
@@ -298,7 +377,7 @@ fn compare(run: &Run, kills: u64, worlds: &[u32], all: &Path) {
             }
         }
     }
-    let config = DataLoaderConfig { replay: true, ..run.config(all, 0, 1) };
+    let config = DataLoaderConfig { replay: true, spill: None, ..run.config(all, 0, 1) };
     let whole = DataLoader::new(config).unwrap();
     let last = *given.keys().last().unwrap();
     assert!(given.keys().copied().eq(0..=last), "no batch is left out");
@@ -316,17 +395,73 @@ fn compare(run: &Run, kills: u64, worlds: &[u32], all: &Path) {
     assert!(again > 0, "some batches were given again");
 }
 
-#[test]
-fn killed_while_games_come_and_leave_the_window() {
-    murder(1, None, &[1], false);
+/// The rows of every life against the same run without an end to it, in which no game is ever lost: only rows of games that
+/// are may be left out.
+fn compare_without(run: &Run, kills: u64, all: &Path, lost: &BTreeSet<String>) {
+    let mut config = DataLoaderConfig { replay: true, ..run.config(all, 0, 1) };
+    config
+        .stage
+        .iter_mut()
+        .filter_map(|stage| stage.tensor_generator.as_mut())
+        .for_each(|t| t.tensors.push("ids".into()));
+    let whole = DataLoader::new(config).unwrap();
+    // Hash of a row, and its game.
+    let mut rows_of_whole: Vec<(u64, String)> = Vec::new();
+    let mut expected = |at: usize| {
+        while rows_of_whole.len() <= at {
+            let Next::Batch(batch) = whole.next("", Some(PATIENCE)).unwrap() else { panic!("row {at}") };
+            let ids = batch.column("ids").unwrap().bytes().to_vec();
+            let source = |i: usize| u64::from_le_bytes(ids[24 * i..][..8].try_into().unwrap());
+            let row = |(i, hash): (usize, u64)| (hash, whole.source_path(source(i)).unwrap());
+            rows_of_whole.extend(rows(&batch).into_iter().enumerate().map(row));
+        }
+        rows_of_whole[at].clone()
+    };
+    // Row of the whole that comes next after so many batches, as the latest life had it that gave them.
+    let mut after = BTreeMap::from([(0, 0)]);
+    let mut left_out = 0;
+    for life in 0..=kills {
+        for line in run.lines(life, 0).iter().filter(|line| line.starts_with("batch ")) {
+            let numbers: Vec<u64> = line.split(' ').skip(1).map(|text| text.parse().unwrap()).collect();
+            let mut at = after[&numbers[0]];
+            for row in &numbers[1..] {
+                loop {
+                    let (hash, game) = expected(at);
+                    if hash == *row {
+                        break;
+                    }
+                    assert!(lost.contains(&game), "batch {} in life {life} lacks row {at}, of {game}", numbers[0]);
+                    (at, left_out) = (at + 1, left_out + 1);
+                }
+                at += 1;
+            }
+            after.insert(numbers[0] + 1, at);
+        }
+    }
+    assert!(left_out > 0, "rows of games that are gone are left out");
 }
 
 #[test]
-fn killed_while_games_leave_the_disk() {
-    murder(2, None, &[1], true);
+fn killed_while_games_come_and_leave_the_window() {
+    murder(1, None, &[1], Disk::Keeps);
+}
+
+#[test]
+fn killed_while_games_leave_the_disk_and_are_put_back() {
+    murder(2, None, &[1], Disk::Refuses);
 }
 
 #[test]
 fn killed_and_continued_by_other_numbers_of_ranks() {
-    murder(3, Some(4), &[1, 2, 4], false);
+    murder(3, Some(4), &[1, 2, 4], Disk::Keeps);
+}
+
+#[test]
+fn killed_while_games_of_the_window_leave_the_disk_and_are_skipped() {
+    murder(4, None, &[1], Disk::Skips);
+}
+
+#[test]
+fn killed_while_games_of_the_window_leave_the_disk_and_are_held() {
+    murder(5, Some(4), &[1, 2], Disk::Spills);
 }

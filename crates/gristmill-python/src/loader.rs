@@ -117,9 +117,10 @@ impl Loader {
         py.detach(|| Ok(self.0.state()?))
     }
 
-    /// Takes a state, with or without files that are gone; before `start`.
-    fn restore(&self, py: Python<'_>, json: &str, skip: bool) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.restore_with(json, missing(skip))?))
+    /// Takes a state, with what is done about files that are gone; before `start`.
+    fn restore(&self, py: Python<'_>, json: &str, missing: &str) -> Result<(), Fault> {
+        let missing = policy(missing)?;
+        py.detach(|| Ok(self.0.restore_with(json, missing)?))
     }
 
     /// Writes the state to disk.
@@ -128,8 +129,9 @@ impl Loader {
     }
 
     /// Takes what `save` wrote; before `start`.
-    fn load(&self, py: Python<'_>, path: PathBuf, skip: bool) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.load(&path, missing(skip))?))
+    fn load(&self, py: Python<'_>, path: PathBuf, missing: &str) -> Result<(), Fault> {
+        let missing = policy(missing)?;
+        py.detach(|| Ok(self.0.load(&path, missing)?))
     }
 
     /// Name, why, chunks and rows of the reservoir of each file that it goes on without.
@@ -307,6 +309,14 @@ fn raw(batch: Batch) -> RawBatch {
     (batch.number, batch.rows, batch.columns.into_iter().map(column).collect())
 }
 
-fn missing(skip: bool) -> Missing {
-    if skip { Missing::Skip } else { Missing::Refuse }
+fn policy(missing: &str) -> Result<Missing, Fault> {
+    match missing {
+        "refuse" => Ok(Missing::Refuse),
+        "skip" => Ok(Missing::Skip),
+        "spill" => Ok(Missing::Spill),
+        other => {
+            let text = format!("missing is '{other}'; expected 'refuse', 'skip' or 'spill'");
+            Err(pyo3::exceptions::PyValueError::new_err(text).into())
+        }
+    }
 }

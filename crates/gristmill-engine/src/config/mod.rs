@@ -78,6 +78,12 @@ pub struct DataLoaderConfig {
     pub journal: Option<PathBuf>,
     /// Take the arrivals from the journal instead of from the directories.
     pub replay: bool,
+    /// Folder, best on the file system of the games, where files are held that a state may need, for when they go away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill: Option<PathBuf>,
+    /// Most bytes that each rank holds there; 16 GiB when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill_limit: Option<MemorySize>,
     /// Lanes that the chunks are dealt to, each a small loader of its own; 1 when absent. As many ranks as divide it can
     /// share the stream, and a run can go on with another number of them.
     #[serde(skip_serializing_if = "Option::is_none")]

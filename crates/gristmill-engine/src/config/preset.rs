@@ -68,6 +68,10 @@ pub struct Lc0Preset {
     pub journal: Option<PathBuf>,
     /// Take the arrivals from the journal.
     pub replay: bool,
+    /// Folder where files are held that a state may need.
+    pub spill: Option<PathBuf>,
+    /// Most bytes that are held there.
+    pub spill_limit: Option<MemorySize>,
     /// Folder of the side index.
     pub index: Option<PathBuf>,
 }
@@ -98,6 +102,8 @@ impl Default for Lc0Preset {
             quarantine: None,
             journal: None,
             replay: false,
+            spill: None,
+            spill_limit: None,
             index: None,
         }
     }
@@ -150,6 +156,8 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
         quarantine: options.quarantine.clone(),
         journal: options.journal.clone(),
         replay: options.replay,
+        spill: options.spill.clone(),
+        spill_limit: options.spill_limit,
         index: options.index.clone(),
         ..DataLoaderConfig::default()
     })

@@ -72,8 +72,21 @@ pub(super) struct DrawerState {
 }
 
 impl DrawerState {
+    /// Its sources, with how many of their chunks can still be drawn: those of a replaced file cannot.
+    pub(super) fn live(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let (mut end, gone) = (0u64, self.pool.as_ref().map_or(&[][..], |pool| &pool.gone));
+        let mut evicted = self.pool.as_ref().map_or(0, |pool| pool.evicted_of_first);
+        self.sizes().map(move |(id, chunks)| {
+            let left = u64::from(chunks).saturating_sub(std::mem::take(&mut evicted));
+            let start = end;
+            end = start.saturating_add(left);
+            let before = |offset: u64| gone.partition_point(|at| *at < offset) as u64;
+            (id, left.saturating_sub(before(end).saturating_sub(before(start))))
+        })
+    }
+
     /// Its sources, with how many chunks each gave.
-    pub(super) fn sizes(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+    fn sizes(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.sources.iter().copied().zip(self.chunks.iter().copied())
     }
 }
@@ -93,16 +106,17 @@ impl Drawer {
     /// The first admission, of all lanes of one input: the newest sources of the first scan, as many as each window holds
     /// (spec lc0 §1.4.2).
     ///
-    /// Errors: none; a container that cannot be indexed is left out, the log counts it.
+    /// A container that cannot be indexed is left out, the log counts it. Errors: `State` for a recorded file that is not
+    /// there as it was, unless such are skipped.
     pub(super) fn first(
         plans: &[Arc<BranchPlan>],
         root: u64,
         log: &Roster,
         files: &[Recorded],
         anchors: &Anchors,
-        stop: &AtomicBool,
-    ) -> Vec<Self> {
-        let Some(plan) = plans.first() else { return Vec::new() };
+        (stop, skip): (&AtomicBool, bool),
+    ) -> Result<Vec<Self>> {
+        let Some(plan) = plans.first() else { return Ok(Vec::new()) };
         let mut order: Vec<&Recorded> = files.iter().collect();
         if plan.key_order == KeyOrder::Bytes {
             order.sort_by_key(|file| (crate::key::of_name(&file.name), &file.name));
@@ -113,13 +127,20 @@ impl Drawer {
             if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let Ok(source) = log.open(file.id) else { continue };
+            let source = match log.open(file.id) {
+                Ok(source) => source,
+                Err(Error::State(text)) if !skip => {
+                    let advice = "the run cannot begin again without it: put it back, go on from a state, or take another journal";
+                    return Err(Error::State(format!("{text}; {advice}")));
+                }
+                Err(_) => continue,
+            };
             let (dealt, all) = deal(plans, &source);
             for (first, chunks) in firsts.iter_mut().zip(dealt) {
                 first.take(file.id, &source, chunks, all);
             }
         }
-        plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors)).collect()
+        Ok(plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors)).collect())
     }
 
     fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {
@@ -199,6 +220,9 @@ impl Drawer {
 
     /// [`Drawer::admit`] of a source that is gone by now.
     pub(super) fn admit_lost(&mut self, admission: &Admission) {
+        if self.members.by_id.contains_key(&admission.id) {
+            return;
+        }
         let superseded = admission.old.and_then(|id| self.members.by_id.get(&id).copied());
         let member = self.join_lost(admission.id, admission.chunks);
         let Drawing::Pool(pool) = &mut self.drawing else { return };

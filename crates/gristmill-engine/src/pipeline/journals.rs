@@ -2,6 +2,7 @@
 //! Reads what any number of ranks wrote, under common ids; refuses files of different runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::drawer::Admission;
@@ -9,7 +10,7 @@ use super::parts::Common;
 use super::ranks::Ranks;
 use super::roster::{Event, Recorded};
 use crate::error::{Error, Result};
-use crate::runtime::journal::Journal;
+use crate::runtime::journal::{Begin, Journal};
 
 /// Files of each loader stage.
 pub(super) type Files = BTreeMap<String, Vec<Recorded>>;
@@ -28,6 +29,54 @@ pub(super) struct History {
     pub(super) reached: BTreeMap<(String, Option<u32>), u64>,
     /// Whether all ranks found the same files first.
     pub(super) agreed: bool,
+    /// Whether one of them began by going on from a state.
+    pub(super) went_on: bool,
+}
+
+/// What a run without a state finds where it is to write its journal.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    /// All that an earlier run did which saved no state: it is done again.
+    pub(super) run: Option<History>,
+    /// How the own journal is begun; one of a run that ended before its first draw tells nothing.
+    pub(super) begin: Begin,
+}
+
+impl Earlier {
+    /// Looks for the journals of a run with these loader stages.
+    ///
+    /// Errors: as [`History::read`]; `Config` for a file that is no journal, and for ranks that found different files first,
+    /// where this is none of them.
+    pub(super) fn of(path: &Path, ranks: Ranks, loaders: &[&str]) -> Result<Self> {
+        let own = of_rank(path, ranks);
+        let (mut alone, mut common) = (History { agreed: true, ..History::default() }, BTreeMap::new());
+        if own.exists() {
+            if !is_journal(&own)? {
+                let text = format!("{} is there and is no journal; take another name", own.display());
+                return Err(Error::config("journal", text));
+            }
+            alone.add(&own, &mut common)?;
+        }
+        let whole = |history: &History| loaders.iter().all(|loader| history.first.contains_key(*loader));
+        let begin = match own.exists() {
+            false => Begin::New,
+            true if whole(&alone) || alone.went_on => Begin::Again,
+            true => Begin::Anew,
+        };
+        let all = History::read(path, Files::new())?;
+        let run = match (whole(&all), all.agreed) {
+            (false, _) => None,
+            (true, true) => Some(all),
+            // Ranks that found different files first begin again each with its own.
+            (true, false) if whole(&alone) => Some(alone.sorted(common)),
+            (true, false) => {
+                let text = "the ranks that wrote it found different files first: begin again with as many, go on from a \
+                            state, or take another journal";
+                return Err(Error::config("journal", text));
+            }
+        };
+        Ok(Earlier { run, begin })
+    }
 }
 
 /// Where a rank writes its journal: `PATH`, or `PATH.R-of-N` where there are several.
@@ -39,6 +88,17 @@ pub(super) fn of_rank(path: &Path, ranks: Ranks) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{rank}-of-{world}"));
     name.into()
+}
+
+/// What a journal begins with.
+const FIRST: &[u8] = br#"{"seed":"#;
+
+/// Whether a file is a journal, or the torn beginning of one.
+fn is_journal(path: &Path) -> Result<bool> {
+    let at = |e| Error::path(path, &e);
+    let mut start = Vec::new();
+    std::fs::File::open(path).map_err(at)?.take(FIRST.len() as u64).read_to_end(&mut start).map_err(at)?;
+    Ok(FIRST.starts_with(&start))
 }
 
 /// The journals that there are: `PATH` and those of ranks beside it.
@@ -73,11 +133,19 @@ impl History {
         for journal in family(path)? {
             history.add(&journal, &mut common)?;
         }
-        for admissions in history.admissions.values_mut() {
+        Ok(history.sorted(common))
+    }
+
+    fn sorted(mut self, common: BTreeMap<String, Common>) -> Self {
+        for admissions in self.admissions.values_mut() {
             admissions.make_contiguous().sort_by_key(|admission| admission.at);
         }
-        history.files = common.into_iter().map(|(loader, common)| (loader, common.files())).collect();
-        Ok(history)
+        self.files = common.into_iter().map(|(loader, common)| (loader, common.files())).collect();
+        // A first scan that found nothing is one, too.
+        for loader in self.first.keys() {
+            self.files.entry(loader.clone()).or_default();
+        }
+        self
     }
 
     fn add(&mut self, path: &Path, common: &mut BTreeMap<String, Common>) -> Result<()> {
@@ -101,6 +169,7 @@ impl History {
                     self.agreed &= self.first.entry(loader).or_insert_with(|| found.clone()) == &found;
                 }
                 Event::Known { loader, files } => {
+                    self.went_on |= !self.first.contains_key(&loader);
                     for file in &files {
                         know(&loader, file);
                     }

@@ -1,6 +1,7 @@
 //! A plan -> a running loader: logs, chains, threads, and whatever an earlier run left put back in its place.
 //! Done in two steps, so that nobody has to wait for a scan while holding a lock.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,14 +24,17 @@ use crate::config::{DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::runtime::events::Events;
-use crate::runtime::journal::Journal;
+use crate::runtime::journal::{Begin, Journal};
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::stage::discover::Search;
 use crate::stage::load::{LogSpec, SourceLog};
-use crate::store::{DirStore, Store};
+use crate::store::{DirStore, Spill, Store};
 
 /// Threads that only read, unless the config says otherwise.
 const READERS: usize = 2;
+
+/// Most bytes that are held for states, unless the config says otherwise.
+const SPILL_LIMIT: u64 = 16 << 30;
 
 /// How often totals are sampled for rates.
 const SAMPLE: Duration = Duration::from_millis(100);
@@ -47,8 +51,6 @@ pub(super) struct Launch {
     observer: Observer,
     recall: Recall,
     journal: Option<SharedJournal>,
-    /// Whether the journal has told of this run before.
-    tells: bool,
 }
 
 impl Launch {
@@ -69,14 +71,15 @@ impl Launch {
         let report = config.quarantine.as_deref();
         let verdicts = Arc::new(Verdicts::new(config.bad_chunks, report, Arc::clone(&events))?);
         let scheduler = Scheduler::new();
-        let rosters = rosters(config, plan, &scheduler, &recall)?;
-        let mut tells = false;
+        let limit = config.spill_limit.map_or(SPILL_LIMIT, |limit| limit.0);
+        let Ranks { rank, world, .. } = Ranks::of(config)?;
+        let spill = config.spill.as_ref().map(|folder| Spill::open(folder, (rank, world), limit).map(Arc::new));
+        let spill = spill.transpose()?;
+        let rosters = rosters(config, plan, &scheduler, &recall, spill.as_ref())?;
         let journal = match &config.journal {
             Some(path) if !config.replay => {
                 let path = journals::of_rank(path, Ranks::of(config)?);
-                tells = recall.goes_on() && path.exists();
-                let open = if tells { Journal::reopen(&path) } else { Journal::create(&path) };
-                Some(Arc::new(Mutex::new(open.map_err(|e| Error::path(path, &e))?)))
+                Some(Arc::new(Mutex::new(Journal::new(&path, recall.begin))))
             }
             _ => None,
         };
@@ -99,6 +102,7 @@ impl Launch {
             rosters,
             verdicts,
             kept: recall.kept(),
+            spill,
             vanished: Arc::default(),
             rates: Arc::default(),
             history: Arc::new(Mutex::new(History::new(config)?)),
@@ -107,7 +111,7 @@ impl Launch {
             stop: scheduler.stop_flag(),
             readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),
         };
-        Ok(Launch { scheduler, observer, recall, journal, tells })
+        Ok(Launch { scheduler, observer, recall, journal })
     }
 
     /// Whether [`Launch::finish`] can go ahead: at once, unless files of an earlier run are to be found again or
@@ -132,17 +136,17 @@ impl Launch {
     ///
     /// Errors: `State` for files that are gone or changed, `Path` for the journal, `Config` when there are no threads.
     pub(super) fn finish(self, config: &DataLoaderConfig) -> Result<Running> {
-        let Launch { scheduler, observer, recall, journal, tells } = self;
-        if let Some(journal) = journal.as_ref().filter(|_| !tells) {
-            write_first(journal, observer.root, &observer.rosters, recall.goes_on())?;
-        }
-        let again = recall.waits_for_scan();
-        if again {
+        let Launch { scheduler, observer, recall, journal } = self;
+        if recall.waits_for_scan() {
             for chain in &observer.chains {
                 let vanished = recall.put_into(chain)?;
                 notices::vanished(&observer.events, &vanished);
                 observer.vanished.lock().unwrap_or_else(PoisonError::into_inner).extend(vanished);
             }
+        }
+        // A start that fails before this leaves no journal behind.
+        if let Some(journal) = &journal {
+            write_first(journal, &observer, &recall)?;
         }
         let chains = observer.chains.iter();
         let tasks: Arc<[Arc<dyn Tasks>]> = chains.map(|chain| Arc::clone(chain) as Arc<dyn Tasks>).collect();
@@ -159,12 +163,18 @@ impl Launch {
             }
         };
         scheduler.spawn("metrics", sample).map_err(failed)?;
-        notices::started(&observer, budget::workers(config), again);
+        notices::started(&observer, budget::workers(config), recall.how());
         Ok(Running { scheduler, observer })
     }
 }
 
-fn rosters(config: &DataLoaderConfig, plan: &Plan, scheduler: &Scheduler, recall: &Recall) -> Result<Vec<Arc<Roster>>> {
+fn rosters(
+    config: &DataLoaderConfig,
+    plan: &Plan,
+    scheduler: &Scheduler,
+    recall: &Recall,
+    spill: Option<&Arc<Spill>>,
+) -> Result<Vec<Arc<Roster>>> {
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
         let store: Arc<dyn Store> = Arc::new(DirStore::new(&log.directory)?);
         let find = Search {
@@ -190,7 +200,7 @@ fn rosters(config: &DataLoaderConfig, plan: &Plan, scheduler: &Scheduler, recall
             let _ = scheduler.spawn(name, body);
         };
         let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify_all()));
-        Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage))))
+        Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage), spill.cloned())))
     };
     plan.logs.iter().enumerate().map(one).collect()
 }
@@ -205,13 +215,23 @@ fn facts(config: &DataLoaderConfig, directory: &Path) -> Option<Arc<Facts>> {
     Facts::open(&folder, directory).ok().map(Arc::new)
 }
 
-fn write_first(journal: &SharedJournal, root: u64, rosters: &[Arc<Roster>], goes_on: bool) -> Result<()> {
-    let mut events = vec![Event::Seed(root)];
-    events.extend(rosters.iter().map(|roster| {
-        let (loader, files) = (roster.loader.clone(), roster.files());
-        if goes_on { Event::Known { loader, files } } else { Event::Initial { loader, files } }
-    }));
+/// Opens the journal and, where it has not told of this run before, writes what everything else in it rests on.
+fn write_first(journal: &SharedJournal, observer: &Observer, recall: &Recall) -> Result<()> {
+    let mut events = vec![Event::Seed(observer.root)];
+    for roster in &observer.rosters {
+        let (loader, mut files) = (roster.loader.clone(), roster.files());
+        if !recall.goes_on() {
+            let first = roster.first_files();
+            let ids: BTreeSet<u64> = first.iter().map(|file| file.id).collect();
+            files.retain(|file| !ids.contains(&file.id));
+            events.push(Event::Initial { loader: loader.clone(), files: first });
+        }
+        if recall.goes_on() || !files.is_empty() {
+            events.push(Event::Known { loader, files });
+        }
+    }
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = journal.path().to_owned();
-    journal.append(&events).map_err(|e| Error::path(path, &e))
+    let tells = recall.begin == Begin::Again;
+    let written = if tells { journal.open().map(|_| ()) } else { journal.append(&events) };
+    written.map_err(|e| Error::path(journal.path(), &e))
 }

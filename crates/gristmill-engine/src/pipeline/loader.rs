@@ -94,6 +94,9 @@ impl DataLoader {
         if config.replay && config.journal.is_none() {
             return Err(Error::config("replay", "replaying needs the `journal` of an earlier run"));
         }
+        if config.spill_limit.is_some() && config.spill.is_none() {
+            return Err(Error::config("spill_limit", "it bounds the `spill` folder; set that, too"));
+        }
         let output = |chain: &super::plan::ChainPlan| Output {
             alias: chain.alias.clone(),
             batch_size: chain.batch_size,
@@ -159,7 +162,7 @@ impl DataLoader {
             let launch = match control.launch.take() {
                 Some(launch) => launch,
                 None => {
-                    let recall = Recall::new(&self.config, control.restore.clone())?;
+                    let recall = Recall::new(&self.config, &self.plan, control.restore.clone())?;
                     let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
                     Launch::new(&self.config, &self.plan, root, recall, Arc::clone(&self.anchors))?
                 }
@@ -292,9 +295,10 @@ impl DataLoader {
         let state = self.stands()?;
         let step = state.outputs.values().map(|output| output.batch).sum();
         let text = serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))?;
+        let running = self.running.get();
+        running.and_then(|running| running.observer.spill.as_ref()).map_or(Ok(()), |spill| spill.force())?;
         saved::write(path, &text, state.part, step)?;
-        self.running.get().into_iter().for_each(|running| running.observer.kept.add(&state));
-        Ok(())
+        running.map_or(Ok(()), |running| running.observer.saved(&state))
     }
 
     /// Takes over what was saved at `path`, by however many ranks; the loader must not have started.
@@ -366,6 +370,9 @@ impl DataLoader {
         let mut control = self.lock();
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
+        }
+        if missing == Missing::Spill && self.config.spill.is_none() {
+            return Err(Error::config("spill", "there is no spill folder to take missing files from; set one"));
         }
         let saved = state::parse(text, &self.config, &self.plan)?;
         self.check_lanes(&saved)?;

@@ -16,12 +16,15 @@ use super::lane_metrics::together;
 use super::needed::{Kept, OldestNeeded, oldest};
 use super::plan::DrawPlan;
 use super::roster::Roster;
+use super::state::LoaderState;
 use super::vanished::Vanished;
 use super::verdict::{BadChunkCounts, Verdicts};
+use crate::error::Result;
 use crate::runtime::events::Events;
 use crate::runtime::metrics::{Load, Rates};
 use crate::sink::prometheus::{self, Sample};
 use crate::stage::pool::Accept;
+use crate::store::Spill;
 
 /// A value that goes up and down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -136,6 +139,7 @@ pub(super) struct Observer {
     pub(super) verdicts: Arc<Verdicts>,
     /// What the states need that were saved last.
     pub(super) kept: Kept,
+    pub(super) spill: Option<Arc<Spill>>,
     /// Files that a restored run goes on without.
     pub(super) vanished: Arc<Mutex<Vec<Vanished>>>,
     pub(super) rates: Arc<Mutex<Rates>>,
@@ -194,6 +198,18 @@ impl Observer {
         stages
     }
 
+    /// A state is on disk: what no state needs any more is let go.
+    ///
+    /// Errors: `Path` for the spill folder.
+    pub(super) fn saved(&self, state: &LoaderState) -> Result<()> {
+        self.kept.add(state);
+        let (Some(spill), Some(ids)) = (&self.spill, self.kept.with(&self.chains)) else { return Ok(()) };
+        spill.release(&|token| {
+            let mut rosters = self.rosters.iter().filter(|roster| roster.log().owns(token.id));
+            ids.binary_search(&token.id).is_ok() && rosters.any(|roster| roster.token(token.id) == Some(token))
+        })
+    }
+
     /// The oldest file of each loader stage that is still needed.
     pub(super) fn oldest_needed(&self) -> BTreeMap<String, OldestNeeded> {
         let ids = self.kept.with(&self.chains);
@@ -207,8 +223,13 @@ impl Observer {
             let mut oldest = oldest(&self.chains, &self.rosters, &ids);
             for roster in &self.rosters {
                 let needed = ids.iter().filter(|id| roster.log().owns(**id)).count() as u64;
+                let held = self.spill.as_ref().map(|spill| spill.held(|id| roster.log().owns(id)));
                 for stage in stages.iter_mut().filter(|stage| stage.name == roster.loader) {
                     stage.gauges.push(gauge("files_needed", needed, None));
+                    if let Some([files, bytes]) = held {
+                        stage.gauges.push(gauge("files_held", files, None));
+                        stage.gauges.push(gauge("bytes_held", bytes, None));
+                    }
                     stage.oldest_needed = oldest.remove(&roster.loader).map(|oldest| oldest.name);
                 }
             }

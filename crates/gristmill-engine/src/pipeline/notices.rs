@@ -24,16 +24,27 @@ pub(super) fn vanished(events: &Events, files: &[Vanished]) {
     }
 }
 
-/// What was told so far of each log.
+/// What was told so far, of each log and of the spill folder.
 #[derive(Debug, Default)]
-pub(super) struct Notices(Vec<Told>);
+pub(super) struct Notices {
+    logs: Vec<Told>,
+    full: bool,
+}
 
 impl Notices {
     /// Tells what is new since the last look.
     pub(super) fn look(&mut self, observer: &Observer) {
-        self.0.resize_with(observer.rosters.len(), Told::default);
-        for (roster, told) in observer.rosters.iter().zip(&mut self.0) {
+        self.logs.resize_with(observer.rosters.len(), Told::default);
+        for (roster, told) in observer.rosters.iter().zip(&mut self.logs) {
             told.look(roster, &observer.events);
+        }
+        let [refused, most] = observer.spill.as_ref().map_or([0; 2], |spill| spill.refused());
+        if refused > 0 && !std::mem::replace(&mut self.full, true) {
+            let message = format!(
+                "the spill folder has its {most} bytes: files that come now are not held there. Save states, which lets go of \
+                 what is not needed, or raise spill_limit"
+            );
+            observer.events.add(Event::new(Level::Warning, "spill_full", message));
         }
     }
 }
@@ -62,8 +73,7 @@ impl Told {
 }
 
 /// The threads of a loader were set to work.
-pub(super) fn started(observer: &Observer, workers: usize, again: bool) {
-    let how = if again { "started where an earlier run stood" } else { "started" };
+pub(super) fn started(observer: &Observer, workers: usize, how: &str) {
     let (seed, readers) = (observer.root, observer.readers);
     let message = format!("{how}: seed {seed}, {workers} workers, {readers} readers");
     observer.events.add(Event::new(Level::Info, "started", message).with("seed", Some(seed)));

@@ -1,25 +1,33 @@
 //! What an earlier run left behind -> files under their lasting ids, and where each output goes on.
-//! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed; or nothing.
+//! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed, or that never
+//! saved a state; or nothing.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::chain::Chain;
-use super::journals::{Files, History};
+use super::journals::{self, Earlier, Files, History};
 use super::needed::Kept;
+use super::plan::Plan;
+use super::ranks::Ranks;
 use super::roster::PastFiles;
 use super::state::LoaderState;
 use super::vanished::{Lost, Missing, Vanished};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
+use crate::runtime::journal::Begin;
 
 /// The past of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Recall {
     pub(super) seed: Option<u64>,
     state: Option<Arc<LoaderState>>,
     missing: Missing,
     history: History,
+    replay: bool,
+    /// How its own journal is begun.
+    pub(super) begin: Begin,
 }
 
 impl Recall {
@@ -27,13 +35,35 @@ impl Recall {
     ///
     /// Errors: `Path` for an unreadable journal, `State` when both a state and a replay are asked for, or when the journal
     /// is of another run.
-    pub(super) fn new(config: &DataLoaderConfig, past: Option<(Arc<LoaderState>, Missing)>) -> Result<Self> {
+    pub(super) fn new(
+        config: &DataLoaderConfig,
+        plan: &Plan,
+        past: Option<(Arc<LoaderState>, Missing)>,
+    ) -> Result<Self> {
         let (state, missing) = past.map_or((None, Missing::Refuse), |(state, missing)| (Some(state), missing));
         let read = |files: &Files| match &config.journal {
             Some(path) if state.is_some() || config.replay => History::read(path, files.clone()),
             _ => Ok(History { files: files.clone(), ..History::default() }),
         };
+        let own = config.journal.as_ref().map(|path| Ok::<_, Error>(journals::of_rank(path, Ranks::of(config)?)));
+        let again = |own: &PathBuf| if own.exists() { Begin::Again } else { Begin::New };
+        let begin = own.transpose()?.as_ref().map_or(Begin::New, again);
+        let recall = |seed, state, history| Recall { seed, state, missing, history, replay: config.replay, begin };
         let Some(state) = &state else {
+            if let Some(path) = config.journal.as_ref().filter(|_| !config.replay) {
+                let loaders: Vec<&str> = plan.logs.iter().map(|log| log.stage.as_str()).collect();
+                let Earlier { run, begin } = Earlier::of(path, Ranks::of(config)?, &loaders)?;
+                let Some(history) = run else { return Ok(Recall { begin, ..recall(None, None, History::default()) }) };
+                let other = history.seed.zip(config.seed).filter(|(told, configured)| told != configured);
+                if let Some((told, configured)) = other {
+                    let text = format!(
+                        "it tells of a run with seed {told}, not {configured}: begin that one again with its seed, or take \
+                         another journal"
+                    );
+                    return Err(Error::config("journal", text));
+                }
+                return Ok(Recall { begin, ..recall(history.seed, None, history) });
+            }
             let history = read(&Files::new())?;
             if config.replay && history.first.is_empty() {
                 let text = "there is nothing to replay: it has no first scan".to_owned();
@@ -43,7 +73,7 @@ impl Recall {
                 let text = "the ranks that wrote it found different files first; their run can go on from a state only";
                 return Err(Error::config("replay", text));
             }
-            return Ok(Recall { seed: history.seed, state: None, missing, history });
+            return Ok(recall(history.seed, None, history));
         };
         if config.replay {
             return Err(Error::State(
@@ -54,7 +84,7 @@ impl Recall {
         if history.seed.is_some_and(|seed| seed != state.seed) {
             return Err(Error::State("its seed is not that of the journal: they are of different runs".into()));
         }
-        Ok(Recall { seed: Some(state.seed), state: Some(Arc::clone(state)), missing, history })
+        Ok(recall(Some(state.seed), Some(Arc::clone(state)), history))
     }
 
     /// The files of a loader stage; `None` in a fresh run.
@@ -65,7 +95,7 @@ impl Recall {
         }
         let first = self.history.first.get(loader);
         let later = files.iter().map(|file| file.id).filter(|id| first.is_none_or(|first| !first.contains(id)));
-        Some(PastFiles { later: later.collect(), files, fixed: true })
+        Some(PastFiles { later: later.collect(), files, fixed: self.replay })
     }
 
     /// What the state needs that the run goes on from, if it does.
@@ -80,6 +110,16 @@ impl Recall {
         self.state.is_some()
     }
 
+    /// How the run begins, for people.
+    pub(super) fn how(&self) -> &'static str {
+        match (self.goes_on(), self.history.files.is_empty(), self.replay) {
+            (true, ..) => "started where an earlier run stood",
+            (false, true, _) => "started",
+            (false, false, true) => "started to replay a journal",
+            (false, false, false) => "started again from the beginning, as the journal tells",
+        }
+    }
+
     /// Whether anything is to be put into the chains once the first scan is in.
     pub(super) fn waits_for_scan(&self) -> bool {
         self.state.is_some() || !self.history.files.is_empty()
@@ -91,19 +131,20 @@ impl Recall {
         let mut vanished = Vec::new();
         if let Some(saved) = saved {
             let lost = Lost::of(chain, saved);
-            if self.missing == Missing::Refuse {
+            if self.missing != Missing::Skip {
                 lost.refuse()?;
-                chain.restore(saved, &Lost::default())?;
-            } else {
-                chain.restore(saved, &lost)?;
-                vanished = lost.by_file();
             }
+            chain.restore(saved, &lost)?;
+            vanished = lost.by_file();
         }
         let inputs = chain.plan.inputs();
         for (b, branch) in chain.lock().branches.iter_mut().enumerate() {
             let lane = branch.plan.lane.map(|lane| lane.index);
             let of = (branch.plan.stage.clone(), lane);
             let told = self.history.admissions.get(&of).cloned().unwrap_or_default();
+            branch.reached = self.history.reached.get(&of).copied().unwrap_or(0);
+            // What is new stands behind all that: several journals could not tell which came first at the same draw.
+            branch.not_before = branch.reached.max(told.back().map_or(0, |last| last.at + 1));
             let Some(saved) = saved else {
                 (branch.counts_again, branch.replay) = (true, told);
                 continue;
@@ -112,11 +153,7 @@ impl Recall {
             let Some(saved) = saved.lanes.get(&lane.unwrap_or(0)).and_then(|lane| lane.branches.get(b % inputs)) else {
                 continue;
             };
-            // What is new stands behind all that: several journals could not tell which came first at the same draw.
-            let behind = told.back().map_or(0, |last| last.at + 1);
             let later = told.into_iter().filter(|told| told.at >= saved.drawn && !saved.admissions.contains(told));
-            branch.reached = self.history.reached.get(&of).copied().unwrap_or(0);
-            branch.not_before = branch.reached.max(behind);
             branch.missing = self.missing;
             branch.replay.extend(later);
             let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();

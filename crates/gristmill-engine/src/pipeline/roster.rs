@@ -2,6 +2,7 @@
 //! keeps the recorded ones and finds their files by name. Also writes and reads the journal of arrivals.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use super::drawer::Admission;
 use crate::error::{Error, Result};
 use crate::runtime::journal::Journal;
 use crate::stage::load::{Arrival, Source, SourceLog};
-use crate::store::FileStat;
+use crate::store::{FileStat, Held, Spill, Token};
 
 /// A file as a journal or state remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,17 +88,19 @@ pub(super) struct Roster {
     later: BTreeSet<u64>,
     /// Nothing beyond the recorded files is taken in.
     fixed: bool,
+    /// Holds what is opened, for as long as a state needs it.
+    spill: Option<Arc<Spill>>,
     names: Mutex<Names>,
 }
 
 impl Roster {
     /// `past`: what an earlier run left behind; absent in a fresh run.
-    pub(super) fn new(loader: String, log: Arc<SourceLog>, past: Option<PastFiles>) -> Self {
+    pub(super) fn new(loader: String, log: Arc<SourceLog>, past: Option<PastFiles>, spill: Option<Arc<Spill>>) -> Self {
         let (recorded, later, fixed) = match past {
             Some(past) => (Some(past.files), past.later, past.fixed),
             None => (None, BTreeSet::new(), false),
         };
-        Roster { loader, log, recorded, later, fixed, names: Mutex::default() }
+        Roster { loader, log, recorded, later, fixed, spill, names: Mutex::default() }
     }
 
     pub(super) fn log(&self) -> &SourceLog {
@@ -120,16 +123,20 @@ impl Roster {
         let Some(recorded) = &self.recorded else { return true };
         names.files = recorded.iter().map(|file| (file.id, file.clone())).collect();
         names.next = recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id());
-        let by_name: HashMap<&str, u64> = recorded.iter().map(|file| (file.name.as_str(), file.id)).collect();
+        let by_name: HashMap<&str, &Recorded> = recorded.iter().map(|file| (file.name.as_str(), file)).collect();
         for entry in entries.iter() {
-            let id = match by_name.get(&*entry.file.name) {
-                Some(id) => *id,
-                None if self.fixed => continue,
-                None => {
+            let known = by_name.get(&*entry.file.name);
+            // What is held can go on to be drawn from, and what is here now takes its place.
+            let replaces = |known: &&&Recorded| self.spill.is_some() && known.size != entry.file.size;
+            let old = known.filter(replaces).map(|known| known.id);
+            let id = match known {
+                Some(known) if old.is_none() => known.id,
+                _ if self.fixed => continue,
+                _ => {
                     let id = names.next;
                     names.next += 1;
                     names.files.insert(id, record(id, &entry.file));
-                    names.arrivals.push((id, None));
+                    names.arrivals.push((id, old));
                     id
                 }
             };
@@ -154,10 +161,48 @@ impl Roster {
         }
     }
 
-    /// Opens a source by its lasting id.
+    /// Opens a source by its lasting id, from where it is held if it is.
     ///
     /// Errors: `State` for a recorded file that is not there or has another size, else what opening says.
     pub(super) fn open(&self, id: u64) -> Result<Arc<Source>> {
+        let Some(spill) = &self.spill else { return self.open_there(id) };
+        let Some(file) = self.file(id) else { return self.open_there(id) };
+        let token = Token::new(id, &file.name, file.size);
+        let open = |held: Held| {
+            // Its facts are those of the file under the name that it had.
+            let stat = FileStat { name: file.name.as_str().into(), ..held.file.clone() };
+            Ok(self.log.open_held(id, stat, held)?)
+        };
+        if let Some(held) = spill.get(token, self.now(id).as_ref()) {
+            return open(held);
+        }
+        let source = self.open_there(id)?;
+        spill.hold(token, &source.file(), Path::new(&source.path())).map_or(Ok(source), open)
+    }
+
+    /// A file by its lasting id, as it is recorded.
+    fn file(&self, id: u64) -> Option<Recorded> {
+        let known = self.lock().files.get(&id).cloned();
+        known.or_else(|| self.log.stat(id).filter(|_| self.recorded.is_none()).map(|stat| record(id, &stat)))
+    }
+
+    /// The very file that an id of this run means. `None` for one of an earlier run, of which name and size are known.
+    fn now(&self, id: u64) -> Option<FileStat> {
+        let recorded = self.recorded.iter().flatten().next_back().is_some_and(|last| id <= last.id);
+        let log_id = match &self.recorded {
+            None => id,
+            Some(_) if recorded => return None,
+            Some(_) => *self.lock().to_log.get(&id)?,
+        };
+        self.log.stat(log_id)
+    }
+
+    /// What a source is told by where it is held.
+    pub(super) fn token(&self, id: u64) -> Option<Token> {
+        self.file(id).map(|file| Token::new(id, &file.name, file.size))
+    }
+
+    fn open_there(&self, id: u64) -> Result<Arc<Source>> {
         let names = self.lock();
         if self.recorded.is_none() {
             drop(names);
@@ -185,7 +230,11 @@ impl Roster {
         let recorded = self.recorded.as_ref()?;
         let unknown = || recorded.iter().find(|file| file.id == id).map_or("?", |file| &file.name).to_owned();
         let Some(file) = names.files.get(&id) else { return Some((unknown(), "is not among its files".into())) };
-        let Some(size) = names.to_log.get(&id).and_then(|log| self.log.size(*log)) else {
+        let token = Token::new(id, &file.name, file.size);
+        if self.spill.as_ref().is_some_and(|spill| spill.get(token, None).is_some()) {
+            return None;
+        }
+        let Some(size) = names.to_log.get(&id).and_then(|log| self.log.stat(*log)).map(|stat| stat.size) else {
             return Some((file.name.clone(), "is gone".into()));
         };
         (size != file.size).then(|| (file.name.clone(), format!("has {size} bytes, it had {}", file.size)))

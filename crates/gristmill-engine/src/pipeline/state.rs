@@ -27,6 +27,8 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
         quarantine: None,
         journal: None,
         replay: false,
+        spill: None,
+        spill_limit: None,
         index: None,
         rank: None,
         world_size: None,

@@ -17,6 +17,8 @@ pub enum Missing {
     /// Their chunks are empty whenever they are drawn, and their rows leave the reservoir. All other draws stay what they
     /// were.
     Skip,
+    /// Their bytes are in the spill folder of the config; what is not there either is refused.
+    Spill,
 }
 
 /// A file that a run goes on without.
@@ -61,9 +63,13 @@ impl Lost {
             };
             for (input, saved) in saved.branches.iter().enumerate().take(inputs) {
                 let b = l * inputs + input;
-                let drawn = saved.drawer.iter().flat_map(DrawerState::sizes);
-                let admitted = saved.admissions.iter().map(|Admission { id, chunks, .. }| (*id, *chunks));
-                drawn.chain(admitted).for_each(|(id, chunks)| miss(b, id, chunks.into(), 0));
+                let replaced = saved.admissions.iter().filter(|admission| admission.at <= saved.head);
+                let replaced: BTreeSet<u64> = replaced.filter_map(|admission| admission.old).collect();
+                let drawn = saved.drawer.iter().flat_map(DrawerState::live);
+                let admitted = saved.admissions.iter().map(|Admission { id, chunks, .. }| (*id, u64::from(*chunks)));
+                for (id, chunks) in drawn.chain(admitted) {
+                    miss(b, id, if replaced.contains(&id) { 0 } else { chunks }, 0);
+                }
             }
             for (input, from) in saved.reservoir.rows().flatten().filter(|(input, _)| (*input as usize) < inputs) {
                 miss(l * inputs + input as usize, from.source, 0, 1);
@@ -77,10 +83,10 @@ impl Lost {
         self.0.contains_key(&(branch, id))
     }
 
-    /// By file, since several lanes and inputs may want the same.
-    pub(super) fn by_file(self) -> Vec<Vanished> {
+    /// By file, since several lanes and inputs may want the same; without those of which nothing can be drawn any more.
+    pub(super) fn by_file(&self) -> Vec<Vanished> {
         let mut files: BTreeMap<String, Vanished> = BTreeMap::new();
-        for one in self.0.into_values() {
+        for one in self.0.values().filter(|one| one.chunks + one.rows > 0).cloned() {
             match files.get_mut(&one.name) {
                 Some(all) => (all.chunks, all.rows) = (all.chunks + one.chunks, all.rows + one.rows),
                 None => drop(files.insert(one.name.clone(), one)),
@@ -90,7 +96,7 @@ impl Lost {
     }
 
     /// The refusal, if there are any.
-    pub(super) fn refuse(self) -> Result<()> {
+    pub(super) fn refuse(&self) -> Result<()> {
         let files = self.by_file();
         if files.is_empty() {
             return Ok(());

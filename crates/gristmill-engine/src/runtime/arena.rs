@@ -76,8 +76,10 @@ impl Arena {
     pub fn new(slots: usize, stride: usize) -> std::io::Result<Self> {
         let stride = stride.next_multiple_of(64);
         let len = slots.checked_mul(stride).ok_or(std::io::ErrorKind::OutOfMemory)?;
+        // The large part first: it is refused where there is no room, which would be the end of the process here.
+        let region = Region::new(len)?;
         let states = std::iter::repeat_with(|| AtomicU8::new(FREE)).take(slots).collect();
-        Ok(Arena { region: Region::new(len)?, stride, states })
+        Ok(Arena { region, stride, states })
     }
 
     /// Bytes from one slot to the next.

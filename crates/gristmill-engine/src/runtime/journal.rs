@@ -8,38 +8,64 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// An append-only file of events.
+/// How a journal is begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// As a new file; one that exists is refused.
+    New,
+    /// In place of a file that tells nothing.
+    Anew,
+    /// Behind its last whole event.
+    Again,
+}
+
+/// An append-only file of events; it is touched once it is opened, and not before.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    begin: Begin,
+    file: Option<File>,
     path: PathBuf,
 }
 
 impl Journal {
-    /// Starts a new journal. Errors: the file exists already, or cannot be made.
-    pub fn create(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-        Ok(Journal { file, path: path.to_owned() })
+    /// A journal at `path`, not opened yet.
+    pub fn new(path: &Path, begin: Begin) -> Self {
+        Journal { begin, file: None, path: path.to_owned() }
     }
 
-    /// Goes on with a journal, from its last whole event. Errors: there is none, or it cannot be written.
-    pub fn reopen(path: &Path) -> std::io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let (mut whole, mut at) = (0, 0);
-        for byte in BufReader::new(&file).bytes() {
-            at += 1;
-            if byte? == b'\n' {
-                whole = at;
+    /// A journal at `path`. Errors: as [`Journal::open`].
+    pub fn opened(path: &Path, begin: Begin) -> std::io::Result<Self> {
+        let mut journal = Journal::new(path, begin);
+        journal.open()?;
+        Ok(journal)
+    }
+
+    /// Opens the file, once. Errors: it exists, or does not, or cannot be written.
+    pub fn open(&mut self) -> std::io::Result<&mut File> {
+        let file = match (self.file.take(), self.begin) {
+            (Some(file), _) => file,
+            (None, Begin::New) => OpenOptions::new().write(true).create_new(true).open(&self.path)?,
+            (None, Begin::Anew) => OpenOptions::new().write(true).truncate(true).open(&self.path)?,
+            (None, Begin::Again) => {
+                let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+                let (mut whole, mut at) = (0, 0);
+                for byte in BufReader::new(&file).bytes() {
+                    at += 1;
+                    if byte? == b'\n' {
+                        whole = at;
+                    }
+                }
+                file.set_len(whole)?;
+                file
             }
-        }
-        file.set_len(whole)?;
-        Ok(Journal { file, path: path.to_owned() })
+        };
+        Ok(self.file.insert(file))
     }
 
     /// Appends events and makes them durable before it returns.
     pub fn append<E: Serialize>(&mut self, events: &[E]) -> std::io::Result<()> {
         self.note(events)?;
-        self.file.sync_data()
+        self.open()?.sync_data()
     }
 
     /// Appends events that outlive this process, not necessarily the machine.
@@ -49,8 +75,9 @@ impl Journal {
             serde_json::to_writer(&mut lines, event)?;
             lines.push(b'\n');
         }
-        self.file.seek(SeekFrom::End(0))?;
-        self.file.write_all(&lines)
+        let file = self.open()?;
+        file.seek(SeekFrom::End(0))?;
+        file.write_all(&lines)
     }
 
     /// Where it is written.
@@ -87,17 +114,21 @@ mod tests {
     fn events_come_back_and_a_torn_tail_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.journal");
-        let mut journal = Journal::create(&path).unwrap();
+        let mut journal = Journal::new(&path, Begin::New);
+        assert!(!path.exists(), "nothing is written before there is something to write");
         journal.append(&[("a".to_string(), 1u64), ("b".to_string(), 2)]).unwrap();
         journal.append(&[("c".to_string(), 3u64)]).unwrap();
-        assert!(Journal::create(&path).is_err(), "an existing journal is never overwritten");
+        assert!(Journal::new(&path, Begin::New).open().is_err(), "an existing journal is not written over");
         let all: Vec<(String, u64)> = Journal::read(&path).unwrap();
         assert_eq!(all.len(), 3);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
         assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all[..2]);
-        Journal::reopen(&path).unwrap().append(&[&all[2]]).unwrap();
+        Journal::new(&path, Begin::Again).append(&[&all[2]]).unwrap();
         assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all, "going on mends the tail");
+        Journal::new(&path, Begin::Anew).append(&all[..1]).unwrap();
+        assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all[..1]);
+        assert!(Journal::new(&folder.path().join("none"), Begin::Again).open().is_err());
         std::fs::write(&path, [b"junk\n".as_slice(), &bytes].concat()).unwrap();
         assert!(Journal::read::<(String, u64)>(&path).unwrap_err().to_string().contains("line 1"));
     }

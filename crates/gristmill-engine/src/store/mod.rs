@@ -7,6 +7,7 @@ mod faults;
 mod held;
 mod memory;
 pub mod publish;
+mod spill;
 mod walk;
 mod watch;
 
@@ -22,6 +23,7 @@ pub use dir::{DirStore, open_file};
 pub use faults::Faults;
 pub use held::{HeldFile, Residence, Room};
 pub use memory::MemoryStore;
+pub use spill::{Held, Spill, Token};
 
 /// What a store knows of a file without reading it. Cheap to clone: the name is shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -3,12 +3,14 @@
 mod anchors;
 mod arrivals;
 mod bad_input;
+mod beginning;
 mod cache;
 mod determinism;
 mod encoders;
 mod games;
 mod graphs;
 mod hanse;
+mod held;
 mod lanes;
 mod logs;
 mod needed;

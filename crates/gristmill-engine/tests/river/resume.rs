@@ -293,6 +293,29 @@ fn what_vanished_is_left_out_by_choice_and_nothing_else_changes() {
 }
 
 #[test]
+fn a_chunk_that_vanished_half_taken_gives_no_more_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 12));
+    let run = Lc0Preset { reservoir: Some(0), sampling_rate: Some(1.0), ..preset(folder.path()) };
+    let original = loader(&run);
+    for _ in 0..4 {
+        let last = ids(&next(&original, "").unwrap()).last().unwrap().0;
+        let state = original.state().unwrap();
+        let rest: Vec<_> = (0..6).flat_map(|_| ids(&next(&original, "").unwrap())).collect();
+        let path = folder.path().join(original.source_path(last).unwrap());
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let restored = loader(&run);
+        restored.restore_with(&state, Missing::Skip).unwrap();
+        let expected: Vec<_> = rest.into_iter().filter(|(source, ..)| *source != last).collect();
+        let found: Vec<_> = (0..3).flat_map(|_| ids(&next(&restored, "").unwrap())).collect();
+        assert_eq!(found, expected[..found.len()]);
+        restored.stop();
+        std::fs::write(&path, bytes).unwrap();
+    }
+}
+
+#[test]
 fn a_reservoir_goes_on_without_what_vanished() {
     let folder = tempfile::tempdir().unwrap();
     generate(options(folder.path(), 12));

@@ -12,7 +12,7 @@ use super::plan::Unit;
 use super::unit::Finished;
 use super::{Done, RewriteOptions, lies_in};
 use crate::error::{Error, Result};
-use crate::runtime::journal::Journal;
+use crate::runtime::journal::{Begin, Journal};
 use crate::store::publish::{Touched, withdraw};
 
 /// Name of the ledger; hidden, so that no reader takes it for data.
@@ -73,7 +73,7 @@ impl Ledger {
         let earlier = if path.exists() { Journal::read::<Event>(&path).map_err(failed)? } else { Vec::new() };
         let mut earlier = earlier.into_iter();
         let journal = match earlier.next() {
-            Some(same) if same == begun => Journal::reopen(&path).map_err(failed)?,
+            Some(same) if same == begun => Journal::opened(&path, Begin::Again).map_err(failed)?,
             Some(_) => {
                 let text = format!(
                     "{} holds the work of another command or of other settings (see {NAME} in it); choose another folder",
@@ -85,7 +85,7 @@ impl Ledger {
                 options.outs.iter().try_for_each(|out| empty(out))?;
                 // A first line that was torn says nothing.
                 withdraw(&path)?;
-                let mut journal = Journal::create(&path).map_err(failed)?;
+                let mut journal = Journal::opened(&path, Begin::New).map_err(failed)?;
                 journal.append(&[begun]).map_err(failed)?;
                 journal
             }

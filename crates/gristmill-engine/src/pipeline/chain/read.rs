@@ -11,6 +11,7 @@ use super::{Chain, Fault, Inner, Shared};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
+use crate::pipeline::vanished::Missing;
 use crate::pipeline::verdict::Scope;
 use crate::runtime::scheduler::Lane;
 
@@ -97,10 +98,15 @@ impl Chain {
         let plans: Vec<_> = inner.branches.iter().skip(input).step_by(inputs).map(|b| Arc::clone(&b.plan)).collect();
         let (roster, ingesting) =
             (Arc::clone(&inner.branches[input].roster), Arc::clone(&inner.branches[input].ingesting));
+        let skip = inner.branches[input].missing == Missing::Skip;
         drop(inner);
         let files = roster.first_files();
         let Shared { root, anchors, stop, .. } = &self.shared;
-        let drawers = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, stop));
+        let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, (stop, skip)));
+        let drawers = match first {
+            Ok(drawers) => drawers,
+            Err(error) => return self.fail(&mut self.lock(), error),
+        };
         let found = drawers.iter().any(|drawer| drawer.live() > 0);
         let empty = drawers.iter().zip(&plans).find(|(drawer, _)| found && drawer.live() == 0);
         let empty = empty.and_then(|(_, plan)| Some((plan.stage.clone(), plan.lane?)));

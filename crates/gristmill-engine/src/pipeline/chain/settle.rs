@@ -107,7 +107,8 @@ impl Chain {
             }
             _ => return false,
         };
-        if branch.taken == block.rows.len() {
+        // More were taken than there are where a chunk went bad meanwhile that a state had half taken.
+        if branch.taken >= block.rows.len() {
             self.pop(branch);
             let verdict = judge(branch, &block, self.shared.verdicts.policy);
             keep(spare_chunks, block);

@@ -12,7 +12,7 @@ use gristmill_format::{Error, Kind, Result};
 
 use super::source::{Moves, Source};
 use crate::facts::Facts;
-use crate::store::{Change, Discover, Faults, FileStat, Store};
+use crate::store::{Change, Discover, Faults, FileStat, Held, Store};
 
 /// Starts a thread of the given name.
 pub type Spawn<'a> = dyn Fn(&str, Box<dyn FnOnce() + Send>) + 'a;
@@ -86,10 +86,15 @@ pub struct SourceLog {
     initial: OnceLock<Arc<[Entry]>>,
     moves: Arc<Moves>,
     state: Mutex<State>,
-    opened: Mutex<HashMap<u64, Arc<Mutex<Weak<Source>>>>>,
+    opened: Mutex<Opened>,
+    /// Sources of held files, by lasting id.
+    held: Mutex<Opened>,
     ended: AtomicBool,
     on_change: Arc<dyn Fn() + Send + Sync>,
 }
+
+/// Sources that somebody keeps, and a lock for each while it is opened.
+type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
 
 #[derive(Default)]
 struct State {
@@ -127,6 +132,7 @@ impl SourceLog {
             moves: Arc::default(),
             state: Mutex::default(),
             opened: Mutex::default(),
+            held: Mutex::default(),
             ended: AtomicBool::new(false),
             on_change,
         });
@@ -155,20 +161,38 @@ impl SourceLog {
         };
         let key = found.key().to_owned();
         let file = self.moves.of(id).unwrap_or(found);
+        self.open_file(&self.opened, id, key, (file, None))
+    }
+
+    /// Opens a file that is held under another name, or was once in the log, by its lasting id.
+    ///
+    /// Errors: as [`SourceLog::open`].
+    pub fn open_held(&self, id: u64, file: FileStat, held: Held) -> Result<Arc<Source>> {
+        let key = file.key().to_owned();
+        self.open_file(&self.held, id, key, (file, Some(held)))
+    }
+
+    fn open_file(
+        &self,
+        opened: &Mutex<Opened>,
+        id: u64,
+        key: String,
+        (file, held): (FileStat, Option<Held>),
+    ) -> Result<Arc<Source>> {
         let place = |e: Error| e.in_source(format!("{}/{}", self.store.root(), file.name));
         match detect::detect(&key, &[]).map_err(place)? {
             Some(Format::ChessGame) => {
                 let chunks = detect::open(Format::ChessGame, &key, &Untouched).map_err(place)?;
-                Ok(self.source(id, key, file, chunks))
+                Ok(self.source(id, key, (file, held), chunks))
             }
             Some(format) => {
-                let slot = lock(&self.opened).entry(id).or_default().clone();
+                let slot = lock(opened).entry(id).or_default().clone();
                 let mut slot = lock(&slot);
                 if let Some(source) = slot.upgrade() {
                     return Ok(source);
                 }
-                let chunks = self.index(format, &key, &file).map_err(place)?;
-                let source = self.source(id, key, file, chunks);
+                let chunks = self.index(format, &key, &file, held.as_ref()).map_err(place)?;
+                let source = self.source(id, key, (file, held), chunks);
                 *slot = Arc::downgrade(&source);
                 Ok(source)
             }
@@ -192,10 +216,10 @@ impl SourceLog {
         id >> ORDINAL_BITS == u64::from(self.provider)
     }
 
-    /// Bytes of a source's file, as it is now known.
-    pub fn size(&self, id: u64) -> Option<u64> {
+    /// A source's file, as it is now known.
+    pub fn stat(&self, id: u64) -> Option<FileStat> {
         let found = self.file(id)?;
-        Some(self.moves.of(id).unwrap_or(found).size)
+        Some(self.moves.of(id).unwrap_or(found))
     }
 
     /// Counters and the latest faults.
@@ -230,12 +254,15 @@ impl SourceLog {
         }
     }
 
-    fn index(&self, format: Format, key: &str, file: &FileStat) -> Result<Arc<dyn ChunkSource>> {
+    fn index(&self, format: Format, key: &str, file: &FileStat, held: Option<&Held>) -> Result<Arc<dyn ChunkSource>> {
         let facts = self.facts.as_deref().filter(|_| format == Format::ChessTar);
         if let Some(index) = facts.and_then(|facts| facts.tar(file)) {
             return Ok(Arc::new(GameTar::new(key, &index)));
         }
-        let bytes = self.store.open(&file.name)?;
+        let bytes = match held {
+            Some(held) => held.store.open(&held.file.name)?,
+            None => self.store.open(&file.name)?,
+        };
         let chunks: Arc<dyn ChunkSource> = match facts {
             Some(facts) => {
                 let tar = GameTar::open(key, &*bytes)?;
@@ -251,11 +278,18 @@ impl SourceLog {
         Ok(chunks)
     }
 
-    fn source(&self, id: u64, key: String, file: FileStat, chunks: Arc<dyn ChunkSource>) -> Arc<Source> {
+    fn source(
+        &self,
+        id: u64,
+        key: String,
+        (file, held): (FileStat, Option<Held>),
+        chunks: Arc<dyn ChunkSource>,
+    ) -> Arc<Source> {
         lock(&self.state).counters.last_chunk_key.clone_from(&key);
-        let (store, moves, version) = (self.store.clone(), self.moves.clone(), self.version);
-        let facts = self.facts.clone();
-        Arc::new(Source { id, key, chunks, file, store, moves, version, facts })
+        // A held file stays where it is, whatever becomes of its name.
+        let moves = if held.is_some() { Arc::default() } else { self.moves.clone() };
+        let (store, version, facts) = (self.store.clone(), self.version, self.facts.clone());
+        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held })
     }
 
     fn take(&self, change: Change) {

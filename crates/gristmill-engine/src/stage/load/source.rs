@@ -9,7 +9,7 @@ use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 use gristmill_format::{Error, Kind, Result};
 
 use crate::facts::Facts;
-use crate::store::{FileStat, Store};
+use crate::store::{FileStat, Held, Store};
 
 /// Where files are now that were moved after they were found.
 #[derive(Debug, Default)]
@@ -47,6 +47,8 @@ pub struct Source {
     pub(super) moves: Arc<Moves>,
     pub(super) version: Option<u32>,
     pub(super) facts: Option<Arc<Facts>>,
+    /// Where its bytes are, if not under its name.
+    pub(super) held: Option<Held>,
 }
 
 impl Source {
@@ -103,10 +105,14 @@ impl Source {
             let error = Error::new(Kind::Missing, format!("a source of {} chunks", self.len()));
             return Err(error.in_chunk(chunk).in_source(self.path()));
         };
-        let bytes = match self.store.open(&self.file().name) {
+        let bytes = match &self.held {
+            Some(held) => held.store.open(&held.file.name),
+            None => self.store.open(&self.file().name),
+        };
+        let bytes = match bytes {
             Ok(bytes) => bytes,
             // Renamed between finding its name and opening it: the name is known by now, or will never be.
-            Err(e) if e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => {
+            Err(e) if self.held.is_none() && e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => {
                 self.store.open(&self.file().name).map_err(|e| self.place(e, chunk))?
             }
             Err(e) => return Err(self.place(e, chunk)),

@@ -1,0 +1,147 @@
+//! A run that ended before it saved a state begins again as its journal tells; what is no such journal is left alone.
+
+use std::path::Path;
+
+use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
+use gristmill_engine::job::generate::ChessOptions;
+use gristmill_engine::{DataLoader, Missing};
+
+use super::games::{config, generate, hash, hashes, loader, next, of_pool, options, preset};
+
+fn live(folder: &Path, journal: &Path) -> Lc0Preset {
+    Lc0Preset { watch: Some(true), pool: 20, seed: None, journal: Some(journal.to_owned()), ..preset(folder) }
+}
+
+/// Adds games, and takes batches until the window has seen them all.
+fn grow(loader: &DataLoader, folder: &Path, first: u64, games: u64) -> Vec<u64> {
+    let total = of_pool(loader, "chunks_total") + games;
+    generate(ChessOptions { first, ..options(folder, games) });
+    let mut seen = Vec::new();
+    while of_pool(loader, "chunks_total") < total {
+        seen.push(hash(&next(loader, "").unwrap()));
+    }
+    seen.extend(hashes(loader, "", 10));
+    seen
+}
+
+#[test]
+fn a_run_that_saved_nothing_begins_again_and_goes_on() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run = live(folder.path(), &notes.path().join("journal"));
+    generate(options(folder.path(), 12));
+    let mut seen = Vec::new();
+    for life in 1..=4u64 {
+        let again = loader(&Lc0Preset { threads: Some([1, 8, 2, 4][life as usize % 4]), ..run.clone() });
+        again.start().unwrap();
+        assert_eq!(hashes(&again, "", seen.len()), seen, "life {life}");
+        let started = again.status(0).events.into_iter().find(|event| event.kind == "started").unwrap();
+        assert_eq!(started.message.contains("as the journal tells"), life > 1, "{}", started.message);
+        seen.extend(grow(&again, folder.path(), 100 * life, 3));
+        again.stop();
+        // What comes while nobody looks is taken in later.
+        generate(ChessOptions { first: 100 * life + 50, ..options(folder.path(), 1) });
+    }
+    let state = notes.path().join("state");
+    let last = loader(&run);
+    assert_eq!(hashes(&last, "", seen.len()), seen);
+    last.save(&state).unwrap();
+    let rest = hashes(&last, "", 40);
+    assert_eq!(of_pool(&last, "chunks_total"), 28);
+    last.stop();
+    let restored = loader(&run);
+    restored.load(&state, Missing::Refuse).unwrap();
+    assert_eq!(hashes(&restored, "", 40), rest, "a state of a run that began again is as good");
+    restored.stop();
+    let replay = loader(&Lc0Preset { replay: true, ..run.clone() });
+    assert_eq!(
+        hashes(&replay, "", seen.len() + 40),
+        [seen.clone(), rest].concat(),
+        "and the journal tells of all lives"
+    );
+    let other = loader(&Lc0Preset { seed: Some(3), ..run.clone() }).start().unwrap_err().to_string();
+    assert!(other.contains("`journal`") && other.contains("not 3"), "{other}");
+    std::fs::remove_file(folder.path().join("training.12.gz")).unwrap();
+    let gone = loader(&run).next("", None).unwrap_err().to_string();
+    assert!(gone.contains("`training.12.gz`") && gone.contains("take another journal"), "{gone}");
+}
+
+#[test]
+fn a_first_scan_that_found_nothing_is_told_of() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let run = live(folder.path(), &notes.path().join("journal"));
+    let first = loader(&run);
+    first.start().unwrap();
+    let mut seen = grow(&first, folder.path(), 1, 3);
+    seen.extend(grow(&first, folder.path(), 10, 5));
+    first.stop();
+    assert_eq!(hashes(&loader(&run), "", seen.len()), seen);
+}
+
+#[test]
+fn ranks_begin_again_each_by_its_own_journal_or_by_all() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(options(folder.path(), 30));
+    let journal = notes.path().join("journal");
+    let rank = |rank, world| {
+        let options = Lc0Preset { seed: Some(4), reservoir: Some(40), ..live(folder.path(), &journal) };
+        let (rank, world_size) = (Some(rank), Some(world));
+        DataLoader::new(DataLoaderConfig { lanes: Some(2), rank, world_size, ..config(&options) }).unwrap()
+    };
+    let all = |world: u32, batches| (0..world).map(|r| hashes(&rank(r, world), "", batches)).collect::<Vec<_>>();
+    let two = all(2, 12);
+    assert_eq!(all(2, 12), two);
+    let one = all(1, 12);
+    assert_eq!(all(1, 12), one);
+    assert_eq!(all(2, 12), two, "with the journals of both");
+    // Ranks that found other files first go on alone.
+    let path = notes.path().join("journal.1-of-2");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let without = text.replacen(r#"{"id":0,"name":"training.1.gz","#, r#"{"id":0,"name":"training.01.gz","#, 1);
+    assert_ne!(without, text);
+    std::fs::write(&path, without).unwrap();
+    assert_eq!(hashes(&rank(0, 2), "", 12), two[0]);
+    std::fs::remove_file(&journal).unwrap();
+    let error = rank(0, 1).start().unwrap_err().to_string();
+    assert!(error.contains("found different files first"), "{error}");
+}
+
+#[test]
+fn a_journal_that_tells_nothing_is_begun_anew_and_what_is_none_is_left_alone() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(options(folder.path(), 12));
+    let path = notes.path().join("journal");
+    let run = Lc0Preset { seed: Some(9), ..live(folder.path(), &path) };
+    let state = notes.path().join("state");
+    let saved = loader(&Lc0Preset { journal: None, ..run.clone() });
+    next(&saved, "");
+    saved.save(&state).unwrap();
+    let game = folder.path().join("training.5.gz");
+    let bytes = std::fs::read(&game).unwrap();
+    std::fs::remove_file(&game).unwrap();
+    let refused = loader(&run);
+    refused.load(&state, Missing::Refuse).unwrap();
+    assert!(refused.start().unwrap_err().to_string().contains("`training.5.gz`"));
+    assert!(!path.exists(), "a start that is refused leaves no journal");
+    std::fs::write(&game, bytes).unwrap();
+    // Where the system promises memory that it does not have, a reservoir of 36 TB fails later.
+    if std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() != "1") {
+        let large = loader(&Lc0Preset { reservoir: Some(u32::MAX as usize - (1 << 20)), ..run.clone() });
+        assert!(large.start().unwrap_err().to_string().contains("no memory"));
+        assert!(!path.exists(), "nor does one that has no memory");
+    }
+    let whole = {
+        let first = loader(&run);
+        let seen = hashes(&first, "", 5);
+        (seen, std::fs::read_to_string(&path).unwrap())
+    };
+    let torn = whole.1.lines().next().unwrap();
+    for text in ["", "{\"se", torn, &format!("{torn}\n"), &format!("{torn}\n{{\"initial\":{{\"loa")] {
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(hashes(&loader(&run), "", 5), whole.0, "{text:?}");
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with(whole.1.split("{\"reached").next().unwrap()));
+    }
+    std::fs::write(&path, "a novel\n").unwrap();
+    let error = loader(&run).start().unwrap_err().to_string();
+    assert!(error.contains("is no journal"), "{error}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "a novel\n");
+}
