@@ -11,6 +11,7 @@ mod rescorer;
 mod size;
 mod stages;
 mod text;
+mod view;
 
 pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
@@ -27,6 +28,7 @@ pub use stages::{
     ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
 };
 pub use text::TextForm;
+pub use view::{Longer, Pad, View};
 
 use std::path::PathBuf;
 

@@ -64,6 +64,12 @@ impl Intervals {
         self.starts[range] + (i - self.before[range])
     }
 
+    /// Whether row `number` is one of those that are meant.
+    pub fn contains(&self, number: u64) -> bool {
+        let Some(range) = self.starts.partition_point(|start| *start <= number).checked_sub(1) else { return false };
+        number - self.starts[range] < self.before[range + 1] - self.before[range]
+    }
+
     fn ends(&self) -> impl DoubleEndedIterator<Item = u64> {
         self.iter().map(|(_, end)| end)
     }
@@ -71,6 +77,17 @@ impl Intervals {
     /// The ranges: first row, and the row behind the last.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> {
         self.starts.iter().zip(self.before.windows(2)).map(|(start, before)| (*start, start + (before[1] - before[0])))
+    }
+
+    /// The rows from place `from` to place `to`, counted among those that are meant.
+    #[must_use]
+    pub fn slice(&self, from: u64, to: u64) -> Intervals {
+        let mut part = Intervals::default();
+        for ((start, end), before) in self.iter().zip(&self.before) {
+            let place = |at: u64| start + at.saturating_sub(*before).min(end - start);
+            part.push(place(from), place(to));
+        }
+        part
     }
 
     /// The rows that are in both.
@@ -107,6 +124,9 @@ mod tests {
         assert_eq!((rows.ranges(), rows.len()), (2, 4));
         assert_eq!((0..4).map(|i| rows.row(i)).collect::<Vec<_>>(), [3, 4, 5, 9]);
         assert_eq!(rows.iter().collect::<Vec<_>>(), [(3, 6), (9, 10)]);
+        assert_eq!((0..12).filter(|row| rows.contains(*row)).collect::<Vec<_>>(), [3, 4, 5, 9]);
+        assert_eq!(rows.slice(1, 4).iter().collect::<Vec<_>>(), [(4, 6), (9, 10)]);
+        assert!(rows.slice(2, 2).is_empty() && rows.slice(0, 9) == rows);
         assert!(of(&[]).is_empty() && Intervals::all(0).is_empty());
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{IndexConfig, Shuffle};
+use crate::config::{IndexConfig, Shuffle, View};
 use crate::error::{Error, Result};
 
 /// Version of the state; raised whenever its meaning changes.
@@ -23,6 +23,9 @@ pub(super) struct IndexState {
     data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,
+    /// What stands for a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<View>,
 }
 
 impl IndexState {
@@ -36,6 +39,7 @@ impl IndexState {
             shuffle: config.shuffle,
             data: format!("{data:016x}"),
             encoder,
+            view: config.view.clone(),
         }
     }
 
@@ -62,10 +66,15 @@ impl IndexState {
         compare("batch_size", state.batch_size.to_string(), expected.batch_size.to_string());
         compare("shuffle", format!("{:?}", state.shuffle), format!("{:?}", expected.shuffle));
         compare("rows (what is selected of which pack)", state.data.clone(), expected.data.clone());
+        compare("view", shown(&state.view), shown(&expected.view));
         compare("encoder", state.encoder.to_string(), expected.encoder.to_string());
         if let Some(seed) = config.seed {
             compare("seed", state.seed.to_string(), seed.to_string());
         }
         if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
     }
+}
+
+fn shown(view: &Option<View>) -> String {
+    serde_json::to_string(view).unwrap_or_default()
 }
