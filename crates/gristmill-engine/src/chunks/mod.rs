@@ -8,6 +8,7 @@ pub mod manifest;
 pub mod metadata;
 pub mod open;
 pub mod select;
+mod weigh;
 
 use crate::error::{Error, Result};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sampling::HanseSamplingConfig;
 use super::stages::{EncoderConfig, LastBatch};
 
 /// In which order each epoch goes through the rows.
@@ -36,6 +37,9 @@ pub struct IndexConfig {
     pub epochs: Option<u64>,
     /// The order of rows.
     pub shuffle: Shuffle,
+    /// Draws rows by weight instead, with repetition: an epoch is as many draws as there are rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<HanseSamplingConfig>,
     /// What becomes of the last partial batch.
     pub last_batch: LastBatch,
     /// Root of every random draw; drawn once and saved when absent.
@@ -59,6 +63,7 @@ impl Default for IndexConfig {
             batch_size: 1024,
             epochs: Some(1),
             shuffle: Shuffle::default(),
+            sampling: None,
             last_batch: LastBatch::default(),
             seed: None,
             threads: None,

@@ -8,6 +8,7 @@ pub(crate) mod parse;
 mod preset;
 pub mod proto;
 mod rescorer;
+mod sampling;
 mod size;
 mod stages;
 mod text;
@@ -20,6 +21,7 @@ pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueTa
 pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use rescorer::ChunkRescorerConfig;
+pub use sampling::{HanseSamplingConfig, PositionChoice};
 pub use size::MemorySize;
 pub use stages::{
     ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkValidatorConfig, EncoderConfig, Exhausted,

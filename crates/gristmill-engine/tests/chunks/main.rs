@@ -4,3 +4,4 @@
 mod feeding;
 mod fixture;
 mod packing;
+mod weighted;

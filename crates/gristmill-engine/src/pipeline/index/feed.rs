@@ -266,9 +266,9 @@ impl Feed {
 
     fn make(&self, number: u64, from: usize, to: usize, real: usize, sheet: &Sheet, s: &mut Scratch) -> Result<()> {
         let real = real.clamp(from, to);
-        self.plan.picks(number, from, real, &mut s.picks, self.encoder.draws());
         let straight = self.table.straight();
         let records = self.totals.gathering.during(|| {
+            self.plan.picks(number, from, real, &mut s.picks, self.encoder.draws())?;
             if straight.is_some() {
                 return Ok(());
             }

@@ -13,6 +13,7 @@ use super::feed::{Feed, Shared};
 use super::plan::Plan;
 use super::state::IndexState;
 use super::status::{stages, status};
+use super::weighted::Sampler;
 use crate::config::IndexConfig;
 use crate::error::{Error, Result};
 use crate::pipeline::encoder::{fingerprint, of_rows};
@@ -38,6 +39,7 @@ pub struct IndexLoader {
     encoder: Arc<dyn Encoder>,
     /// What of the encoder decides its rows, for states.
     encoding: serde_json::Value,
+    sampler: Option<Arc<Sampler>>,
     outputs: Vec<Output>,
     batches: Option<u64>,
     made_in: u32,
@@ -73,16 +75,18 @@ impl IndexLoader {
     /// Checks a config against the rows. Nothing runs yet.
     ///
     /// Errors: `Config` with the field, `Unfit` for an encoder that needs what the rows do not have, `Path` and `Format`
-    /// for a tokenizer.
+    /// for a tokenizer, `Format` for a game that cannot be weighed where rows are drawn by weight.
     pub fn new(input: IndexInput, config: IndexConfig) -> Result<Self> {
         let encoder = of_rows(&config.encoder, input.table.layout(), &input.valuations)?;
         super::feed::conform(&*input.table, &*encoder)?;
         let plan = Plan::new(&config, 0, Arc::clone(&input.rows))?;
+        let sampler = Sampler::new(&input, &config)?.map(Arc::new);
         let root = OnceLock::new();
         if let Some(seed) = config.seed {
             let _ = root.set(seed);
         }
         Ok(IndexLoader {
+            sampler,
             outputs: vec![Output {
                 alias: String::new(),
                 batch_size: plan.batch_rows(),
@@ -153,7 +157,7 @@ impl IndexLoader {
             workers,
             capacity: self.config.queue_capacity.clamp(1, 1 << 16),
         };
-        let plan = Plan::new(&self.config, self.root(), Arc::clone(&self.input.rows))?;
+        let plan = Plan::new(&self.config, self.root(), Arc::clone(&self.input.rows))?.sampled(self.sampler.clone());
         let (table, encoder) = (Arc::clone(&self.input.table), Arc::clone(&self.encoder));
         let feed = Arc::new(Feed::new(plan, table, encoder, shared, control.first)?);
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([Arc::clone(&feed) as Arc<dyn Tasks>]);

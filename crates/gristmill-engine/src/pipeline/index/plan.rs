@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::weighted::Sampler;
 use crate::config::{IndexConfig, LastBatch, Shuffle};
 use crate::error::{Error, Result};
 use crate::runtime::intervals::Intervals;
@@ -27,6 +28,8 @@ pub(super) struct Plan {
     end: Option<u64>,
     partial: WhenPartial,
     root: u64,
+    /// Draws by weight, in place of the order of `gather`.
+    sampler: Option<Arc<Sampler>>,
 }
 
 /// The random bits of rows in one epoch.
@@ -101,7 +104,13 @@ impl Plan {
                 LastBatch::Pad => WhenPartial::Pad,
             },
             root,
+            sampler: None,
         })
+    }
+
+    /// The same plan, with rows that are drawn by weight.
+    pub(super) fn sampled(self, sampler: Option<Arc<Sampler>>) -> Self {
+        Plan { sampler, ..self }
     }
 
     /// Rows of a whole batch of this rank.
@@ -127,11 +136,16 @@ impl Plan {
     }
 
     /// Rows `from..to` of this rank's share of batch `number`.
-    pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) {
+    ///
+    /// Errors: `Format`, with the file, where rows are drawn by weight and one cannot be weighed.
+    pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) -> Result<()> {
         picks.clear();
+        let positions = (from..to).map(|i| number * self.batch + i as u64 * self.world + self.rank);
+        if let Some(sampler) = &self.sampler {
+            return sampler.picks(self.root, positions, picks);
+        }
         let mut current: Option<(u64, Epoch, Augmentation)> = None;
-        for i in from..to {
-            let position = number * self.batch + i as u64 * self.world + self.rank;
+        for position in positions {
             let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
             if current.as_ref().is_none_or(|(known, ..)| *known != epoch) {
                 current = Some((epoch, self.gather.epoch(epoch), Augmentation::new(self.root, epoch)));
@@ -139,6 +153,7 @@ impl Plan {
             let Some((_, order, augmentation)) = &mut current else { continue };
             picks.push(augmentation.pick(self.rows.row(order.row(place)), draws));
         }
+        Ok(())
     }
 
     /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
@@ -179,7 +194,7 @@ mod tests {
 
     fn batch(plan: &Plan, number: u64) -> Vec<Pick> {
         let mut picks = Vec::new();
-        plan.picks(number, 0, plan.share(number).rows, &mut picks, true);
+        plan.picks(number, 0, plan.share(number).rows, &mut picks, true).unwrap();
         picks
     }
 

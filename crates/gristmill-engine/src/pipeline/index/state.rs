@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{IndexConfig, Shuffle};
+use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle};
 use crate::error::{Error, Result};
 
 /// Version of the state; raised whenever its meaning changes.
@@ -19,6 +19,9 @@ pub(super) struct IndexState {
     pub(super) seed: u64,
     batch_size: usize,
     shuffle: Shuffle,
+    /// How rows are drawn, where not each once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sampling: Option<HanseSamplingConfig>,
     /// Hash of the selected rows and of what they are rows of, hexadecimal.
     data: String,
     /// What decides the rows of tensors.
@@ -34,6 +37,7 @@ impl IndexState {
             seed,
             batch_size: config.batch_size,
             shuffle: config.shuffle,
+            sampling: config.sampling.clone(),
             data: format!("{data:016x}"),
             encoder,
         }
@@ -61,6 +65,7 @@ impl IndexState {
         };
         compare("batch_size", state.batch_size.to_string(), expected.batch_size.to_string());
         compare("shuffle", format!("{:?}", state.shuffle), format!("{:?}", expected.shuffle));
+        compare("sampling", format!("{:?}", state.sampling), format!("{:?}", expected.sampling));
         compare("rows (what is selected of which pack)", state.data.clone(), expected.data.clone());
         compare("encoder", state.encoder.to_string(), expected.encoder.to_string());
         if let Some(seed) = config.seed {
