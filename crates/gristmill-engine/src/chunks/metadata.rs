@@ -73,7 +73,7 @@ impl GamesWriter {
         let refuse = |e| refusal(&path, &e);
         let found: Vec<String> = {
             let statement = db.prepare("SELECT * FROM games").map_err(refuse)?;
-            statement.column_names().into_iter().map(str::to_owned).collect()
+            statement.column_names().map(str::to_owned).collect()
         };
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         if found != names {
