@@ -17,6 +17,7 @@ from gristmill.errors import ConfigError, EndOfStream
 from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
+from gristmill.sampling import Hanse
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class DataLoader:
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
+        sampling: draws games by their weight and positions in them instead, with repetition; an epoch is as many draws as
+            there are positions.
         last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
             zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
@@ -110,6 +113,7 @@ class DataLoader:
         batch_size: int = 1024,
         epochs: int | None = 1,
         shuffle: bool | Blocks = True,
+        sampling: Hanse | None = None,
         last_batch: Literal["keep", "drop", "pad"] = "keep",
         seed: int | None = None,
         threads: int | None = None,
@@ -121,6 +125,7 @@ class DataLoader:
             "batch_size": batch_size,
             "epochs": epochs,
             "shuffle": _shuffle(shuffle),
+            "sampling": None if sampling is None else sampling.to_config(),
             "last_batch": last_batch,
             "seed": seed,
             "threads": threads,
@@ -368,6 +373,7 @@ _OPTIONS: dict[str, Any] = {
     "batch_size": 1024,
     "epochs": 1,
     "shuffle": "rows",
+    "sampling": None,
     "last_batch": "keep",
     "seed": None,
     "threads": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gristmill.config import PositionSamplingConfig
@@ -33,7 +33,11 @@ class Hanse:
             "hanse_sampling_gamma": self.gamma,
             "hanse_sampling_form": self.form,
             "hanse_sampling_threshold": self.threshold,
-            "position_sampling": self.position_sampling,
+            "position_sampling": None if self.position_sampling is None else _set(self.position_sampling),
             "positions": self.positions,
         }
         return {name: value for name, value in values.items() if value is not None}
+
+
+def _set(config: PositionSamplingConfig) -> dict[str, Any]:
+    return {name: value for name, value in asdict(config).items() if value is not None}

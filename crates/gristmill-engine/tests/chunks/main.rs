@@ -4,4 +4,6 @@
 mod feeding;
 mod fixture;
 mod packing;
+#[path = "../resumed/mod.rs"]
+mod resumed;
 mod weighted;

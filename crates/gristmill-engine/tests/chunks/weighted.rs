@@ -16,6 +16,7 @@ use gristmill_format::chess::{DiffFocus, Frame};
 use gristmill_format::weigh::{Uniform, Weigher, total};
 
 use crate::fixture::{input, packed, records};
+use crate::resumed::check_every_batch;
 
 const FOCUS: DiffFocus =
     DiffFocus { q_weight: 6.0, pol_scale: 3.5, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 0.5 };
@@ -136,15 +137,6 @@ fn draws_are_the_same_for_any_threads_and_ranks_and_from_any_batch_on() {
     for n in [2, 8] {
         assert!(run(&some, threads(n)) == whole, "{n} threads");
     }
-    for cut in 0..=whole.len() {
-        let loader = IndexLoader::new(some.input(), threads(2)).unwrap();
-        for _ in 0..cut {
-            assert!(matches!(loader.next("", None).unwrap(), Next::Batch(_)));
-        }
-        let again = IndexLoader::new(some.input(), threads(1)).unwrap();
-        again.restore(&loader.state().unwrap()).unwrap();
-        assert!(batches(&again) == whole[cut..], "from batch {cut} on");
-    }
     for world_size in [2, 3] {
         let rank = |rank| run(&some, IndexConfig { rank, world_size, ..config(1.5) });
         let ranks: Vec<_> = (0..world_size).map(rank).collect();
@@ -156,6 +148,8 @@ fn draws_are_the_same_for_any_threads_and_ranks_and_from_any_batch_on() {
             assert!(union == expected, "batch {number} of {world_size} ranks");
         }
     }
+    let epochs = IndexConfig { batch_size: 12, epochs: Some(2), ..config(1.5) };
+    check_every_batch("drawn by weight", &some.input(), &epochs, &[1, 3, 2]);
     let other = IndexLoader::new(some.input(), config(2.0)).unwrap();
     let state = IndexLoader::new(some.input(), config(1.5)).unwrap().state().unwrap();
     let refused = other.restore(&state).unwrap_err().to_string();

@@ -6,4 +6,7 @@ mod feeding;
 mod fixture;
 mod forms;
 mod recording;
+#[path = "../resumed/mod.rs"]
+mod resumed;
+mod resuming;
 mod selecting;
