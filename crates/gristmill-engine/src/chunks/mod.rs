@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 pub mod manifest;
+mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;

@@ -133,6 +133,21 @@ impl ChunkPack {
         Some((first + file.index().first_frame(within), file.index().frames(within).into()))
     }
 
+    /// Number of the game that a frame belongs to; none where there is no such frame.
+    pub fn game_of(&self, frame: u64) -> Option<u64> {
+        let file = self.first.partition_point(|(first, _)| *first <= frame).checked_sub(1)?;
+        let (game, _) = self.files.get(file)?.index().locate(frame - self.first[file].0)?;
+        Some(self.first[file].1 + game as u64)
+    }
+
+    /// [`ChunkPack::identity`] as it was when the files held the first `frames` frames and no more; none where they never did.
+    pub fn identity_up_to(&self, frames: u64) -> Option<u64> {
+        let files = self.first.iter().position(|(first, _)| *first == frames)?;
+        let mut hash = Xxh3::new();
+        self.files[..files].iter().for_each(|file| hash.update(&file.index().identity().to_le_bytes()));
+        Some(hash.digest())
+    }
+
     /// Where game `i` came from: the file that was packed, and the member.
     pub fn source(&self, game: u64) -> &str {
         self.place(game).map_or("", |(file, within, _)| file.index().name(within))

@@ -3,4 +3,5 @@
 
 mod feeding;
 mod fixture;
+mod marking;
 mod packing;

@@ -5,5 +5,6 @@ mod converting;
 mod feeding;
 mod fixture;
 mod forms;
+mod marking;
 mod recording;
 mod selecting;
