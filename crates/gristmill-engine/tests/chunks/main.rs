@@ -5,3 +5,5 @@ mod feeding;
 mod fixture;
 mod marking;
 mod packing;
+#[path = "../resumed/mod.rs"]
+mod resumed;

@@ -7,4 +7,7 @@ mod fixture;
 mod forms;
 mod marking;
 mod recording;
+#[path = "../resumed/mod.rs"]
+mod resumed;
+mod resuming;
 mod selecting;
