@@ -5,6 +5,7 @@ mod converting;
 mod feeding;
 mod fixture;
 mod forms;
+mod marking;
 mod recording;
 #[path = "../resumed/mod.rs"]
 mod resumed;

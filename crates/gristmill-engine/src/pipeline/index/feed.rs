@@ -139,6 +139,11 @@ impl Feed {
         self.shared.workers
     }
 
+    /// How many rows are selected, of how many.
+    pub(super) fn rows(&self) -> (u64, u64) {
+        (self.plan.selected(), self.table.len())
+    }
+
     /// Whether the last batch was handed out, or nothing more will come.
     pub(super) fn ended(&self) -> bool {
         self.handoff.is_closed()

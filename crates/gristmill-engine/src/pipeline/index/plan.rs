@@ -113,6 +113,11 @@ impl Plan {
         Plan { sampler, ..self }
     }
 
+    /// Rows of an epoch, of all ranks.
+    pub(super) fn selected(&self) -> u64 {
+        self.rows.len()
+    }
+
     /// Rows of a whole batch of this rank.
     pub(super) fn batch_rows(&self) -> usize {
         (self.batch / self.world) as usize
