@@ -7,3 +7,4 @@ mod fixture;
 mod forms;
 mod recording;
 mod selecting;
+mod skipping;
