@@ -4,3 +4,5 @@
 mod feeding;
 mod fixture;
 mod packing;
+#[path = "../resumed/mod.rs"]
+mod resumed;

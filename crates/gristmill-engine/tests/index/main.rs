@@ -6,5 +6,8 @@ mod feeding;
 mod fixture;
 mod forms;
 mod recording;
+#[path = "../resumed/mod.rs"]
+mod resumed;
+mod resuming;
 mod selecting;
 mod skipping;
