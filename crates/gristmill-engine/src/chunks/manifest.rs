@@ -16,9 +16,6 @@ pub const FORMAT: &str = "gristmill.pack.chunks";
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
 
-/// What `codec` says of packed chess games.
-pub const CHESS: &str = "chess";
-
 /// The manifest of a chunk pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -28,7 +25,7 @@ pub struct Manifest {
     pub version: u32,
     /// Name and version of the program that wrote the pack.
     pub writer: String,
-    /// What the chunks hold.
+    /// What the chunks hold: the name of its [`Codec`](super::codec::Codec).
     pub codec: String,
     /// Frames in all files.
     pub frames: u64,
@@ -90,7 +87,7 @@ mod tests {
             format: FORMAT.into(),
             version: VERSION,
             writer: "gristmill".into(),
-            codec: CHESS.into(),
+            codec: "chess".into(),
             frames: 5,
             games: 1,
             files: vec![ChunkFileEntry { name: "a".into(), games: 1, frames: 5, index_xxh3: format!("{:016x}", 7) }],

@@ -1,4 +1,4 @@
-//! A chunk pack -> some of its games: by SQL, by side of a split. Nothing is changed, and no position is decoded.
+//! A chunk pack -> some of its games: by SQL, by side of a split, by marks. Nothing is changed, and no position is decoded.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use xxhash_rust::xxh3::Xxh3;
 use super::metadata::Games;
 use super::open::{ChunkPack, table};
 use crate::error::{Error, Result};
+use crate::marks;
 use crate::pack::METADATA;
 use crate::pack::select::{SHARES, SqlValue, named};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, rows_at};
 
-/// Some games of a pack, whole.
+/// Some games of a pack, whole or the frames of them that marks let through.
 #[derive(Debug, Clone)]
 pub struct GameSelection {
     pack: Arc<ChunkPack>,
@@ -57,7 +58,29 @@ impl GameSelection {
         for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
             rows.push(first, first + count);
         }
-        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(rows) }
+        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(self.rows.intersect(&rows)) }
+    }
+
+    /// Those frames that mark `name` of the pack marks; all games remain, even without a frame.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn marked(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
+        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// Those frames that mark `name` of the pack does not mark.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn without(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.without(&marks::rows(&self.pack, name)?);
+        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// How many frames of a game are selected, by its place among the games.
+    pub fn frames_of(&self, place: usize) -> u64 {
+        let frames = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        frames.map_or(0, |(first, count)| self.rows.rank(first + count) - self.rows.rank(first))
     }
 
     fn database(&self) -> Result<Games> {
@@ -88,15 +111,15 @@ impl GameSelection {
     ///
     /// Errors: as [`GameSelection::query`].
     pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
-        Ok(self.without(self.query(sql, params)?))
+        Ok(self.apart(self.query(sql, params)?))
     }
 
     /// Two sides, by game: on the second those of these ids.
     pub fn split_ids(&self, ids: Vec<u64>) -> (Self, Self) {
-        self.without(self.of_ids(ids))
+        self.apart(self.of_ids(ids))
     }
 
-    fn without(&self, second: Self) -> (Self, Self) {
+    fn apart(&self, second: Self) -> (Self, Self) {
         let left = self.games.iter().copied().filter(|game| second.games.binary_search(game).is_err());
         (self.of(left.collect()), second)
     }
@@ -139,28 +162,22 @@ impl GameSelection {
         Ok(records)
     }
 
-    /// The records of the game at a place of this selection, back to back.
+    /// The records of the game at a place of this selection, those of its frames that are selected, back to back.
     ///
     /// Errors: `Format`: `Missing` for a place beyond the last, and as the pack's.
     pub fn game(&self, place: usize) -> Result<Vec<u8>> {
-        let missing =
-            || FormatError::new(Kind::Missing, format!("game {place} of a selection of {}", self.games.len()));
+        let missing = || FormatError::new(Kind::Missing, format!("game {place} of {}", self.games.len()));
         let bounds = self.games.get(place).and_then(|game| self.pack.frames(*game));
         let (first, frames) = bounds.ok_or_else(missing)?;
-        let rows: Vec<u64> = (first..first + frames).collect();
-        let mut records = vec![0; rows.len() * self.layout().size()];
-        self.pack.gather(&rows, &mut records)?;
-        Ok(records)
+        let places: Vec<u64> = (self.rows.rank(first)..self.rows.rank(first + frames)).collect();
+        self.take(&places)
     }
 
     /// What an index loader needs of it.
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
         hash.update(&self.pack.identity().to_le_bytes());
-        for (start, end) in self.rows.iter() {
-            hash.update(&start.to_le_bytes());
-            hash.update(&end.to_le_bytes());
-        }
+        self.rows.hash_into(&mut hash);
         let (table, rows) = (table(&self.pack), Arc::clone(&self.rows));
         IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new() }
     }

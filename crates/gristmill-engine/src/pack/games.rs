@@ -57,6 +57,6 @@ impl FrameTable for RunTable {
 
 impl Chunks for RunTable {
     fn bounds(&self, row: u64) -> Range<u64> {
-        self.index.stretch_of(row).unwrap_or(row..row)
+        self.index.stretch_of(row).map_or(row..row, |(start, end, _)| start..end)
     }
 }

@@ -13,6 +13,7 @@ pub mod array;
 pub mod embeddings;
 pub mod games;
 pub mod manifest;
+mod marks;
 pub mod metadata;
 pub mod open;
 pub mod recorder;

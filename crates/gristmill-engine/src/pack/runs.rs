@@ -2,7 +2,6 @@
 //! Memory follows the number of runs (or of stretches of one run); the database is believed only where rows agree.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use gristmill_format::g2048::Form;
 use gristmill_format::layout::{DType, Field, Layout, Scalar};
@@ -206,19 +205,22 @@ impl RunIndex {
         Ok(rows)
     }
 
-    fn stretch(&self, row: u64) -> Option<usize> {
-        let stretch = self.stretches.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
-        (row < self.rows).then_some(stretch)
-    }
-
     /// The id of the run that a row belongs to. `None` beyond the last row.
     pub fn run_of(&self, row: u64) -> Option<u64> {
-        self.stretch(row).map(|stretch| self.runs[self.stretches[stretch].1 as usize].id)
+        self.stretch_of(row).map(|(_, _, id)| id)
     }
 
-    /// The rows around a row that are of the same run, it among them. `None` beyond the last row.
-    pub fn stretch_of(&self, row: u64) -> Option<Range<u64>> {
-        self.stretch(row).map(|stretch| self.stretches[stretch].0..self.end(stretch))
+    /// The rows of one run that a row lies among, first and the one behind the last, and the id of the run. `None` beyond the
+    /// last row.
+    pub fn stretch_of(&self, row: u64) -> Option<(u64, u64, u64)> {
+        let stretch = self.stretches.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
+        let (start, run) = self.stretches[stretch];
+        (row < self.rows).then(|| (start, self.end(stretch), self.runs[run as usize].id))
+    }
+
+    /// First row and run of each stretch of rows of one run, in order of rows.
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, &Run)> {
+        self.stretches.iter().map(|(start, run)| (*start, &self.runs[*run as usize]))
     }
 
     /// Checks that the rows of each run lie together, as their own `run_id` at both ends of it says.

@@ -129,7 +129,9 @@ mod tests {
         let games = tempfile::tempdir().unwrap();
         let refusal = || list(games.path()).unwrap_err().to_string();
         assert!(refusal().ends_with("this folder is no pack"), "{}", refusal());
-        ["training.2.gz", "training.1.gz", "a.txt"].map(|name| std::fs::write(games.path().join(name), "").unwrap());
+        for name in ["training.2.gz", "training.1.gz", "a.txt"] {
+            std::fs::write(games.path().join(name), "").unwrap();
+        }
         assert!(refusal().contains("such as training.1.gz: `gristmill pack`"), "{}", refusal());
     }
 }

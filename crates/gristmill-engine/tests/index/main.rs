@@ -5,6 +5,11 @@ mod converting;
 mod feeding;
 mod fixture;
 mod forms;
+mod marking;
 mod recording;
+#[path = "../resumed/mod.rs"]
+mod resumed;
+mod resuming;
 mod selecting;
+mod skipping;
 mod viewing;

@@ -94,10 +94,11 @@ impl Feed {
         let piece = (PIECE_STEPS / assembly.steps().max(1)).max(1);
         let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
+        let inner = Inner { next: plan.beyond(first), delivered: first, ..Inner::default() };
         Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
-            inner: Mutex::new(Inner { next: first, delivered: first, ..Inner::default() }),
+            inner: Mutex::new(inner),
             plan,
             assembly,
             piece,
@@ -119,6 +120,11 @@ impl Feed {
     /// Threads that gather and encode.
     pub(super) fn workers(&self) -> usize {
         self.shared.workers
+    }
+
+    /// How many rows are selected, of how many.
+    pub(super) fn rows(&self) -> (u64, u64) {
+        (self.plan.selected(), self.assembly.table().len())
     }
 
     /// Whether the last batch was handed out, or nothing more will come.
@@ -186,7 +192,7 @@ impl Feed {
             }
         };
         let (number, share) = (inner.next, self.plan.share(inner.next));
-        inner.next += 1;
+        inner.next = self.plan.beyond(number + 1);
         inner.open.push_back(Open { number, share, sheet, started: 0, done: 0, error: None });
         if share.shown > self.piece {
             self.shared.signal.notify(Lane::Work);
@@ -256,8 +262,10 @@ impl Feed {
         (picks, scratch): &mut (Vec<Pick>, Scratch),
     ) -> Result<()> {
         let real = real.clamp(from, to);
-        self.plan.picks(number, from, real, picks, self.assembly.draws());
-        let gathered = self.totals.gathering.during(|| self.assembly.gather(picks, scratch));
+        let gathered = self.totals.gathering.during(|| {
+            self.plan.picks(number, from, real, picks, self.assembly.draws())?;
+            self.assembly.gather(picks, scratch)
+        });
         self.totals.encoding.during(|| {
             sheet.write(from, to - from, |columns| {
                 let specs = self.assembly.outputs();

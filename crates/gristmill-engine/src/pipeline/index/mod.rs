@@ -3,6 +3,7 @@
 //! | file | does |
 //! |---|---|
 //! | `plan` | batch number -> the rows of this rank |
+//! | `weighted` | number of a draw -> the row, where rows are drawn by weight |
 //! | `assembly` | rows, and the steps that a view shows of them -> tensors |
 //! | `only` | some tensors of an encoder |
 //! | `feed` | the tasks: gather, encode, hand out in order |
@@ -19,6 +20,7 @@ mod only;
 mod plan;
 mod state;
 mod status;
+mod weighted;
 
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;
