@@ -7,6 +7,7 @@ use std::path::Path;
 pub mod chess;
 pub mod codec;
 pub mod manifest;
+mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;

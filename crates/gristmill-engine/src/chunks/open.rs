@@ -148,14 +148,6 @@ impl ChunkPack {
         Some((first + file.index().first_frame(within), file.index().frames(within).into()))
     }
 
-    /// The game that frame `row`, which there must be, is in.
-    pub(super) fn game_at(&self, row: u64) -> u64 {
-        let file = self.first.partition_point(|(first, _)| *first <= row).saturating_sub(1);
-        let (frame, game) = self.first[file];
-        let within = self.files.get(file).and_then(|held| held.index().locate(row - frame));
-        game + within.map_or(0, |(within, _)| within as u64)
-    }
-
     /// Replaces `out` by what weighers read of game `i`, frame by frame.
     pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
         let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
@@ -168,6 +160,21 @@ impl ChunkPack {
             Ok(())
         });
         read.map_err(|e| file.named(within, e))
+    }
+
+    /// Number of the game that a frame belongs to; none where there is no such frame.
+    pub fn game_of(&self, frame: u64) -> Option<u64> {
+        let file = self.first.partition_point(|(first, _)| *first <= frame).checked_sub(1)?;
+        let (game, _) = self.files.get(file)?.index().locate(frame - self.first[file].0)?;
+        Some(self.first[file].1 + game as u64)
+    }
+
+    /// [`ChunkPack::identity`] as it was when the files held the first `frames` frames and no more; none where they never did.
+    pub fn identity_up_to(&self, frames: u64) -> Option<u64> {
+        let files = self.first.iter().position(|(first, _)| *first == frames)?;
+        let mut hash = Xxh3::new();
+        self.files[..files].iter().for_each(|file| hash.update(&file.index().identity().to_le_bytes()));
+        Some(hash.digest())
     }
 
     /// Where game `i` came from: the file that was packed, and the member.

@@ -28,7 +28,7 @@ impl ChunkPack {
 
 impl Weighed for ChunkPack {
     fn chunk_at(&self, row: u64) -> u64 {
-        self.game_at(row)
+        self.game_of(row).unwrap_or_default()
     }
 
     fn rows_of(&self, chunk: u64) -> (u64, u64) {

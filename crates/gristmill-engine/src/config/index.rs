@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sampling::HanseSamplingConfig;
+use super::skip::Skip;
 use super::stages::{EncoderConfig, LastBatch};
 
 /// In which order each epoch goes through the rows.
@@ -54,6 +55,9 @@ pub struct IndexConfig {
     pub rank: u64,
     /// How many ranks share each batch; must divide its size.
     pub world_size: u64,
+    /// Batches to leave out, such as `18200..18350`. All others keep their numbers and bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<Skip>,
 }
 
 impl Default for IndexConfig {
@@ -70,6 +74,7 @@ impl Default for IndexConfig {
             queue_capacity: 4,
             rank: 0,
             world_size: 1,
+            skip: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod feeding;
 mod fixture;
+mod marking;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;

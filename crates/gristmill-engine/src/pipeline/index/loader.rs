@@ -10,7 +10,7 @@ use std::time::Duration;
 use gristmill_format::encode::Encoder;
 
 use super::feed::{Feed, Shared};
-use super::plan::Plan;
+use super::plan::{Plan, skips};
 use super::state::IndexState;
 use super::status::{stages, status};
 use super::weighted::Sampler;
@@ -20,6 +20,7 @@ use crate::pipeline::encoder::{fingerprint, of_rows};
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::metrics::{Metrics, StageMetrics};
 use crate::pipeline::serve::{endpoint, failed};
+use crate::pipeline::skip::Skips;
 use crate::pipeline::status::RunState;
 use crate::runtime::handoff::Taken;
 use crate::runtime::metrics::Rates;
@@ -42,6 +43,7 @@ pub struct IndexLoader {
     sampler: Option<Arc<Sampler>>,
     outputs: Vec<Output>,
     batches: Option<u64>,
+    skips: Skips,
     made_in: u32,
     root: OnceLock<u64>,
     running: OnceLock<Running>,
@@ -93,6 +95,7 @@ impl IndexLoader {
                 tensors: encoder.outputs().to_vec(),
             }],
             batches: plan.batches(),
+            skips: skips(&config)?,
             encoding: fingerprint(&config.encoder),
             made_in: std::process::id(),
             root,
@@ -114,7 +117,7 @@ impl IndexLoader {
         &self.outputs
     }
 
-    /// How many batches there are in all epochs; none when there is no end.
+    /// How many batches there are in all epochs, with those that are left out; none when there is no end.
     pub fn batches(&self) -> Option<u64> {
         self.batches
     }
@@ -214,7 +217,7 @@ impl IndexLoader {
     }
 
     fn state_at(&self, batch: u64) -> IndexState {
-        IndexState::new(&self.config, self.root(), self.input.identity, self.encoding.clone(), batch)
+        IndexState::new(&self.config, self.root(), self.input.identity, self.encoding.clone(), (batch, &self.skips))
     }
 
     /// Where the loader stands after the batches delivered so far, as JSON text. The same for every rank.
@@ -253,8 +256,8 @@ impl IndexLoader {
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let expected = IndexState::new(&self.config, 0, self.input.identity, self.encoding.clone(), 0);
-        let saved = IndexState::parse(text, &expected, &self.config)?;
+        let expected = IndexState::new(&self.config, 0, self.input.identity, self.encoding.clone(), (0, &self.skips));
+        let saved = IndexState::parse(text, &expected, &self.config, &self.skips)?;
         if *self.root.get_or_init(|| saved.seed) != saved.seed {
             return Err(Error::State(format!("it was made with another seed: {}", saved.seed)));
         }

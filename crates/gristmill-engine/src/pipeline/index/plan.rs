@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::weighted::Sampler;
 use crate::config::{IndexConfig, LastBatch, Shuffle};
 use crate::error::{Error, Result};
+use crate::pipeline::skip::Skips;
 use crate::runtime::intervals::Intervals;
 use crate::runtime::seed::Key;
 use crate::stage::batch::WhenPartial;
@@ -26,6 +27,8 @@ pub(super) struct Plan {
     world: u64,
     /// Positions in all epochs; none when there is no end.
     end: Option<u64>,
+    /// Batches that are left out.
+    skips: Skips,
     partial: WhenPartial,
     root: u64,
     /// Draws by weight, in place of the order of `gather`.
@@ -83,6 +86,7 @@ impl Plan {
             Some(Some(end)) => Some(end),
             None => None,
         };
+        let skips = skips(config)?;
         let order = match config.shuffle {
             Shuffle::Off => Order::Stored,
             Shuffle::Rows => Order::Shuffled,
@@ -98,6 +102,7 @@ impl Plan {
             rank: config.rank,
             world,
             end,
+            skips,
             partial: match config.last_batch {
                 LastBatch::Keep => WhenPartial::Keep,
                 LastBatch::Drop => WhenPartial::Drop,
@@ -113,6 +118,11 @@ impl Plan {
         Plan { sampler, ..self }
     }
 
+    /// Rows of an epoch, of all ranks.
+    pub(super) fn selected(&self) -> u64 {
+        self.rows.len()
+    }
+
     /// Rows of a whole batch of this rank.
     pub(super) fn batch_rows(&self) -> usize {
         (self.batch / self.world) as usize
@@ -124,6 +134,11 @@ impl Plan {
             WhenPartial::Drop => end / self.batch,
             WhenPartial::Keep | WhenPartial::Pad => end.div_ceil(self.batch),
         })
+    }
+
+    /// The first batch from `number` on that is not left out.
+    pub(super) fn beyond(&self, number: u64) -> u64 {
+        self.skips.beyond(number)
     }
 
     /// What this rank puts into batch `number`, which there must be.
@@ -169,6 +184,17 @@ impl Plan {
         }
         let rows = places.into_iter().map(|(start, end)| (self.rows.row(start), self.rows.row(end - 1) + 1));
         Some(Ahead { epoch, group, rows: rows.collect() })
+    }
+}
+
+/// The batches that a config leaves out.
+///
+/// Errors: `Config` for a range that names an output, or that is further than 64 bits count.
+pub(super) fn skips(config: &IndexConfig) -> Result<Skips> {
+    let skips = Skips::of(&config.skip, &[String::new()])?.pop().unwrap_or_default();
+    match skips.end().checked_mul(config.batch_size as u64) {
+        Some(_) => Ok(skips),
+        None => Err(Error::config("skip", format!("batch {} is further than 64 bits count", skips.end()))),
     }
 }
 

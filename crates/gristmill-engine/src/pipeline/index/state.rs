@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle};
 use crate::error::{Error, Result};
+use crate::pipeline::skip::Skips;
 
 /// Version of the state; raised whenever its meaning changes.
 const VERSION: u32 = 1;
@@ -26,11 +27,20 @@ pub(super) struct IndexState {
     data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,
+    /// Batches before it that were left out: first, and the one behind the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<(u64, u64)>,
 }
 
 impl IndexState {
     /// The state before batch `batch`.
-    pub(super) fn new(config: &IndexConfig, seed: u64, data: u64, encoder: serde_json::Value, batch: u64) -> Self {
+    pub(super) fn new(
+        config: &IndexConfig,
+        seed: u64,
+        data: u64,
+        encoder: serde_json::Value,
+        (batch, skips): (u64, &Skips),
+    ) -> Self {
         IndexState {
             gristmill_index_state: VERSION,
             batch,
@@ -40,6 +50,7 @@ impl IndexState {
             sampling: config.sampling.clone(),
             data: format!("{data:016x}"),
             encoder,
+            skipped: skips.before(batch),
         }
     }
 
@@ -52,7 +63,7 @@ impl IndexState {
     /// seed is compared where the config has one. Ranks, epochs and threads may differ.
     ///
     /// Errors: `State` with the differences.
-    pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig) -> Result<Self> {
+    pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig, skips: &Skips) -> Result<Self> {
         let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
         if state.gristmill_index_state != VERSION {
             return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_index_state)));
@@ -71,6 +82,7 @@ impl IndexState {
         if let Some(seed) = config.seed {
             compare("seed", state.seed.to_string(), seed.to_string());
         }
+        differences.extend(skips.difference(&state.skipped, state.batch));
         if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
     }
 }
