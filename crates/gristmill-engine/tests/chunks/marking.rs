@@ -84,7 +84,8 @@ fn rules_mark_the_frames_that_the_records_say_for_any_number_of_threads() {
     let of_game = |game: u64| {
         few.iter()
             .filter(|row| {
-                (marked.pack().frames(game).unwrap().0..).contains(row) && marked.pack().game_of(**row) == Some(game)
+                (marked.pack().as_ref().frames(game).unwrap().0..).contains(row)
+                    && marked.pack().game_of(**row) == Some(game)
             })
             .count() as u64
     };
