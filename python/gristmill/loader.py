@@ -101,8 +101,8 @@ class DataLoader:
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
-        sampling: draws games by their weight and positions in them instead, with repetition; an epoch is as many draws as
-            there are positions.
+        sampling: draws games by their weight, and positions in them, instead, with repetition; an epoch is as many
+            draws as there are positions.
         last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
             zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
