@@ -10,6 +10,7 @@ pub mod error;
 pub mod facts;
 pub mod job;
 pub mod key;
+pub mod marks;
 pub mod open;
 pub mod pack;
 pub mod pipeline;

@@ -1,4 +1,4 @@
-//! A chunk pack -> some of its games: by SQL, by side of a split. Nothing is changed, and no position is decoded.
+//! A chunk pack -> some of its games: by SQL, by side of a split, by marks. Nothing is changed, and no position is decoded.
 
 use std::sync::Arc;
 
@@ -8,13 +8,14 @@ use xxhash_rust::xxh3::Xxh3;
 use super::metadata::Games;
 use super::open::{ChunkPack, table};
 use crate::error::{Error, Result};
+use crate::marks;
 use crate::pack::METADATA;
 use crate::pack::select::{SHARES, SqlValue, named};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, rows_at};
 
-/// Some games of a pack, whole.
+/// Some games of a pack, whole or the frames of them that marks let through.
 #[derive(Debug, Clone)]
 pub struct GameSelection {
     pack: Arc<ChunkPack>,
@@ -56,7 +57,29 @@ impl GameSelection {
         for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
             rows.push(first, first + count);
         }
-        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(rows) }
+        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(self.rows.intersect(&rows)) }
+    }
+
+    /// Those frames that mark `name` of the pack marks; all games remain, even without a frame.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn marked(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
+        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// Those frames that mark `name` of the pack does not mark.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn without(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.without(&marks::rows(&self.pack, name)?);
+        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// How many frames of a game are selected, by its place among the games.
+    pub fn frames_of(&self, place: usize) -> u64 {
+        let frames = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        frames.map_or(0, |(first, count)| self.rows.rank(first + count) - self.rows.rank(first))
     }
 
     fn database(&self) -> Result<Games> {
@@ -116,10 +139,7 @@ impl GameSelection {
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
         hash.update(&self.pack.identity().to_le_bytes());
-        for (start, end) in self.rows.iter() {
-            hash.update(&start.to_le_bytes());
-            hash.update(&end.to_le_bytes());
-        }
+        self.rows.hash_into(&mut hash);
         let (table, rows) = (table(&self.pack), Arc::clone(&self.rows));
         IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new() }
     }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 pub mod array;
 pub mod embeddings;
 pub mod manifest;
+mod marks;
 pub mod metadata;
 pub mod open;
 pub mod recorder;

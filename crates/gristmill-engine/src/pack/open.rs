@@ -87,6 +87,11 @@ impl Pack {
         self.columns.form()
     }
 
+    /// The columns of the rows.
+    pub(super) fn columns(&self) -> Columns {
+        self.columns
+    }
+
     /// Vectors of the rows, by the same numbers, where the pack has some.
     pub fn embeddings(&self) -> Option<&FileTable> {
         self.embeddings.as_ref()
@@ -197,11 +202,16 @@ fn identity(table: &FileTable, index: &RunIndex, valuations: &ValuationTypes) ->
 
 /// Adds the number of records of a table and some of them.
 fn sample(table: &FileTable, hash: &mut Xxh3) -> Result<()> {
-    let last = table.len().saturating_sub(1);
-    let rows: Vec<u64> = (0..SAMPLED_ROWS.min(table.len())).map(|i| spread(i, last)).collect();
+    Ok(sample_up_to(table, table.len(), hash)?)
+}
+
+/// Adds `len` and some of the first `len` records of a table.
+pub(super) fn sample_up_to(table: &dyn FrameTable, len: u64, hash: &mut Xxh3) -> gristmill_format::Result<()> {
+    let last = len.saturating_sub(1);
+    let rows: Vec<u64> = (0..SAMPLED_ROWS.min(len)).map(|i| spread(i, last)).collect();
     let mut records = vec![0; rows.len() * table.layout().size()];
     table.gather(&rows, &mut records)?;
-    hash.update(&table.len().to_le_bytes());
+    hash.update(&len.to_le_bytes());
     hash.update(&records);
     Ok(())
 }

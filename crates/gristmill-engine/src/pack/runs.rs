@@ -207,8 +207,20 @@ impl RunIndex {
 
     /// The id of the run that a row belongs to. `None` beyond the last row.
     pub fn run_of(&self, row: u64) -> Option<u64> {
+        self.stretch_of(row).map(|(_, _, id)| id)
+    }
+
+    /// The rows of one run that a row lies among, first and the one behind the last, and the id of the run. `None` beyond the
+    /// last row.
+    pub fn stretch_of(&self, row: u64) -> Option<(u64, u64, u64)> {
         let stretch = self.stretches.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
-        (row < self.rows).then(|| self.runs[self.stretches[stretch].1 as usize].id)
+        let (start, run) = self.stretches[stretch];
+        (row < self.rows).then(|| (start, self.end(stretch), self.runs[run as usize].id))
+    }
+
+    /// First row and run of each stretch of rows of one run, in order of rows.
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, &Run)> {
+        self.stretches.iter().map(|(start, run)| (*start, &self.runs[*run as usize]))
     }
 }
 

@@ -5,5 +5,10 @@ mod converting;
 mod feeding;
 mod fixture;
 mod forms;
+mod marking;
 mod recording;
+#[path = "../resumed/mod.rs"]
+mod resumed;
+mod resuming;
 mod selecting;
+mod skipping;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
 use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{ControlRequest, DataLoader};
 
-use super::games::{generate, hashes, loader, next, of_pool, options, preset};
+use super::games::{config, generate, hashes, loader, next, of_pool, options, preset};
 
 fn live(folder: &Path) -> Lc0Preset {
     Lc0Preset { watch: Some(true), pool: 20, ..preset(folder) }
@@ -78,6 +78,36 @@ fn a_state_has_the_anchor_and_its_count_once() {
     assert_eq!(query(&restored).1, 7, "admissions that are made again are not counted again");
     let (key, before) = ask(&restored, ControlRequest::ResetChunkAnchor);
     assert!(key.starts_with("training.10") && before == 7, "{key} {before}");
+}
+
+#[test]
+fn anchors_of_lanes_are_in_the_state_after_any_batch_and_for_any_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 40));
+    let run = Lc0Preset { pool: 40, reservoir: Some(48), batch_size: 12, ..live(folder.path()) };
+    let rank = |rank: u32, world: u32| {
+        let (rank, world_size) = (Some(rank), Some(world));
+        DataLoader::new(DataLoaderConfig { lanes: Some(4), rank, world_size, ..config(&run) }).unwrap()
+    };
+    let original = rank(0, 1);
+    ask(&original, ControlRequest::SetChunkAnchor("training.30.gz".into()));
+    hashes(&original, "", 2);
+    generate(ChessOptions { first: 100, ..options(folder.path(), 3) });
+    wait_for("arrivals of all lanes", &original, 13);
+    let states: Vec<String> = (0..4).map(|_| (original.state().unwrap(), hashes(&original, "", 1)).0).collect();
+    let rest = hashes(&original, "", 20);
+    for (after, state) in states.iter().enumerate() {
+        let restored = rank(0, 1);
+        restored.restore(state).unwrap();
+        assert_eq!(query(&restored), ("training.30.gz".into(), 13), "at once");
+        hashes(&restored, "", states.len() - after);
+        assert_eq!(hashes(&restored, "", 20), rest);
+        assert_eq!(query(&restored).1, 13, "after batch {after}");
+        let half = rank(1, 2);
+        half.restore(state).unwrap();
+        hashes(&half, "", 10);
+        assert_eq!(query(&half), ("training.30.gz".into(), 13), "of rank 1 of 2, which counts for all lanes");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use gristmill_engine::job::generate::{G2048Generator, G2048Options};
 use super::games::{config, hash, next, of_pool, preset};
 
 /// Eight short games, and their sidecars.
-fn logs(folder: &Path) -> G2048Generator {
+pub(crate) fn logs(folder: &Path) -> G2048Generator {
     let options = G2048Options {
         folder: folder.to_owned(),
         games: 8,

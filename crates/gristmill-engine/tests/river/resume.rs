@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use gristmill_engine::config::{
-    ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, LastBatch, Lc0Preset, StageConfig, Weighted,
+    CacheQuota, ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, EncoderConfig, Exhausted, ExtractOrder,
+    HanseForm, KeyOrder, LastBatch, Lc0Preset, PositionSamplingConfig, StageConfig, Weighted,
 };
 use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Error, Missing};
@@ -11,6 +12,7 @@ use gristmill_engine::{DataLoader, Error, Missing};
 use super::games::{
     changed, config, generate, hash, hashes, ids, loader, mixed, next, options, preset, single, varied, with_cache,
 };
+use super::logs::logs;
 
 /// Takes the state after every batch, restores each into a loader with other threads, and compares the tail.
 fn check_every_batch(options: &Lc0Preset, alias: &str, batches: usize, tail: usize) {
@@ -60,6 +62,61 @@ fn a_whole_pass_to_its_end() {
 fn split_outputs_each_where_they_were() {
     let options = Lc0Preset { split: vec![("train".into(), 2), ("test".into(), 1)], ..preset(mixed()) };
     check_every_batch(&options, "test", 6, 8);
+}
+
+#[test]
+fn both_outputs_of_a_split_from_any_pair_of_batches() {
+    let options = Lc0Preset { split: vec![("train".into(), 2), ("test".into(), 1)], ..preset(mixed()) };
+    let whole = ["train", "test"].map(|alias| hashes(&loader(&options), alias, 10));
+    for (train, test) in [(0, 0), (5, 0), (0, 4), (3, 6)] {
+        let original = loader(&options);
+        assert_eq!(hashes(&original, "train", train), whole[0][..train]);
+        assert_eq!(hashes(&original, "test", test), whole[1][..test]);
+        let restored = loader(&Lc0Preset { threads: Some(1), ..options.clone() });
+        restored.restore(&original.state().unwrap()).unwrap();
+        assert_eq!(hashes(&restored, "test", 10 - test), whole[1][test..], "train {train}, test {test}");
+        assert_eq!(hashes(&restored, "train", 10 - train), whole[0][train..], "train {train}, test {test}");
+    }
+}
+
+#[test]
+fn shuffled_passes_that_leave_rows_behind() {
+    let options = Lc0Preset { epochs: Some(3), reservoir: Some(64), last_batch: LastBatch::Drop, ..preset(varied()) };
+    let mut config = config(&options);
+    for stage in &mut config.stage {
+        if let Some(extract) = &mut stage.simple_chunk_extractor {
+            (extract.order, extract.key_order) = (ExtractOrder::Shuffled, KeyOrder::Bytes);
+        }
+        stage.shuffling_frame_sampler.iter_mut().for_each(|sampler| sampler.drain = false);
+    }
+    check_every_batch_of(&config, "", 1000, 4);
+}
+
+#[test]
+fn joins_whose_inputs_end() {
+    let short = tempfile::tempdir().unwrap();
+    generate(options(short.path(), 3));
+    let mut options = Lc0Preset { epochs: Some(2), reservoir: Some(30), ..preset(varied()) };
+    options.directories.push(Weighted { directory: short.path().to_owned(), weight: 1.0 });
+    for (exhausted, batches) in [(Exhausted::Drop, 1000), (Exhausted::Stop, 1000), (Exhausted::Restart, 30)] {
+        let mut config = config(&options);
+        config.stage.iter_mut().flat_map(|stage| &mut stage.join_positions).for_each(|j| j.exhausted = exhausted);
+        check_every_batch_of(&config, "", batches, 4);
+    }
+}
+
+#[test]
+fn raw_logs_in_other_symmetries() {
+    let folder = tempfile::tempdir().unwrap();
+    logs(folder.path());
+    let options = Lc0Preset { pool: 8, reservoir: Some(60), ..preset(folder.path()) };
+    let encoder = r#"{"g2048": {"target": "hard_move", "rotate": "any", "flip": "any"}}"#;
+    for lanes in [None, Some(2)] {
+        let mut config = DataLoaderConfig { lanes, ..config(&options) };
+        let mut generators = config.stage.iter_mut().filter_map(|stage| stage.tensor_generator.as_mut());
+        generators.next().unwrap().encoder = EncoderConfig::from_json(encoder).unwrap();
+        check_every_batch_of(&config, "", 10, 6);
+    }
 }
 
 #[test]
@@ -114,6 +171,23 @@ fn the_position_cache_by_reference() {
         let hanse = changed(&options, |pool, _| pool.hanse_sampling_threshold = Some(1));
         check_every_batch_of(&with_cache(hanse, 100, 6), "", 20, 12);
     }
+}
+
+#[test]
+fn hanse_sampling_and_caches_of_every_kind_and_in_lanes() {
+    let options = Lc0Preset { tensors: preset(varied()).tensors, ..single(varied()) };
+    let weighing = PositionSamplingConfig { diff_focus_q_weight: Some(6.0), ..PositionSamplingConfig::default() };
+    let hanse = changed(&options, |pool, unpacker| {
+        (pool.hanse_sampling_threshold, pool.hanse_sampling_gamma) = (Some(20), 0.7);
+        (pool.hanse_sampling_form, pool.key_order) = (HanseForm::Length, KeyOrder::Bytes);
+        (pool.cache_quota, pool.cache_lookahead) = (CacheQuota::Compat, 9);
+        unpacker.position_sampling = Some(weighing);
+    });
+    check_every_batch_of(&hanse, "", 8, 8);
+    check_every_batch_of(&with_cache(hanse.clone(), 60, 4), "", 12, 8);
+    let two = Lc0Preset { reservoir: Some(60), ..options };
+    let weighed = changed(&two, |pool, _| pool.hanse_sampling_threshold = Some(1));
+    check_every_batch_of(&DataLoaderConfig { lanes: Some(4), ..with_cache(weighed, 80, 4) }, "", 12, 8);
 }
 
 #[test]
