@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle
+from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -129,4 +129,5 @@ __all__ = [
     "presets",
     "safe_pickle",
     "value_rows",
+    "views",
 ]

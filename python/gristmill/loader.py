@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.batch import Batch
+from gristmill.chess import Tensors
 from gristmill.config import DataLoaderConfig, Path, Skip, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
@@ -19,6 +20,7 @@ from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
 from gristmill.sampling import Hanse
+from gristmill.views import View
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,9 @@ class DataLoader:
 
     Args:
         source: a configuration; or rows or games of a pack, to which all that follows belongs.
-        encoder: what to make of each row; games of chess give `planes`, `probs` and `values`.
+        encoder: what to make of each row; of games of chess `gristmill.chess.Tensors`, by default `planes`, `probs` and
+            `values`.
+        view: what stands for a row, where it is not the row alone: one of `gristmill.views`.
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
@@ -127,7 +131,8 @@ class DataLoader:
         self,
         source: DataLoaderConfig | Mapping[str, Any] | Rows | Games,
         *,
-        encoder: Steps | None = None,
+        encoder: Steps | Tensors | None = None,
+        view: View | None = None,
         batch_size: int = 1024,
         epochs: int | None = 1,
         shuffle: bool | Blocks = True,
@@ -151,22 +156,16 @@ class DataLoader:
             "threads": threads,
             "queue_capacity": queue_capacity,
         }
-        if isinstance(source, Games):
-            if encoder is not None:
-                raise TypeError(f"games give planes, probs and values; leave the encoder out, found {encoder!r}")
+        if isinstance(source, Games | Rows):
             options["rank"], options["world_size"] = find_rank(rank, world_size)
-            self._engine = _gristmill.IndexLoader(source._compiled, to_json({"encoder": "chess", **options, **edits}))
-            return
-        if isinstance(source, Rows):
-            if not isinstance(encoder, Steps):
-                raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
-            options["rank"], options["world_size"] = find_rank(rank, world_size)
-            config = to_json({"encoder": encoder.to_config(), **options, **edits})
+            shown = {} if view is None else {"view": view.to_config()}
+            config = to_json({**_encoder(source, encoder), **shown, **options, **edits})
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
         given = [name for name, value in options.items() if value != _OPTIONS[name]]
-        if encoder is not None or given:
-            name = "encoder" if encoder is not None else given[0]
+        given = [name for name, value in (("encoder", encoder), ("view", view)) if value is not None] + given
+        if given:
+            name = given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         ranks = _ranks(values, rank, world_size)
@@ -195,6 +194,11 @@ class DataLoader:
         """Root of every random draw; `None` until one was drawn."""
         seed: int | None = json.loads(self._engine.config()).get("seed")
         return seed
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of an epoch, of all ranks together, without those that the view leaves out; `None` of a stream."""
+        return self._engine.rows() if isinstance(self._engine, _gristmill.IndexLoader) else None
 
     @property
     def num_batches(self) -> int | None:
@@ -431,6 +435,17 @@ _OPTIONS: dict[str, Any] = {
     "threads": None,
     "queue_capacity": 4,
 }
+
+
+def _encoder(source: Rows | Games, encoder: Steps | Tensors | None) -> dict[str, Any]:
+    """What a configuration says of the encoder; it has to be of the kind that fits."""
+    if isinstance(source, Games):
+        if not isinstance(encoder, Tensors | None):
+            raise TypeError(f"games of chess take gristmill.chess.Tensors; leave the encoder out, found {encoder!r}")
+        return {"encoder": "chess", **({} if encoder is None else {"tensors": encoder.names})}
+    if not isinstance(encoder, Steps):
+        raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
+    return {"encoder": encoder.to_config()}
 
 
 def _ranks(values: Mapping[str, Any], rank: int | None, world_size: int | None) -> dict[str, int]:

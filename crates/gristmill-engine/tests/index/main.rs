@@ -12,3 +12,4 @@ mod resumed;
 mod resuming;
 mod selecting;
 mod skipping;
+mod viewing;
