@@ -45,7 +45,16 @@ from gristmill.errors import (
 )
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
+from gristmill.loader import (
+    Blocks,
+    ChunkAnchor,
+    DataLoader,
+    OldestNeeded,
+    Output,
+    TensorSpec,
+    Vanished,
+    merge_states,
+)
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.sampling import Hanse
@@ -80,6 +89,7 @@ __all__ = [
     "Layout",
     "Merged",
     "MissingPackageError",
+    "OldestNeeded",
     "Output",
     "Packed",
     "PairLoader",
@@ -112,6 +122,7 @@ __all__ = [
     "load_dataset_dict",
     "load_wds_datasets",
     "merge",
+    "merge_states",
     "open",
     "pack",
     "pairs",
