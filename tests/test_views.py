@@ -166,6 +166,18 @@ def test_views_of_a_shuffled_pack_go_on_exactly(chess_pack: tuple[gm.Games, Reco
         other.load_state_dict(first.state_dict())
 
 
+def test_windows_stand_around_rows_that_are_drawn_by_weight(chess_pack: tuple[gm.Games, Records]) -> None:
+    games, _ = chess_pack
+    options: dict[str, Any] = {"encoder": TENSORS, "sampling": gm.Hanse(), "batch_size": 24, "epochs": 20, "seed": 3}
+    found = whole(gm.DataLoader(games, view=gm.views.Window(past=4, pad="drop"), **options))["ids"]
+    assert found.shape == (20 * sum(max(0, plies - 4) for plies in LENGTHS), 5, 3)
+    assert (np.diff(found[:, :, 2].astype(int), axis=1) == 1).all()
+    assert set(found[:, 0, 1].tolist()) == {0, 2}
+    assert 0.5 < np.mean(found[:, 0, 1] == 2) < 0.95
+    with pytest.raises(gm.ConfigError, match="trajectories come each once"):
+        gm.DataLoader(games, view=gm.views.Trajectory(12), **options)
+
+
 def test_views_of_2048_turn_all_steps_alike(tmp_path: Path) -> None:
     rows = make_rows(4, 9)
     pack = gm.open(write_pack(tmp_path / "pack", rows))
