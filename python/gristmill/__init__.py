@@ -46,6 +46,7 @@ from gristmill.errors import (
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
+from gristmill.marks import Duplicate, Duplicates, Mark
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
@@ -66,6 +67,8 @@ __all__ = [
     "DataLoader",
     "DataLoaderConfig",
     "Demos",
+    "Duplicate",
+    "Duplicates",
     "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
@@ -76,6 +79,7 @@ __all__ = [
     "GristmillError",
     "JoinPositionsConfig",
     "Layout",
+    "Mark",
     "Merged",
     "MissingPackageError",
     "Output",

@@ -1,18 +1,19 @@
-"""Rows of a pack by number: selected by SQL, by value and by side of a split, taken and encoded at random."""
+"""Rows of a pack by number: selected by SQL, by value, by marks and by side of a split, taken and encoded at random."""
 
 from __future__ import annotations
 
 import operator
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill
+from gristmill import _gristmill, marks
 from gristmill.arrays import Array
 from gristmill.layout import Layout
+from gristmill.marks import Duplicates, Mark
 
 if TYPE_CHECKING:
     from gristmill.encoders import Steps
@@ -100,6 +101,65 @@ class Rows:
         names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
 
+    def mark(
+        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
+    ) -> Mark:
+        """Marks rows of the pack, in a file beside the data, which is not changed.
+
+        Args:
+            name: letters, digits, `.`, `-` and `_`.
+            which: a condition in SQL over every row of the pack, whatever is selected here: the fields of rows (`move_dir`, `branch_evs_0`, ...),
+                `max_exponent`, `empty_cells`, `tile_sum`, of values beside the rows `reward`, `return_raw` and
+                `return_scaled`, and `game.` with the columns of table `runs`. Or a mask: a
+                boolean for each row of this selection.
+            replace: replace a mark of this name.
+            workers: threads that ask the rule; one per core by default.
+
+        Raises:
+            ConfigError: SQLite does not understand it, or there is a mark of this name.
+            FormatError: a row that cannot be read; it says which.
+            TypeError: neither SQL nor a mask of booleans.
+            ValueError: a mask of another length.
+        """
+        return marks.make(self._compiled, name, which, replace=replace, workers=workers)
+
+    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
+        """Extends a mark by the rows that were added to the pack since it was made.
+
+        Raises:
+            ConfigError: it is no mark of a rule.
+            FormatError: there is none of this name, or it is of another pack.
+        """
+        return marks.make(self._compiled, name, None, workers=workers)
+
+    def remove_mark(self, name: str) -> None:
+        """Removes a mark.
+
+        Raises:
+            FormatError: there is none of this name.
+        """
+        self._compiled.remove_mark(name)
+
+    def marks(self) -> list[Mark]:
+        """The marks of the pack, by name; those too that are of other rows or cannot be read."""
+        return marks.listed(self._compiled)
+
+    def marked(self, name: str) -> Rows:
+        """Those of the rows that a mark marks.
+
+        Raises:
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer rows than there are now.
+        """
+        return Rows(self._compiled.marked(name))
+
+    def without(self, name: str) -> Rows:
+        """Those of the rows that a mark does not mark.
+
+        Raises:
+            FormatError: as `marked`.
+        """
+        return Rows(self._compiled.without(name))
+
     def split(
         self,
         val: float | None = None,
@@ -108,6 +168,7 @@ class Rows:
         val_where: str | None = None,
         params: Sequence[Parameter] = (),
         val_runs: Iterable[int] | None = None,
+        by: Literal["seed", "content"] = "seed",
     ) -> Split:
         """Two sides, by run: `train` and `val`. Give exactly one of `val`, `val_where` and `val_runs`.
 
@@ -118,6 +179,8 @@ class Rows:
             val_where: SQL that names the runs of the val side, as for `where`.
             params: values for its question marks.
             val_runs: ids of the runs of the val side.
+            by: what decides the side of a run with `val`: the `seed` of its game; or its `content`, boards and moves, so
+                that a run, its copies and its eight images are on one side. That reads every row once.
 
         Raises:
             ConfigError: no run falls on the val side, or SQLite does not understand the SQL.
@@ -129,8 +192,22 @@ class Rows:
         elif val_runs is not None:
             sides = self._compiled.split_ids([operator.index(run) for run in val_runs])
         else:
-            sides = self._compiled.split(float(val or 0.0), seed)
+            split = self._compiled.split_by_content if by == "content" else self._compiled.split
+            sides = split(float(val or 0.0), seed)
         return Split(*map(Rows, sides))
+
+    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
+        """Runs of the pack that are the same: to the byte, in boards and moves, or turned and mirrored.
+
+        Args:
+            mark: mark the rows of all but the first of each group under this name, for `without`.
+            replace: replace a mark of this name.
+
+        Raises:
+            ConfigError: there is a mark of this name.
+            FormatError: a row that cannot be read; it says which.
+        """
+        return marks.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The rows at `indices`, counted within this selection, as a structured array of the same shape.
@@ -192,7 +269,9 @@ class Rows:
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def __repr__(self) -> str:
-        return f"Rows({os.fspath(self._compiled.folder)!r}, rows={len(self)}, runs={self.num_runs})"
+        whole = self._compiled.frames_of_pack
+        rows = f"{len(self)}" if len(self) == whole else f"{len(self)} of {whole}"
+        return f"Rows({os.fspath(self._compiled.folder)!r}, rows={rows}, runs={self.num_runs})"
 
 
 def _range(name: str, bounds: Bounds) -> tuple[int | None, int | None]:

@@ -5,6 +5,7 @@ pub(crate) mod converting;
 pub(crate) mod demonstrations;
 pub(crate) mod distribution;
 pub(crate) mod distributions;
+pub(crate) mod duplicates;
 pub(crate) mod flow;
 pub(crate) mod inspection;
 pub(crate) mod marking;

@@ -5,6 +5,7 @@
 
 pub mod chunks;
 pub mod config;
+pub mod content;
 pub mod demos;
 pub mod error;
 pub mod facts;

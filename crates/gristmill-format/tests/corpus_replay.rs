@@ -18,6 +18,7 @@ use gristmill_format::chess::syzygy::{Material, TableKind};
 use gristmill_format::chess::{InputFormat, Version};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
+use gristmill_format::container::marks::{Mark, Origin};
 use gristmill_format::container::tar::TarWriter;
 
 fn corpus(target: &str) -> PathBuf {
@@ -53,6 +54,11 @@ fn packed() {
 #[test]
 fn chunks() {
     replay("chunks", fuzz_bodies::chunks);
+}
+
+#[test]
+fn marks() {
+    replay("marks", fuzz_bodies::marks);
 }
 
 #[test]
@@ -257,6 +263,18 @@ fn write_seeds() {
         let file = [&MAGIC[..], &bytes, &bytes, &file.finish()].concat();
         put("chunks", name, &file);
         put("chunks", &format!("{name}-cut"), &file[..file.len() - 60]);
+    }
+
+    for (name, rule, rows) in [
+        ("rule", "best_q > 0.5", (0..70_000).step_by(2).collect()),
+        ("given", "", [1u64, 5, 1 << 34].into_iter().collect()),
+        ("runs", "ply < 10", (100..5000).collect()),
+    ] {
+        let mut mark = Mark { origin: Origin::Rule, rule: rule.into(), frames: (1 << 34) + 1, identity: 3, rows };
+        mark.rows.optimize();
+        let bytes = mark.to_bytes().unwrap();
+        put("marks", name, &bytes);
+        put("marks", &format!("{name}-cut"), &bytes[..bytes.len() - 5]);
     }
 
     for kind in 0..16 {

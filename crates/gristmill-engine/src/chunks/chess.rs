@@ -2,6 +2,7 @@
 //! Looks at records alone; what they do not say is not guessed.
 
 use gristmill_format::Result;
+use gristmill_format::chess::identity::{Identity, identity};
 use gristmill_format::chess::pack::CODEC;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::source::Chunk;
@@ -13,12 +14,14 @@ use crate::pack::select::SqlValue;
 pub const CHESS: Codec = Codec { name: "chess", tag: CODEC, columns: || names(&COLUMNS) };
 
 /// The columns of chess games, behind those of every pack.
-const COLUMNS: [Column<Facts>; 5] = [
+const COLUMNS: [Column<Facts>; 7] = [
     Column { name: "version", sql: "INT NOT NULL", value: |game| game.version.number().into() },
     Column { name: "input_format", sql: "INT NOT NULL", value: |game| game.input_format.into() },
     Column { name: "result", sql: "REAL NOT NULL", value: |game| f64::from(game.result).into() },
     Column { name: "draw", sql: "REAL NOT NULL", value: |game| f64::from(game.draw).into() },
     Column { name: "adjudicated", sql: "INT NOT NULL", value: |game| game.adjudicated.into() },
+    Column { name: "key_xxh3", sql: "BLOB NOT NULL", value: |game| game.identity.key.to_be_bytes().to_vec().into() },
+    Column { name: "mirrored", sql: "INT NOT NULL", value: |game| game.identity.black_first.into() },
 ];
 
 /// What the records of a game say.
@@ -32,6 +35,8 @@ struct Facts {
     draw: f32,
     /// Whether the game was adjudicated (bit 5 of `invariance_info`).
     adjudicated: bool,
+    /// Who the game is.
+    identity: Identity,
 }
 
 /// What goes into the columns for a game of at least one record.
@@ -48,6 +53,7 @@ pub fn facts(version: Version, game: &Chunk) -> Result<Vec<SqlValue>> {
         result: if black { -first.result_q() } else { first.result_q() } + 0.0,
         draw: first.result_d(),
         adjudicated: last.invariance_info() & 1 << 5 != 0,
+        identity: identity(game.records(), version.bytes())?,
     };
     Ok(values(&COLUMNS, &facts))
 }

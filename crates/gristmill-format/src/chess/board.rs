@@ -277,7 +277,7 @@ pub(super) fn kings_touch(board: &cozy_chess::Board) -> bool {
 }
 
 /// A stored plane as a mask in square order, the transform undone; still the side to move's view.
-fn current(frame: &Frame<'_>, plane: usize, transform: Transform) -> u64 {
+pub(super) fn current(frame: &Frame<'_>, plane: usize, transform: Transform) -> u64 {
     debug_assert!(plane < PLANES);
     transform.undo(flip(frame.plane(plane)))
 }

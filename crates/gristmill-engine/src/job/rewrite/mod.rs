@@ -55,6 +55,13 @@ pub trait Rewrite: Send + Sync {
         0
     }
 
+    /// Number of the folder that the chunk goes to by its records, where these decide it; asked after [`Rewrite::chunk`].
+    ///
+    /// Errors: the chunk is dropped, as by [`Rewrite::chunk`].
+    fn side_of(&self, _chunk: &Chunk) -> gristmill_format::Result<Option<usize>> {
+        Ok(None)
+    }
+
     /// Judges or changes the records in `chunk`, which `stored` was decoded to. `count(name, n)` adds to the summary.
     ///
     /// Errors: the chunk is dropped; the kind is the reason that the summary names.
