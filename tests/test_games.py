@@ -71,3 +71,37 @@ def test_games_are_selected_in_sql_and_split(records: tuple[Path, Records]) -> N
     assert train.num_frames + val.num_frames == len(frames)
     with pytest.raises(gm.ConfigError, match="nonsense"):
         pack.where("nonsense")
+
+
+def test_positions_are_drawn_by_weight(records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    weights = gm.PositionSamplingConfig(diff_focus_q_weight=6.0, diff_focus_pol_scale=3.5, default_weight=0.25)
+    sampling = gm.Hanse(gamma=1.0, position_sampling=weights)
+    surprise = (6 * np.abs(frames["best_q"] - frames["orig_q"]) + frames["policy_kld"]) / 9.5
+    share = np.where(np.isnan(frames["orig_q"]), 0.25, np.minimum(surprise, 1.0)).astype(np.float64)
+    share /= share.sum()
+    with gm.DataLoader(pack, batch_size=512, epochs=40, sampling=sampling, seed=4) as loader:
+        drawn = np.concatenate([np.array(batch["values"]).reshape(batch.rows, -1) for batch in loader])
+    assert len(drawn) == 40 * len(frames)
+    with gm.DataLoader(pack, batch_size=512, shuffle=False) as loader:
+        stored = np.concatenate([np.array(batch["values"]).reshape(batch.rows, -1) for batch in loader])
+    number = {row.tobytes(): i for i, row in enumerate(stored)}
+    found = np.bincount([number[row.tobytes()] for row in drawn], minlength=len(frames))
+    expected = share * len(drawn)
+    assert len(number) == len(frames)
+    assert ((found - expected) ** 2 / expected).sum() < len(frames) + 4 * np.sqrt(2 * len(frames))
+    first = gm.DataLoader(pack, batch_size=16, sampling=sampling, seed=4)
+    next(first)
+    with pytest.raises(gm.StateError, match="sampling"):
+        gm.DataLoader(pack, batch_size=16, seed=4).load_state_dict(first.state_dict())
+
+
+def test_sampling_that_cannot_be_is_refused(records: tuple[Path, Records]) -> None:
+    pack = gm.open(records[0])
+    with pytest.raises(gm.ConfigError, match="hanse_sampling_threshold"):
+        gm.DataLoader(pack, sampling=gm.Hanse(form="length"))
+    with pytest.raises(gm.ConfigError, match="shuffle"):
+        gm.DataLoader(pack, shuffle=False, sampling=gm.Hanse())
+    with pytest.raises(TypeError, match="sampling"):
+        gm.DataLoader(gm.presets.lc0("games/"), sampling=gm.Hanse())

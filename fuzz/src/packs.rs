@@ -1,6 +1,7 @@
 //! Bodies for packed games, chunk files and marks: what reads back is bounded, repeatable, and packs again to what reads the same.
 
 use gristmill_format::Kind;
+use gristmill_format::chess::Frame;
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::marks::Mark;
@@ -21,6 +22,13 @@ pub fn packed(data: &[u8]) {
     for k in [0, game.frames() / 2, game.frames() - 1] {
         game.position(k, &mut position).expect("a frame of a whole that can be read");
         assert!(position.record()[7440..size] == records[k * size + 7440..(k + 1) * size]);
+    }
+    let mut judged = Vec::new();
+    game.judged(Position::default, &mut judged).expect("fields of a whole that can be read");
+    for (record, judged) in records.chunks_exact(size).zip(judged.chunks_exact(12)) {
+        let frame = Frame::new(record).expect("what was read");
+        let fields = [frame.best_q(), frame.orig_q(), frame.policy_kld()].map(f32::to_le_bytes);
+        assert!(fields.as_flattened() == judged, "what weighs a frame is another than in its record");
     }
     let (mut again, mut back) = (Vec::new(), Vec::new());
     if Packer::default().pack(game.version(), &records, &mut again).is_ok() {

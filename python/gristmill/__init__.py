@@ -49,6 +49,7 @@ from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec
 from gristmill.marks import Duplicate, Duplicates, Mark
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
+from gristmill.sampling import Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "GameSplit",
     "Games",
     "GristmillError",
+    "Hanse",
     "JoinPositionsConfig",
     "Layout",
     "Mark",

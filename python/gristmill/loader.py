@@ -11,12 +11,13 @@ from typing import Any, Literal, Self
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.batch import Batch
-from gristmill.config import DataLoaderConfig, Path, to_json
+from gristmill.config import DataLoaderConfig, Path, Skip, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
 from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
+from gristmill.sampling import Hanse
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ class DataLoader:
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
+        sampling: draws games by their weight and positions in them instead, with repetition; an epoch is as many draws as
+            there are positions.
         last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
             zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
@@ -94,6 +97,9 @@ class DataLoader:
             many they are. Both belong to streams, too, which need `lanes` for it in their configuration. Where they
             are not given, torch.distributed, JAX or the launcher's environment variables say them, if any does.
         world_size: how many processes share each batch; divides `batch_size`, and the lanes of a stream.
+        skip: batches to leave out of the run, say after a spike of the loss: `(18200, 18350)` are batches 18200 to
+            18349, `"train:18200..18350"` those of one output of several. All others keep their numbers and contents.
+            A state says what was left out before it and goes on with the same; later batches can still be left out.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
@@ -110,17 +116,21 @@ class DataLoader:
         batch_size: int = 1024,
         epochs: int | None = 1,
         shuffle: bool | Blocks = True,
+        sampling: Hanse | None = None,
         last_batch: Literal["keep", "drop", "pad"] = "keep",
         seed: int | None = None,
         threads: int | None = None,
         queue_capacity: int = 4,
         rank: int | None = None,
         world_size: int | None = None,
+        skip: Sequence[Skip] = (),
     ) -> None:
+        edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
         options = {
             "batch_size": batch_size,
             "epochs": epochs,
             "shuffle": _shuffle(shuffle),
+            "sampling": None if sampling is None else sampling.to_config(),
             "last_batch": last_batch,
             "seed": seed,
             "threads": threads,
@@ -130,13 +140,13 @@ class DataLoader:
             if encoder is not None:
                 raise TypeError(f"games give planes, probs and values; leave the encoder out, found {encoder!r}")
             options["rank"], options["world_size"] = find_rank(rank, world_size)
-            self._engine = _gristmill.IndexLoader(source._compiled, to_json({"encoder": "chess", **options}))
+            self._engine = _gristmill.IndexLoader(source._compiled, to_json({"encoder": "chess", **options, **edits}))
             return
         if isinstance(source, Rows):
             if not isinstance(encoder, Steps):
                 raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
             options["rank"], options["world_size"] = find_rank(rank, world_size)
-            config = to_json({"encoder": encoder.to_config(), **options})
+            config = to_json({"encoder": encoder.to_config(), **options, **edits})
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
         given = [name for name, value in options.items() if value != _OPTIONS[name]]
@@ -145,8 +155,10 @@ class DataLoader:
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         ranks = _ranks(values, rank, world_size)
+        if edits:
+            edits["skip"] = [*(values.get("skip") or ()), *skip]
         try:
-            self._engine = _gristmill.Loader(to_json({**values, **ranks}))
+            self._engine = _gristmill.Loader(to_json({**values, **ranks, **edits}))
         except ConfigError as error:
             if isinstance(source, DataLoaderConfig):
                 raise source.locate(error) from None
@@ -171,7 +183,7 @@ class DataLoader:
 
     @property
     def num_batches(self) -> int | None:
-        """Batches in all epochs; `None` when there is no end, or none that is known."""
+        """Batches in all epochs, those that are left out included; `None` when there is no end, or none that is known."""
         return self._engine.batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
 
     def seek(self, batch: int) -> None:
@@ -368,6 +380,7 @@ _OPTIONS: dict[str, Any] = {
     "batch_size": 1024,
     "epochs": 1,
     "shuffle": "rows",
+    "sampling": None,
     "last_batch": "keep",
     "seed": None,
     "threads": None,

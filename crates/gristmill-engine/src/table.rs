@@ -2,6 +2,7 @@
 //! `FileTable` is the plain form: arrays of records in files of one layout, one after the other.
 
 mod joined;
+mod weighed;
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::runtime::intervals::Intervals;
 use crate::store::{HeldFile, Residence};
 
 pub use joined::JoinedTable;
+pub use weighed::Weighed;
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
 pub trait FrameTable: Send + Sync + Debug {
@@ -38,6 +40,11 @@ pub trait FrameTable: Send + Sync + Debug {
 
     /// The way past records, where the table has one.
     fn straight(&self) -> Option<&dyn Straight> {
+        None
+    }
+
+    /// The chunks that its rows come in, where these can be weighed.
+    fn weighed(&self) -> Option<&dyn Weighed> {
         None
     }
 

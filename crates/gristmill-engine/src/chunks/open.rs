@@ -1,17 +1,19 @@
 //! The folder of a chunk pack -> its positions by number: mapped files, their indexes, and a table that packs tensors straight.
 //! Each game is held against its checksum before its first position is read; nothing is ever changed.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use gristmill_format::chess::layout_v7;
 use gristmill_format::chess::pack::{PackedGame, PackedGames, Position};
 use gristmill_format::chess::record::V7_BYTES;
+use gristmill_format::chess::weight::layout_judged;
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Layout;
-use gristmill_format::source::ChunkSource;
+use gristmill_format::source::{Chunk, ChunkSource};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -20,7 +22,7 @@ use crate::error::Result;
 use crate::pack::STAGING;
 use crate::store::publish::is_interrupted;
 use crate::store::{HeldFile, Residence};
-use crate::table::{FrameTable, Pick, Straight};
+use crate::table::{FrameTable, Pick, Straight, Weighed};
 
 /// Positions that are encoded together: enough that rows are written past the cache.
 const TOGETHER: usize = 16;
@@ -36,6 +38,8 @@ pub struct ChunkPack {
     /// Number of the first frame and of the first game of each file, and those behind the last.
     first: Vec<(u64, u64)>,
     identity: u64,
+    /// What each game weighs, by the id of the weigher that was asked for.
+    pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
 }
 
 #[derive(Debug)]
@@ -60,6 +64,11 @@ impl File {
 
     fn index(&self) -> &ChunkFile {
         self.games.index()
+    }
+
+    /// An error of game `i`, with its place.
+    fn named(&self, i: usize, error: Error) -> Error {
+        error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
     }
 
     /// Packed game `i`, which there is.
@@ -100,7 +109,13 @@ impl ChunkPack {
             hash.update(&file.index().identity().to_le_bytes());
             opened.push(file);
         }
-        Ok(ChunkPack { folder: folder.to_owned(), files: opened, first, identity: hash.digest() })
+        Ok(ChunkPack {
+            folder: folder.to_owned(),
+            files: opened,
+            first,
+            identity: hash.digest(),
+            sums: Mutex::default(),
+        })
     }
 
     /// The folder.
@@ -134,6 +149,20 @@ impl ChunkPack {
     pub fn frames(&self, game: u64) -> Option<(u64, u64)> {
         let (file, within, first) = self.place(game)?;
         Some((first + file.index().first_frame(within), file.index().frames(within).into()))
+    }
+
+    /// Replaces `out` by what weighers read of game `i`, frame by frame.
+    pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
+        out.bytes.clear();
+        let read = file.game(within).and_then(|packed| {
+            packed.judged(Position::default, &mut out.bytes)?;
+            out.frames = packed.frames();
+            Ok(())
+        });
+        read.map_err(|e| file.named(within, e))
     }
 
     /// Number of the game that a frame belongs to; none where there is no such frame.
@@ -179,10 +208,7 @@ impl ChunkPack {
             return Err(Error::new(Kind::Missing, format!("frame {row} of {}", self.len())));
         };
         let read = file.game(game).and_then(|packed| packed.position(frame as usize, out));
-        read.map_err(|e| {
-            let named = e.in_chunk(game).in_member(file.index().name(game)).in_frame(frame as usize);
-            named.in_source(file.path.display().to_string())
-        })
+        read.map_err(|e| file.named(game, e.in_frame(frame as usize)))
     }
 }
 
@@ -229,6 +255,10 @@ impl FrameTable for ChunkPack {
     }
 
     fn straight(&self) -> Option<&dyn Straight> {
+        Some(self)
+    }
+
+    fn weighed(&self) -> Option<&dyn Weighed> {
         Some(self)
     }
 }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sampling::HanseSamplingConfig;
+use super::skip::Skip;
 use super::stages::{EncoderConfig, LastBatch};
 
 /// In which order each epoch goes through the rows.
@@ -36,6 +38,9 @@ pub struct IndexConfig {
     pub epochs: Option<u64>,
     /// The order of rows.
     pub shuffle: Shuffle,
+    /// Draws rows by weight instead, with repetition: an epoch is as many draws as there are rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<HanseSamplingConfig>,
     /// What becomes of the last partial batch.
     pub last_batch: LastBatch,
     /// Root of every random draw; drawn once and saved when absent.
@@ -50,6 +55,9 @@ pub struct IndexConfig {
     pub rank: u64,
     /// How many ranks share each batch; must divide its size.
     pub world_size: u64,
+    /// Batches to leave out, such as `18200..18350`. All others keep their numbers and bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<Skip>,
 }
 
 impl Default for IndexConfig {
@@ -59,12 +67,14 @@ impl Default for IndexConfig {
             batch_size: 1024,
             epochs: Some(1),
             shuffle: Shuffle::default(),
+            sampling: None,
             last_batch: LastBatch::default(),
             seed: None,
             threads: None,
             queue_capacity: 4,
             rank: 0,
             world_size: 1,
+            skip: Vec::new(),
         }
     }
 }

@@ -7,3 +7,4 @@ mod marking;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;
+mod weighted;

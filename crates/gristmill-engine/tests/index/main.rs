@@ -11,3 +11,4 @@ mod recording;
 mod resumed;
 mod resuming;
 mod selecting;
+mod skipping;

@@ -13,6 +13,7 @@ mod lanes;
 mod logs;
 mod rescoring;
 mod resume;
+mod skip;
 mod status;
 mod stopping;
 mod streams;

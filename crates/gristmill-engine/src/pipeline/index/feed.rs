@@ -111,10 +111,11 @@ impl Feed {
         let row_bytes = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let pieces = plan.batch_rows().div_ceil(PIECE_ROWS);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
+        let inner = Inner { next: plan.beyond(first), delivered: first, ..Inner::default() };
         Ok(Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
-            inner: Mutex::new(Inner { next: first, delivered: first, ..Inner::default() }),
+            inner: Mutex::new(inner),
             plan,
             table,
             encoder,
@@ -209,7 +210,7 @@ impl Feed {
             }
         };
         let (number, share) = (inner.next, self.plan.share(inner.next));
-        inner.next += 1;
+        inner.next = self.plan.beyond(number + 1);
         inner.open.push_back(Open { number, share, sheet, started: 0, done: 0, error: None });
         if share.shown > PIECE_ROWS {
             self.shared.signal.notify(Lane::Work);
@@ -271,9 +272,9 @@ impl Feed {
 
     fn make(&self, number: u64, from: usize, to: usize, real: usize, sheet: &Sheet, s: &mut Scratch) -> Result<()> {
         let real = real.clamp(from, to);
-        self.plan.picks(number, from, real, &mut s.picks, self.encoder.draws());
         let straight = self.table.straight();
         let records = self.totals.gathering.during(|| {
+            self.plan.picks(number, from, real, &mut s.picks, self.encoder.draws())?;
             if straight.is_some() {
                 return Ok(());
             }

@@ -3,6 +3,7 @@
 //! | file | does |
 //! |---|---|
 //! | `plan` | batch number -> the rows of this rank |
+//! | `weighted` | number of a draw -> the row, where rows are drawn by weight |
 //! | `feed` | the tasks: gather, encode, hand out in order |
 //! | `loader` | the shell that people hold |
 //! | `encode` | single rows, asked for by number |
@@ -15,6 +16,7 @@ mod loader;
 mod plan;
 mod state;
 mod status;
+mod weighted;
 
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;

@@ -1,7 +1,10 @@
 //! A chunk file of packed games -> chunks: each game is a chunk, and comes back as the records that it was.
 
-use super::decode::{PackedGame, Position};
+use std::sync::Arc;
+
+use super::decode::{PackedGame, Position, check_room};
 use crate::chess::record::{Version, layout_v6, layout_v7};
+use crate::chess::weight::{JUDGED_BYTES, layout_judged};
 use crate::container::chunks::{ChunkFile, Codec};
 use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
@@ -46,6 +49,17 @@ impl PackedGames {
         Err(Error::new(Kind::Corrupt, detail).at_byte(4))
     }
 
+    fn judged(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        (out.frames, out.trailing) = (0, 0);
+        out.bytes.clear();
+        let game = self.game(i, bytes)?;
+        check_room(game.frames(), JUDGED_BYTES, limits.max_chunk_bytes)?;
+        game.judged(Position::default, &mut out.bytes)?;
+        out.layout = Some(Arc::clone(layout_judged()));
+        out.frames = game.frames();
+        Ok(())
+    }
+
     fn records(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         out.frames = 0;
         out.trailing = 0;
@@ -79,6 +93,11 @@ impl ChunkSource for PackedGames {
 
     fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         let decoded = self.records(i, frames, bytes, limits, out);
+        decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
+    }
+
+    fn decode_judged(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let decoded = self.judged(i, bytes, limits, out);
         decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
     }
 }
