@@ -46,7 +46,7 @@ from gristmill.errors import (
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
 from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
-from gristmill.marks import Duplicate, Duplicates, Mark
+from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.sampling import Hanse
@@ -100,6 +100,7 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
+    "Step",
     "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill, marks
+from gristmill import _gristmill, packed
 from gristmill.arrays import Array
 from gristmill.layout import Layout
-from gristmill.marks import Duplicates, Mark
+from gristmill.packed import Duplicates, Mark, Step
 from gristmill.rows import Parameter, places
 
 
@@ -43,6 +43,11 @@ class Games:
     def game_ids(self) -> list[int]:
         """Ids of the games in the pack's table `games`, ascending."""
         return self._compiled.game_ids()
+
+    @property
+    def lineage(self) -> list[Step]:
+        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        return packed.steps(self._compiled.lineage())
 
     def __len__(self) -> int:
         """How many games there are."""
@@ -97,7 +102,7 @@ class Games:
             TypeError: neither SQL nor a mask of booleans.
             ValueError: a mask of another length.
         """
-        return marks.make(self._compiled, name, which, replace=replace, workers=workers)
+        return packed.make(self._compiled, name, which, replace=replace, workers=workers)
 
     def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
         """Extends a mark by the positions that were added to the pack since it was made.
@@ -106,7 +111,7 @@ class Games:
             ConfigError: it is no mark of a rule.
             FormatError: there is none of this name, or it is of another pack.
         """
-        return marks.make(self._compiled, name, None, workers=workers)
+        return packed.make(self._compiled, name, None, workers=workers)
 
     def remove_mark(self, name: str) -> None:
         """Removes a mark.
@@ -118,7 +123,7 @@ class Games:
 
     def marks(self) -> list[Mark]:
         """The marks of the pack, by name; those too that are of other positions or cannot be read."""
-        return marks.listed(self._compiled)
+        return packed.listed(self._compiled)
 
     def marked(self, name: str) -> Games:
         """Those of the positions that a mark marks. All games remain, even without a position.
@@ -163,7 +168,7 @@ class Games:
             ConfigError: there is a mark of this name.
             FormatError: a game that cannot be read; it says which.
         """
-        return marks.duplicates(self._compiled, mark, replace)
+        return packed.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The records of the positions at `indices`, counted within this selection, as a structured array of the same

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill, marks
+from gristmill import _gristmill, packed
 from gristmill.arrays import Array
 from gristmill.layout import Layout
-from gristmill.marks import Duplicates, Mark
+from gristmill.packed import Duplicates, Mark, Step
 
 if TYPE_CHECKING:
     from gristmill.encoders import Steps
@@ -68,6 +68,11 @@ class Rows:
         """Names of the pack's valuations, by id."""
         return self._compiled.valuations
 
+    @property
+    def lineage(self) -> list[Step]:
+        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        return packed.steps(self._compiled.lineage())
+
     def __len__(self) -> int:
         """How many rows there are."""
         return len(self._compiled)
@@ -121,7 +126,7 @@ class Rows:
             TypeError: neither SQL nor a mask of booleans.
             ValueError: a mask of another length.
         """
-        return marks.make(self._compiled, name, which, replace=replace, workers=workers)
+        return packed.make(self._compiled, name, which, replace=replace, workers=workers)
 
     def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
         """Extends a mark by the rows that were added to the pack since it was made.
@@ -130,7 +135,7 @@ class Rows:
             ConfigError: it is no mark of a rule.
             FormatError: there is none of this name, or it is of another pack.
         """
-        return marks.make(self._compiled, name, None, workers=workers)
+        return packed.make(self._compiled, name, None, workers=workers)
 
     def remove_mark(self, name: str) -> None:
         """Removes a mark.
@@ -142,7 +147,7 @@ class Rows:
 
     def marks(self) -> list[Mark]:
         """The marks of the pack, by name; those too that are of other rows or cannot be read."""
-        return marks.listed(self._compiled)
+        return packed.listed(self._compiled)
 
     def marked(self, name: str) -> Rows:
         """Those of the rows that a mark marks.
@@ -207,7 +212,7 @@ class Rows:
             ConfigError: there is a mark of this name.
             FormatError: a row that cannot be read; it says which.
         """
-        return marks.duplicates(self._compiled, mark, replace)
+        return packed.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The rows at `indices`, counted within this selection, as a structured array of the same shape.

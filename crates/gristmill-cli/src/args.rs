@@ -170,6 +170,9 @@ pub(crate) struct Inspect {
     /// Frame (position) of that chunk to show in full, counted from 0.
     #[arg(long, value_name = "J")]
     pub(crate) frame: Option<usize>,
+    /// Tell how a pack, or a folder that a job wrote, came to be: jobs, their options, and the games that they took.
+    #[arg(long, conflicts_with_all = ["chunk", "frame"])]
+    pub(crate) lineage: bool,
     /// Draw the board with letters instead of chess symbols.
     #[arg(long)]
     pub(crate) ascii: bool,

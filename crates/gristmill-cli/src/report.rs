@@ -8,6 +8,7 @@ pub(crate) mod distributions;
 pub(crate) mod duplicates;
 pub(crate) mod flow;
 pub(crate) mod inspection;
+pub(crate) mod lineage;
 pub(crate) mod marking;
 pub(crate) mod packing;
 pub(crate) mod page;

@@ -11,6 +11,7 @@ pub mod error;
 pub mod facts;
 pub mod job;
 pub mod key;
+pub mod lineage;
 pub mod marks;
 pub mod open;
 pub mod pack;

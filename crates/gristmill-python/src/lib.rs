@@ -10,7 +10,7 @@ mod g2048;
 mod games;
 mod layout;
 mod loader;
-mod marks;
+mod packed;
 mod packing;
 mod pairs;
 mod recorder;

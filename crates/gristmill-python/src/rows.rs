@@ -22,7 +22,7 @@ use crate::array::{Contiguous, Memory};
 use crate::chess::Tensor;
 use crate::error::Fault;
 use crate::layout::Layout;
-use crate::marks::{self, Marking};
+use crate::packed::{self, Marking};
 
 /// Some rows of a pack.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -156,24 +156,29 @@ impl Rows {
 
     /// Marks frames of the pack; what came of it, in JSON.
     fn mark(&self, py: Python<'_>, marking: Marking) -> Result<String, Fault> {
-        marks::run(py, &self.markable(), self.0.rows(), &marking)
+        packed::run(py, &self.markable(), self.0.rows(), &marking)
     }
 
     /// The marks of the pack, in JSON.
     fn marks(&self, py: Python<'_>) -> Result<String, Fault> {
-        marks::listed(py, &self.markable())
+        packed::listed(py, &self.markable())
     }
 
     /// Two sides, each game on one with its copies and images.
     fn split_by_content(&self, py: Python<'_>, val: f64, seed: u64) -> Result<(Self, Self), Fault> {
-        let keys = marks::keys(py, &self.contents())?;
+        let keys = packed::keys(py, &self.contents())?;
         let (train, val) = py.detach(|| self.0.split_by_keys(val, seed, &keys))?;
         Ok((Rows(train), Rows(val)))
     }
 
     /// Games of the pack that are the same, in JSON; marked where a name is given.
     fn duplicates(&self, py: Python<'_>, name: Option<String>, replace: bool) -> Result<String, Fault> {
-        marks::duplicates(py, &self.contents(), name, replace)
+        packed::duplicates(py, &self.contents(), name, replace)
+    }
+
+    /// How the pack came to be, in JSON; none where its manifest does not tell.
+    fn lineage(&self) -> Result<String, Fault> {
+        packed::lineage(self.0.pack().folder())
     }
 
     /// Removes a mark of the pack.

@@ -25,6 +25,7 @@ pub use recast::Recast;
 pub use split::Split;
 
 use self::ledger::Ledger;
+pub(in crate::job) use self::ledger::lineage;
 use self::line::Line;
 use self::plan::Plan;
 use self::unit::Writer;

@@ -2,6 +2,7 @@
 //! The GIL is free while the engine works; Ctrl-C ends a job between two stretches of frames.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -110,4 +111,10 @@ pub(crate) fn duplicates(
     let mut options = MarkOptions::new(name.unwrap_or_default());
     options.replace = replace;
     watched(py, &options.stop, |look| dedup(pack, &options, &mut |_, _| look()))
+}
+
+/// How the pack in `folder` came to be, in JSON: a list of jobs.
+pub(crate) fn lineage(folder: &Path) -> Result<String, Fault> {
+    let steps = gristmill_engine::lineage::of_manifest(folder).unwrap_or_default();
+    serde_json::to_string(&steps).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }

@@ -1,9 +1,9 @@
-"""Marks of a pack: which frames a rule accepts, kept beside the data, made once and used by any selection."""
+"""What is known of a pack beside its frames: marks, games that are the same, and how it came to be."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -51,6 +51,21 @@ class Duplicates:
     groups: list[list[Duplicate]]
 
 
+@dataclass(frozen=True)
+class Step:
+    """A job in the lineage of a pack."""
+
+    #: `pack`, `append`, `merge`, `convert`, `rescore`, ...; `unrecorded` for what nobody wrote down.
+    job: str
+    #: Name and version of the program.
+    writer: str
+    options: dict[str, Any] = field(default_factory=dict)
+    #: The games that it took from files: `name` of the folder, `games`, `stored_bytes`, `xxh3_128`.
+    sources: dict[str, Any] | None = None
+    #: The lineage of each thing that went into it.
+    made_from: list[list[Step]] = field(default_factory=list)
+
+
 class Compiled(Protocol):
     """What selections of every kind of pack have."""
 
@@ -87,3 +102,13 @@ def duplicates(compiled: Compiled, mark: str | None, replace: bool) -> Duplicate
     found = json.loads(compiled.duplicates(mark, replace))
     counts = {name: found[name] for name in ("games", "different", "exact", "same", "mirrored", "frames")}
     return Duplicates(**counts, groups=[[Duplicate(**game) for game in group["games"]] for group in found["groups"]])
+
+
+def steps(text: str) -> list[Step]:
+    """A lineage from JSON."""
+
+    def step(told: dict[str, Any]) -> Step:
+        made_from = [[step(inner) for inner in steps] for steps in told.pop("from", [])]
+        return Step(**told, made_from=made_from)
+
+    return [step(told) for told in json.loads(text)]
