@@ -205,7 +205,7 @@ impl Board {
     }
 
     /// The same position with the colours exchanged.
-    pub(super) fn color_swapped(&self) -> Self {
+    pub fn color_swapped(&self) -> Self {
         let man = |square: usize| self.squares[square ^ 56].map(|(color, piece)| (!color, piece));
         let [white, black] = self.castling;
         Board {

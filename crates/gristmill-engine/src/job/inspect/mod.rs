@@ -22,7 +22,7 @@ use serde::Serialize;
 use super::files::{self, Found, Opened};
 use super::pack::left_in;
 use crate::error::Result;
-use crate::lineage::Step;
+use crate::lineage;
 use crate::pack::metadata::Metadata;
 use crate::pack::{METADATA, shards};
 
@@ -166,7 +166,7 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
 /// How what is at `path`, a pack or a folder that a job wrote, came to be: jobs, in order.
 ///
 /// Errors: `Missing` where nothing tells it.
-pub fn lineage(path: &Path) -> Result<Vec<Step>> {
+pub fn lineage(path: &Path) -> Result<Vec<lineage::Step>> {
     left_in(path).ok_or_else(|| {
         let detail =
             "nothing here tells how it came to be: there is no manifest with a lineage, and no ledger of a job";
