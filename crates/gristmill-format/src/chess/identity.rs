@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(format!("{:032x}", found.key), GOLDEN);
     }
 
-    const GOLDEN: &str = "";
+    const GOLDEN: &str = "d8ba052099b556346d45bf94b5ea7dd7";
 
     proptest! {
         #[test]
