@@ -26,6 +26,6 @@ pub mod tablebase;
 
 pub use error::{Error, Result};
 pub use pipeline::{
-    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, Output, RowEncoder,
-    Vanished,
+    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, OldestNeeded, Output,
+    RowEncoder, Vanished, merge_states,
 };

@@ -11,6 +11,7 @@ mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;
+mod sums;
 mod weigh;
 
 use crate::error::{Error, Result};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
+use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::metadata::Games;
@@ -93,9 +94,35 @@ impl GameSelection {
     /// Errors: `Config` in `where` with what SQLite says; `Format` for the database.
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let found = named(self.database()?.connection(), "games", sql, params);
-        let mut found = found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
-        found.sort_unstable();
-        Ok(self.of(self.games.iter().copied().filter(|game| found.binary_search(game).is_ok()).collect()))
+        Ok(self.of_ids(found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?))
+    }
+
+    fn of_ids(&self, mut named: Vec<u64>) -> Self {
+        named.sort_unstable();
+        self.of(self.games.iter().copied().filter(|game| named.binary_search(game).is_ok()).collect())
+    }
+
+    /// The games from place `from` to place `to`.
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> Self {
+        self.of(self.games.iter().take(to).skip(from).copied().collect())
+    }
+
+    /// Two sides, by game: on the second those that `sql` names, as in [`GameSelection::query`].
+    ///
+    /// Errors: as [`GameSelection::query`].
+    pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
+        Ok(self.apart(self.query(sql, params)?))
+    }
+
+    /// Two sides, by game: on the second those of these ids.
+    pub fn split_ids(&self, ids: Vec<u64>) -> (Self, Self) {
+        self.apart(self.of_ids(ids))
+    }
+
+    fn apart(&self, second: Self) -> (Self, Self) {
+        let left = self.games.iter().copied().filter(|game| second.games.binary_search(game).is_err());
+        (self.of(left.collect()), second)
     }
 
     /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
@@ -140,6 +167,17 @@ impl GameSelection {
         let mut records = vec![0; rows.len() * self.layout().size()];
         self.pack.gather(&rows, &mut records)?;
         Ok(records)
+    }
+
+    /// The records of the game at a place of this selection, those of its frames that are selected, back to back.
+    ///
+    /// Errors: `Format`: `Missing` for a place beyond the last, and as the pack's.
+    pub fn game(&self, place: usize) -> Result<Vec<u8>> {
+        let missing = || FormatError::new(Kind::Missing, format!("game {place} of {}", self.games.len()));
+        let bounds = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        let (first, frames) = bounds.ok_or_else(missing)?;
+        let places: Vec<u64> = (self.rows.rank(first)..self.rows.rank(first + frames)).collect();
+        self.take(&places)
     }
 
     /// What an index loader needs of it.

@@ -184,6 +184,12 @@ impl Selection {
         self.apart(self.of_ids(ids)?)
     }
 
+    /// The rows from place `from` to place `to`, of the same runs.
+    #[must_use]
+    pub fn slice(&self, from: u64, to: u64) -> Self {
+        Selection { rows: Arc::new(self.rows.slice(from, to)), ..self.clone() }
+    }
+
     fn apart(&self, second: Self) -> Result<(Self, Self)> {
         let first = self.runs.iter().filter(|run| second.runs.binary_search(run).is_err()).copied().collect();
         Ok((self.of_runs(first)?, second))

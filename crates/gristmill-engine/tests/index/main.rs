@@ -13,3 +13,4 @@ mod resumed;
 mod resuming;
 mod selecting;
 mod skipping;
+mod viewing;
