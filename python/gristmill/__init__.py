@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle
+from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -55,8 +55,10 @@ from gristmill.loader import (
     Vanished,
     merge_states,
 )
+from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
+from gristmill.sampling import Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
@@ -75,6 +77,8 @@ __all__ = [
     "DataLoader",
     "DataLoaderConfig",
     "Demos",
+    "Duplicate",
+    "Duplicates",
     "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
@@ -83,8 +87,10 @@ __all__ = [
     "GameSplit",
     "Games",
     "GristmillError",
+    "Hanse",
     "JoinPositionsConfig",
     "Layout",
+    "Mark",
     "Merged",
     "MissingPackageError",
     "OldestNeeded",
@@ -104,6 +110,7 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
+    "Step",
     "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",
@@ -127,4 +134,5 @@ __all__ = [
     "presets",
     "safe_pickle",
     "value_rows",
+    "views",
 ]

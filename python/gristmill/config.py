@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -18,6 +18,9 @@ from gristmill.errors import ConfigError
 
 #: A path, as text or as a path object.
 Path: TypeAlias = str | os.PathLike[str]
+
+#: Batches `first` to `end - 1` of an uninterrupted run; as text `"18200..18350"`, of several outputs `"train:18200..18350"`.
+Skip: TypeAlias = tuple[int, int] | str
 
 
 @dataclass
@@ -215,6 +218,8 @@ class DataLoaderConfig:
     lanes: int | None = None
     rank: int | None = None
     world_size: int | None = None
+    #: Batches to leave out: `(18200, 18350)`, the end not included, or `"train:18200..18350"` of several outputs.
+    skip: Sequence[Skip] | None = None
     index: Path | None = None
 
     #: The text that this was read from, and whether that was TOML, for the places of faults.

@@ -12,12 +12,15 @@ from typing import Any, Literal, Self
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.batch import Batch
-from gristmill.config import DataLoaderConfig, Path, to_json
+from gristmill.chess import Tensors
+from gristmill.config import DataLoaderConfig, Path, Skip, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
 from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
+from gristmill.sampling import Hanse
+from gristmill.views import View
 
 #: What is done where files are gone that a state needs.
 Missing = Literal["refuse", "skip", "spill"]
@@ -102,10 +105,14 @@ class DataLoader:
 
     Args:
         source: a configuration; or rows or games of a pack, to which all that follows belongs.
-        encoder: what to make of each row; games of chess give `planes`, `probs` and `values`.
+        encoder: what to make of each row; of games of chess `gristmill.chess.Tensors`, by default `planes`, `probs` and
+            `values`.
+        view: what stands for a row, where it is not the row alone: one of `gristmill.views`.
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
+        sampling: draws games by their weight, and positions in them, instead, with repetition; an epoch is as many
+            draws as there are positions.
         last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
             zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
@@ -115,6 +122,9 @@ class DataLoader:
             many they are. Both belong to streams, too, which need `lanes` for it in their configuration. Where they
             are not given, torch.distributed, JAX or the launcher's environment variables say them, if any does.
         world_size: how many processes share each batch; divides `batch_size`, and the lanes of a stream.
+        skip: batches to leave out of the run, say after a spike of the loss: `(18200, 18350)` are batches 18200 to
+            18349, `"train:18200..18350"` those of one output of several. All others keep their numbers and contents.
+            A state says what was left out before it and goes on with the same; later batches can still be left out.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
@@ -127,47 +137,48 @@ class DataLoader:
         self,
         source: DataLoaderConfig | Mapping[str, Any] | Rows | Games,
         *,
-        encoder: Steps | None = None,
+        encoder: Steps | Tensors | None = None,
+        view: View | None = None,
         batch_size: int = 1024,
         epochs: int | None = 1,
         shuffle: bool | Blocks = True,
+        sampling: Hanse | None = None,
         last_batch: Literal["keep", "drop", "pad"] = "keep",
         seed: int | None = None,
         threads: int | None = None,
         queue_capacity: int = 4,
         rank: int | None = None,
         world_size: int | None = None,
+        skip: Sequence[Skip] = (),
     ) -> None:
+        edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
         options = {
             "batch_size": batch_size,
             "epochs": epochs,
             "shuffle": _shuffle(shuffle),
+            "sampling": None if sampling is None else sampling.to_config(),
             "last_batch": last_batch,
             "seed": seed,
             "threads": threads,
             "queue_capacity": queue_capacity,
         }
-        if isinstance(source, Games):
-            if encoder is not None:
-                raise TypeError(f"games give planes, probs and values; leave the encoder out, found {encoder!r}")
+        if isinstance(source, Games | Rows):
             options["rank"], options["world_size"] = find_rank(rank, world_size)
-            self._engine = _gristmill.IndexLoader(source._compiled, to_json({"encoder": "chess", **options}))
-            return
-        if isinstance(source, Rows):
-            if not isinstance(encoder, Steps):
-                raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
-            options["rank"], options["world_size"] = find_rank(rank, world_size)
-            config = to_json({"encoder": encoder.to_config(), **options})
+            shown = {} if view is None else {"view": view.to_config()}
+            config = to_json({**_encoder(source, encoder), **shown, **options, **edits})
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
         given = [name for name, value in options.items() if value != _OPTIONS[name]]
-        if encoder is not None or given:
-            name = "encoder" if encoder is not None else given[0]
+        given = [name for name, value in (("encoder", encoder), ("view", view)) if value is not None] + given
+        if given:
+            name = given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         ranks = _ranks(values, rank, world_size)
+        if edits:
+            edits["skip"] = [*(values.get("skip") or ()), *skip]
         try:
-            self._engine = _gristmill.Loader(to_json({**values, **ranks}))
+            self._engine = _gristmill.Loader(to_json({**values, **ranks, **edits}))
         except ConfigError as error:
             if isinstance(source, DataLoaderConfig):
                 raise source.locate(error) from None
@@ -191,8 +202,13 @@ class DataLoader:
         return seed
 
     @property
+    def num_rows(self) -> int | None:
+        """Rows of an epoch, of all ranks together, without those that the view leaves out; `None` of a stream."""
+        return self._engine.rows() if isinstance(self._engine, _gristmill.IndexLoader) else None
+
+    @property
     def num_batches(self) -> int | None:
-        """Batches in all epochs; `None` when there is no end, or none that is known."""
+        """Batches in all epochs, those that are left out included; `None` when there is no end, or none that is known."""
         return self._engine.batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
 
     def seek(self, batch: int) -> None:
@@ -422,11 +438,23 @@ _OPTIONS: dict[str, Any] = {
     "batch_size": 1024,
     "epochs": 1,
     "shuffle": "rows",
+    "sampling": None,
     "last_batch": "keep",
     "seed": None,
     "threads": None,
     "queue_capacity": 4,
 }
+
+
+def _encoder(source: Rows | Games, encoder: Steps | Tensors | None) -> dict[str, Any]:
+    """What a configuration says of the encoder; it has to be of the kind that fits."""
+    if isinstance(source, Games):
+        if not isinstance(encoder, Tensors | None):
+            raise TypeError(f"games of chess take gristmill.chess.Tensors; leave the encoder out, found {encoder!r}")
+        return {"encoder": "chess", **({} if encoder is None else {"tensors": encoder.names})}
+    if not isinstance(encoder, Steps):
+        raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
+    return {"encoder": encoder.to_config()}
 
 
 def _ranks(values: Mapping[str, Any], rank: int | None, world_size: int | None) -> dict[str, int]:

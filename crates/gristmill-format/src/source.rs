@@ -165,9 +165,37 @@ pub trait ChunkSource: Send + Sync + Debug {
         self.decode(i, bytes, limits, out)
     }
 
+    /// How many frames chunk `i` has, where that is known without decoding it.
+    fn frames(&self, i: usize) -> Option<usize> {
+        let _ = i;
+        None
+    }
+
+    /// Replaces `out` by the frames `rows` of chunk `i` alone, in this order; `false`, and nothing done, where frames cannot be
+    /// read by themselves.
+    ///
+    /// Errors: as [`ChunkSource::decode`]; `Missing` for a frame that there is not.
+    fn decode_rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
+        let _ = (i, rows, bytes, limits, out);
+        Ok(false)
+    }
+
+    /// Decodes of chunk `i` what weighers read: its records, or as many shorter ones with just those fields, to the bit, where
+    /// they are stored apart; then the rest may go unread and unverified.
+    ///
+    /// Errors: as [`ChunkSource::decode`].
+    fn decode_judged(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        self.decode(i, bytes, limits, out)
+    }
+
     /// What was wrong with the container when it was opened; the chunks that it lists can still be tried.
     fn faults(&self) -> &[Error] {
         &[]
+    }
+
+    /// Bounds for looking at one of its chunks by itself.
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
     /// What the file says about itself as a whole: names and values, for people.

@@ -199,6 +199,11 @@ impl IndexLoader {
         self.0.config().to_json()
     }
 
+    /// Rows of an epoch, of all ranks together.
+    fn rows(&self) -> u64 {
+        self.0.rows()
+    }
+
     /// How many batches there are in all epochs; `None` when there is no end.
     fn batches(&self) -> Option<u64> {
         self.0.batches()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use gristmill_engine::config::MemorySize;
+use gristmill_engine::config::{MemorySize, Skip};
 
 /// What to read and how to mix it.
 #[derive(Debug, Clone, Args)]
@@ -53,6 +53,9 @@ pub(crate) struct River {
     /// How many ranks share each batch.
     #[arg(long, value_name = "N", requires = "rank")]
     pub(crate) world_size: Option<u32>,
+    /// Leave out batches A to B - 1; NAME:A..B of several outputs. All others keep their numbers and contents.
+    #[arg(long, value_name = "A..B")]
+    pub(crate) skip: Vec<Skip>,
     /// Bound of memory, such as 2GiB.
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemorySize>,

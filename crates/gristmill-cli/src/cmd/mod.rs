@@ -2,10 +2,12 @@
 
 pub(crate) mod bench;
 pub(crate) mod convert;
+pub(crate) mod dedup;
 pub(crate) mod feed;
 pub(crate) mod filter;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod mark;
 pub(crate) mod merge;
 pub(crate) mod pack;
 pub(crate) mod rescore;

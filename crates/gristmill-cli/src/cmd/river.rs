@@ -21,6 +21,7 @@ pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
     config.lanes = river.lanes.or(config.lanes);
     config.rank = river.rank.or(config.rank);
     config.world_size = river.world_size.or(config.world_size);
+    config.skip.extend(river.skip.iter().cloned());
     config.memory = river.memory.or(config.memory);
     if let Some(policy) = river.bad_chunks {
         config.bad_chunks = match policy {

@@ -7,6 +7,7 @@ use gristmill_format::{Error, Kind};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::lineage::Step;
 use crate::pack::MANIFEST;
 use crate::pack::manifest::{Skipped, parse};
 
@@ -15,9 +16,6 @@ pub const FORMAT: &str = "gristmill.pack.chunks";
 
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
-
-/// What `codec` says of packed chess games.
-pub const CHESS: &str = "chess";
 
 /// The manifest of a chunk pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +26,7 @@ pub struct Manifest {
     pub version: u32,
     /// Name and version of the program that wrote the pack.
     pub writer: String,
-    /// What the chunks hold.
+    /// What the chunks hold: the name of its [`Codec`](super::codec::Codec).
     pub codec: String,
     /// Frames in all files.
     pub frames: u64,
@@ -40,6 +38,9 @@ pub struct Manifest {
     pub stored_bytes: u64,
     /// What was found and is not in the pack, and why.
     pub skipped: Vec<Skipped>,
+    /// How the pack came to be: jobs, in order; none in packs of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lineage: Vec<Step>,
 }
 
 /// One chunk file.
@@ -90,12 +91,13 @@ mod tests {
             format: FORMAT.into(),
             version: VERSION,
             writer: "gristmill".into(),
-            codec: CHESS.into(),
+            codec: "chess".into(),
             frames: 5,
             games: 1,
             files: vec![ChunkFileEntry { name: "a".into(), games: 1, frames: 5, index_xxh3: format!("{:016x}", 7) }],
             stored_bytes: 9,
             skipped: Vec::new(),
+            lineage: Vec::new(),
         };
         let text = manifest.to_json().unwrap();
         assert_eq!(Manifest::parse(&text).unwrap(), manifest);

@@ -4,28 +4,26 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use gristmill_format::{Error, Kind};
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
+use super::codec::Codec;
+use crate::content::Content;
 use crate::error::Result;
 use crate::pack::metadata::{open_connection, open_to_write, refusal};
+use crate::pack::select::SqlValue;
 
-const SCHEMA: &str = "
-CREATE TABLE IF NOT EXISTS games (
-    id INTEGER PRIMARY KEY,
-    file INTEGER NOT NULL,
-    chunk INTEGER NOT NULL,
-    first_frame BIGINT NOT NULL,
-    frames INT NOT NULL,
-    source TEXT NOT NULL,
-    stored_bytes BIGINT NOT NULL,
-    content_xxh3 BLOB NOT NULL,
-    version INT NOT NULL,
-    input_format INT NOT NULL,
-    result REAL NOT NULL,
-    draw REAL NOT NULL,
-    adjudicated INT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, state TEXT NOT NULL);";
+/// The columns that every pack has.
+const COMMON: [(&str, &str); 8] = [
+    ("id", "INTEGER PRIMARY KEY"),
+    ("file", "INTEGER NOT NULL"),
+    ("chunk", "INTEGER NOT NULL"),
+    ("first_frame", "BIGINT NOT NULL"),
+    ("frames", "INT NOT NULL"),
+    ("source", "TEXT NOT NULL"),
+    ("stored_bytes", "BIGINT NOT NULL"),
+    ("content_xxh3", "BLOB NOT NULL"),
+];
 
 /// What is known of a game without decoding it.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,23 +44,8 @@ pub struct Game {
     pub stored_bytes: u64,
     /// XXH3-128 of its records.
     pub content: u128,
-    /// What the records say.
-    pub facts: Facts,
-}
-
-/// What the first and last record of a game say.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Facts {
-    /// Version of the records, 6 or 7.
-    pub version: u32,
-    /// Stored value of the input format.
-    pub input_format: u32,
-    /// Result for White: 1, 0, -1, or between after rescoring.
-    pub result: f32,
-    /// 1 for a draw, else 0, or between after rescoring.
-    pub draw: f32,
-    /// Whether the game was adjudicated (bit 5 of `invariance_info`).
-    pub adjudicated: bool,
+    /// What its codec says of it: a value for each of [`Codec::columns`].
+    pub facts: Vec<SqlValue>,
 }
 
 /// A database that is being written.
@@ -70,42 +53,59 @@ pub struct Facts {
 pub struct GamesWriter {
     db: Connection,
     path: PathBuf,
+    insert: String,
 }
 
 impl GamesWriter {
-    /// Opens the database at `path`, made when it does not exist. Nothing shows before [`GamesWriter::commit`].
+    /// Opens the database at `path`, made when it does not exist, for games of `codec`. Nothing shows before
+    /// [`GamesWriter::commit`].
     ///
-    /// Errors: `Format` with the path.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
+    /// Errors: `Format` with the path; `UnknownVersion` for one whose table has other columns.
+    pub fn open(path: impl Into<PathBuf>, codec: &Codec) -> Result<Self> {
         let path = path.into();
-        let db = open_to_write(&path, SCHEMA)?;
-        db.execute_batch("BEGIN IMMEDIATE").map_err(|e| refusal(&path, &e))?;
-        Ok(GamesWriter { db, path })
+        let columns: Vec<(&str, &str)> = COMMON.into_iter().chain((codec.columns)()).collect();
+        let defined: Vec<String> = columns.iter().map(|(name, sql)| format!("{name} {sql}")).collect();
+        let schema = format!(
+            "CREATE TABLE IF NOT EXISTS games ({});
+            CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, state TEXT NOT NULL);",
+            defined.join(", ")
+        );
+        let db = open_to_write(&path, &schema)?;
+        let refuse = |e| refusal(&path, &e);
+        let found: Vec<String> = {
+            let statement = db.prepare("SELECT * FROM games").map_err(refuse)?;
+            statement.column_names().map(str::to_owned).collect()
+        };
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        if found != names {
+            let detail = format!(
+                "the table `games` has the columns {found:?}, expected {names:?}: another version wrote it; pack it anew"
+            );
+            return Err(Error::new(Kind::UnknownVersion, detail).in_source(path.display().to_string()).into());
+        }
+        db.execute_batch("BEGIN IMMEDIATE").map_err(refuse)?;
+        let marks: Vec<String> = (1..=names.len()).map(|i| format!("?{i}")).collect();
+        let insert = format!("INSERT INTO games VALUES ({})", marks.join(", "));
+        Ok(GamesWriter { db, path, insert })
     }
 
     /// Adds a game.
     ///
     /// Errors: `Format` with the path.
     pub fn put(&mut self, game: &Game) -> Result<()> {
-        let Facts { version, input_format, result, draw, adjudicated } = game.facts;
-        let put = || {
-            let statement = "INSERT INTO games VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-            self.db.prepare_cached(statement)?.execute(params![
-                game.id.cast_signed(),
-                game.file.cast_signed(),
-                game.chunk.cast_signed(),
-                game.first_frame.cast_signed(),
-                game.frames.cast_signed(),
-                game.source,
-                game.stored_bytes.cast_signed(),
-                game.content.to_be_bytes(),
-                version,
-                input_format,
-                f64::from(result),
-                f64::from(draw),
-                adjudicated,
-            ])
-        };
+        let number = |n: u64| SqlValue::from(n.cast_signed());
+        let common = [
+            number(game.id),
+            number(game.file),
+            number(game.chunk),
+            number(game.first_frame),
+            number(game.frames),
+            game.source.clone().into(),
+            number(game.stored_bytes),
+            game.content.to_be_bytes().to_vec().into(),
+        ];
+        let values = common.iter().chain(&game.facts);
+        let put = || self.db.prepare_cached(&self.insert)?.execute(params_from_iter(values));
         put().map(drop).map_err(|e| refusal(&self.path, &e))
     }
 
@@ -164,7 +164,10 @@ impl Games {
     /// Errors: `Format` with the path; what `each` says.
     pub fn each(&self, each: &mut dyn FnMut(Game) -> Result<()>) -> Result<()> {
         let refuse = |e| refusal(&self.path, &e);
-        let mut statement = self.db.prepare("SELECT * FROM games ORDER BY id").map_err(refuse)?;
+        let common = COMMON.map(|(name, _)| name).join(", ");
+        let sql = format!("SELECT {common}, * FROM games ORDER BY id");
+        let mut statement = self.db.prepare(&sql).map_err(refuse)?;
+        let columns = statement.column_count();
         let mut rows = statement.query([]).map_err(refuse)?;
         while let Some(row) = rows.next().map_err(refuse)? {
             let number = |i: usize| row.get::<_, i64>(i).map(i64::cast_unsigned);
@@ -178,18 +181,40 @@ impl Games {
                     source: row.get(5)?,
                     stored_bytes: number(6)?,
                     content: u128::from_be_bytes(row.get(7)?),
-                    facts: Facts {
-                        version: row.get(8)?,
-                        input_format: row.get(9)?,
-                        result: row.get::<_, f64>(10)? as f32,
-                        draw: row.get::<_, f64>(11)? as f32,
-                        adjudicated: row.get(12)?,
-                    },
+                    facts: (2 * COMMON.len()..columns).map(|i| row.get(i)).collect::<rusqlite::Result<_>>()?,
                 })
             };
             each(read().map_err(refuse)?)?;
         }
         Ok(())
+    }
+
+    /// Who all games are, by ascending id; none where the table does not say it.
+    ///
+    /// Errors: as [`Games::each`].
+    pub fn identities(&self) -> Result<Option<Vec<Content>>> {
+        let refuse = |e| refusal(&self.path, &e);
+        let sql = "SELECT id, key_xxh3, mirrored, content_xxh3 FROM games ORDER BY id";
+        let Ok(mut statement) = self.db.prepare(sql) else { return Ok(None) };
+        let found = statement.query_map([], |row| {
+            Ok(Content {
+                game: row.get::<_, i64>(0)?.cast_unsigned(),
+                key: u128::from_be_bytes(row.get(1)?),
+                image: row.get(2)?,
+                records: u128::from_be_bytes(row.get(3)?),
+            })
+        });
+        found.and_then(Iterator::collect).map(Some).map_err(refuse)
+    }
+
+    /// One column of all games, by ascending id: numbers.
+    ///
+    /// Errors: `Format` with the path, also where there is no such column or it holds something else.
+    pub fn column(&self, name: &str) -> Result<Vec<f64>> {
+        let refuse = |e| refusal(&self.path, &e);
+        let mut statement = self.db.prepare(&format!("SELECT \"{name}\" FROM games ORDER BY id")).map_err(refuse)?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(refuse)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(refuse)
     }
 
     /// The hashes of all games.
@@ -213,7 +238,11 @@ mod tests {
     fn games_come_back_and_what_was_not_committed_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metadata.db");
-        let facts = Facts { version: 7, input_format: 132, result: -0.25, draw: 0.5, adjudicated: true };
+        let codec = Codec {
+            name: "any",
+            tag: *b"any\0\0\0\0\0",
+            columns: || vec![("colour", "TEXT NOT NULL"), ("score", "REAL")],
+        };
         let game = |id: u64| Game {
             id,
             file: 0,
@@ -223,14 +252,17 @@ mod tests {
             source: format!("a.tar/training.{id}.gz"),
             stored_bytes: 99,
             content: u128::MAX - u128::from(id),
-            facts,
+            facts: vec!["red".to_owned().into(), if id == 0 { SqlValue::Null } else { 0.5.into() }],
         };
-        let mut writer = GamesWriter::open(&path).unwrap();
+        let mut writer = GamesWriter::open(&path, &codec).unwrap();
         writer.put(&game(0)).unwrap();
         writer.commit("here").unwrap();
         writer.put(&game(1)).unwrap();
         drop(writer);
-        let mut writer = GamesWriter::open(&path).unwrap();
+        let narrower = Codec { columns: Vec::new, ..codec };
+        let refused = GamesWriter::open(&path, &narrower).unwrap_err().to_string();
+        assert!(refused.contains("\"colour\"") && refused.contains("pack it anew"), "{refused}");
+        let mut writer = GamesWriter::open(&path, &codec).unwrap();
         assert_eq!(writer.progress().unwrap().as_deref(), Some("here"));
         writer.put(&game(1)).unwrap();
         writer.finish().unwrap();

@@ -1,13 +1,18 @@
 //! What a chunk pack is on disk: chunk files, a database with a row for each game, a manifest (docs/format/chunk-pack.md).
-//! The job that makes packs and the readers that feed from them share it; knows one kind of games so far, chess.
+//! The job that makes packs and the readers that feed from them share it; each codec says what its columns are.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
+pub mod chess;
+pub mod codec;
 pub mod manifest;
+mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;
+mod sums;
+mod weigh;
 
 use crate::error::{Error, Result};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};

@@ -1,20 +1,23 @@
-//! A chunk pack -> some of its games: by SQL, by side of a split. Nothing is changed, and no position is decoded.
+//! A chunk pack -> some of its games: by SQL, by side of a split, by marks. Nothing is changed, and no position is decoded.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
+use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::metadata::Games;
 use super::open::{ChunkPack, table};
 use crate::error::{Error, Result};
+use crate::marks;
 use crate::pack::METADATA;
 use crate::pack::select::{SHARES, SqlValue, named};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, rows_at};
 
-/// Some games of a pack, whole.
+/// Some games of a pack, whole or the frames of them that marks let through.
 #[derive(Debug, Clone)]
 pub struct GameSelection {
     pack: Arc<ChunkPack>,
@@ -56,7 +59,29 @@ impl GameSelection {
         for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
             rows.push(first, first + count);
         }
-        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(rows) }
+        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(self.rows.intersect(&rows)) }
+    }
+
+    /// Those frames that mark `name` of the pack marks; all games remain, even without a frame.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn marked(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
+        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// Those frames that mark `name` of the pack does not mark.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn without(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.without(&marks::rows(&self.pack, name)?);
+        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// How many frames of a game are selected, by its place among the games.
+    pub fn frames_of(&self, place: usize) -> u64 {
+        let frames = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        frames.map_or(0, |(first, count)| self.rows.rank(first + count) - self.rows.rank(first))
     }
 
     fn database(&self) -> Result<Games> {
@@ -69,9 +94,35 @@ impl GameSelection {
     /// Errors: `Config` in `where` with what SQLite says; `Format` for the database.
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let found = named(self.database()?.connection(), "games", sql, params);
-        let mut found = found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
-        found.sort_unstable();
-        Ok(self.of(self.games.iter().copied().filter(|game| found.binary_search(game).is_ok()).collect()))
+        Ok(self.of_ids(found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?))
+    }
+
+    fn of_ids(&self, mut named: Vec<u64>) -> Self {
+        named.sort_unstable();
+        self.of(self.games.iter().copied().filter(|game| named.binary_search(game).is_ok()).collect())
+    }
+
+    /// The games from place `from` to place `to`.
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> Self {
+        self.of(self.games.iter().take(to).skip(from).copied().collect())
+    }
+
+    /// Two sides, by game: on the second those that `sql` names, as in [`GameSelection::query`].
+    ///
+    /// Errors: as [`GameSelection::query`].
+    pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
+        Ok(self.apart(self.query(sql, params)?))
+    }
+
+    /// Two sides, by game: on the second those of these ids.
+    pub fn split_ids(&self, ids: Vec<u64>) -> (Self, Self) {
+        self.apart(self.of_ids(ids))
+    }
+
+    fn apart(&self, second: Self) -> (Self, Self) {
+        let left = self.games.iter().copied().filter(|game| second.games.binary_search(game).is_err());
+        (self.of(left.collect()), second)
     }
 
     /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
@@ -79,20 +130,26 @@ impl GameSelection {
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no game falls on that side; `Format` for the database.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        let mut keys = HashMap::new();
+        self.database()?.each(&mut |game| {
+            keys.insert(game.id, game.content as u64);
+            Ok(())
+        })?;
+        self.split_by_keys(val, seed, &keys)
+    }
+
+    /// The same with a key for each game in place of the hash of its records: games of one key are on one side.
+    ///
+    /// Errors: `Config`, as [`GameSelection::split`].
+    pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
         let shares = (0.0..1.0).contains(&val).then_some((val * SHARES as f64) as u64);
         let side = shares.and_then(|share| Side::new(&[SHARES - share, share], 1));
         let (Some(side), Some(share)) = (side, shares) else {
             return Err(Error::config("val", format!("{val}, expected a share of the games: 0 or more, below 1")));
         };
         let key = format!("split {seed}");
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        self.database()?.each(&mut |game| {
-            if self.games.binary_search(&game.id).is_ok() {
-                let falls = side.holds(&key, game.content as u64);
-                if falls { second.push(game.id) } else { first.push(game.id) }
-            }
-            Ok(())
-        })?;
+        let falls = |game: &u64| keys.get(game).is_some_and(|content| side.holds(&key, *content));
+        let (second, first): (Vec<u64>, Vec<u64>) = self.games.iter().copied().partition(falls);
         if second.is_empty() && share > 0 {
             let games = first.len();
             let text =
@@ -112,14 +169,22 @@ impl GameSelection {
         Ok(records)
     }
 
+    /// The records of the game at a place of this selection, those of its frames that are selected, back to back.
+    ///
+    /// Errors: `Format`: `Missing` for a place beyond the last, and as the pack's.
+    pub fn game(&self, place: usize) -> Result<Vec<u8>> {
+        let missing = || FormatError::new(Kind::Missing, format!("game {place} of {}", self.games.len()));
+        let bounds = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        let (first, frames) = bounds.ok_or_else(missing)?;
+        let places: Vec<u64> = (self.rows.rank(first)..self.rows.rank(first + frames)).collect();
+        self.take(&places)
+    }
+
     /// What an index loader needs of it.
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
         hash.update(&self.pack.identity().to_le_bytes());
-        for (start, end) in self.rows.iter() {
-            hash.update(&start.to_le_bytes());
-            hash.update(&end.to_le_bytes());
-        }
+        self.rows.hash_into(&mut hash);
         let (table, rows) = (table(&self.pack), Arc::clone(&self.rows));
         IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new() }
     }

@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sampling::HanseSamplingConfig;
+use super::skip::Skip;
 use super::stages::{EncoderConfig, LastBatch};
+use super::view::View;
 
 /// In which order each epoch goes through the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -29,6 +32,13 @@ pub enum Shuffle {
 pub struct IndexConfig {
     /// What makes rows of tensors.
     pub encoder: EncoderConfig,
+    /// The tensors of games of chess, in order, as for streams; `planes`, `probs` and `values` when empty. Rows of other
+    /// games have none to choose from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<String>,
+    /// What stands for a row: itself when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<View>,
     /// Rows of a batch, of all ranks together.
     pub batch_size: usize,
     /// Passes over the rows; without an end when absent.
@@ -36,6 +46,9 @@ pub struct IndexConfig {
     pub epochs: Option<u64>,
     /// The order of rows.
     pub shuffle: Shuffle,
+    /// Draws rows by weight instead, with repetition: an epoch is as many draws as there are rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<HanseSamplingConfig>,
     /// What becomes of the last partial batch.
     pub last_batch: LastBatch,
     /// Root of every random draw; drawn once and saved when absent.
@@ -50,21 +63,28 @@ pub struct IndexConfig {
     pub rank: u64,
     /// How many ranks share each batch; must divide its size.
     pub world_size: u64,
+    /// Batches to leave out, such as `18200..18350`. All others keep their numbers and bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<Skip>,
 }
 
 impl Default for IndexConfig {
     fn default() -> Self {
         IndexConfig {
             encoder: EncoderConfig::default(),
+            tensors: Vec::new(),
+            view: None,
             batch_size: 1024,
             epochs: Some(1),
             shuffle: Shuffle::default(),
+            sampling: None,
             last_batch: LastBatch::default(),
             seed: None,
             threads: None,
             queue_capacity: 4,
             rank: 0,
             world_size: 1,
+            skip: Vec::new(),
         }
     }
 }

@@ -8,9 +8,12 @@ pub(crate) mod parse;
 mod preset;
 pub mod proto;
 mod rescorer;
+mod sampling;
 mod size;
+mod skip;
 mod stages;
 mod text;
+mod view;
 
 pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
@@ -20,13 +23,16 @@ pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueTa
 pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use rescorer::ChunkRescorerConfig;
+pub use sampling::{HanseSamplingConfig, PositionChoice};
 pub use size::MemorySize;
+pub use skip::Skip;
 pub use stages::{
     ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkValidatorConfig, EncoderConfig, Exhausted,
     FilePathProviderConfig, FrameFormat, JoinPositionsConfig, LastBatch, Overflow, QueueConfig,
     ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
 };
 pub use text::TextForm;
+pub use view::{Longer, Pad, View};
 
 use std::path::PathBuf;
 
@@ -94,6 +100,10 @@ pub struct DataLoaderConfig {
     /// How many ranks share each batch; divides the lanes and every `batch_size`. 1 when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub world_size: Option<u32>,
+    /// Batches to leave out, such as `18200..18350` or, of several outputs, `train:18200..18350`. All others keep their
+    /// numbers and bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<Skip>,
     /// Folder of the side index; the user's cache folder when absent, `"off"` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<PathBuf>,

@@ -1,6 +1,7 @@
-//! A pack -> some of its rows: by SQL over its runs, by values of the rows, by side of a split. Nothing is changed.
+//! A pack -> some of its rows: by SQL over its runs, by values of the rows, by marks, by side of a split. Nothing is changed.
 //! Selections are ranges of rows; the two sides of a split never share a run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::g2048::value;
@@ -10,10 +11,12 @@ pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::metadata::Run;
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::config::EncoderConfig;
 use crate::error::{Error, Result};
+use crate::marks;
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, JoinedTable, rows_at};
@@ -114,12 +117,39 @@ impl Selection {
         Ok(Selection { rows: Arc::new(rows), ..self.clone() })
     }
 
+    /// Those rows that mark `name` of the pack marks.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn marked(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
+        Ok(Selection { rows: Arc::new(rows), ..self.clone() })
+    }
+
+    /// Those rows that mark `name` of the pack does not mark.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn without(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.without(&marks::rows(&self.pack, name)?);
+        Ok(Selection { rows: Arc::new(rows), ..self.clone() })
+    }
+
     /// Two sides, by run: about the share `val` of the runs on the second. The side of a run depends on `seed` and the
     /// seed of its game alone (its id, where games have none): the same in every pack that the game is in, and games
     /// that are there twice are on one side.
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no run falls on that side.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        self.split_by_key(val, seed, &|run| run.seed.unwrap_or(run.id))
+    }
+
+    /// The same with another key for each run, by its id: runs of one key are on one side.
+    ///
+    /// Errors: `Config`, as [`Selection::split`].
+    pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
+        self.split_by_key(val, seed, &|run| keys.get(&run.id).copied().unwrap_or(run.id))
+    }
+
+    fn split_by_key(&self, val: f64, seed: u64, key_of: &dyn Fn(&Run) -> u64) -> Result<(Self, Self)> {
         if !(0.0..1.0).contains(&val) {
             return Err(Error::config("val", format!("{val}, expected a share of the runs: 0 or more, below 1")));
         }
@@ -128,7 +158,7 @@ impl Selection {
         let side = side.ok_or_else(|| Error::config("val", format!("{val} is no share")))?;
         let runs = self.pack.index().runs();
         let key = format!("split {seed}");
-        let falls = |run: &u32| side.holds(&key, runs[*run as usize].seed.unwrap_or(runs[*run as usize].id));
+        let falls = |run: &u32| side.holds(&key, key_of(&runs[*run as usize]));
         let (second, first): (Vec<u32>, Vec<u32>) = self.runs.iter().copied().partition(falls);
         if second.is_empty() && share > 0 {
             let text = format!(
@@ -144,17 +174,23 @@ impl Selection {
     ///
     /// Errors: as [`Selection::query`].
     pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
-        self.without(self.query(sql, params)?)
+        self.apart(self.query(sql, params)?)
     }
 
     /// Two sides, by run: on the second those of these ids.
     ///
     /// Errors: `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn split_ids(&self, ids: Vec<u64>) -> Result<(Self, Self)> {
-        self.without(self.of_ids(ids)?)
+        self.apart(self.of_ids(ids)?)
     }
 
-    fn without(&self, second: Self) -> Result<(Self, Self)> {
+    /// The rows from place `from` to place `to`, of the same runs.
+    #[must_use]
+    pub fn slice(&self, from: u64, to: u64) -> Self {
+        Selection { rows: Arc::new(self.rows.slice(from, to)), ..self.clone() }
+    }
+
+    fn apart(&self, second: Self) -> Result<(Self, Self)> {
         let first = self.runs.iter().filter(|run| second.runs.binary_search(run).is_err()).copied().collect();
         Ok((self.of_runs(first)?, second))
     }
@@ -224,10 +260,7 @@ impl Selection {
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
         hash.update(&self.pack.identity().to_le_bytes());
-        for (start, end) in self.rows.iter() {
-            hash.update(&start.to_le_bytes());
-            hash.update(&end.to_le_bytes());
-        }
+        self.rows.hash_into(&mut hash);
         IndexInput {
             table: Arc::clone(self.pack.table()),
             rows: Arc::clone(&self.rows),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gristmill_format::encode::Provenance;
 
 use super::branch::Block;
+use super::skip::Skips;
 use crate::error::Error;
 use crate::runtime::sheet::Sheet;
 use crate::stage::batch::Batcher;
@@ -15,6 +16,9 @@ use crate::stage::sample::{Change, Reservoir};
 
 /// Rows of one encode task.
 pub(super) const PIECE_ROWS: usize = 64;
+
+/// Changes of reservoirs that are noted at most, so that a long run of batches that are left out takes bounded memory.
+const MOST_CHANGES: usize = 1 << 20;
 
 /// A row on its way from a block to a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +120,8 @@ pub(super) struct Fold {
     pub(super) lanes: Vec<LaneFold>,
     drain: bool,
     batcher: Batcher,
+    /// Batches whose rows are drawn and go nowhere.
+    skips: Skips,
     pub(super) free: Vec<u32>,
     pub(super) outgoing: VecDeque<Outgoing>,
     pub(super) ended: bool,
@@ -135,15 +141,18 @@ pub(super) struct Fold {
     /// The mark of the last batch in the consumer's hands, then of each later one with the changes that led to it.
     pub(super) delivered: Mark,
     pub(super) marks: VecDeque<(Mark, Changes)>,
+    /// Changes in all of these.
+    noted: usize,
 }
 
 impl Fold {
-    pub(super) fn new(lanes: Vec<LaneFold>, drain: bool, batch_size: usize, slots: u32) -> Self {
+    pub(super) fn new(lanes: Vec<LaneFold>, drain: bool, batch_size: usize, slots: u32, skips: Skips) -> Self {
         let mark = Mark { lanes: lanes.iter().map(LaneFold::mark).collect(), ..Mark::default() };
         Fold {
             lanes,
             drain,
             batcher: Batcher::new(batch_size, 0),
+            skips,
             free: (0..slots).rev().collect(),
             outgoing: VecDeque::new(),
             ended: false,
@@ -158,6 +167,7 @@ impl Fold {
             pieces: VecDeque::new(),
             delivered: mark,
             marks: VecDeque::new(),
+            noted: 0,
         }
     }
 
@@ -184,8 +194,13 @@ impl Fold {
         self.outgoing.iter().filter(|out| matches!(out, Outgoing::Batch(_))).count()
     }
 
-    /// Whether rows can be placed: a batch is open.
+    /// Whether rows can be placed: a batch is open, or left out.
     pub(super) fn is_open(&self) -> bool {
+        self.is_building() || self.skips.has(self.batcher.number())
+    }
+
+    /// Whether the last of what leaves is a batch that is not full yet.
+    fn is_building(&self) -> bool {
         matches!(self.outgoing.back(), Some(Outgoing::Batch(batch)) if batch.closed.is_none())
     }
 
@@ -228,7 +243,7 @@ impl Fold {
                 self.filling.insert(Fill { number, block: Arc::clone(block), rows: Vec::new() })
             }
         };
-        fill.rows.push((frame, slot));
+        fill.rows.push((if block.alone { at as u32 } else { frame }, slot));
         self.joined += 1;
         let from = Provenance { source: block.source, chunk: block.index, frame };
         Some(Held { slot, branch, from })
@@ -264,6 +279,14 @@ impl Fold {
         let after = self.issued + u64::from(self.filling.is_some());
         let place = self.batcher.place();
         self.placed += 1;
+        if self.skips.has(place.batch) {
+            self.discard(row);
+            if place.last {
+                self.mark(mark());
+                self.pass_over();
+            }
+            return;
+        }
         let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut() else { return };
         batch.open_rows.push((row.slot, row.from));
         batch.assigned += 1;
@@ -282,12 +305,35 @@ impl Fold {
         let lanes = self.lanes.iter().map(LaneFold::mark).collect();
         let batch = self.batcher.number() + u64::from(self.batcher.partial() > 0);
         let mark = Mark { batch, lanes, branches };
-        self.marks.push_back((mark, self.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.changes)).collect()));
+        let changes: Changes = self.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.changes)).collect();
+        self.noted += changes.iter().map(Vec::len).sum::<usize>();
+        self.marks.push_back((mark, changes));
+    }
+
+    /// Takes the oldest mark as that of the consumer.
+    fn advance(&mut self) {
+        if let Some((mark, changes)) = self.marks.pop_front() {
+            self.noted -= changes.iter().map(Vec::len).sum::<usize>();
+            self.delivered = mark;
+        }
+    }
+
+    /// Where more changes are noted than is good, and all batches before those left out are with the consumer, that is
+    /// taken to be past some of those.
+    fn pass_over(&mut self) {
+        while self.noted > MOST_CHANGES
+            && self.marks.front().is_some_and(|(mark, _)| self.skips.has(mark.batch.saturating_sub(1)))
+        {
+            self.advance();
+        }
     }
 
     /// Writes zeros into the rows that the open batch lacks.
     pub(super) fn pad(&mut self) {
-        if let Some(Outgoing::Batch(batch)) = self.outgoing.back().filter(|_| self.batcher.partial() > 0) {
+        if self.is_building()
+            && self.batcher.partial() > 0
+            && let Some(Outgoing::Batch(batch)) = self.outgoing.back()
+        {
             let missing = self.batcher.size() - batch.assigned;
             batch.sheet.write(batch.assigned, missing, |columns| columns.iter_mut().for_each(|rows| rows.fill(0)));
         }
@@ -298,7 +344,9 @@ impl Fold {
         self.flush();
         self.ended = true;
         let after = self.issued;
+        let building = self.is_building();
         if keep
+            && building
             && self.batcher.partial() > 0
             && let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut()
         {
@@ -306,7 +354,7 @@ impl Fold {
             self.pieces.extend(batch.piece(after));
             self.mark(branches);
         }
-        if self.is_open() {
+        if self.is_building() {
             self.outgoing.pop_back();
         }
         self.outgoing.push_back(Outgoing::End);
@@ -314,7 +362,7 @@ impl Fold {
 
     /// An error takes its place in the stream: after all complete batches, before the open one.
     pub(super) fn fault(&mut self, error: Error) {
-        let open = if self.is_open() { self.outgoing.pop_back() } else { None };
+        let open = if self.is_building() { self.outgoing.pop_back() } else { None };
         self.outgoing.push_back(Outgoing::Fault(error));
         self.outgoing.extend(open);
     }
@@ -366,9 +414,7 @@ impl Fold {
     /// Batch `number` is in the consumer's hands.
     pub(super) fn took(&mut self, number: u64) {
         while self.marks.front().is_some_and(|(mark, _)| mark.batch <= number + 1) {
-            if let Some((mark, _)) = self.marks.pop_front() {
-                self.delivered = mark;
-            }
+            self.advance();
         }
     }
 
@@ -401,5 +447,34 @@ impl Building {
         let rows = std::mem::replace(&mut self.open_rows, Vec::with_capacity(PIECE_ROWS));
         let first = self.assigned - rows.len();
         Some(Piece { batch: self.number, first, rows, sheet: Arc::clone(&self.sheet), after })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Skip;
+    use crate::runtime::seed::Key;
+    use crate::stage::join::WhenExhausted;
+
+    #[test]
+    fn what_is_noted_of_a_long_gap_is_bounded() {
+        let key = Key::new(1, "fold");
+        let lane = LaneFold::new(Join::new(key, vec![1.0], WhenExhausted::Stop), Reservoir::new(key, 8));
+        let gap: Skip = "1..3000".parse().unwrap();
+        let skips = Skips::of(&[gap], &[String::new()]).unwrap().remove(0);
+        let mut fold = Fold::new(vec![lane], false, 1024, 4096, skips);
+        let block = Arc::new(Block { rows: vec![0; 1024], ..Block::default() });
+        fold.batcher = Batcher::new(1024, 1);
+        for _ in 0..2500 {
+            (0..1024).for_each(|at| fold.row((0, 0), &block, at, Vec::new));
+            fold.flush();
+            fold.fills.drain(..).map(|fill| fill.number).collect::<Vec<_>>().into_iter().for_each(|n| fold.filled(n));
+            while let Some(slot) = fold.discarded() {
+                fold.free.push(slot);
+            }
+            assert!(fold.noted < MOST_CHANGES + 4096);
+        }
+        assert!(fold.outgoing.is_empty() && fold.delivered.batch > 1 && fold.skips.has(fold.delivered.batch));
     }
 }

@@ -17,6 +17,7 @@
 //! | `state` | where a loader stands, as data |
 //! | `restore` | where a chain stands, and back |
 //! | `saved` | states on disk |
+//! | `skip` | which batches are left out |
 //! | `parts` | states of several ranks into one |
 //! | `journals` | what the journals of all ranks tell |
 //! | `needed` | the oldest file that a state may need |
@@ -66,6 +67,7 @@ mod restore;
 mod roster;
 mod saved;
 mod serve;
+mod skip;
 mod state;
 mod status;
 mod vanished;

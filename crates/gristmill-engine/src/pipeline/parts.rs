@@ -109,6 +109,9 @@ fn fits(whole: &LoaderState, part: &LoaderState) -> std::result::Result<(), Stri
             differences
                 .push(format!("output `{alias}` before batch {} and before batch {}: {text}", one.batch, other.batch));
         }
+        if one.skipped != other.skipped {
+            differences.push(format!("output `{alias}` left out other batches"));
+        }
         if let Some(lane) = one.lanes.keys().find(|lane| other.lanes.contains_key(lane)) {
             differences.push(format!("both have lane {lane} of output `{alias}`"));
         }

@@ -13,6 +13,7 @@ use super::acceptance::{AcceptPlan, acceptance, frame_weigher};
 use super::encoder::encoder;
 use super::graph::{Graph, Node, Port};
 use super::ranks::Ranks;
+use super::skip::Skips;
 use crate::config::{
     ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat, JoinPositionsConfig, KeyOrder,
     LastBatch, Overflow, StageKind, TensorGeneratorConfig,
@@ -104,6 +105,8 @@ pub(crate) struct ChainPlan {
     pub(crate) stage: String,
     /// Rows of a batch that this rank gives.
     pub(crate) batch_size: usize,
+    /// Batches that are left out.
+    pub(crate) skips: Skips,
     pub(crate) encoder: Arc<dyn Encoder>,
     pub(crate) partial: WhenPartial,
     pub(crate) capacity: usize,
@@ -149,7 +152,9 @@ pub(crate) fn plan(config: &DataLoaderConfig) -> Result<Plan> {
     let ranks = Ranks::of(config)?;
     let mut lower = Lower { graph: &graph, logs: Vec::new(), owners: Vec::new(), branches: 0 };
     let chain = |(alias, port): &(String, Port)| ranks.deal(lower.chain(alias, *port)?);
-    let chains = graph.outputs.iter().map(chain).collect::<Result<Vec<_>>>()?;
+    let mut chains = graph.outputs.iter().map(chain).collect::<Result<Vec<_>>>()?;
+    let aliases: Vec<String> = chains.iter().map(|chain| chain.alias.clone()).collect();
+    chains.iter_mut().zip(Skips::of(&config.skip, &aliases)?).for_each(|(chain, skips)| chain.skips = skips);
     Ok(Plan { logs: lower.logs, chains })
 }
 
@@ -396,6 +401,7 @@ fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<C
         reservoir: (String::new(), 0, false),
         stage: stage.to_owned(),
         batch_size: config.batch_size,
+        skips: Skips::default(),
         encoder: encoder(stage, config)?,
         partial: match config.last_batch {
             LastBatch::Keep => WhenPartial::Keep,

@@ -63,7 +63,8 @@ impl Chain {
             };
             (plan.lane.map_or(0, |lane| lane.index), state)
         });
-        ChainState { batch: mark.batch, lanes: lanes.collect() }
+        let skipped = self.plan.skips.before(mark.batch);
+        ChainState { batch: mark.batch, skipped, lanes: lanes.collect() }
     }
 
     /// Takes a state over before anything ran. The rows of the reservoirs are read again by the workers.

@@ -32,6 +32,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
         index: None,
         rank: None,
         world_size: None,
+        skip: Vec::new(),
         lanes: config.lanes.filter(|lanes| *lanes > 1),
         ..config.clone()
     };
@@ -70,6 +71,10 @@ pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Resul
     compare("", &state.config, &fingerprint(config, plan), &mut differences);
     if config.seed.is_some_and(|seed| seed != state.seed) {
         differences.push(format!("seed: saved {}, configured {:?}", state.seed, config.seed));
+    }
+    for chain in &plan.chains {
+        let Some(output) = state.outputs.get(&chain.alias) else { continue };
+        differences.extend(chain.skips.difference(&output.skipped, output.batch));
     }
     if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
 }
@@ -146,6 +151,9 @@ pub(super) struct Part {
 pub(super) struct ChainState {
     /// Number of the next batch.
     pub(super) batch: u64,
+    /// Batches before it that were left out: first, and the one behind the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) skipped: Vec<(u64, u64)>,
     /// By number.
     pub(super) lanes: BTreeMap<u32, LaneState>,
 }

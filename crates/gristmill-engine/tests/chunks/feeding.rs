@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
-use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Shuffle};
+use gristmill_engine::config::{EncoderConfig, HanseSamplingConfig, IndexConfig, LastBatch, Pad, Shuffle, View};
 use gristmill_engine::pack::select::SqlValue;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{Batch, IndexLoader, Next};
@@ -94,12 +94,6 @@ fn a_shuffle_goes_on_exactly_with_any_threads_and_ranks_share_it() {
     let all = open(out.path());
     let whole = batches(&IndexLoader::new(all.input(), config(1)).unwrap());
     assert!(batches(&IndexLoader::new(all.input(), config(3)).unwrap()) == whole);
-    let (some, _) = all.split(0.3, 42).unwrap();
-    let orders = [Shuffle::Rows, Shuffle::Blocks { rows: 16, blocks: 2 }, Shuffle::Off];
-    for (shuffle, last_batch) in orders.into_iter().zip([LastBatch::Pad, LastBatch::Keep, LastBatch::Drop]) {
-        let config = IndexConfig { batch_size: 24, epochs: Some(3), shuffle, last_batch, ..config(0) };
-        check_every_batch("chess", &some.input(), &config, &[1, 4, 2]);
-    }
     let rank = |rank| IndexConfig { rank, world_size: 2, ..config(1) };
     let [even, odd] = [0, 1].map(|r| batches(&IndexLoader::new(all.input(), rank(r)).unwrap()));
     let values = |batch: &Vec<Vec<u8>>| batch[2].chunks_exact(72).map(<[u8]>::to_vec).collect::<Vec<_>>();
@@ -109,6 +103,35 @@ fn a_shuffle_goes_on_exactly_with_any_threads_and_ranks_share_it() {
         union.sort();
         expected.sort();
         assert!(union == expected);
+    }
+}
+
+#[test]
+fn every_tensor_view_and_draw_goes_on_after_any_batch() {
+    let (input, out) = (input(), tempfile::tempdir().unwrap());
+    packed(input.path(), out.path(), |_| {}).unwrap();
+    let (some, _) = open(out.path()).split(0.3, 42).unwrap();
+    let orders = [Shuffle::Rows, Shuffle::Blocks { rows: 16, blocks: 2 }, Shuffle::Off];
+    let window = View::Window { offsets: vec![-2, 0, 1], pad: Pad::Zero, tensors: vec!["values".into()] };
+    let kinds: [(&[&str], Option<View>, bool); 5] = [
+        (&[], None, false),
+        (&["planes:f16", "legal", "ids"], None, false),
+        (&["planes:u8", "values"], Some(window), false),
+        (&["planes:bits", "probs"], Some(View::Next { steps: 2, pad: Pad::Drop }), false),
+        (&["planes:bits", "probs", "values"], None, true),
+    ];
+    for (i, (tensors, view, sampled)) in kinds.into_iter().enumerate() {
+        let config = IndexConfig {
+            batch_size: 24,
+            epochs: Some(3),
+            shuffle: if sampled { Shuffle::Rows } else { orders[i % 3] },
+            last_batch: [LastBatch::Pad, LastBatch::Keep, LastBatch::Drop][i % 3],
+            tensors: tensors.iter().map(|name| name.to_string()).collect(),
+            view,
+            sampling: sampled.then(HanseSamplingConfig::default),
+            ..config(0)
+        };
+        check_every_batch(&format!("{tensors:?}"), &some.input(), &config, &[1, 4, 2]);
     }
 }
 

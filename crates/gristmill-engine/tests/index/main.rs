@@ -1,12 +1,16 @@
 //! Packs of every form as users have them: opened, selected and split, fed in batches, recorded, converted.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod content;
 mod converting;
 mod feeding;
 mod fixture;
 mod forms;
+mod marking;
 mod recording;
 #[path = "../resumed/mod.rs"]
 mod resumed;
 mod resuming;
 mod selecting;
+mod skipping;
+mod viewing;

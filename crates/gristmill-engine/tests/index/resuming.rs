@@ -1,6 +1,6 @@
 //! Every encoder of 2048 rows, in every order of rows: what is continued after any batch is what would have come.
 
-use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Shuffle};
+use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Longer, Pad, Shuffle, View};
 use gristmill_engine::job::values::{ValuesOptions, values};
 use gristmill_engine::pack::select::Selection;
 use gristmill_format::g2048::form::Form as Rows;
@@ -51,6 +51,27 @@ fn exponents_tokens_and_values_go_on_after_any_batch() {
             &swapped,
         ],
     );
+}
+
+#[test]
+fn views_of_games_go_on_after_any_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    write_pack(folder.path(), 12, &Form::default());
+    let rows = open(folder.path()).unwrap();
+    let window = View::Window { offsets: vec![-1, 0, 2], pad: Pad::Edge, tensors: Vec::new() };
+    let games = View::Trajectory { length: 8, pad: Pad::Zero, longer: Longer::Split };
+    for (view, shuffle) in [(window, ROWS[1]), (games, ROWS[0])] {
+        let config = IndexConfig {
+            encoder: EncoderConfig::from_json(r#"{"g2048": {"target": "steps", "rotate": "any"}}"#).unwrap(),
+            view: Some(view),
+            batch_size: 12,
+            epochs: Some(2),
+            seed: Some(3),
+            shuffle,
+            ..IndexConfig::default()
+        };
+        check_every_batch(&format!("{:?}", config.view), &rows.input(), &config, &[1, 3, 2]);
+    }
 }
 
 #[test]

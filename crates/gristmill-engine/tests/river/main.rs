@@ -16,6 +16,7 @@ mod logs;
 mod needed;
 mod rescoring;
 mod resume;
+mod skip;
 mod status;
 mod stopping;
 mod streams;

@@ -120,6 +120,15 @@ pub(in crate::pipeline) struct Inner {
     outbox: Option<Delivery>,
 }
 
+impl Inner {
+    /// Lets go of what no state will ask for.
+    fn forget(&mut self) {
+        for (branch, (head, _)) in self.branches.iter_mut().zip(&self.fold.delivered.branches) {
+            branch.forget_before(*head);
+        }
+    }
+}
+
 /// Rows of one chunk that a restored reservoir or cache holds.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Refill {
@@ -168,7 +177,13 @@ impl Chain {
             let join = Join::new(key(join), weights.clone(), *exhausted);
             LaneFold::new(join, Reservoir::new(key(sampler), lane.reservoir))
         });
-        let fold = Fold::new(lanes.collect(), *drain, plan.batch_size, u32::try_from(slots).unwrap_or(u32::MAX));
+        let fold = Fold::new(
+            lanes.collect(),
+            *drain,
+            plan.batch_size,
+            u32::try_from(slots).unwrap_or(u32::MAX),
+            plan.skips.clone(),
+        );
         let inner = Inner {
             branches: branches.collect(),
             fold,
@@ -209,10 +224,7 @@ impl Chain {
         if let Taken::Item(Ok(batch)) = &taken {
             let mut inner = self.lock();
             inner.fold.took(batch.number);
-            let heads: Vec<u64> = inner.fold.delivered.branches.iter().map(|(head, _)| *head).collect();
-            for (branch, head) in inner.branches.iter_mut().zip(heads) {
-                branch.forget_before(head);
-            }
+            inner.forget();
             drop(inner);
             self.shared.signal.notify(Lane::Work);
         }

@@ -34,6 +34,7 @@ impl Chain {
             self.arena.drain(&[slot], |_| ());
             inner.fold.free.push(slot);
         }
+        let passed = inner.fold.delivered.batch;
         if inner.refills.is_empty() && inner.refilling == 0 {
             while !inner.fold.ended && self.fold_one(inner) {}
             // Several reservoirs are filled together, whosever turn it is.
@@ -41,6 +42,9 @@ impl Chain {
                 while !inner.fold.ended && !inner.fold.lanes[lane].is_full() && self.step(inner, lane) {}
             }
             inner.fold.flush();
+        }
+        if inner.fold.delivered.batch != passed {
+            inner.forget();
         }
         self.hand_over(inner);
     }

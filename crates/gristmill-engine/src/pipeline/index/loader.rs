@@ -7,18 +7,19 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gristmill_format::encode::Encoder;
-
+use super::assembly::Assembly;
 use super::feed::{Feed, Shared};
-use super::plan::Plan;
+use super::plan::{Plan, skips};
 use super::state::IndexState;
 use super::status::{stages, status};
+use super::weighted::Sampler;
 use crate::config::IndexConfig;
 use crate::error::{Error, Result};
-use crate::pipeline::encoder::{fingerprint, of_rows};
+use crate::pipeline::encoder::fingerprint_of_rows;
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::metrics::{Metrics, StageMetrics};
 use crate::pipeline::serve::{endpoint, failed};
+use crate::pipeline::skip::Skips;
 use crate::pipeline::status::RunState;
 use crate::runtime::handoff::Taken;
 use crate::runtime::metrics::Rates;
@@ -35,11 +36,13 @@ const SAMPLE: Duration = Duration::from_millis(250);
 pub struct IndexLoader {
     config: IndexConfig,
     input: IndexInput,
-    encoder: Arc<dyn Encoder>,
+    assembly: Arc<Assembly>,
     /// What of the encoder decides its rows, for states.
     encoding: serde_json::Value,
+    sampler: Option<Arc<Sampler>>,
     outputs: Vec<Output>,
     batches: Option<u64>,
+    skips: Skips,
     made_in: u32,
     root: OnceLock<u64>,
     running: OnceLock<Running>,
@@ -73,30 +76,33 @@ impl IndexLoader {
     /// Checks a config against the rows. Nothing runs yet.
     ///
     /// Errors: `Config` with the field, `Unfit` for an encoder that needs what the rows do not have, `Path` and `Format`
-    /// for a tokenizer.
+    /// for a tokenizer, for rows whose games are not where a view looks for them, and for a game that cannot be weighed where
+    /// rows are drawn by weight.
     pub fn new(input: IndexInput, config: IndexConfig) -> Result<Self> {
-        let encoder = of_rows(&config.encoder, input.table.layout(), &input.valuations)?;
-        super::feed::conform(&*input.table, &*encoder)?;
-        let plan = Plan::new(&config, 0, Arc::clone(&input.rows))?;
+        let assembly = Assembly::new(&input, &config.encoder, &config.tensors, config.view.as_ref())?;
+        let plan = Plan::new(&config, 0, Arc::clone(assembly.rows()))?;
+        let sampler = Sampler::new(&input, assembly.rows(), &config)?.map(Arc::new);
         let root = OnceLock::new();
         if let Some(seed) = config.seed {
             let _ = root.set(seed);
         }
         Ok(IndexLoader {
+            sampler,
             outputs: vec![Output {
                 alias: String::new(),
                 batch_size: plan.batch_rows(),
-                tensors: encoder.outputs().to_vec(),
+                tensors: assembly.outputs().to_vec(),
             }],
             batches: plan.batches(),
-            encoding: fingerprint(&config.encoder),
+            skips: skips(&config)?,
+            encoding: fingerprint_of_rows(&config.encoder, &config.tensors),
             made_in: std::process::id(),
             root,
             running: OnceLock::new(),
             control: Mutex::default(),
             config,
             input,
-            encoder,
+            assembly: Arc::new(assembly),
         })
     }
 
@@ -110,7 +116,12 @@ impl IndexLoader {
         &self.outputs
     }
 
-    /// How many batches there are in all epochs; none when there is no end.
+    /// Rows of an epoch, of all ranks together: those that the view leaves out are not among them.
+    pub fn rows(&self) -> u64 {
+        self.assembly.rows().len()
+    }
+
+    /// How many batches there are in all epochs, with those that are left out; none when there is no end.
     pub fn batches(&self) -> Option<u64> {
         self.batches
     }
@@ -153,9 +164,9 @@ impl IndexLoader {
             workers,
             capacity: self.config.queue_capacity.clamp(1, 1 << 16),
         };
-        let plan = Plan::new(&self.config, self.root(), Arc::clone(&self.input.rows))?;
-        let (table, encoder) = (Arc::clone(&self.input.table), Arc::clone(&self.encoder));
-        let feed = Arc::new(Feed::new(plan, table, encoder, shared, control.first)?);
+        let plan = Plan::new(&self.config, self.root(), Arc::clone(self.assembly.rows()))?;
+        let plan = plan.sampled(self.sampler.clone());
+        let feed = Arc::new(Feed::new(plan, Arc::clone(&self.assembly), shared, control.first));
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([Arc::clone(&feed) as Arc<dyn Tasks>]);
         let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
         scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;
@@ -210,7 +221,7 @@ impl IndexLoader {
     }
 
     fn state_at(&self, batch: u64) -> IndexState {
-        IndexState::new(&self.config, self.root(), self.input.identity, self.encoding.clone(), batch)
+        IndexState::new(&self.config, self.root(), self.input.identity, self.encoding.clone(), (batch, &self.skips))
     }
 
     /// Where the loader stands after the batches delivered so far, as JSON text. The same for every rank.
@@ -249,8 +260,8 @@ impl IndexLoader {
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let expected = IndexState::new(&self.config, 0, self.input.identity, self.encoding.clone(), 0);
-        let saved = IndexState::parse(text, &expected, &self.config)?;
+        let expected = IndexState::new(&self.config, 0, self.input.identity, self.encoding.clone(), (0, &self.skips));
+        let saved = IndexState::parse(text, &expected, &self.config, &self.skips)?;
         if *self.root.get_or_init(|| saved.seed) != saved.seed {
             return Err(Error::State(format!("it was made with another seed: {}", saved.seed)));
         }

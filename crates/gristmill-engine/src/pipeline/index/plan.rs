@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use super::weighted::Sampler;
 use crate::config::{IndexConfig, LastBatch, Shuffle};
 use crate::error::{Error, Result};
+use crate::pipeline::skip::Skips;
 use crate::runtime::intervals::Intervals;
 use crate::runtime::seed::Key;
 use crate::stage::batch::WhenPartial;
@@ -25,8 +27,12 @@ pub(super) struct Plan {
     world: u64,
     /// Positions in all epochs; none when there is no end.
     end: Option<u64>,
+    /// Batches that are left out.
+    skips: Skips,
     partial: WhenPartial,
     root: u64,
+    /// Draws by weight, in place of the order of `gather`.
+    sampler: Option<Arc<Sampler>>,
 }
 
 /// The random bits of rows in one epoch.
@@ -80,6 +86,7 @@ impl Plan {
             Some(Some(end)) => Some(end),
             None => None,
         };
+        let skips = skips(config)?;
         let order = match config.shuffle {
             Shuffle::Off => Order::Stored,
             Shuffle::Rows => Order::Shuffled,
@@ -95,13 +102,25 @@ impl Plan {
             rank: config.rank,
             world,
             end,
+            skips,
             partial: match config.last_batch {
                 LastBatch::Keep => WhenPartial::Keep,
                 LastBatch::Drop => WhenPartial::Drop,
                 LastBatch::Pad => WhenPartial::Pad,
             },
             root,
+            sampler: None,
         })
+    }
+
+    /// The same plan, with rows that are drawn by weight.
+    pub(super) fn sampled(self, sampler: Option<Arc<Sampler>>) -> Self {
+        Plan { sampler, ..self }
+    }
+
+    /// Rows of an epoch, of all ranks.
+    pub(super) fn selected(&self) -> u64 {
+        self.rows.len()
     }
 
     /// Rows of a whole batch of this rank.
@@ -117,6 +136,11 @@ impl Plan {
         })
     }
 
+    /// The first batch from `number` on that is not left out.
+    pub(super) fn beyond(&self, number: u64) -> u64 {
+        self.skips.beyond(number)
+    }
+
     /// What this rank puts into batch `number`, which there must be.
     pub(super) fn share(&self, number: u64) -> Share {
         let first = number.saturating_mul(self.batch);
@@ -127,11 +151,16 @@ impl Plan {
     }
 
     /// Rows `from..to` of this rank's share of batch `number`.
-    pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) {
+    ///
+    /// Errors: `Format`, with the file, where rows are drawn by weight and one cannot be weighed.
+    pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) -> Result<()> {
         picks.clear();
+        let positions = (from..to).map(|i| number * self.batch + i as u64 * self.world + self.rank);
+        if let Some(sampler) = &self.sampler {
+            return sampler.picks(self.root, positions, picks);
+        }
         let mut current: Option<(u64, Epoch, Augmentation)> = None;
-        for i in from..to {
-            let position = number * self.batch + i as u64 * self.world + self.rank;
+        for position in positions {
             let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
             if current.as_ref().is_none_or(|(known, ..)| *known != epoch) {
                 current = Some((epoch, self.gather.epoch(epoch), Augmentation::new(self.root, epoch)));
@@ -139,6 +168,7 @@ impl Plan {
             let Some((_, order, augmentation)) = &mut current else { continue };
             picks.push(augmentation.pick(self.rows.row(order.row(place)), draws));
         }
+        Ok(())
     }
 
     /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
@@ -154,6 +184,17 @@ impl Plan {
         }
         let rows = places.into_iter().map(|(start, end)| (self.rows.row(start), self.rows.row(end - 1) + 1));
         Some(Ahead { epoch, group, rows: rows.collect() })
+    }
+}
+
+/// The batches that a config leaves out.
+///
+/// Errors: `Config` for a range that names an output, or that is further than 64 bits count.
+pub(super) fn skips(config: &IndexConfig) -> Result<Skips> {
+    let skips = Skips::of(&config.skip, &[String::new()])?.pop().unwrap_or_default();
+    match skips.end().checked_mul(config.batch_size as u64) {
+        Some(_) => Ok(skips),
+        None => Err(Error::config("skip", format!("batch {} is further than 64 bits count", skips.end()))),
     }
 }
 
@@ -179,7 +220,7 @@ mod tests {
 
     fn batch(plan: &Plan, number: u64) -> Vec<Pick> {
         let mut picks = Vec::new();
-        plan.picks(number, 0, plan.share(number).rows, &mut picks, true);
+        plan.picks(number, 0, plan.share(number).rows, &mut picks, true).unwrap();
         picks
     }
 

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{IndexConfig, Shuffle};
+use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle, View};
 use crate::error::{Error, Result};
+use crate::pipeline::skip::Skips;
 
 /// Version of the state; raised whenever its meaning changes.
 const VERSION: u32 = 1;
@@ -19,23 +20,41 @@ pub(super) struct IndexState {
     pub(super) seed: u64,
     batch_size: usize,
     shuffle: Shuffle,
+    /// How rows are drawn, where not each once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sampling: Option<HanseSamplingConfig>,
     /// Hash of the selected rows and of what they are rows of, hexadecimal.
     data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,
+    /// What stands for a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<View>,
+    /// Batches before it that were left out: first, and the one behind the last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<(u64, u64)>,
 }
 
 impl IndexState {
     /// The state before batch `batch`.
-    pub(super) fn new(config: &IndexConfig, seed: u64, data: u64, encoder: serde_json::Value, batch: u64) -> Self {
+    pub(super) fn new(
+        config: &IndexConfig,
+        seed: u64,
+        data: u64,
+        encoder: serde_json::Value,
+        (batch, skips): (u64, &Skips),
+    ) -> Self {
         IndexState {
             gristmill_index_state: VERSION,
             batch,
             seed,
             batch_size: config.batch_size,
             shuffle: config.shuffle,
+            sampling: config.sampling.clone(),
             data: format!("{data:016x}"),
             encoder,
+            view: config.view.clone(),
+            skipped: skips.before(batch),
         }
     }
 
@@ -48,7 +67,7 @@ impl IndexState {
     /// seed is compared where the config has one. Ranks, epochs and threads may differ.
     ///
     /// Errors: `State` with the differences.
-    pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig) -> Result<Self> {
+    pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig, skips: &Skips) -> Result<Self> {
         let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
         if state.gristmill_index_state != VERSION {
             return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_index_state)));
@@ -61,11 +80,18 @@ impl IndexState {
         };
         compare("batch_size", state.batch_size.to_string(), expected.batch_size.to_string());
         compare("shuffle", format!("{:?}", state.shuffle), format!("{:?}", expected.shuffle));
+        compare("sampling", format!("{:?}", state.sampling), format!("{:?}", expected.sampling));
         compare("rows (what is selected of which pack)", state.data.clone(), expected.data.clone());
+        compare("view", shown(&state.view), shown(&expected.view));
         compare("encoder", state.encoder.to_string(), expected.encoder.to_string());
         if let Some(seed) = config.seed {
             compare("seed", state.seed.to_string(), seed.to_string());
         }
+        differences.extend(skips.difference(&state.skipped, state.batch));
         if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
     }
+}
+
+fn shown(view: &Option<View>) -> String {
+    serde_json::to_string(view).unwrap_or_default()
 }

@@ -6,17 +6,19 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use gristmill_format::chess::pack::CODEC;
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::games::Game;
+use crate::chunks::codec::Codec;
 use crate::chunks::file_name;
-use crate::chunks::manifest::{CHESS, ChunkFileEntry, FORMAT, Manifest, VERSION};
-use crate::chunks::metadata::{self, GamesWriter};
+use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
+use crate::chunks::metadata::{self, Games, GamesWriter};
 use crate::error::{Error, Result};
+use crate::job::pack::lineage::Made;
 use crate::job::pack::{OnError, PackOptions};
+use crate::lineage::Step;
 use crate::pack::manifest::{Skipped, WRITER};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};
 use crate::store::publish::{self, Staging};
@@ -47,6 +49,7 @@ pub(super) struct Standing {
 /// A pack in the making.
 pub(super) struct Assembly<'a> {
     pub(super) options: &'a PackOptions,
+    codec: &'static Codec,
     pub(super) staging: Staging,
     pub(super) standing: Standing,
     metadata: GamesWriter,
@@ -69,13 +72,14 @@ impl<'a> Assembly<'a> {
     /// Errors: `Format` and `Path` with the file.
     pub(super) fn new(
         options: &'a PackOptions,
+        codec: &'static Codec,
         staging: Staging,
         standing: Standing,
         known: HashSet<u128>,
         names: Xxh3,
     ) -> Result<Self> {
-        let metadata = GamesWriter::open(staging.path(METADATA))?;
-        let mut assembly = Assembly { options, staging, standing, metadata, known, names, open: None };
+        let metadata = GamesWriter::open(staging.path(METADATA), codec)?;
+        let mut assembly = Assembly { options, codec, staging, standing, metadata, known, names, open: None };
         assembly.checkpoint()?;
         Ok(assembly)
     }
@@ -86,7 +90,7 @@ impl<'a> Assembly<'a> {
     pub(super) fn take(&mut self, name: &str, game: gristmill_format::Result<Game>) -> Result<()> {
         match game {
             Ok(game) if self.known.contains(&game.content) => self.standing.known += 1,
-            Ok(game) => self.add(name, &game)?,
+            Ok(game) => self.add(name, game)?,
             Err(e) if self.options.on_error == OnError::Raise => {
                 return Err(e.moved_to(self.options.input.join(name).display().to_string()).into());
             }
@@ -101,7 +105,7 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    fn add(&mut self, name: &str, game: &Game) -> Result<()> {
+    fn add(&mut self, name: &str, game: Game) -> Result<()> {
         let number = self.standing.files.len();
         let open = match &mut self.open {
             Some(open) => open,
@@ -110,7 +114,7 @@ impl<'a> Assembly<'a> {
                 let file = fs::File::create(&path).map_err(|e| Error::path(&path, &e))?;
                 let mut to = BufWriter::with_capacity(1 << 20, file);
                 to.write_all(&MAGIC).map_err(|e| Error::path(&path, &e))?;
-                none.insert(Open { to, path, index: ChunkFileWriter::new(CODEC) })
+                none.insert(Open { to, path, index: ChunkFileWriter::new(self.codec.tag) })
             }
         };
         let chunk = open.index.chunks();
@@ -165,16 +169,25 @@ impl<'a> Assembly<'a> {
             let lines: serde_json::Result<String> = lines.collect();
             stage(QUARANTINE, &lines.map_err(|e| Error::State(format!("the report cannot be written: {e}")))?)?;
         }
+        let mut made = Made::default();
+        Games::open(&self.staging.path(METADATA))?.each(&mut |game| {
+            if game.id >= self.standing.games_before {
+                made.add(&game.source, game.content, game.stored_bytes);
+            }
+            Ok(())
+        })?;
+        let said = Step::new(if self.standing.append { "append" } else { "pack" }).with("codec", self.codec.name);
         let manifest = Manifest {
             format: FORMAT.to_owned(),
             version: VERSION,
             writer: WRITER.to_owned(),
-            codec: CHESS.to_owned(),
+            codec: self.codec.name.to_owned(),
             frames: self.standing.frames,
             games: self.standing.games,
             files: self.standing.files.clone(),
             stored_bytes: self.standing.stored_bytes,
             skipped: self.standing.skipped.clone(),
+            lineage: made.finish(self.options, self.standing.append, said),
         };
         stage(MANIFEST, &manifest.to_json()?)?;
         Ok((self.staging, self.standing))

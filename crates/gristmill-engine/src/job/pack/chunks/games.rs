@@ -4,16 +4,17 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gristmill_format::chess::Version;
 use gristmill_format::chess::pack::Packer;
-use gristmill_format::chess::{Frame, Version};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::chunks::FORMAT;
-use crate::chunks::metadata::Facts;
+use crate::chunks::chess::facts;
 use crate::job::files::{self, Closed, Found, Opened};
 use crate::pack::manifest::Skipped;
+use crate::pack::select::SqlValue;
 
 /// Formats of files whose chunks are chess games.
 const CHESS: [&str; 3] = ["lc0.gz", "lc0.tar", FORMAT];
@@ -131,20 +132,6 @@ fn below(root: &Path, path: &str) -> String {
     below.map_or_else(|| path.rsplit('/').next().unwrap_or(path).to_owned(), |below| below.display().to_string())
 }
 
-fn facts(version: Version, chunk: &Chunk) -> Result<Facts> {
-    let first = Frame::new(chunk.record(0))?;
-    let last = Frame::new(chunk.record(chunk.frames - 1))?;
-    let canonical = first.input_format()?.is_canonical();
-    let black = if canonical { first.invariance_info() >= 128 } else { first.side_to_move_or_enpassant() != 0 };
-    Ok(Facts {
-        version: version.number(),
-        input_format: first.input_format_value(),
-        result: if black { -first.result_q() } else { first.result_q() } + 0.0,
-        draw: first.result_d(),
-        adjudicated: last.invariance_info() & 1 << 5 != 0,
-    })
-}
-
 /// A game, packed.
 pub(super) struct Game {
     pub(super) packed: Vec<u8>,
@@ -152,7 +139,8 @@ pub(super) struct Game {
     pub(super) stored_bytes: u64,
     /// XXH3-128 of its records.
     pub(super) content: u128,
-    pub(super) facts: Facts,
+    /// A value for each column of the codec.
+    pub(super) facts: Vec<SqlValue>,
 }
 
 /// Buffers that are used again, by any thread.

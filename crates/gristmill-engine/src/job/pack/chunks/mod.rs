@@ -11,6 +11,7 @@ use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Existing, OnError, PackOptions, Packed, Progress};
+use crate::chunks::chess::CHESS;
 use crate::chunks::manifest::Manifest;
 use crate::chunks::metadata::{Games as Database, GamesWriter};
 use crate::chunks::{self, is_chunks};
@@ -56,7 +57,7 @@ pub(super) fn pack(options: &PackOptions, games: Games, progress: &mut dyn FnMut
         let text = format!("games were added, removed or renamed in {}", options.input.display());
         return Err(Error::State(format!("{text} since the job was interrupted; pack it with --overwrite")));
     }
-    let mut assembly = Assembly::new(options, staging, standing, known, hash)?;
+    let mut assembly = Assembly::new(options, &CHESS, staging, standing, known, hash)?;
     let (games, hands) = (Arc::new(games), Hands::default());
     let pieces = games.pieces(first);
     let (count, shared) = (pieces.len(), games.clone());
@@ -202,7 +203,7 @@ fn staged(staging: &Staging) -> Result<usize> {
 
 /// Goes on where an interrupted job closed its last file.
 fn resume(options: &PackOptions, staging: Staging) -> Result<Start> {
-    let text = GamesWriter::open(staging.path(METADATA))?.progress()?;
+    let text = GamesWriter::open(staging.path(METADATA), &CHESS)?.progress()?;
     let Some(text) = text else {
         return refuse(options, "the interrupted job had not begun; start it again with --overwrite or --append");
     };
@@ -226,6 +227,9 @@ fn resume(options: &PackOptions, staging: Staging) -> Result<Start> {
 /// Adds to the pack that is there: new files behind its own.
 fn append(options: &PackOptions, staging: Staging, games: &Games) -> Result<Start> {
     let manifest = Manifest::read(&options.output)?;
+    if manifest.codec != CHESS.name {
+        return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, CHESS.name));
+    }
     staging.clear()?;
     let path = options.output.join(METADATA);
     let known = Database::open(&path)?.contents()?;
