@@ -1,4 +1,4 @@
-"""Marks of packs from Python: rules and masks, selections of what they let through, and loaders that see nothing else."""
+"""Marks of packs from Python: rules and masks, selections of what they let through, and loaders of that."""
 
 import shutil
 from pathlib import Path
@@ -82,7 +82,8 @@ def test_marks_of_a_pack_that_grew_are_refused_and_extended(folder: Path, tmp_pa
     write_games(more, 9)
     gm.pack(more, grown, append=True)
     pack = gm.open(grown)
-    assert isinstance(pack, gm.Games) and len(pack) == 9
+    assert isinstance(pack, gm.Games)
+    assert len(pack) == 9
     assert pack.marks()[0].fit == "grown"
     with pytest.raises(gm.FormatError, match="--update"):
         pack.without("opening")
