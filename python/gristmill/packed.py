@@ -91,7 +91,14 @@ def make(
     workers: int | None = None,
 ) -> Mark:
     """Makes a mark by a rule or a mask, or extends it where neither is given."""
-    marking = {"name": name, "rule": None, "mask": None, "replace": replace, "dry_run": False, "workers": workers}
+    marking: dict[str, Any] = {
+        "name": name,
+        "rule": None,
+        "mask": None,
+        "replace": replace,
+        "dry_run": False,
+        "workers": workers,
+    }
     if isinstance(which, str):
         marking["rule"] = which
     elif which is not None:
