@@ -80,7 +80,7 @@ def test_marks_of_a_pack_that_grew_are_refused_and_extended(folder: Path, tmp_pa
     more = tmp_path / "more"
     shutil.copytree(folder, more, ignore=shutil.ignore_patterns("pack"))
     write_games(more, 9)
-    gm.pack(more, grown, append=True)
+    gm.pack(more, grown, existing="append")
     pack = gm.open(grown)
     assert isinstance(pack, gm.Games)
     assert len(pack) == 9
