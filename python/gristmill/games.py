@@ -53,7 +53,7 @@ class Games:
 
     @property
     def lineage(self) -> list[Step]:
-        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
         return packed.steps(self._compiled.lineage())
 
     def __len__(self) -> int:
@@ -110,16 +110,14 @@ class Games:
         """
         return Games(self._compiled.query(sql, list(params)))
 
-    def mark(
-        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
-    ) -> Mark:
+    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
         """Marks positions of the pack, in a file beside the data, which is not changed.
 
         Args:
             name: letters, digits, `.`, `-` and `_`.
-            which: a condition in SQL over every position of the pack, whatever is selected here: the fields of records (`best_q`, `plies_left`, ...), `ply`,
-                `men`, `black_to_move`, and `game.` with the columns of table `games`. Or a mask: a
-                boolean for each position of this selection.
+            which: a condition in SQL over every position of the pack, whatever is selected here: the fields of records
+                (`best_q`, `plies_left`, ...), `ply`, `men`, `black_to_move`, and `game.` with the columns of table
+                `games`. Or a mask: a boolean for each position of this selection.
             replace: replace a mark of this name.
             workers: threads that ask the rule; one per core by default.
 
@@ -156,7 +154,7 @@ class Games:
         """Those of the positions that a mark marks. All games remain, even without a position.
 
         Raises:
-            FormatError: there is no such mark, it is damaged, of another pack, or of fewer positions than there are now.
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer positions than are there.
         """
         return Games(self._compiled.marked(name))
 
@@ -188,8 +186,8 @@ class Games:
             params: values for its question marks.
             val_games: ids of the games of the val side.
             by: what decides the side of a game with `val`: its `records`, to the byte; or its `content`, where its men
-                stood, so that a game, its re-recordings and its colour mirror are on one side. Either way it is the same
-                in every pack that the game is in.
+                stood, so that a game, its re-recordings and its colour mirror are on one side. Either way it is the
+                same in every pack that the game is in.
 
         Raises:
             ConfigError: no game falls on the val side, or `val` is no share, or SQLite does not understand the SQL.
