@@ -50,6 +50,7 @@ from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued
 from gristmill.rows import Rows, Split
 from gristmill.sampling import Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
+from gristmill.trajectories import Fields, Trajectories
 
 __all__ = [
     "AliasError",
@@ -69,6 +70,7 @@ __all__ = [
     "Demos",
     "EncoderError",
     "EndOfStream",
+    "Fields",
     "FilePathProviderConfig",
     "ForkedError",
     "FormatError",
@@ -100,6 +102,7 @@ __all__ = [
     "StoppedError",
     "TensorGeneratorConfig",
     "TensorSpec",
+    "Trajectories",
     "Valued",
     "Vanished",
     "chess",

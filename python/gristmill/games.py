@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +17,16 @@ from gristmill.rows import Parameter, places, sides, span
 
 if TYPE_CHECKING:
     from gristmill.chess import Tensors
+    from gristmill.trajectories import Fields
+
+_Side = TypeVar("_Side", bound="Games")
 
 
-class GameSplit(NamedTuple):
+class GameSplit(NamedTuple, Generic[_Side]):
     """The two sides of a split; no game is on both."""
 
-    train: Games
-    val: Games
+    train: _Side
+    val: _Side
 
 
 class Games:
@@ -37,7 +40,7 @@ class Games:
 
     @property
     def layout(self) -> Layout:
-        """Layout of the records: V7, whatever was packed; what V6 lacks is zero."""
+        """Layout of the records; of chess V7, whatever was packed: what V6 lacks is zero."""
         return Layout(self._compiled.layout())
 
     @property
@@ -57,8 +60,8 @@ class Games:
     @overload
     def __getitem__(self, index: int) -> Array: ...
     @overload
-    def __getitem__(self, index: slice) -> Games: ...
-    def __getitem__(self, index: int | slice) -> Array | Games:
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Array | Self:
         """The records of one game as a structured array, or some of the games.
 
         Raises:
@@ -67,7 +70,7 @@ class Games:
             FormatError: a game that is damaged; it says which.
         """
         if isinstance(index, slice):
-            return Games(self._compiled.slice(*span(index, len(self))))
+            return type(self)(self._compiled.slice(*span(index, len(self))))
         place = self._place(index)
         return Array.over(self._compiled.game(place), (self._compiled.frames(place),), self.layout.dtype)
 
@@ -90,7 +93,7 @@ class Games:
         """
         return self._compiled.source(self._place(index))
 
-    def where(self, sql: str, *params: Parameter) -> Games:
+    def where(self, sql: str, *params: Parameter) -> Self:
         """Those of the games that `sql` names.
 
         Args:
@@ -102,7 +105,7 @@ class Games:
         Raises:
             ConfigError: SQLite does not understand it.
         """
-        return Games(self._compiled.query(sql, list(params)))
+        return type(self)(self._compiled.query(sql, list(params)))
 
     def split(
         self,
@@ -112,7 +115,7 @@ class Games:
         val_where: str | None = None,
         params: Sequence[Parameter] = (),
         val_games: Iterable[int] | None = None,
-    ) -> GameSplit:
+    ) -> GameSplit[Self]:
         """Two sides, by game: `train` and `val`. Give exactly one of `val`, `val_where` and `val_games`.
 
         Args:
@@ -126,7 +129,7 @@ class Games:
         Raises:
             ConfigError: no game falls on the val side, or `val` is no share, or SQLite does not understand the SQL.
         """
-        return GameSplit(*map(Games, sides(self._compiled, val, seed, val_where, params, "val_games", val_games)))
+        return GameSplit(*map(type(self), sides(self._compiled, val, seed, val_where, params, "val_games", val_games)))
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The records of the positions at `indices`, counted within this selection, as a structured array of the same
@@ -140,7 +143,7 @@ class Games:
         memory = self._compiled.take(found.reshape(-1).view(np.uint8))
         return Array.over(memory, found.shape, self.layout.dtype)
 
-    def encode(self, indices: npt.ArrayLike, encoder: Tensors | None = None) -> dict[str, Array]:
+    def encode(self, indices: npt.ArrayLike, encoder: Tensors | Fields | None = None) -> dict[str, Array]:
         """Tensors of the positions at `indices`, by name, just as a loader makes them.
 
         Raises:
@@ -149,7 +152,7 @@ class Games:
             FormatError: a game that is damaged; it says which.
         """
         found = places(indices, self.num_frames)
-        made = self._compiled.encode([] if encoder is None else encoder.names, found.reshape(-1).view(np.uint8))
+        made = self._compiled.encode([] if encoder is None else list(encoder.names), found.reshape(-1).view(np.uint8))
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def _place(self, index: int) -> int:
@@ -160,4 +163,5 @@ class Games:
         return place
 
     def __repr__(self) -> str:
-        return f"Games({os.fspath(self._compiled.folder)!r}, games={len(self)}, frames={self.num_frames})"
+        folder = os.fspath(self._compiled.folder)
+        return f"{type(self).__name__}({folder!r}, games={len(self)}, frames={self.num_frames})"
