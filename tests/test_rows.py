@@ -285,7 +285,7 @@ def test_misuse_is_told(tmp_path: Path, pack: gm.Rows) -> None:
         gm.DataLoader(pack, encoder=gm.g2048.Tokens(write_tokenizer(tmp_path / "wide.json", 300), dtype="u8"))
     with pytest.raises(gm.ConfigError, match="edges"):
         gm.DataLoader(pack, encoder=gm.g2048.BinnedEV(edges=[1, 0]))
-    with pytest.raises(gm.ConfigError, match="sampling.*no games that can be weighed"):
+    with pytest.raises(gm.ConfigError, match="no games that can be weighed"):
         gm.DataLoader(pack, encoder=gm.g2048.Steps(), sampling=gm.Hanse())
     loader = gm.DataLoader(pack, encoder=gm.g2048.Steps())
     with pytest.raises(TypeError, match="no stages"):

@@ -45,7 +45,17 @@ from gristmill.errors import (
 )
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
+from gristmill.loader import (
+    Blocks,
+    ChunkAnchor,
+    DataLoader,
+    OldestNeeded,
+    Output,
+    TensorSpec,
+    Vanished,
+    merge_states,
+)
+from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.sampling import Hanse
@@ -68,6 +78,8 @@ __all__ = [
     "DataLoader",
     "DataLoaderConfig",
     "Demos",
+    "Duplicate",
+    "Duplicates",
     "EncoderError",
     "EndOfStream",
     "Fields",
@@ -80,8 +92,10 @@ __all__ = [
     "Hanse",
     "JoinPositionsConfig",
     "Layout",
+    "Mark",
     "Merged",
     "MissingPackageError",
+    "OldestNeeded",
     "Output",
     "Packed",
     "PairLoader",
@@ -98,6 +112,7 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
+    "Step",
     "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",
@@ -115,6 +130,7 @@ __all__ = [
     "load_dataset_dict",
     "load_wds_datasets",
     "merge",
+    "merge_states",
     "open",
     "pack",
     "pairs",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -72,6 +73,20 @@ class Vanished:
     rows: int
 
 
+@dataclass(frozen=True)
+class OldestNeeded:
+    """The oldest file of a directory that a state may still need: its name there, its key (the name without folders), and
+    how keys are ordered from oldest to newest (`natural` or `bytes`)."""
+
+    name: str
+    key: str
+    key_order: str
+
+    def is_after(self, name: Path) -> bool:
+        """Whether a file of this name below the directory is older, so that it may be deleted."""
+        return _gristmill.is_older(os.fspath(name), self.name, self.key_order)
+
+
 class DataLoader:
     """Delivers the batches that a `DataLoaderConfig` describes, or batches of the rows of a pack.
 
@@ -91,8 +106,8 @@ class DataLoader:
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
-        sampling: draws games by their weight and positions in them instead, with repetition; an epoch is as many draws as
-            there are positions.
+        sampling: draws games by their weight, and positions in them, instead, with repetition; an epoch is as many
+            draws as there are positions.
         last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
             zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
@@ -311,6 +326,23 @@ class DataLoader:
             return []
         return [Vanished(*file) for file in self._engine.vanished()]
 
+    @property
+    def oldest_needed(self) -> dict[str, OldestNeeded]:
+        """By loader stage, such as `load`: the oldest file that this loader may still need, or whoever continues from the
+        states that it saved last, or from the one that it continues. What is older may be deleted:
+
+            for path in games.glob("*.gz"):
+                if loader.oldest_needed["load"].is_after(path.name):
+                    path.unlink()
+
+        States that are kept elsewhere say by themselves what they need, as `state["oldest_needed"]`; of several ranks each
+        has needs of its own. Before the first scan is in nothing is known; a loader of rows needs its whole pack, and says
+        nothing.
+        """
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            return {}
+        return {stage: OldestNeeded(*oldest) for stage, oldest in self._engine.oldest_needed().items()}
+
     def metrics(self) -> dict[str, Any]:
         """Load per stage, queues, pool and reservoir, bad chunks and drops: now and since start."""
         values: dict[str, Any] = json.loads(self._engine.metrics())
@@ -378,6 +410,19 @@ class DataLoader:
 
     def __repr__(self) -> str:
         return f"DataLoader({', '.join(map(repr, self.outputs.values()))})"
+
+
+def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The state of a whole run, made of what `state_dict` gave on each of its ranks after the same step.
+
+    Any number of ranks continues from it, as from the list of the parts. A loader of rows or pairs has the same state on
+    every rank: it is that one.
+
+    Raises:
+        StateError: they do not belong together, or that of a rank is not there.
+    """
+    merged: dict[str, Any] = json.loads(_gristmill.merge_states([to_json(dict(state)) for state in states]))
+    return merged
 
 
 #: What rows are loaded with where nothing else is said: loaders of streams take no other.

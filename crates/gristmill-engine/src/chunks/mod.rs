@@ -13,6 +13,7 @@ pub mod metadata;
 pub mod open;
 pub mod select;
 mod steps;
+mod sums;
 mod weigh;
 
 use crate::error::{Error, Result};

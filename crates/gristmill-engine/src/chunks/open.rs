@@ -32,6 +32,9 @@ use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};
 /// Positions that are encoded together: enough that rows are written past the cache.
 const TOGETHER: usize = 16;
 
+/// Bytes of the records of one game, at most.
+const MOST_GAME: usize = 1 << 30;
+
 /// A chunk pack that is open for reading. Shared freely between threads.
 #[derive(Debug)]
 pub struct ChunkPack {
@@ -249,6 +252,21 @@ impl ChunkPack {
     /// Where game `i` came from: the file that was packed, and the member.
     pub fn source(&self, game: u64) -> &str {
         self.place(game).map_or("", |(file, within, _)| file.index().name(within))
+    }
+
+    /// Replaces `out` by the records of a game, of the size that it returns.
+    pub(super) fn records_of(&self, game: u64, position: &mut Position, out: &mut Vec<u8>) -> FormatResult<usize> {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        out.clear();
+        let read = file.game(within).and_then(|packed| {
+            packed.records(MOST_GAME, position, out)?;
+            Ok(packed.version().bytes())
+        });
+        read.map_err(|e| {
+            let named = e.in_chunk(within).in_member(file.index().name(within));
+            named.in_source(file.path.display().to_string())
+        })
     }
 
     /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.

@@ -243,7 +243,7 @@ impl Fold {
                 self.filling.insert(Fill { number, block: Arc::clone(block), rows: Vec::new() })
             }
         };
-        fill.rows.push((frame, slot));
+        fill.rows.push((if block.alone { at as u32 } else { frame }, slot));
         self.joined += 1;
         let from = Provenance { source: block.source, chunk: block.index, frame };
         Some(Held { slot, branch, from })
@@ -416,6 +416,17 @@ impl Fold {
         while self.marks.front().is_some_and(|(mark, _)| mark.batch <= number + 1) {
             self.advance();
         }
+    }
+
+    /// Sources of the rows that the reservoirs hold, or held at the delivered mark or later; most of them many times.
+    pub(super) fn sources(&self) -> impl Iterator<Item = u64> + '_ {
+        let changes =
+            self.marks.iter().flat_map(|(_, changes)| changes).chain(self.lanes.iter().map(|lane| &lane.changes));
+        let left = changes.flatten().filter_map(|change| match change {
+            Change::Pushed => None,
+            Change::Replaced { old, .. } | Change::Removed { old, .. } => Some(old),
+        });
+        self.lanes.iter().flat_map(|lane| lane.reservoir.held()).chain(left).map(|row| row.from.source)
     }
 
     /// What each reservoir holds, and the changes to take back from it, newest last: what it held at the delivered mark.

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use gristmill_engine::chunks::chess::WEIGHER;
+use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{HanseSamplingConfig, IndexConfig, PositionSamplingConfig};
@@ -85,6 +87,54 @@ fn what_games_weigh_in_a_pack_is_what_their_records_weigh() {
         let (first, behind) = weighed.rows_of(game as u64);
         assert!((first..behind).all(|row| weighed.chunk_at(row) == game as u64));
     }
+}
+
+#[test]
+fn the_database_has_the_sums_of_the_default_rule_and_others_are_kept_beside_it() {
+    let (input, out) = (input(), tempfile::tempdir().unwrap());
+    packed(input.path(), out.path(), |_| {}).unwrap();
+    let sum = |rule: &DiffFocus| -> Vec<f32> {
+        let pack = ChunkPack::open(out.path(), Residence::Mapped).unwrap();
+        pack.weighed().unwrap().totals(rule).to_vec()
+    };
+    let kept = || {
+        fs::read_dir(out.path())
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().file_name().to_str().unwrap().ends_with(".sums"))
+            .count()
+    };
+    let (own, other) = (sum(&WEIGHER), sum(&FOCUS));
+    assert_eq!(kept(), 1, "only what the database does not have is kept beside it");
+    let database = Games::open(&out.path().join("metadata.db")).unwrap();
+    let column: Vec<f32> = database.column("weight").unwrap().into_iter().map(|sum| sum as f32).collect();
+    let records = records(input.path(), &[".gz", ".tar"]);
+    let frames = records.iter().map(|game| game.chunks_exact(if game[0] == 7 { 8396 } else { 8356 }));
+    let by = |rule: DiffFocus| {
+        frames
+            .clone()
+            .map(move |frames| total(frames.map(|record| rule.weight(&Frame::new(record).unwrap()))))
+            .collect::<Vec<f32>>()
+    };
+    assert_eq!((&own, &column, &other), (&by(WEIGHER), &by(WEIGHER), &by(FOCUS)));
+    // Every byte of the games is damaged, and the sums are known all the same.
+    for name in ["games-00000.chunks", "games-00001.chunks"] {
+        let path = out.path().join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[100] ^= 1;
+        fs::write(&path, bytes).unwrap();
+    }
+    assert_eq!((sum(&WEIGHER), sum(&FOCUS)), (own, other));
+    let third = DiffFocus { tau: 0.5, ..FOCUS };
+    assert!(sum(&third).iter().any(|sum| sum.is_nan()) && kept() == 1, "what is damaged is not kept");
+    let all = open(out.path());
+    let few = all.query("weight < ? AND proven = 0 AND max_length = 0", &[SqlValue::Real(6.0)]).unwrap();
+    assert!(!few.games().is_empty() && few.games().len() < all.games().len());
+    let men = |record: &[u8]| (0..12).map(|i| Frame::new(record).unwrap().plane(i).count_ones()).sum::<u32>();
+    let fewest: Vec<f64> = frames.clone().map(|frames| frames.map(men).min().unwrap().into()).collect();
+    assert_eq!(database.column("fewest_men").unwrap(), fewest);
+    let few: Vec<f64> = frames.map(|frames| frames.filter(|record| men(record) <= 7).count() as f64).collect();
+    assert_eq!(database.column("few_men").unwrap(), few);
+    assert!(database.column("nonsense").is_err());
 }
 
 #[test]

@@ -89,6 +89,10 @@ impl ChunkSource for PackedDemos {
         self.index.span(i).map(|span| (span, Some(self.index.name(i))))
     }
 
+    fn frames(&self, i: usize) -> Option<usize> {
+        self.index.span(i).map(|_| self.index.frames(i) as usize)
+    }
+
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         let decoded = self.records(i, usize::MAX, bytes, limits, out);
         decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
