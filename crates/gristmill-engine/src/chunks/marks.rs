@@ -45,7 +45,7 @@ impl Markable for Arc<ChunkPack> {
     }
 
     fn derived(&self) -> &'static [&'static str] {
-        &["men", "black_to_move"]
+        if self.is_chess() { &["men", "black_to_move"] } else { &[] }
     }
 
     fn derive(&self, i: usize, record: &[u8]) -> Result<i64> {
