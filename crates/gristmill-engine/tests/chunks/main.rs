@@ -1,9 +1,11 @@
 //! Chunk packs through the engine's doors: packed from games, opened, selected from, fed by number.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod document;
 mod feeding;
 mod fixture;
 mod marking;
+mod merging;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;

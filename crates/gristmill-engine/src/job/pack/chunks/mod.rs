@@ -34,6 +34,10 @@ pub(super) fn pack(options: &PackOptions, games: Games, progress: &mut dyn FnMut
     if options.layout.is_some() {
         return Err(Error::config("layout", "forms of rows are for 2048; chess games are packed in one way"));
     }
+    if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
+        let text = "each chunk file is a point to go on from; shard_rows says how many frames one has";
+        return Err(Error::config("checkpoint_rows", text));
+    }
     if let (OnError::Raise, Some(e)) = (options.on_error, &games.fault) {
         return Err(e.clone().into());
     }
