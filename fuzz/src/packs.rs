@@ -1,9 +1,11 @@
-//! Bodies for packed games and chunk files: what reads back is bounded, repeatable, and packs again to what reads the same.
+//! Bodies for packed games, packed trajectories, chunk files and marks: what reads back is bounded, repeatable, and packs again to what reads the same.
 
 use gristmill_format::Kind;
 use gristmill_format::chess::Frame;
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::container::marks::Mark;
+use gristmill_format::demo::pack::{PackedTrajectory, Scratch, Trajectory, pack};
 
 const MOST: usize = 1 << 20;
 
@@ -37,6 +39,41 @@ pub fn packed(data: &[u8]) {
     }
 }
 
+/// A step by itself is that of the whole, and a whole that can be read packs again to what reads the same.
+pub fn trajectory(data: &[u8]) {
+    let Ok(packed) = PackedTrajectory::new(data) else { return };
+    let (frames, size) = (packed.frames(), packed.record_bytes());
+    let (Ok(about), Ok(extras)) = (packed.about(), packed.extras(0..frames)) else { return };
+    if size > MOST || frames > MOST || frames * size > MOST {
+        return;
+    }
+    let (mut scratch, mut records) = (Scratch::default(), vec![0; frames * size]);
+    let read = |frame: usize, scratch: &mut Scratch, out: &mut [u8]| packed.record(frame, scratch, out);
+    for (frame, record) in records.chunks_exact_mut(size).enumerate() {
+        if let Err(e) = read(frame, &mut scratch, record) {
+            assert!(e.place().offset.is_some() || e.kind() == Kind::Missing, "{e}");
+            return;
+        }
+    }
+    let (mut record, mut fresh) = (vec![0xEE; size], Scratch::default());
+    for frame in [frames - 1, frames / 2, 0] {
+        read(frame, &mut fresh, &mut record).expect("a frame of a whole that can be read");
+        assert!(record == records[frame * size..][..size]);
+    }
+    let mut again = Vec::new();
+    let trajectory = Trajectory { about: &about, records: &records, extras: &extras, end: packed.end() };
+    if pack(&trajectory, &mut again).is_ok() {
+        let back = PackedTrajectory::new(&again).expect("what was packed");
+        assert_eq!(back.about().expect("what was packed"), about);
+        assert!(back.extras(0..frames).expect("what was packed") == extras);
+        fresh.forget();
+        for (frame, expected) in records.chunks_exact(size).enumerate() {
+            back.record(frame, &mut fresh, &mut record).expect("what was packed");
+            assert!(record == expected, "packing changes a step");
+        }
+    }
+}
+
 /// Spans lie within the file, one behind the other, and every frame is found in its chunk.
 pub fn chunks(data: &[u8]) {
     let Ok(file) = ChunkFile::open(data) else { return };
@@ -50,4 +87,15 @@ pub fn chunks(data: &[u8]) {
         let _ = file.check(i, &data[span.offset as usize..end as usize]);
     }
     assert_eq!(file.locate(file.total_frames()), None);
+}
+
+/// A refusal says where; what is read keeps its bounds and comes back from what is written of it.
+pub fn marks(data: &[u8]) {
+    let mark = match Mark::from_bytes(data) {
+        Ok(mark) => mark,
+        Err(e) => return assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}"),
+    };
+    assert!(mark.rule.len() <= data.len() && mark.rows.max().is_none_or(|last| last < mark.frames));
+    let bytes = mark.to_bytes().expect("a rule that was read");
+    assert_eq!(Mark::from_bytes(&bytes).expect("what was written"), mark);
 }

@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle
+from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -45,7 +45,17 @@ from gristmill.errors import (
 )
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
+from gristmill.loader import (
+    Blocks,
+    ChunkAnchor,
+    DataLoader,
+    OldestNeeded,
+    Output,
+    TensorSpec,
+    Vanished,
+    merge_states,
+)
+from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.sampling import Hanse
@@ -67,6 +77,8 @@ __all__ = [
     "DataLoader",
     "DataLoaderConfig",
     "Demos",
+    "Duplicate",
+    "Duplicates",
     "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
@@ -78,8 +90,10 @@ __all__ = [
     "Hanse",
     "JoinPositionsConfig",
     "Layout",
+    "Mark",
     "Merged",
     "MissingPackageError",
+    "OldestNeeded",
     "Output",
     "Packed",
     "PairLoader",
@@ -96,6 +110,7 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
+    "Step",
     "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",
@@ -112,10 +127,12 @@ __all__ = [
     "load_dataset_dict",
     "load_wds_datasets",
     "merge",
+    "merge_states",
     "open",
     "pack",
     "pairs",
     "presets",
     "safe_pickle",
     "value_rows",
+    "views",
 ]

@@ -1,18 +1,23 @@
-"""Games of a chunk pack: selected by SQL and by side of a split, their positions taken by number."""
+"""Games of a chunk pack: selected by SQL, by marks and by side of a split, their positions taken by number."""
 
 from __future__ import annotations
 
 import operator
 import os
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill
+from gristmill import _gristmill, packed
 from gristmill.arrays import Array
 from gristmill.layout import Layout
-from gristmill.rows import Parameter, places
+from gristmill.packed import Duplicates, Mark, Step
+from gristmill.rows import Parameter, places, sides, span
+
+if TYPE_CHECKING:
+    from gristmill.chess import Tensors
 
 
 class GameSplit(NamedTuple):
@@ -23,7 +28,10 @@ class GameSplit(NamedTuple):
 
 
 class Games:
-    """Some games of a chunk pack, in the order in which they are stored. Selecting decodes and copies nothing."""
+    """Some games of a chunk pack, in the order in which they are stored. Selecting decodes and copies nothing.
+
+    `games[3]` is the records of one game, `games[10:20]` a selection of ten; iteration goes over the games.
+    """
 
     def __init__(self, compiled: _gristmill.Games) -> None:
         self._compiled = compiled
@@ -35,7 +43,7 @@ class Games:
 
     @property
     def num_frames(self) -> int:
-        """Positions of all games."""
+        """Selected positions of all games."""
         return self._compiled.num_frames
 
     @property
@@ -43,12 +51,37 @@ class Games:
         """Ids of the games in the pack's table `games`, ascending."""
         return self._compiled.game_ids()
 
+    @property
+    def lineage(self) -> list[Step]:
+        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        return packed.steps(self._compiled.lineage())
+
     def __len__(self) -> int:
         """How many games there are."""
         return len(self._compiled)
 
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Games: ...
+    def __getitem__(self, index: int | slice) -> Array | Games:
+        """The records of one game as a structured array, or some of the games.
+
+        Raises:
+            IndexError: there is no such game.
+            ValueError: a slice with a step.
+            FormatError: a game that is damaged; it says which.
+        """
+        if isinstance(index, slice):
+            return Games(self._compiled.slice(*span(index, len(self))))
+        place = self._place(index)
+        return Array.over(self._compiled.game(place), (self._compiled.frames(place),), self.layout.dtype)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
     def frames(self, index: int) -> int:
-        """Positions of one game.
+        """Selected positions of one game.
 
         Raises:
             IndexError: there is no such game.
@@ -77,15 +110,105 @@ class Games:
         """
         return Games(self._compiled.query(sql, list(params)))
 
-    def split(self, val: float, *, seed: int = 42) -> GameSplit:
-        """Two sides, by game: `train`, and about the share `val` as `val`.
+    def mark(
+        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
+    ) -> Mark:
+        """Marks positions of the pack, in a file beside the data, which is not changed.
 
-        The side of a game depends on `seed` and its records alone: it is the same in every pack that the game is in.
+        Args:
+            name: letters, digits, `.`, `-` and `_`.
+            which: a condition in SQL over every position of the pack, whatever is selected here: the fields of records (`best_q`, `plies_left`, ...), `ply`,
+                `men`, `black_to_move`, and `game.` with the columns of table `games`. Or a mask: a
+                boolean for each position of this selection.
+            replace: replace a mark of this name.
+            workers: threads that ask the rule; one per core by default.
 
         Raises:
-            ConfigError: no game falls on the val side, or `val` is no share.
+            ConfigError: SQLite does not understand it, or there is a mark of this name.
+            FormatError: a position that cannot be read; it says which.
+            TypeError: neither SQL nor a mask of booleans.
+            ValueError: a mask of another length.
         """
-        return GameSplit(*map(Games, self._compiled.split(val, seed)))
+        return packed.make(self._compiled, name, which, replace=replace, workers=workers)
+
+    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
+        """Extends a mark by the positions that were added to the pack since it was made.
+
+        Raises:
+            ConfigError: it is no mark of a rule.
+            FormatError: there is none of this name, or it is of another pack.
+        """
+        return packed.make(self._compiled, name, None, workers=workers)
+
+    def remove_mark(self, name: str) -> None:
+        """Removes a mark.
+
+        Raises:
+            FormatError: there is none of this name.
+        """
+        self._compiled.remove_mark(name)
+
+    def marks(self) -> list[Mark]:
+        """The marks of the pack, by name; those too that are of other positions or cannot be read."""
+        return packed.listed(self._compiled)
+
+    def marked(self, name: str) -> Games:
+        """Those of the positions that a mark marks. All games remain, even without a position.
+
+        Raises:
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer positions than there are now.
+        """
+        return Games(self._compiled.marked(name))
+
+    def without(self, name: str) -> Games:
+        """Those of the positions that a mark does not mark.
+
+        Raises:
+            FormatError: as `marked`.
+        """
+        return Games(self._compiled.without(name))
+
+    def split(
+        self,
+        val: float | None = None,
+        *,
+        seed: int = 42,
+        val_where: str | None = None,
+        params: Sequence[Parameter] = (),
+        val_games: Iterable[int] | None = None,
+        by: Literal["records", "content"] = "records",
+    ) -> GameSplit:
+        """Two sides, by game: `train` and `val`. Give exactly one of `val`, `val_where` and `val_games`.
+
+        Args:
+            val: about this share of the games on the val side. The side of a game depends on `seed` and its records
+                alone: it is the same in every pack that the game is in.
+            seed: another seed, another split.
+            val_where: SQL that names the games of the val side, as for `where`.
+            params: values for its question marks.
+            val_games: ids of the games of the val side.
+            by: what decides the side of a game with `val`: its `records`, to the byte; or its `content`, where its men
+                stood, so that a game, its re-recordings and its colour mirror are on one side. Either way it is the same
+                in every pack that the game is in.
+
+        Raises:
+            ConfigError: no game falls on the val side, or `val` is no share, or SQLite does not understand the SQL.
+        """
+        found = sides(self._compiled, val, seed, val_where, params, "val_games", val_games, by == "content")
+        return GameSplit(*map(Games, found))
+
+    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
+        """Games of the pack that are the same: to the byte, recorded otherwise, or with colours exchanged.
+
+        Args:
+            mark: mark the positions of all but the first of each group under this name, for `without`.
+            replace: replace a mark of this name.
+
+        Raises:
+            ConfigError: there is a mark of this name.
+            FormatError: a game that cannot be read; it says which.
+        """
+        return packed.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The records of the positions at `indices`, counted within this selection, as a structured array of the same
@@ -99,6 +222,18 @@ class Games:
         memory = self._compiled.take(found.reshape(-1).view(np.uint8))
         return Array.over(memory, found.shape, self.layout.dtype)
 
+    def encode(self, indices: npt.ArrayLike, encoder: Tensors | None = None) -> dict[str, Array]:
+        """Tensors of the positions at `indices`, by name, just as a loader makes them.
+
+        Raises:
+            IndexError: there is no such position.
+            ConfigError: a tensor that does not exist.
+            FormatError: a game that is damaged; it says which.
+        """
+        found = places(indices, self.num_frames)
+        made = self._compiled.encode([] if encoder is None else encoder.names, found.reshape(-1).view(np.uint8))
+        return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
+
     def _place(self, index: int) -> int:
         place = operator.index(index)
         place += len(self) if place < 0 else 0
@@ -107,4 +242,6 @@ class Games:
         return place
 
     def __repr__(self) -> str:
-        return f"Games({os.fspath(self._compiled.folder)!r}, games={len(self)}, frames={self.num_frames})"
+        whole = self._compiled.frames_of_pack
+        frames = f"{self.num_frames}" if self.num_frames == whole else f"{self.num_frames} of {whole}"
+        return f"Games({os.fspath(self._compiled.folder)!r}, games={len(self)}, frames={frames})"

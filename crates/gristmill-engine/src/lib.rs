@@ -5,11 +5,13 @@
 
 pub mod chunks;
 pub mod config;
+pub mod content;
 pub mod demos;
 pub mod error;
 pub mod facts;
 pub mod job;
 pub mod key;
+pub mod lineage;
 pub mod marks;
 pub mod open;
 pub mod pack;
@@ -24,6 +26,6 @@ pub mod tablebase;
 
 pub use error::{Error, Result};
 pub use pipeline::{
-    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, Output, RowEncoder,
-    Vanished,
+    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, OldestNeeded, Output,
+    RowEncoder, Vanished, merge_states,
 };

@@ -5,6 +5,7 @@ mod joined;
 mod weighed;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -48,6 +49,13 @@ pub trait FrameTable: Send + Sync + Debug {
         None
     }
 
+    /// How the records are divided into games, runs or trajectories.
+    ///
+    /// Errors: `Unsupported` for a table that does not know, or in which the records of one do not lie together.
+    fn chunks(&self) -> Result<&dyn Chunks> {
+        Err(Error::new(Kind::Unsupported, "these rows are not known to be steps of games"))
+    }
+
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -60,6 +68,12 @@ pub trait Straight {
     ///
     /// Errors: as [`FrameTable::gather`] and the encoder's.
     fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()>;
+}
+
+/// A table that knows which of its records follow each other in one chunk.
+pub trait Chunks {
+    /// The records of the chunk that record `row` is in, in order of time; empty beyond the last.
+    fn bounds(&self, row: u64) -> Range<u64>;
 }
 
 /// One row of a batch.

@@ -193,6 +193,11 @@ pub trait ChunkSource: Send + Sync + Debug {
         &[]
     }
 
+    /// Bounds for looking at one of its chunks by itself.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
     /// What the file says about itself as a whole: names and values, for people.
     fn about(&self) -> &[(&'static str, String)] {
         &[]

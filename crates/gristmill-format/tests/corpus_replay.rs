@@ -12,13 +12,19 @@ mod fuzz_bodies;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gristmill_format::chess::pack::{CODEC, Packer};
 use gristmill_format::chess::syzygy::{Material, TableKind};
 use gristmill_format::chess::{InputFormat, Version};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
+use gristmill_format::container::marks::{Mark, Origin};
 use gristmill_format::container::tar::TarWriter;
+use gristmill_format::demo::pack::{About, Trajectory, pack};
+use gristmill_format::demo::trajectory::{End, layout};
+use gristmill_format::demo::value::Extra;
+use gristmill_format::layout::Scalar;
 
 fn corpus(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
@@ -33,6 +39,27 @@ fn replay(target: &str, body: fn(&[u8])) {
         let outcome = std::panic::catch_unwind(|| body(&bytes));
         assert!(outcome.is_ok(), "{} breaks a promise", file.display());
     }
+}
+
+/// A packed trajectory whose observations have this shape; those that have planes are stacks.
+fn trajectory_of(shape: &[usize]) -> Vec<u8> {
+    let fields = [("obs", Scalar::U8, shape), ("next_obs", Scalar::U8, shape), ("rews", Scalar::F64, &[])];
+    let layout = Arc::new(layout(fields.into_iter()).unwrap());
+    let plane = shape[1..].iter().product::<usize>();
+    let mut records = vec![0; 9 * layout.size()];
+    for (frame, record) in records.chunks_exact_mut(layout.size()).enumerate() {
+        for (next, field) in layout.fields()[..2].iter().enumerate() {
+            let value = &mut record[field.offset..][..field.bytes()];
+            value.iter_mut().enumerate().for_each(|(i, b)| *b = (7 * (frame + next + i / plane) + i % plane) as u8);
+        }
+    }
+    let facts = vec![("env_name".to_owned(), "Corridor-v0".to_owned())];
+    let about = About { layout, form: "demo.shard".to_owned(), facts, metadata: None };
+    let extras = [("infos".to_owned(), vec![(0, Extra::Json("{}".to_owned())), (8, Extra::Text("end".to_owned()))])];
+    let mut out = Vec::new();
+    let end = End::Terminated;
+    pack(&Trajectory { about: &about, records: &records, extras: &extras.into(), end }, &mut out).unwrap();
+    out
 }
 
 #[test]
@@ -51,8 +78,18 @@ fn packed() {
 }
 
 #[test]
+fn trajectory() {
+    replay("trajectory", fuzz_bodies::trajectory);
+}
+
+#[test]
 fn chunks() {
     replay("chunks", fuzz_bodies::chunks);
+}
+
+#[test]
+fn marks() {
+    replay("marks", fuzz_bodies::marks);
 }
 
 #[test]
@@ -119,6 +156,20 @@ fn packed_games_with_random_edits_are_read_or_refused() {
             data[at] = next() as u8;
         }
         fuzz_bodies::packed(&data);
+    }
+}
+
+#[test]
+fn packed_trajectories_with_random_edits_are_read_or_refused() {
+    let mut next = numbers();
+    let seeds = ["stacks", "values"].map(|name| fs::read(corpus("trajectory").join(name)).unwrap());
+    for n in 0..600 {
+        let mut data = seeds[n % 2].clone();
+        for _ in 0..1 + next() % 3 {
+            let at = next() as usize % data.len();
+            data[at] = next() as u8;
+        }
+        fuzz_bodies::trajectory(&data);
     }
 }
 
@@ -257,6 +308,24 @@ fn write_seeds() {
         let file = [&MAGIC[..], &bytes, &bytes, &file.finish()].concat();
         put("chunks", name, &file);
         put("chunks", &format!("{name}-cut"), &file[..file.len() - 60]);
+    }
+
+    for (name, rule, rows) in [
+        ("rule", "best_q > 0.5", (0..70_000).step_by(2).collect()),
+        ("given", "", [1u64, 5, 1 << 34].into_iter().collect()),
+        ("runs", "ply < 10", (100..5000).collect()),
+    ] {
+        let mut mark = Mark { origin: Origin::Rule, rule: rule.into(), frames: (1 << 34) + 1, identity: 3, rows };
+        mark.rows.optimize();
+        let bytes = mark.to_bytes().unwrap();
+        put("marks", name, &bytes);
+        put("marks", &format!("{name}-cut"), &bytes[..bytes.len() - 5]);
+    }
+
+    for (name, shape) in [("stacks", vec![4, 6, 12]), ("values", vec![3])] {
+        let bytes = trajectory_of(&shape);
+        put("trajectory", name, &bytes);
+        put("trajectory", &format!("{name}-cut"), &bytes[..bytes.len() - 9]);
     }
 
     for kind in 0..16 {

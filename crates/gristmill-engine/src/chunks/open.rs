@@ -2,6 +2,7 @@
 //! Each game is held against its checksum before its first position is read; nothing is ever changed.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,10 +23,13 @@ use crate::error::Result;
 use crate::pack::STAGING;
 use crate::store::publish::is_interrupted;
 use crate::store::{HeldFile, Residence};
-use crate::table::{FrameTable, Pick, Straight, Weighed};
+use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};
 
 /// Positions that are encoded together: enough that rows are written past the cache.
 const TOGETHER: usize = 16;
+
+/// Bytes of the records of one game, at most.
+const MOST_GAME: usize = 1 << 30;
 
 /// A chunk pack that is open for reading. Shared freely between threads.
 #[derive(Debug)]
@@ -182,15 +186,36 @@ impl ChunkPack {
         self.place(game).map_or("", |(file, within, _)| file.index().name(within))
     }
 
-    /// Reads frame `row`, counted over all files.
-    fn position(&self, row: u64, out: &mut Position) -> FormatResult<()> {
-        let file = self.first.partition_point(|(first, _)| *first <= row).saturating_sub(1);
-        let found = self.files.get(file).and_then(|held| Some((held, held.index().locate(row - self.first[file].0)?)));
-        let Some((file, (game, frame))) = found else {
-            return Err(Error::new(Kind::Missing, format!("frame {row} of {}", self.len())));
-        };
+    /// Replaces `out` by the records of a game, of the size that it returns.
+    pub(super) fn records_of(&self, game: u64, position: &mut Position, out: &mut Vec<u8>) -> FormatResult<usize> {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        out.clear();
+        let read = file.game(within).and_then(|packed| {
+            packed.records(MOST_GAME, position, out)?;
+            Ok(packed.version().bytes())
+        });
+        read.map_err(|e| {
+            let named = e.in_chunk(within).in_member(file.index().name(within));
+            named.in_source(file.path.display().to_string())
+        })
+    }
+
+    /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
+    fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
+        let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
+        let (game, frame) = self.files.get(file)?.index().locate(row - self.first[file].0)?;
+        Some((file, game, frame))
+    }
+
+    /// Reads frame `row`, counted over all files, and says where it is: file, game there, frame.
+    fn position(&self, row: u64, out: &mut Position) -> FormatResult<Provenance> {
+        let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", self.len()));
+        let (number, game, frame) = self.find(row).ok_or_else(missing)?;
+        let file = &self.files[number];
         let read = file.game(game).and_then(|packed| packed.position(frame as usize, out));
-        read.map_err(|e| file.named(game, e.in_frame(frame as usize)))
+        read.map_err(|e| file.named(game, e.in_frame(frame as usize)))?;
+        Ok(Provenance { source: number as u64, chunk: game as u32, frame })
     }
 }
 
@@ -243,18 +268,32 @@ impl FrameTable for ChunkPack {
     fn weighed(&self) -> Option<&dyn Weighed> {
         Some(self)
     }
+
+    fn chunks(&self) -> FormatResult<&dyn Chunks> {
+        Ok(self)
+    }
+}
+
+impl Chunks for ChunkPack {
+    fn bounds(&self, row: u64) -> Range<u64> {
+        let Some((file, game, _)) = self.find(row) else { return row..row };
+        let index = self.files[file].index();
+        let start = self.first[file].0 + index.first_frame(game);
+        start..start + u64::from(index.frames(game))
+    }
 }
 
 impl Straight for ChunkPack {
     fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> FormatResult<()> {
         let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
-        let mut positions: Vec<Position> = (0..TOGETHER.min(picks.len())).map(|_| Position::default()).collect();
+        let mut positions: Vec<(Position, Provenance)> = Vec::new();
+        positions.resize_with(TOGETHER.min(picks.len()), Default::default);
         for (i, some) in picks.chunks(TOGETHER).enumerate() {
-            for (pick, position) in some.iter().zip(&mut positions) {
-                self.position(pick.row, position)?;
+            for (pick, (position, from)) in some.iter().zip(&mut positions) {
+                *from = self.position(pick.row, position)?;
             }
-            let row = |(pick, position): (&Pick, _)| row(*pick, position);
-            let rows: Vec<Row<'_>> = some.iter().zip(&positions).map(row).collect();
+            let rows = some.iter().zip(&positions).map(|(pick, (position, from))| row(pick.bits, position, *from));
+            let rows: Vec<Row<'_>> = rows.collect();
             let first = i * TOGETHER;
             let part = |(column, size): (_, &usize)| -> &mut [u8] {
                 let column: &mut &mut [u8] = column;
@@ -267,9 +306,8 @@ impl Straight for ChunkPack {
     }
 }
 
-fn row(pick: Pick, position: &Position) -> Row<'_> {
-    let provenance = Provenance { source: pick.row, ..Provenance::default() };
-    Row { record: position.record(), provenance, bits: pick.bits, sparse: position.policy() }
+fn row(bits: u64, position: &Position, provenance: Provenance) -> Row<'_> {
+    Row { record: position.record(), provenance, bits, sparse: position.policy() }
 }
 
 /// The pack as a table.

@@ -1,8 +1,10 @@
 //! A chunk pack -> some of its games: by SQL, by side of a split, by marks. Nothing is changed, and no position is decoded.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
+use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::metadata::Games;
@@ -92,9 +94,35 @@ impl GameSelection {
     /// Errors: `Config` in `where` with what SQLite says; `Format` for the database.
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let found = named(self.database()?.connection(), "games", sql, params);
-        let mut found = found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
-        found.sort_unstable();
-        Ok(self.of(self.games.iter().copied().filter(|game| found.binary_search(game).is_ok()).collect()))
+        Ok(self.of_ids(found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?))
+    }
+
+    fn of_ids(&self, mut named: Vec<u64>) -> Self {
+        named.sort_unstable();
+        self.of(self.games.iter().copied().filter(|game| named.binary_search(game).is_ok()).collect())
+    }
+
+    /// The games from place `from` to place `to`.
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> Self {
+        self.of(self.games.iter().take(to).skip(from).copied().collect())
+    }
+
+    /// Two sides, by game: on the second those that `sql` names, as in [`GameSelection::query`].
+    ///
+    /// Errors: as [`GameSelection::query`].
+    pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
+        Ok(self.apart(self.query(sql, params)?))
+    }
+
+    /// Two sides, by game: on the second those of these ids.
+    pub fn split_ids(&self, ids: Vec<u64>) -> (Self, Self) {
+        self.apart(self.of_ids(ids))
+    }
+
+    fn apart(&self, second: Self) -> (Self, Self) {
+        let left = self.games.iter().copied().filter(|game| second.games.binary_search(game).is_err());
+        (self.of(left.collect()), second)
     }
 
     /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
@@ -102,20 +130,26 @@ impl GameSelection {
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no game falls on that side; `Format` for the database.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        let mut keys = HashMap::new();
+        self.database()?.each(&mut |game| {
+            keys.insert(game.id, game.content as u64);
+            Ok(())
+        })?;
+        self.split_by_keys(val, seed, &keys)
+    }
+
+    /// The same with a key for each game in place of the hash of its records: games of one key are on one side.
+    ///
+    /// Errors: `Config`, as [`GameSelection::split`].
+    pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
         let shares = (0.0..1.0).contains(&val).then_some((val * SHARES as f64) as u64);
         let side = shares.and_then(|share| Side::new(&[SHARES - share, share], 1));
         let (Some(side), Some(share)) = (side, shares) else {
             return Err(Error::config("val", format!("{val}, expected a share of the games: 0 or more, below 1")));
         };
         let key = format!("split {seed}");
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        self.database()?.each(&mut |game| {
-            if self.games.binary_search(&game.id).is_ok() {
-                let falls = side.holds(&key, game.content as u64);
-                if falls { second.push(game.id) } else { first.push(game.id) }
-            }
-            Ok(())
-        })?;
+        let falls = |game: &u64| keys.get(game).is_some_and(|content| side.holds(&key, *content));
+        let (second, first): (Vec<u64>, Vec<u64>) = self.games.iter().copied().partition(falls);
         if second.is_empty() && share > 0 {
             let games = first.len();
             let text =
@@ -133,6 +167,17 @@ impl GameSelection {
         let mut records = vec![0; rows.len() * self.layout().size()];
         self.pack.gather(&rows, &mut records)?;
         Ok(records)
+    }
+
+    /// The records of the game at a place of this selection, those of its frames that are selected, back to back.
+    ///
+    /// Errors: `Format`: `Missing` for a place beyond the last, and as the pack's.
+    pub fn game(&self, place: usize) -> Result<Vec<u8>> {
+        let missing = || FormatError::new(Kind::Missing, format!("game {place} of {}", self.games.len()));
+        let bounds = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        let (first, frames) = bounds.ok_or_else(missing)?;
+        let places: Vec<u64> = (self.rows.rank(first)..self.rows.rank(first + frames)).collect();
+        self.take(&places)
     }
 
     /// What an index loader needs of it.

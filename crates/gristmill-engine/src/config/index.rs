@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sampling::HanseSamplingConfig;
 use super::skip::Skip;
 use super::stages::{EncoderConfig, LastBatch};
+use super::view::View;
 
 /// In which order each epoch goes through the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,6 +32,13 @@ pub enum Shuffle {
 pub struct IndexConfig {
     /// What makes rows of tensors.
     pub encoder: EncoderConfig,
+    /// The tensors of games of chess, in order, as for streams; `planes`, `probs` and `values` when empty. Rows of other
+    /// games have none to choose from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<String>,
+    /// What stands for a row: itself when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<View>,
     /// Rows of a batch, of all ranks together.
     pub batch_size: usize,
     /// Passes over the rows; without an end when absent.
@@ -64,6 +72,8 @@ impl Default for IndexConfig {
     fn default() -> Self {
         IndexConfig {
             encoder: EncoderConfig::default(),
+            tensors: Vec::new(),
+            view: None,
             batch_size: 1024,
             epochs: Some(1),
             shuffle: Shuffle::default(),

@@ -13,6 +13,7 @@ mod size;
 mod skip;
 mod stages;
 mod text;
+mod view;
 
 pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
@@ -31,6 +32,7 @@ pub use stages::{
     ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
 };
 pub use text::TextForm;
+pub use view::{Longer, Pad, View};
 
 use std::path::PathBuf;
 

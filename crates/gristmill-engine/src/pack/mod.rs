@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 
 pub mod array;
 pub mod embeddings;
+pub mod games;
 pub mod manifest;
 mod marks;
 pub mod metadata;

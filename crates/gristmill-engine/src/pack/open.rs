@@ -9,6 +9,7 @@ use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::games::RunTable;
 use super::metadata::Metadata;
 use super::runs::RunIndex;
 use super::shards::{self, Shard};
@@ -35,7 +36,7 @@ pub struct Pack {
     values_in: PathBuf,
     /// Opened when they are first asked for.
     values: OnceLock<Values>,
-    index: RunIndex,
+    index: Arc<RunIndex>,
     valuations: ValuationTypes,
     identity: u64,
 }
@@ -66,7 +67,8 @@ impl Pack {
         let index = RunIndex::read(&metadata, &table, columns.form())?;
         let valuations = valuations(folder)?;
         let identity = identity(&table, &index, &valuations)?;
-        let (folder, table) = (folder.to_owned(), Arc::new(table));
+        let index = Arc::new(index);
+        let (folder, table) = (folder.to_owned(), Arc::new(RunTable::new(table, Arc::clone(&index))));
         let (values_in, values) = (folder.clone(), OnceLock::new());
         Ok(Pack { folder, columns, table, embeddings, residence, values_in, values, index, valuations, identity })
     }

@@ -84,7 +84,7 @@ impl RunIndex {
     }
 
     /// Whether the first two and the last two rows of a stretch say that they are of its run.
-    fn agrees(&self, table: &dyn FrameTable, stretch: usize) -> Result<bool> {
+    fn agrees(&self, table: &dyn FrameTable, stretch: usize) -> gristmill_format::Result<bool> {
         let ((start, run), last) = (self.stretches[stretch], self.end(stretch) - 1);
         let id = self.runs[run as usize].id;
         let rows = [start, last.min(start + 1), start.max(last.saturating_sub(1)), last];
@@ -218,9 +218,48 @@ impl RunIndex {
         (row < self.rows).then(|| (start, self.end(stretch), self.runs[run as usize].id))
     }
 
+    /// The stretches of rows of each of runs `from..to`, counted by ascending id.
+    pub fn stretches_of(&self, from: usize, to: usize) -> Vec<Vec<(u64, u64)>> {
+        let mut found = vec![Vec::new(); to.saturating_sub(from)];
+        for (i, (start, run)) in self.stretches.iter().enumerate() {
+            if let Some(stretches) = (*run as usize).checked_sub(from).and_then(|run| found.get_mut(run)) {
+                stretches.push((*start, self.end(i)));
+            }
+        }
+        found
+    }
+
     /// First row and run of each stretch of rows of one run, in order of rows.
     pub fn stretches(&self) -> impl Iterator<Item = (u64, &Run)> {
         self.stretches.iter().map(|(start, run)| (*start, &self.runs[*run as usize]))
+    }
+
+    /// Checks that the rows of each run lie together, as their own `run_id` at both ends of it says.
+    ///
+    /// Errors, with the file: `Unsupported` for runs that alternate, `Corrupt` where the rows do not lie as the database
+    /// says; what reading gives.
+    pub fn in_one_piece(&self, table: &dyn FrameTable) -> gristmill_format::Result<()> {
+        let mut seen = vec![false; self.runs.len()];
+        for (i, (start, run)) in self.stretches.iter().enumerate() {
+            let place = |kind, detail: String| {
+                let (file, row) = table.locate(*start);
+                Err(Error::new(kind, format!("row {row}: {detail}")).in_source(file))
+            };
+            let id = self.runs[*run as usize].id;
+            if std::mem::replace(&mut seen[*run as usize], true) {
+                let detail = format!(
+                    "run {id} goes on behind rows of other runs; `gristmill convert` puts the rows of each game together"
+                );
+                return place(Kind::Unsupported, detail);
+            }
+            if !self.agrees(table, i)? {
+                let end = self.end(i);
+                let detail =
+                    format!("`metadata.db` says run {id} up to row {end}, the rows do not; see `gristmill verify`");
+                return place(Kind::Corrupt, detail);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -236,11 +275,11 @@ struct RunIds {
 }
 
 impl RunIds {
-    fn new(table: &dyn FrameTable) -> Result<Self> {
+    fn new(table: &dyn FrameTable) -> gristmill_format::Result<Self> {
         Ok(RunIds { number: Number::new(table.layout(), "run_id")?, records: Vec::new() })
     }
 
-    fn read(&mut self, table: &dyn FrameTable, rows: &[u64]) -> Result<impl Iterator<Item = u64>> {
+    fn read(&mut self, table: &dyn FrameTable, rows: &[u64]) -> gristmill_format::Result<impl Iterator<Item = u64>> {
         self.records.resize(rows.len() * table.layout().size(), 0);
         table.gather(rows, &mut self.records)?;
         Ok(self.records.chunks_exact(table.layout().size()).map(|record| self.number.of(record)))

@@ -1,6 +1,7 @@
 //! A pack -> some of its rows: by SQL over its runs, by values of the rows, by marks, by side of a split. Nothing is changed.
 //! Selections are ranges of rows; the two sides of a split never share a run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::g2048::value;
@@ -10,6 +11,7 @@ pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::metadata::Run;
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::config::EncoderConfig;
@@ -137,6 +139,17 @@ impl Selection {
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no run falls on that side.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        self.split_by_key(val, seed, &|run| run.seed.unwrap_or(run.id))
+    }
+
+    /// The same with another key for each run, by its id: runs of one key are on one side.
+    ///
+    /// Errors: `Config`, as [`Selection::split`].
+    pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
+        self.split_by_key(val, seed, &|run| keys.get(&run.id).copied().unwrap_or(run.id))
+    }
+
+    fn split_by_key(&self, val: f64, seed: u64, key_of: &dyn Fn(&Run) -> u64) -> Result<(Self, Self)> {
         if !(0.0..1.0).contains(&val) {
             return Err(Error::config("val", format!("{val}, expected a share of the runs: 0 or more, below 1")));
         }
@@ -145,7 +158,7 @@ impl Selection {
         let side = side.ok_or_else(|| Error::config("val", format!("{val} is no share")))?;
         let runs = self.pack.index().runs();
         let key = format!("split {seed}");
-        let falls = |run: &u32| side.holds(&key, runs[*run as usize].seed.unwrap_or(runs[*run as usize].id));
+        let falls = |run: &u32| side.holds(&key, key_of(&runs[*run as usize]));
         let (second, first): (Vec<u32>, Vec<u32>) = self.runs.iter().copied().partition(falls);
         if second.is_empty() && share > 0 {
             let text = format!(
@@ -169,6 +182,12 @@ impl Selection {
     /// Errors: `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn split_ids(&self, ids: Vec<u64>) -> Result<(Self, Self)> {
         self.apart(self.of_ids(ids)?)
+    }
+
+    /// The rows from place `from` to place `to`, of the same runs.
+    #[must_use]
+    pub fn slice(&self, from: u64, to: u64) -> Self {
+        Selection { rows: Arc::new(self.rows.slice(from, to)), ..self.clone() }
     }
 
     fn apart(&self, second: Self) -> Result<(Self, Self)> {

@@ -11,6 +11,7 @@ mod graphs;
 mod hanse;
 mod lanes;
 mod logs;
+mod needed;
 mod rescoring;
 mod resume;
 mod skip;

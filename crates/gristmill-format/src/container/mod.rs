@@ -1,5 +1,6 @@
-//! How bytes are boxed (chunk files, gzip, marks, npy, npz, pickle, tar, zstd): knows no game.
+//! How bytes are boxed (blocks, chunk files, gzip, marks, npy, npz, pickle, tar, zstd): knows no game.
 
+pub mod blocks;
 pub mod chunks;
 pub mod gzip;
 pub mod gzip_stream;

@@ -17,6 +17,7 @@ use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
 use crate::chunks::metadata::{Game, Games, GamesWriter};
 use crate::chunks::{file_name, files, is_chunks, is_pack};
 use crate::error::{Error, Result};
+use crate::lineage::Step;
 use crate::marks;
 use crate::pack::manifest::WRITER;
 use crate::pack::{MANIFEST, METADATA, STAGING};
@@ -187,6 +188,14 @@ impl Input {
         wanted
     }
 
+    /// How it came to be.
+    fn lineage(&self) -> Vec<Step> {
+        match self.manifest.lineage.as_slice() {
+            [] => vec![Step::unrecorded().with("games", self.manifest.games)],
+            steps => steps.to_vec(),
+        }
+    }
+
     /// What lies beside the games and is not carried.
     fn lost(&self) -> Option<String> {
         let marks = marks::names(&self.folder).ok().filter(|names| !names.is_empty())?;
@@ -280,6 +289,11 @@ impl Assembly<'_> {
             files: self.files.clone(),
             stored_bytes: self.stored,
             skipped: inputs.iter().flat_map(|input| input.manifest.skipped.clone()).collect(),
+            lineage: vec![
+                Step::new("merge")
+                    .with("codec", self.codec.name)
+                    .made_from(inputs.iter().map(Input::lineage).collect()),
+            ],
         };
         publish::write_whole(&self.staging.path(MANIFEST), &[manifest.to_json()?.as_bytes()])
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle};
+use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle, View};
 use crate::error::{Error, Result};
 use crate::pipeline::skip::Skips;
 
@@ -27,6 +27,9 @@ pub(super) struct IndexState {
     data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,
+    /// What stands for a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    view: Option<View>,
     /// Batches before it that were left out: first, and the one behind the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<(u64, u64)>,
@@ -50,6 +53,7 @@ impl IndexState {
             sampling: config.sampling.clone(),
             data: format!("{data:016x}"),
             encoder,
+            view: config.view.clone(),
             skipped: skips.before(batch),
         }
     }
@@ -78,6 +82,7 @@ impl IndexState {
         compare("shuffle", format!("{:?}", state.shuffle), format!("{:?}", expected.shuffle));
         compare("sampling", format!("{:?}", state.sampling), format!("{:?}", expected.sampling));
         compare("rows (what is selected of which pack)", state.data.clone(), expected.data.clone());
+        compare("view", shown(&state.view), shown(&expected.view));
         compare("encoder", state.encoder.to_string(), expected.encoder.to_string());
         if let Some(seed) = config.seed {
             compare("seed", state.seed.to_string(), seed.to_string());
@@ -85,4 +90,8 @@ impl IndexState {
         differences.extend(skips.difference(&state.skipped, state.batch));
         if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
     }
+}
+
+fn shown(view: &Option<View>) -> String {
+    serde_json::to_string(view).unwrap_or_default()
 }

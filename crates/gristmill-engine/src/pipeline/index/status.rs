@@ -16,6 +16,7 @@ pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
         counts: counts.iter().map(|(name, total)| Tally { name, total: *total, per_second: 0.0 }).collect(),
         queue,
         latest: None,
+        oldest_needed: None,
         faults: Vec::new(),
     };
     let (counts, capacity) = feed.queue();

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Uniform, Weigher, total};
 
-use crate::config::{HanseForm, HanseSamplingConfig, IndexConfig, PositionChoice, Shuffle};
+use crate::config::{HanseForm, HanseSamplingConfig, IndexConfig, PositionChoice, Shuffle, View};
 use crate::error::{Error, Result};
 use crate::pipeline::acceptance::weigher;
 use crate::runtime::intervals::Intervals;
@@ -42,13 +42,16 @@ struct Scratch {
 }
 
 impl Sampler {
-    /// What a config says about sampling over the rows of `input`; `None` where it says nothing.
+    /// What a config says about sampling over `rows` of the table of `input`; `None` where it says nothing.
     ///
     /// Errors: `Config` with the field; `Format`, with the file, for a chunk that cannot be weighed.
-    pub(super) fn new(input: &IndexInput, config: &IndexConfig) -> Result<Option<Self>> {
+    pub(super) fn new(input: &IndexInput, rows: &Arc<Intervals>, config: &IndexConfig) -> Result<Option<Self>> {
         let Some(sampling) = &config.sampling else { return Ok(None) };
         if config.shuffle != Shuffle::Rows {
             return Err(Error::config(FIELD, "draws have no order of their own; leave `shuffle` as it is"));
+        }
+        if let Some(View::Trajectory { .. }) = config.view {
+            return Err(Error::config(FIELD, "trajectories come each once; take windows, or leave the sampling out"));
         }
         let Some(weighed) = input.table.weighed() else {
             let text = "these rows come in no games that can be weighed; sample from a pack of whole games";
@@ -59,11 +62,11 @@ impl Sampler {
             length @ Chance::Length { .. } => (length, Arc::new(Uniform(1.0))),
             weight => (weight, Arc::clone(&frames)),
         };
-        let sizes = sizes(weighed, &input.rows, &*chunks)?;
+        let sizes = sizes(weighed, rows, &*chunks)?;
         let largest = sizes.iter().map(|(_, weight)| *weight).fold(0.0, f32::max);
-        let kept = if input.rows.len() <= MOST_KEPT { sizes.len() } else { 0 };
+        let kept = if rows.len() <= MOST_KEPT { sizes.len() } else { 0 };
         let games = Weighted::new(sizes.into_iter().map(|(rows, weight)| (rows, chance.of(weight, largest))));
-        if games.total() <= 0.0 && !input.rows.is_empty() {
+        if games.total() <= 0.0 && !rows.is_empty() {
             return Err(Error::field(
                 FIELD,
                 "hanse_sampling_gamma",
@@ -72,7 +75,7 @@ impl Sampler {
         }
         let rows_by = (sampling.positions == PositionChoice::Weighted && frames.uniform().is_none()).then_some(frames);
         let kept = (0..if rows_by.is_some() { kept } else { 0 }).map(|_| OnceLock::new()).collect();
-        Ok(Some(Sampler { games, rows_by, kept, table: Arc::clone(&input.table), rows: Arc::clone(&input.rows) }))
+        Ok(Some(Sampler { games, rows_by, kept, table: Arc::clone(&input.table), rows: Arc::clone(rows) }))
     }
 
     /// Appends the rows of the draws of these numbers under a root seed.
@@ -271,7 +274,7 @@ mod tests {
 
     /// Chi-square of draws against the exact expectation, by (chance of a game, share of a row in it).
     fn chi_square(input: &IndexInput, sampling: HanseSamplingConfig, share: impl Fn(u64) -> f64) -> (f64, usize) {
-        let sampler = Sampler::new(input, &config(sampling)).unwrap().unwrap();
+        let sampler = Sampler::new(input, &input.rows, &config(sampling)).unwrap().unwrap();
         let mut picks = Vec::new();
         sampler.picks(11, 0..60_000, &mut picks).unwrap();
         let rows: Vec<u64> = input.rows.iter().flat_map(|(start, end)| start..end).collect();
@@ -359,11 +362,11 @@ mod tests {
             (faint, "hanse_sampling_gamma"),
             (HanseSamplingConfig { position_sampling: Some(nothing), ..default() }, "position_sampling"),
         ] {
-            let error = Sampler::new(&input, &config(sampling)).unwrap_err().to_string();
+            let error = Sampler::new(&input, &input.rows, &config(sampling)).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
         let blocks = IndexConfig { shuffle: Shuffle::Off, ..config(default()) };
-        assert!(Sampler::new(&input, &blocks).unwrap_err().to_string().contains("shuffle"));
-        assert!(Sampler::new(&input, &IndexConfig::default()).unwrap().is_none());
+        assert!(Sampler::new(&input, &input.rows, &blocks).unwrap_err().to_string().contains("shuffle"));
+        assert!(Sampler::new(&input, &input.rows, &IndexConfig::default()).unwrap().is_none());
     }
 }

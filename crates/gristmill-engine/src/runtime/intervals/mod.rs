@@ -109,6 +109,22 @@ impl Intervals {
         }
     }
 
+    /// Whether row `row` is one of those that are meant.
+    pub fn contains(&self, row: u64) -> bool {
+        self.rank(row.saturating_add(1)) > self.rank(row)
+    }
+
+    /// The rows from place `from` to place `to`, counted among those that are meant.
+    #[must_use]
+    pub fn slice(&self, from: u64, to: u64) -> Intervals {
+        let mut span = Intervals::default();
+        let to = to.min(self.len());
+        if from < to {
+            span.push(self.row(from), self.row(to - 1) + 1);
+        }
+        self.intersect(&span)
+    }
+
     /// The ranges: first row, and the row behind the last.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let (ranges, bits) = match &self.0 {
@@ -221,6 +237,9 @@ mod tests {
         assert_eq!((rows.ranges(), rows.len()), (2, 4));
         assert_eq!((0..4).map(|i| rows.row(i)).collect::<Vec<_>>(), [3, 4, 5, 9]);
         assert_eq!(rows.iter().collect::<Vec<_>>(), [(3, 6), (9, 10)]);
+        assert_eq!((0..12).filter(|row| rows.contains(*row)).collect::<Vec<_>>(), [3, 4, 5, 9]);
+        assert_eq!(rows.slice(1, 4).iter().collect::<Vec<_>>(), [(4, 6), (9, 10)]);
+        assert!(rows.slice(2, 2).is_empty() && rows.slice(0, 9) == rows);
         assert!(of(&[]).is_empty() && Intervals::all(0).is_empty());
     }
 

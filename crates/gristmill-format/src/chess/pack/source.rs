@@ -25,7 +25,13 @@ impl PackedGames {
     ///
     /// Errors: as [`ChunkFile::open`]; `Unsupported` for chunks that are no chess games.
     pub fn open(key: impl Into<String>, from: &(impl ReadAt + ?Sized)) -> Result<Self> {
-        let index = ChunkFile::open(from)?;
+        PackedGames::new(key, ChunkFile::open(from)?)
+    }
+
+    /// The games of the file called `key`, whose index was read.
+    ///
+    /// Errors: `Unsupported` for chunks that are no chess games.
+    pub fn new(key: impl Into<String>, index: ChunkFile) -> Result<Self> {
         if index.codec() != CODEC {
             let codec = index.codec().escape_ascii().to_string();
             let detail = format!("chunks of `{codec}`, expected packed chess games; a newer gristmill wrote it");
