@@ -55,6 +55,10 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
     if options.layout.is_some() {
         return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
     }
+    if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
+        let text = "each chunk file is a point to go on from; shard_rows says how many frames one has";
+        return Err(Error::config("checkpoint_rows", text));
+    }
     let (skipped, fault) = games.unusable();
     if let (OnError::Raise, Some(e)) = (options.on_error, fault) {
         return Err(e.clone().into());
