@@ -141,4 +141,4 @@ def test_copies_and_mirrors_are_found_marked_and_kept_on_one_side(tmp_path: Path
     assert steps.lineage == []
 
 
-VAL: dict[int, list[int]] = {}
+VAL = {1: [4, 7, 9, 10, 11, 13], 2: [4, 13], 42: [0]}
