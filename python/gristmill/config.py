@@ -218,6 +218,7 @@ class DataLoaderConfig:
     world_size: int | None = None
     #: Batches to leave out: `(18200, 18350)`, the end not included, or `"train:18200..18350"` of several outputs.
     skip: Sequence[Skip] | None = None
+    ledger: Path | None = None
     index: Path | None = None
 
     #: The text that this was read from, and whether that was TOML, for the places of faults.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -97,6 +98,8 @@ class DataLoader:
         skip: batches to leave out of the run, say after a spike of the loss: `(18200, 18350)` are batches 18200 to
             18349, `"train:18200..18350"` those of one output of several. All others keep their numbers and contents.
             A state says what was left out before it and goes on with the same; later batches can still be left out.
+        ledger: file in which to note what is delivered, for `gristmill verify-run`: each rank its own beside it. A run that
+            goes on from a state goes on with it; a new run needs a new one.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
@@ -120,8 +123,11 @@ class DataLoader:
         rank: int | None = None,
         world_size: int | None = None,
         skip: Sequence[Skip] = (),
+        ledger: Path | None = None,
     ) -> None:
         edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
+        if ledger is not None:
+            edits["ledger"] = os.fspath(ledger)
         options = {
             "batch_size": batch_size,
             "epochs": epochs,
@@ -150,7 +156,7 @@ class DataLoader:
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         ranks = _ranks(values, rank, world_size)
-        if edits:
+        if skip:
             edits["skip"] = [*(values.get("skip") or ()), *skip]
         try:
             self._engine = _gristmill.Loader(to_json({**values, **ranks, **edits}))
@@ -191,6 +197,27 @@ class DataLoader:
         if not isinstance(self._engine, _gristmill.IndexLoader):
             raise TypeError("only a loader of rows can go anywhere; a stream continues from a state")
         self._engine.seek(batch)
+
+    def xray(self, batch: int, row: int | None = None) -> list[dict[str, Any]]:
+        """Where the rows of any past or future batch of a loader of rows come from, as this rank has them; from the plan
+        alone, at no cost.
+
+        Args:
+            batch: its number.
+            row: one row of it; all when absent.
+
+        Returns:
+            Of each row `batch`, `row`, `epoch`, `pack_row`, `file` and `file_row`, `game` (the id of its game or run),
+            `member` (what was packed, where the pack says so) and `ply`.
+
+        Raises:
+            ConfigError: there is no such batch or row.
+            TypeError: a loader of a stream.
+        """
+        if not isinstance(self._engine, _gristmill.IndexLoader):
+            raise TypeError("only a loader of rows can tell; of a stream the tensor `ids` says where rows come from")
+        rows: list[dict[str, Any]] = json.loads(self._engine.xray(batch, row))
+        return rows
 
     @property
     def outputs(self) -> dict[str, Output]:

@@ -4,6 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod demos;
 pub(crate) mod pack;
 pub(crate) mod pictures;
+pub(crate) mod places;
 pub(crate) mod rewrite;
 pub(crate) mod river;
 pub(crate) mod stats;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use convert::Convert;
 use pack::{Merge, Pack, Values};
 use pictures::Pictures;
+use places::{VerifyRun, Xray};
 use rewrite::{Filter, Rescore, Split};
 use river::River;
 use stats::Stats;
@@ -48,6 +50,10 @@ pub(crate) enum Command {
     Values(Values),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
+    /// Prove from the ledgers of a run that each row came exactly once, or name those that did not; exit with 1 then.
+    VerifyRun(VerifyRun),
+    /// Say which row of which game each row of any past or future batch is.
+    Xray(Xray),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
     /// Mend chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7.

@@ -36,6 +36,8 @@ fn run() -> failure::Result<()> {
         Command::Merge(args) => cmd::merge::run(&args),
         Command::Values(args) => cmd::values::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
+        Command::VerifyRun(args) => cmd::verify_run::run(&args),
+        Command::Xray(args) => cmd::xray::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Rescore(args) => cmd::rescore::run(&args),
         Command::Filter(args) => cmd::filter::run(&args),

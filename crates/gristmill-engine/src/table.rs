@@ -2,6 +2,7 @@
 //! `FileTable` is the plain form: arrays of records in files of one layout, one after the other.
 
 mod joined;
+mod recipe;
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use crate::runtime::intervals::Intervals;
 use crate::store::{HeldFile, Residence};
 
 pub use joined::JoinedTable;
+pub use recipe::{Param, Recipe, Step};
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
 pub trait FrameTable: Send + Sync + Debug {
@@ -75,6 +77,8 @@ pub struct IndexInput {
     pub identity: u64,
     /// What the ids of a category stand for, where the records have one: the names of valuations.
     pub valuations: Vec<String>,
+    /// How they were selected.
+    pub recipe: Arc<Recipe>,
 }
 
 /// Numbers in a table of the rows at `places`, counted among `rows`.

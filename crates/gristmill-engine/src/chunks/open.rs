@@ -138,6 +138,13 @@ impl ChunkPack {
         self.place(game).map_or("", |(file, within, _)| file.index().name(within))
     }
 
+    /// The game of frame `row`, counted over all files, and its place in it; none where there is no such frame.
+    pub fn game_of(&self, row: u64) -> Option<(u64, u64)> {
+        let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
+        let (game, frame) = self.files.get(file)?.index().locate(row - self.first[file].0)?;
+        Some((self.first[file].1 + game as u64, u64::from(frame)))
+    }
+
     /// Reads frame `row`, counted over all files.
     fn position(&self, row: u64, out: &mut Position) -> FormatResult<()> {
         let file = self.first.partition_point(|(first, _)| *first <= row).saturating_sub(1);

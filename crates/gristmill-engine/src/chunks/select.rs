@@ -12,7 +12,7 @@ use crate::pack::METADATA;
 use crate::pack::select::{SHARES, SqlValue, named};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
-use crate::table::{FrameTable, IndexInput, rows_at};
+use crate::table::{FrameTable, IndexInput, Param, Recipe, Step, rows_at};
 
 /// Some games of a pack, whole.
 #[derive(Debug, Clone)]
@@ -21,6 +21,7 @@ pub struct GameSelection {
     /// Their numbers, ascending.
     games: Arc<[u64]>,
     rows: Arc<Intervals>,
+    recipe: Arc<Recipe>,
 }
 
 impl GameSelection {
@@ -28,7 +29,8 @@ impl GameSelection {
     pub fn all(pack: Arc<ChunkPack>) -> Self {
         let games = (0..pack.games()).collect();
         let rows = Arc::new(Intervals::all(pack.len()));
-        GameSelection { pack, games, rows }
+        let recipe = Recipe::all(pack.identity());
+        GameSelection { pack, games, rows, recipe }
     }
 
     /// The pack.
@@ -56,7 +58,11 @@ impl GameSelection {
         for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
             rows.push(first, first + count);
         }
-        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(rows) }
+        GameSelection { games: games.into(), rows: Arc::new(rows), ..self.clone() }
+    }
+
+    fn after(self, step: Step) -> Self {
+        GameSelection { recipe: self.recipe.then(step), ..self }
     }
 
     fn database(&self) -> Result<Games> {
@@ -71,7 +77,8 @@ impl GameSelection {
         let found = named(self.database()?.connection(), "games", sql, params);
         let mut found = found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
         found.sort_unstable();
-        Ok(self.of(self.games.iter().copied().filter(|game| found.binary_search(game).is_ok()).collect()))
+        let games = self.of(self.games.iter().copied().filter(|game| found.binary_search(game).is_ok()).collect());
+        Ok(games.after(Step::Where { sql: sql.to_owned(), params: Param::of(params) }))
     }
 
     /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
@@ -99,7 +106,8 @@ impl GameSelection {
                 format!("none of the {games} games falls on the val side at {val}: raise it, or take another seed");
             return Err(Error::config("val", text));
         }
-        Ok((self.of(first), self.of(second)))
+        let step = |second| Step::Split { val, seed, second };
+        Ok((self.of(first).after(step(false)), self.of(second).after(step(true))))
     }
 
     /// The records of frames of this selection, by place in it, back to back.
@@ -121,6 +129,6 @@ impl GameSelection {
             hash.update(&end.to_le_bytes());
         }
         let (table, rows) = (table(&self.pack), Arc::clone(&self.rows));
-        IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new() }
+        IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new(), recipe: Arc::clone(&self.recipe) }
     }
 }

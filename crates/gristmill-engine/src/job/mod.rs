@@ -9,10 +9,13 @@ pub mod inspect;
 pub mod merge;
 pub mod pack;
 pub mod rewrite;
+pub mod selected;
 pub mod stats;
 pub mod tokenizer;
 pub mod values;
 pub mod verify;
+pub mod verify_run;
+pub mod xray;
 
 mod ceiling;
 mod files;

@@ -16,7 +16,7 @@ use crate::config::EncoderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
-use crate::table::{FrameTable, IndexInput, JoinedTable, rows_at};
+use crate::table::{FrameTable, IndexInput, JoinedTable, Param, Recipe, Step, rows_at};
 
 /// Shares of a split are whole numbers of this many.
 pub(crate) const SHARES: u64 = 1 << 53;
@@ -39,6 +39,7 @@ pub struct Selection {
     /// Positions of the selected runs in the index, ascending.
     runs: Arc<[u32]>,
     rows: Arc<Intervals>,
+    recipe: Arc<Recipe>,
 }
 
 impl Selection {
@@ -46,7 +47,8 @@ impl Selection {
     pub fn all(pack: Arc<Pack>) -> Self {
         let runs = (0..pack.index().runs().len() as u32).collect();
         let rows = Arc::new(Intervals::all(pack.table().len()));
-        Selection { pack, runs, rows }
+        let recipe = Recipe::all(pack.identity());
+        Selection { pack, runs, rows, recipe }
     }
 
     /// The pack.
@@ -69,7 +71,11 @@ impl Selection {
             return Ok(self.clone());
         }
         let theirs = self.pack.index().rows_of(&runs, &**self.pack.table())?;
-        Ok(Selection { pack: Arc::clone(&self.pack), runs: runs.into(), rows: Arc::new(self.rows.intersect(&theirs)) })
+        Ok(Selection { runs: runs.into(), rows: Arc::new(self.rows.intersect(&theirs)), ..self.clone() })
+    }
+
+    fn after(self, step: Step) -> Self {
+        Selection { recipe: self.recipe.then(step), ..self }
     }
 
     /// Those of the selected runs that `sql` names: a condition on table `runs`, such as `max_score > ?`, or a whole
@@ -77,6 +83,10 @@ impl Selection {
     ///
     /// Errors: `Config` in `where` with what SQLite says; `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
+        Ok(self.named(sql, params)?.after(Step::Where { sql: sql.to_owned(), params: Param::of(params) }))
+    }
+
+    fn named(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let found = named(self.pack.metadata()?.connection(), "runs", sql, params)
             .map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
         self.of_ids(found)
@@ -111,7 +121,9 @@ impl Selection {
                 }
             }
         }
-        Ok(Selection { rows: Arc::new(rows), ..self.clone() })
+        let Filter { step_index, max_rank, valuation } = filter.clone();
+        let selection = Selection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Filter { step_index, max_rank, valuation }))
     }
 
     /// Two sides, by run: about the share `val` of the runs on the second. The side of a run depends on `seed` and the
@@ -137,21 +149,26 @@ impl Selection {
             );
             return Err(Error::config("val", text));
         }
-        Ok((self.of_runs(first)?, self.of_runs(second)?))
+        let step = |second| Step::Split { val, seed, second };
+        Ok((self.of_runs(first)?.after(step(false)), self.of_runs(second)?.after(step(true))))
     }
 
     /// Two sides, by run: on the second those that `sql` names, as in [`Selection::query`].
     ///
     /// Errors: as [`Selection::query`].
     pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
-        self.without(self.query(sql, params)?)
+        let (first, second) = self.without(self.named(sql, params)?)?;
+        let step = |second| Step::SplitWhere { sql: sql.to_owned(), params: Param::of(params), second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
     /// Two sides, by run: on the second those of these ids.
     ///
     /// Errors: `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn split_ids(&self, ids: Vec<u64>) -> Result<(Self, Self)> {
-        self.without(self.of_ids(ids)?)
+        let (first, second) = self.without(self.of_ids(ids.clone())?)?;
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
     fn without(&self, second: Self) -> Result<(Self, Self)> {
@@ -208,16 +225,25 @@ impl Selection {
     ///
     /// Errors: as [`Pack::values`].
     pub fn input_for(&self, encoder: &EncoderConfig) -> Result<IndexInput> {
+        if encoder.aims_at_values() { self.input_with_values() } else { Ok(self.input()) }
+    }
+
+    /// What an index loader needs of the rows with the values beside them, if there are some.
+    ///
+    /// Errors: as [`Pack::values`].
+    pub fn input_with_values(&self) -> Result<IndexInput> {
         let input = self.input();
-        if !encoder.aims_at_values() {
-            return Ok(input);
-        }
         let Some(values) = self.pack.values()? else { return Ok(input) };
         let mut hash = Xxh3::new();
         hash.update(&input.identity.to_le_bytes());
         hash.update(&values.identity.to_le_bytes());
         let table = JoinedTable::new(input.table, values.table.clone(), value::TARGET)?;
-        Ok(IndexInput { table: Arc::new(table), identity: hash.digest(), ..input })
+        Ok(IndexInput {
+            table: Arc::new(table),
+            identity: hash.digest(),
+            recipe: input.recipe.then(Step::Values),
+            ..input
+        })
     }
 
     /// What an index loader needs of the rows alone.
@@ -233,6 +259,7 @@ impl Selection {
             rows: Arc::clone(&self.rows),
             identity: hash.digest(),
             valuations: self.pack.valuations().names().to_vec(),
+            recipe: Arc::clone(&self.recipe),
         }
     }
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use super::drawer::Admission;
 use super::parts::Common;
-use super::ranks::Ranks;
 use super::roster::{Event, Recorded};
 use crate::error::{Error, Result};
 use crate::runtime::journal::Journal;
@@ -30,9 +29,8 @@ pub(super) struct History {
     pub(super) agreed: bool,
 }
 
-/// Where a rank writes its journal: `PATH`, or `PATH.R-of-N` where there are several.
-pub(super) fn of_rank(path: &Path, ranks: Ranks) -> PathBuf {
-    let Ranks { rank, world, .. } = ranks;
+/// Where a rank writes its journal or ledger: `PATH`, or `PATH.R-of-N` where there are several.
+pub(super) fn of_rank(path: &Path, rank: u64, world: u64) -> PathBuf {
     if world == 1 {
         return path.to_owned();
     }
@@ -41,8 +39,8 @@ pub(super) fn of_rank(path: &Path, ranks: Ranks) -> PathBuf {
     name.into()
 }
 
-/// The journals that there are: `PATH` and those of ranks beside it.
-fn family(path: &Path) -> Result<Vec<PathBuf>> {
+/// The journals or ledgers that there are: `PATH` and those of ranks beside it.
+pub(super) fn family(path: &Path) -> Result<Vec<PathBuf>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let at = |e| Error::path(path, &e);
     let own = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -12,12 +12,14 @@ use super::chain::{Chain, Shared};
 use super::flow::flow;
 use super::history::History;
 use super::journals;
+use super::ledger::{Begin, Book, By, PlanOf};
 use super::metrics::Observer;
 use super::notices::{self, Notices};
 use super::plan::{ChainPlan, LogPlan, Plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
 use super::roster::{Event, Roster, SharedJournal};
+use super::state::fingerprint;
 use super::verdict::Verdicts;
 use crate::config::{DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
@@ -39,6 +41,7 @@ const SAMPLE: Duration = Duration::from_millis(100);
 pub(super) struct Running {
     pub(super) scheduler: Scheduler,
     pub(super) observer: Observer,
+    pub(super) book: Option<Arc<Book>>,
 }
 
 /// A start under way: the directories are being scanned.
@@ -47,6 +50,7 @@ pub(super) struct Launch {
     observer: Observer,
     recall: Recall,
     journal: Option<SharedJournal>,
+    book: Option<Arc<Book>>,
     /// Whether the journal has told of this run before.
     tells: bool,
 }
@@ -73,11 +77,16 @@ impl Launch {
         let mut tells = false;
         let journal = match &config.journal {
             Some(path) if !config.replay => {
-                let path = journals::of_rank(path, Ranks::of(config)?);
+                let Ranks { rank, world, .. } = Ranks::of(config)?;
+                let path = journals::of_rank(path, rank.into(), world.into());
                 tells = recall.goes_on() && path.exists();
                 let open = if tells { Journal::reopen(&path) } else { Journal::create(&path) };
                 Some(Arc::new(Mutex::new(open.map_err(|e| Error::path(path, &e))?)))
             }
+            _ => None,
+        };
+        let book = match &config.ledger {
+            Some(path) if !config.replay => Some(Arc::new(Book::open(path, begin(config, plan, root, &recall)?)?)),
             _ => None,
         };
         let shared = Shared {
@@ -90,6 +99,7 @@ impl Launch {
             events: Arc::clone(&events),
             journal: journal.clone(),
             anchors,
+            book: book.clone(),
         };
         let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
         let chains = plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;
@@ -106,7 +116,7 @@ impl Launch {
             stop: scheduler.stop_flag(),
             readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),
         };
-        Ok(Launch { scheduler, observer, recall, journal, tells })
+        Ok(Launch { scheduler, observer, recall, journal, book, tells })
     }
 
     /// Whether [`Launch::finish`] can go ahead: at once, unless files of an earlier run are to be found again or
@@ -131,7 +141,7 @@ impl Launch {
     ///
     /// Errors: `State` for files that are gone or changed, `Path` for the journal, `Config` when there are no threads.
     pub(super) fn finish(self, config: &DataLoaderConfig) -> Result<Running> {
-        let Launch { scheduler, observer, recall, journal, tells } = self;
+        let Launch { scheduler, observer, recall, journal, book, tells } = self;
         if let Some(journal) = journal.as_ref().filter(|_| !tells) {
             write_first(journal, observer.root, &observer.rosters, recall.goes_on())?;
         }
@@ -159,7 +169,7 @@ impl Launch {
         };
         scheduler.spawn("metrics", sample).map_err(failed)?;
         notices::started(&observer, budget::workers(config), again);
-        Ok(Running { scheduler, observer })
+        Ok(Running { scheduler, observer, book })
     }
 }
 
@@ -192,6 +202,17 @@ fn rosters(config: &DataLoaderConfig, plan: &Plan, scheduler: &Scheduler, recall
         Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage))))
     };
     plan.logs.iter().enumerate().map(one).collect()
+}
+
+/// What the ledger is told of this process.
+fn begin(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: &Recall) -> Result<Begin> {
+    let Ranks { rank, world, .. } = Ranks::of(config)?;
+    let by = if recall.goes_on() { By::State } else { By::Start };
+    let from = plan.chains.iter().map(|chain| (chain.alias.clone(), recall.first_batch(&chain.alias))).collect();
+    let skip = plan.chains.iter().map(|chain| (chain.alias.clone(), chain.skips.before(u64::MAX)));
+    let skip = skip.filter(|(_, skip)| !skip.is_empty()).collect();
+    let plan = PlanOf::Stream { config: fingerprint(config, plan), seed: root };
+    Ok(Begin::new((rank.into(), world.into()), by, (from, skip), plan))
 }
 
 /// The side index of a directory; a lost or unwritable one costs time only.

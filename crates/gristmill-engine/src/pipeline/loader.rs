@@ -18,14 +18,14 @@ use super::plan::{ChainPlan, DrawPlan, Plan, plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
 use super::serve::{endpoint, failed};
-use super::state::{LoaderState, Part, VERSION, fingerprint};
+use super::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
 use super::status::Status;
 use super::vanished::{Missing, Vanished};
 use super::{budget, saved, state};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::events::{Event, Level};
-use crate::runtime::handoff::Taken;
+use crate::runtime::handoff::{Taken, WhenFull};
 use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
 use crate::sink::http::Pages;
@@ -92,6 +92,12 @@ impl DataLoader {
         budget::check(&plan, config.memory, budget::workers(&config), &budget::limits(&config))?;
         if config.replay && config.journal.is_none() {
             return Err(Error::config("replay", "replaying needs the `journal` of an earlier run"));
+        }
+        if config.ledger.is_some()
+            && let Some(chain) = plan.chains.iter().find(|chain| chain.when_full != WhenFull::Block)
+        {
+            let text = "a ledger cannot answer for batches that a full queue drops; use BLOCK";
+            return Err(Error::field(&chain.stage, "overflow_behavior", text));
         }
         let output = |chain: &super::plan::ChainPlan| Output {
             alias: chain.alias.clone(),
@@ -192,7 +198,12 @@ impl DataLoader {
             Taken::Item(Err(error)) => Err(error),
             Taken::Nothing => Ok(Next::Pending),
             Taken::Closed if self.lock().stopped => Err(Error::Stopped),
-            Taken::Closed => Ok(Next::End),
+            Taken::Closed => {
+                if let Some(book) = &running.book {
+                    book.ended(alias, chain.lock().fold.delivered.batch)?;
+                }
+                Ok(Next::End)
+            }
         }
     }
 
@@ -212,6 +223,9 @@ impl DataLoader {
             running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
             running.observer.close();
+            if let Some(book) = &running.book {
+                book.close();
+            }
         }
         control.detached.clone()
     }
@@ -309,9 +323,13 @@ impl DataLoader {
             _ => self.running(None)?.ok_or(Error::Stopped)?,
         };
         // What the chains know of is among the files: they are asked first.
-        let outputs = running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect();
+        let outputs = running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state()));
+        let outputs: BTreeMap<String, ChainState> = outputs.collect();
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
+        if let Some(book) = &running.book {
+            book.state(outputs.iter().map(|(alias, output)| (alias.clone(), output.batch)).collect())?;
+        }
         Ok(LoaderState {
             gristmill_state: VERSION,
             config: fingerprint(&self.config, &self.plan),

@@ -72,6 +72,11 @@ impl Recall {
         self.state.is_some()
     }
 
+    /// The batch that an output goes on with.
+    pub(super) fn first_batch(&self, alias: &str) -> u64 {
+        self.state.as_ref().and_then(|state| state.outputs.get(alias)).map_or(0, |output| output.batch)
+    }
+
     /// Whether anything is to be put into the chains once the first scan is in.
     pub(super) fn waits_for_scan(&self) -> bool {
         self.state.is_some() || !self.history.files.is_empty()

@@ -25,6 +25,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
         memory: None,
         quarantine: None,
         journal: None,
+        ledger: None,
         replay: false,
         index: None,
         rank: None,

@@ -5,9 +5,11 @@ mod converting;
 mod feeding;
 mod fixture;
 mod forms;
+mod ledgers;
 mod recording;
 #[path = "../resumed/mod.rs"]
 mod resumed;
 mod resuming;
+mod seeing;
 mod selecting;
 mod skipping;

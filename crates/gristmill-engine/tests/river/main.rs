@@ -10,6 +10,7 @@ mod games;
 mod graphs;
 mod hanse;
 mod lanes;
+mod ledgers;
 mod logs;
 mod rescoring;
 mod resume;

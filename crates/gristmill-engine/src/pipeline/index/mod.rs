@@ -6,15 +6,18 @@
 //! | `feed` | the tasks: gather, encode, hand out in order |
 //! | `loader` | the shell that people hold |
 //! | `encode` | single rows, asked for by number |
+//! | `lookup` | which row stands where, without a loader |
 //! | `state` | where a loader stands: a number |
 //! | `status` | its stages with their numbers, for views |
 
 mod encode;
 mod feed;
 mod loader;
+mod lookup;
 mod plan;
 mod state;
 mod status;
 
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;
+pub use lookup::{Lookup, PlacedRow, Standing};

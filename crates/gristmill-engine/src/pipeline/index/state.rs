@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{IndexConfig, Shuffle};
 use crate::error::{Error, Result};
 use crate::pipeline::skip::Skips;
+use crate::table::{IndexInput, Recipe};
 
 /// Version of the state; raised whenever its meaning changes.
 const VERSION: u32 = 1;
@@ -18,15 +19,18 @@ pub(super) struct IndexState {
     pub(super) batch: u64,
     /// Root of the order and of augmentation.
     pub(super) seed: u64,
-    batch_size: usize,
-    shuffle: Shuffle,
+    pub(super) batch_size: usize,
+    pub(super) shuffle: Shuffle,
     /// Hash of the selected rows and of what they are rows of, hexadecimal.
-    data: String,
+    pub(super) data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,
     /// Batches before it that were left out: first, and the one behind the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<(u64, u64)>,
+    /// How the rows were selected, for whoever asks which they are; what counts is their hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) selection: Option<Recipe>,
 }
 
 impl IndexState {
@@ -34,7 +38,7 @@ impl IndexState {
     pub(super) fn new(
         config: &IndexConfig,
         seed: u64,
-        data: u64,
+        input: &IndexInput,
         encoder: serde_json::Value,
         (batch, skips): (u64, &Skips),
     ) -> Self {
@@ -44,9 +48,21 @@ impl IndexState {
             seed,
             batch_size: config.batch_size,
             shuffle: config.shuffle,
-            data: format!("{data:016x}"),
+            data: format!("{:016x}", input.identity),
             encoder,
             skipped: skips.before(batch),
+            selection: Some((*input.recipe).clone()),
+        }
+    }
+
+    /// Reads JSON, of whatever rows and configuration.
+    ///
+    /// Errors: `State`.
+    pub(super) fn read(text: &str) -> Result<Self> {
+        let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
+        match state.gristmill_index_state {
+            VERSION => Ok(state),
+            other => Err(Error::State(format!("version {other} is not {VERSION}"))),
         }
     }
 
@@ -60,10 +76,7 @@ impl IndexState {
     ///
     /// Errors: `State` with the differences.
     pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig, skips: &Skips) -> Result<Self> {
-        let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
-        if state.gristmill_index_state != VERSION {
-            return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_index_state)));
-        }
+        let state = IndexState::read(text)?;
         let mut differences = Vec::new();
         let mut compare = |name: &str, saved: String, now: String| {
             if saved != now {
