@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,8 +55,78 @@ def test_batches_are_the_tensors_of_the_records_and_go_on_exactly(records: tuple
     assert len(rest) == len(whole) - 1
     for found, expected_values in zip(rest, whole[1:], strict=True):
         np.testing.assert_array_equal(found, expected_values)
-    with pytest.raises(TypeError, match="leave the encoder out"):
+    with pytest.raises(TypeError, match=r"chess\.Tensors"):
         gm.DataLoader(pack, encoder=gm.g2048.Steps())
+
+
+@pytest.mark.parametrize("planes", ["f32", "f16", "u8", "bits", "flat"])
+def test_tensors_are_chosen_as_for_records(records: tuple[Path, Records], planes: gm.chess.Planes) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    names = ["legal", "planes", "winner", "best_q", "plies_left", "played_idx", "probs", "values", "ids"]
+    encoder = gm.chess.Tensors(names, planes=planes)
+    with gm.DataLoader(pack, encoder=encoder, batch_size=len(frames), shuffle=False) as loader:
+        batch = loader.get_next().asdict()
+    expected = gm.chess.encode(frames, planes=planes, tensors=names)
+    assert list(batch) == list(expected)
+    chosen = pack.encode([5, -1], encoder)
+    for name in set(batch) - {"ids"}:
+        np.testing.assert_array_equal(batch[name], expected[name], err_msg=name)
+        np.testing.assert_array_equal(chosen[name], np.asarray(batch[name])[[5, -1]], err_msg=name)
+    with sqlite3.connect(folder / "metadata.db") as db:
+        games = db.execute("SELECT file, chunk, frames FROM games ORDER BY id").fetchall()
+    assert batch["ids"].tolist() == [[file, chunk, i] for file, chunk, plies in games for i in range(plies)]
+    assert batch["planes"].dtype == {"f16": np.float16, "u8": np.uint8, "bits": np.uint64}.get(planes, np.float32)
+
+
+def test_a_state_belongs_to_its_tensors(records: tuple[Path, Records]) -> None:
+    pack = gm.open(records[0])
+    state = gm.DataLoader(pack, seed=1).state_dict()
+    same = gm.chess.Tensors(["planes", "probs", "values"], planes="f32")
+    gm.DataLoader(pack, encoder=same).load_state_dict(state)
+    with pytest.raises(gm.StateError, match="encoder"):
+        gm.DataLoader(pack, encoder=gm.chess.Tensors(planes="u8")).load_state_dict(state)
+    with pytest.raises(gm.ConfigError, match="two outputs are called `planes`") as refused:
+        gm.DataLoader(pack, encoder=gm.chess.Tensors(["planes:u8", "planes:f16"]))
+    assert refused.value.field == "tensors"
+
+
+def test_an_index_reads_a_game_and_a_slice_selects(records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    lengths = [pack.frames(i) for i in range(len(pack))]
+    at = np.cumsum([0, *lengths])
+    for i, records_of_game in enumerate(pack):
+        np.testing.assert_array_equal(records_of_game["visits"], frames["visits"][at[i] : at[i + 1]])
+    np.testing.assert_array_equal(pack[-1]["best_q"], frames["best_q"][at[-2] :])
+    some = pack[1:4]
+    assert isinstance(some, gm.Games)
+    assert (some.game_ids, some.num_frames) == ([1, 2, 3], sum(lengths[1:4]))
+    np.testing.assert_array_equal(some[1]["visits"], pack[2]["visits"])
+    assert len(pack[4:2]) == 0
+    assert pack[:].game_ids == pack.game_ids
+    with pytest.raises(IndexError):
+        pack[6]
+    with pytest.raises(ValueError, match="no step"):
+        pack[::2]
+
+
+def test_sides_are_named_in_sql_or_by_id(records: tuple[Path, Records]) -> None:
+    pack = gm.open(records[0])
+    train, val = pack.split(val_where="id % 3 = ?", params=[1])
+    assert (train.game_ids, val.game_ids) == ([0, 2, 3, 5], [1, 4])
+    assert pack.split(val_games=[5, 0]).val.game_ids == [0, 5]
+    some: list[dict[str, Any]] = [{}, {"val": 0.5, "val_games": [1]}]
+    for wrong in some:
+        with pytest.raises(TypeError, match="val_games"):
+            pack.split(**wrong)
+
+
+def test_a_folder_of_games_is_told_to_be_packed(records: tuple[Path, Records]) -> None:
+    with pytest.raises(
+        gm.FormatError, match=r"such as training\.0\.gz: `gristmill pack` \(in Python gristmill\.pack\)"
+    ):
+        gm.open(records[0].parent)
 
 
 def test_games_are_selected_in_sql_and_split(records: tuple[Path, Records]) -> None:
@@ -71,3 +142,37 @@ def test_games_are_selected_in_sql_and_split(records: tuple[Path, Records]) -> N
     assert train.num_frames + val.num_frames == len(frames)
     with pytest.raises(gm.ConfigError, match="nonsense"):
         pack.where("nonsense")
+
+
+def test_positions_are_drawn_by_weight(records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    weights = gm.PositionSamplingConfig(diff_focus_q_weight=6.0, diff_focus_pol_scale=3.5, default_weight=0.25)
+    sampling = gm.Hanse(gamma=1.0, position_sampling=weights)
+    surprise = (6 * np.abs(frames["best_q"] - frames["orig_q"]) + frames["policy_kld"]) / 9.5
+    share = np.where(np.isnan(frames["orig_q"]), 0.25, np.minimum(surprise, 1.0)).astype(np.float64)
+    share /= share.sum()
+    with gm.DataLoader(pack, batch_size=512, epochs=40, sampling=sampling, seed=4) as loader:
+        drawn = np.concatenate([np.array(batch["values"]).reshape(batch.rows, -1) for batch in loader])
+    assert len(drawn) == 40 * len(frames)
+    with gm.DataLoader(pack, batch_size=512, shuffle=False) as loader:
+        stored = np.concatenate([np.array(batch["values"]).reshape(batch.rows, -1) for batch in loader])
+    number = {row.tobytes(): i for i, row in enumerate(stored)}
+    found = np.bincount([number[row.tobytes()] for row in drawn], minlength=len(frames))
+    expected = share * len(drawn)
+    assert len(number) == len(frames)
+    assert ((found - expected) ** 2 / expected).sum() < len(frames) + 4 * np.sqrt(2 * len(frames))
+    first = gm.DataLoader(pack, batch_size=16, sampling=sampling, seed=4)
+    next(first)
+    with pytest.raises(gm.StateError, match="sampling"):
+        gm.DataLoader(pack, batch_size=16, seed=4).load_state_dict(first.state_dict())
+
+
+def test_sampling_that_cannot_be_is_refused(records: tuple[Path, Records]) -> None:
+    pack = gm.open(records[0])
+    with pytest.raises(gm.ConfigError, match="hanse_sampling_threshold"):
+        gm.DataLoader(pack, sampling=gm.Hanse(form="length"))
+    with pytest.raises(gm.ConfigError, match="shuffle"):
+        gm.DataLoader(pack, shuffle=False, sampling=gm.Hanse())
+    with pytest.raises(TypeError, match="sampling"):
+        gm.DataLoader(gm.presets.lc0("games/"), sampling=gm.Hanse())

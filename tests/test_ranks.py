@@ -62,8 +62,38 @@ def test_a_run_is_saved_by_two_ranks_and_continued_by_four_and_one(crowd: Path, 
     assert found + [values(loaders) for _ in range(3)] == expected
     parts = [loader.state_dict() for loader in ranks(crowd, 2)]
     gm.DataLoader(gm.presets.lc0(crowd, **STREAM)).load_state_dict(parts)
+    whole_again = gm.DataLoader(gm.presets.lc0(crowd, **STREAM))
+    whole_again.load_state_dict(gm.merge_states(parts))
+    assert values([whole_again]) == expected[0]
+    with pytest.raises(gm.StateError, match="rank 0 of 2 is not among them"):
+        gm.merge_states(parts[1:])
+    with pytest.raises(gm.StateError, match="both have lane 0"):
+        gm.merge_states([*parts, parts[0]])
+    with pytest.raises(gm.StateError, match="no states"):
+        gm.merge_states([])
+    pairs = {"gristmill_pairs_state": 1, "row": 8}
+    assert gm.merge_states([pairs, pairs]) == pairs
+    with pytest.raises(gm.StateError, match="row: saved 8, configured 9"):
+        gm.merge_states([pairs, pairs | {"row": 9}])
     with pytest.raises(gm.StateError, match="rank 1 of 2 and lacks lane 0"):
         gm.DataLoader(gm.presets.lc0(crowd, **STREAM)).load_state_dict(parts[1])
+
+
+def test_what_is_older_than_the_oldest_needed_may_go(games: Path, tmp_path: Path) -> None:
+    config = gm.presets.lc0(games, **(STREAM | {"lanes": 1, "pool": 4, "reservoir": 30}))
+    first = gm.DataLoader(config)
+    assert first.oldest_needed == {}
+    first.get_next()
+    oldest = first.oldest_needed["load"]
+    state = first.state_dict()
+    assert state["oldest_needed"]["load"] == {"name": oldest.name, "key": oldest.key, "key_order": "natural"}
+    gone = [path for path in games.iterdir() if oldest.is_after(path.name)]
+    assert len(gone) == len(list(games.iterdir())) - 4
+    for path in gone:
+        path.unlink()
+    second = gm.DataLoader(config)
+    second.load_state_dict(state)
+    assert [values([second]) for _ in range(5)] == [values([first]) for _ in range(5)]
 
 
 def test_files_that_are_gone_are_refused_or_left_out(games: Path, tmp_path: Path) -> None:

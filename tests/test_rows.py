@@ -48,6 +48,21 @@ def test_every_form_of_pack_gives_its_rows(
         pack.take([0.5])
 
 
+def test_an_index_reads_a_row_and_a_slice_selects(pack: gm.Rows, rows: np.ndarray[Any, Any]) -> None:
+    assert pack.num_frames == len(rows)
+    assert pack[-2].tobytes() == pack.take(len(rows) - 2).tobytes() == rows[-2].tobytes()
+    some = pack.filter(step_index=(5, None))[10:-3]
+    assert isinstance(some, gm.Rows)
+    same(some.take(np.arange(len(some))), rows[rows["step_index"] >= 5][10:-3])
+    np.testing.assert_array_equal(
+        [row["step_index"] for row in some], rows["step_index"][rows["step_index"] >= 5][10:-3]
+    )
+    assert len(pack[7:7]) == 0
+    for wrong, error in ((len(rows), IndexError), (slice(0, 9, 3), ValueError)):
+        with pytest.raises(error):
+            pack[wrong]
+
+
 def test_rows_are_selected_by_sql_and_by_value(pack: gm.Rows, rows: np.ndarray[Any, Any]) -> None:
     some = pack.where("max_score >= ? AND id % ? = 0", 500, 2)
     expected = rows[(rows["run_id"] >= 5) & (rows["run_id"] % 2 == 0)]
@@ -270,6 +285,8 @@ def test_misuse_is_told(tmp_path: Path, pack: gm.Rows) -> None:
         gm.DataLoader(pack, encoder=gm.g2048.Tokens(write_tokenizer(tmp_path / "wide.json", 300), dtype="u8"))
     with pytest.raises(gm.ConfigError, match="edges"):
         gm.DataLoader(pack, encoder=gm.g2048.BinnedEV(edges=[1, 0]))
+    with pytest.raises(gm.ConfigError, match="no games that can be weighed"):
+        gm.DataLoader(pack, encoder=gm.g2048.Steps(), sampling=gm.Hanse())
     loader = gm.DataLoader(pack, encoder=gm.g2048.Steps())
     with pytest.raises(TypeError, match="no stages"):
         _ = loader.config

@@ -11,7 +11,14 @@ import gristmill as gm
 
 def stream(folder: Path, skip: list[tuple[int, int] | str]) -> gm.DataLoader:
     config = gm.presets.lc0(
-        folder, pool=24, reservoir=48, batch_size=24, seed=1, index="off", watch=False, tensors=["planes:bits", "values"]
+        folder,
+        pool=24,
+        reservoir=48,
+        batch_size=24,
+        seed=1,
+        index="off",
+        watch=False,
+        tensors=["planes:bits", "values"],
     )
     return gm.DataLoader(config, skip=skip)
 

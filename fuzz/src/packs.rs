@@ -1,8 +1,10 @@
-//! Bodies for packed games and chunk files: what reads back is bounded, repeatable, and packs again to what reads the same.
+//! Bodies for packed games, packed trajectories and chunk files: what reads back is bounded, repeatable, and packs again to what reads the same.
 
 use gristmill_format::Kind;
+use gristmill_format::chess::Frame;
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::demo::pack::{PackedTrajectory, Scratch, Trajectory, pack};
 
 const MOST: usize = 1 << 20;
 
@@ -21,11 +23,53 @@ pub fn packed(data: &[u8]) {
         game.position(k, &mut position).expect("a frame of a whole that can be read");
         assert!(position.record()[7440..size] == records[k * size + 7440..(k + 1) * size]);
     }
+    let mut judged = Vec::new();
+    game.judged(Position::default, &mut judged).expect("fields of a whole that can be read");
+    for (record, judged) in records.chunks_exact(size).zip(judged.chunks_exact(12)) {
+        let frame = Frame::new(record).expect("what was read");
+        let fields = [frame.best_q(), frame.orig_q(), frame.policy_kld()].map(f32::to_le_bytes);
+        assert!(fields.as_flattened() == judged, "what weighs a frame is another than in its record");
+    }
     let (mut again, mut back) = (Vec::new(), Vec::new());
     if Packer::default().pack(game.version(), &records, &mut again).is_ok() {
         let game = PackedGame::new(&again).expect("what was packed");
         game.records(MOST, &mut position, &mut back).expect("what was packed");
         assert!(back == records, "packing changes a game");
+    }
+}
+
+/// A step by itself is that of the whole, and a whole that can be read packs again to what reads the same.
+pub fn trajectory(data: &[u8]) {
+    let Ok(packed) = PackedTrajectory::new(data) else { return };
+    let (frames, size) = (packed.frames(), packed.record_bytes());
+    let (Ok(about), Ok(extras)) = (packed.about(), packed.extras(0..frames)) else { return };
+    if size > MOST || frames > MOST || frames * size > MOST {
+        return;
+    }
+    let (mut scratch, mut records) = (Scratch::default(), vec![0; frames * size]);
+    let read = |frame: usize, scratch: &mut Scratch, out: &mut [u8]| packed.record(frame, scratch, out);
+    for (frame, record) in records.chunks_exact_mut(size).enumerate() {
+        if let Err(e) = read(frame, &mut scratch, record) {
+            assert!(e.place().offset.is_some() || e.kind() == Kind::Missing, "{e}");
+            return;
+        }
+    }
+    let (mut record, mut fresh) = (vec![0xEE; size], Scratch::default());
+    for frame in [frames - 1, frames / 2, 0] {
+        read(frame, &mut fresh, &mut record).expect("a frame of a whole that can be read");
+        assert!(record == records[frame * size..][..size]);
+    }
+    let mut again = Vec::new();
+    let trajectory = Trajectory { about: &about, records: &records, extras: &extras, end: packed.end() };
+    if pack(&trajectory, &mut again).is_ok() {
+        let back = PackedTrajectory::new(&again).expect("what was packed");
+        assert_eq!(back.about().expect("what was packed"), about);
+        assert!(back.extras(0..frames).expect("what was packed") == extras);
+        fresh.forget();
+        for (frame, expected) in records.chunks_exact(size).enumerate() {
+            back.record(frame, &mut fresh, &mut record).expect("what was packed");
+            assert!(record == expected, "packing changes a step");
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
-from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle
+from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.config import (
@@ -45,9 +45,19 @@ from gristmill.errors import (
 )
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
-from gristmill.loader import Blocks, ChunkAnchor, DataLoader, Output, TensorSpec, Vanished
+from gristmill.loader import (
+    Blocks,
+    ChunkAnchor,
+    DataLoader,
+    OldestNeeded,
+    Output,
+    TensorSpec,
+    Vanished,
+    merge_states,
+)
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
+from gristmill.sampling import Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 
 __all__ = [
@@ -74,10 +84,12 @@ __all__ = [
     "GameSplit",
     "Games",
     "GristmillError",
+    "Hanse",
     "JoinPositionsConfig",
     "Layout",
     "Merged",
     "MissingPackageError",
+    "OldestNeeded",
     "Output",
     "Packed",
     "PairLoader",
@@ -110,10 +122,12 @@ __all__ = [
     "load_dataset_dict",
     "load_wds_datasets",
     "merge",
+    "merge_states",
     "open",
     "pack",
     "pairs",
     "presets",
     "safe_pickle",
     "value_rows",
+    "views",
 ]

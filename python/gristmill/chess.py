@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from gristmill.arrays import Array
 from gristmill.layout import Layout
 from gristmill.rescoring import Rescored, Rescorer, Tablebase, rescore
 
-__all__ = ["V6", "V7", "Rescored", "Rescorer", "Tablebase", "encode", "policy_moves", "rescore"]
+__all__ = ["V6", "V7", "Rescored", "Rescorer", "Tablebase", "Tensors", "encode", "policy_moves", "rescore"]
 
 #: The 8356-byte V6 record and the 8396-byte V7 record.
 V6, V7 = map(Layout, _gristmill.chess_layouts())
@@ -38,6 +39,36 @@ class Breach(NamedTuple):
     reason: str
 
 
+#: Forms of the tensor `planes`.
+Planes: TypeAlias = Literal["f32", "f16", "u8", "bits", "flat"]
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """Which tensors a loader makes of games of chess: the encoder of `gm.DataLoader(games, encoder=...)`.
+
+        gm.chess.Tensors(["planes", "probs", "values", "legal", "ids"], planes="u8")
+
+    `ids` (uint64, (3)) says where a position is from: chunk file and game there, as columns `file` and `chunk` of the
+    pack's table `games` have them, and its number in the game.
+
+    Args:
+        tensors: what to make, in this order, as in a loader's config; by default `planes`, `probs` (1858) and `values`
+            (6, 3). The tuple of older trainers is `planes:flat`, `probs`, `winner`, `best_q`, `plies_left`.
+        planes: form of the tensor `planes`, as for `encode`.
+    """
+
+    tensors: Sequence[str] | None = None
+    planes: Planes = "f32"
+
+    @property
+    def names(self) -> list[str]:
+        """What is made, as texts of a config."""
+        wanted = ("planes", "probs", "values") if self.tensors is None else self.tensors
+        texts = (wanted,) if isinstance(wanted, str) else wanted
+        return [f"planes:{self.planes}" if text == "planes" else text for text in texts]
+
+
 @functools.cache
 def policy_moves() -> tuple[str, ...]:
     """The 1858 moves of the policy vector in order of index, such as `d2d4` or `a7b8q`.
@@ -50,7 +81,7 @@ def policy_moves() -> tuple[str, ...]:
 
 def encode(
     records: npt.NDArray[np.void] | np.void,
-    planes: Literal["f32", "f16", "u8", "bits", "flat"] = "f32",
+    planes: Planes = "f32",
     tensors: Iterable[str] | None = None,
 ) -> dict[str, Array]:
     """Encodes V6 or V7 records into tensors, by name.
@@ -69,8 +100,7 @@ def encode(
         FormatError: a tensor that does not exist, a record of unknown version or input format.
     """
     array = np.asanyarray(records)
-    wanted = ("planes", "probs", "values") if tensors is None else (tensors,) if isinstance(tensors, str) else tensors
-    names = [f"planes:{planes}" if name == "planes" else name for name in wanted]
+    names = Tensors(tensors if tensors is None or isinstance(tensors, str) else tuple(tensors), planes).names
     made = _gristmill.chess_encode(np.ascontiguousarray(V7.records(array)).reshape(-1).view(np.uint8), names)
     return {name: Array.over(memory, (*array.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 

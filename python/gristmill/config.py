@@ -19,7 +19,8 @@ from gristmill.errors import ConfigError
 #: A path, as text or as a path object.
 Path: TypeAlias = str | os.PathLike[str]
 
-#: Batches `first` to `end - 1` of an uninterrupted run; as text `"18200..18350"`, of several outputs `"train:18200..18350"`.
+#: Batches `first` to `end - 1` of an uninterrupted run; as text `"18200..18350"`, of several outputs
+#: `"train:18200..18350"`.
 Skip: TypeAlias = tuple[int, int] | str
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,10 @@ import numpy.typing as npt
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.layout import Layout
-from gristmill.rows import Parameter, places
+from gristmill.rows import Parameter, places, sides, span
+
+if TYPE_CHECKING:
+    from gristmill.chess import Tensors
 
 
 class GameSplit(NamedTuple):
@@ -23,7 +27,10 @@ class GameSplit(NamedTuple):
 
 
 class Games:
-    """Some games of a chunk pack, in the order in which they are stored. Selecting decodes and copies nothing."""
+    """Some games of a chunk pack, in the order in which they are stored. Selecting decodes and copies nothing.
+
+    `games[3]` is the records of one game, `games[10:20]` a selection of ten; iteration goes over the games.
+    """
 
     def __init__(self, compiled: _gristmill.Games) -> None:
         self._compiled = compiled
@@ -46,6 +53,26 @@ class Games:
     def __len__(self) -> int:
         """How many games there are."""
         return len(self._compiled)
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Games: ...
+    def __getitem__(self, index: int | slice) -> Array | Games:
+        """The records of one game as a structured array, or some of the games.
+
+        Raises:
+            IndexError: there is no such game.
+            ValueError: a slice with a step.
+            FormatError: a game that is damaged; it says which.
+        """
+        if isinstance(index, slice):
+            return Games(self._compiled.slice(*span(index, len(self))))
+        place = self._place(index)
+        return Array.over(self._compiled.game(place), (self._compiled.frames(place),), self.layout.dtype)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
 
     def frames(self, index: int) -> int:
         """Positions of one game.
@@ -77,15 +104,29 @@ class Games:
         """
         return Games(self._compiled.query(sql, list(params)))
 
-    def split(self, val: float, *, seed: int = 42) -> GameSplit:
-        """Two sides, by game: `train`, and about the share `val` as `val`.
+    def split(
+        self,
+        val: float | None = None,
+        *,
+        seed: int = 42,
+        val_where: str | None = None,
+        params: Sequence[Parameter] = (),
+        val_games: Iterable[int] | None = None,
+    ) -> GameSplit:
+        """Two sides, by game: `train` and `val`. Give exactly one of `val`, `val_where` and `val_games`.
 
-        The side of a game depends on `seed` and its records alone: it is the same in every pack that the game is in.
+        Args:
+            val: about this share of the games on the val side. The side of a game depends on `seed` and its records
+                alone: it is the same in every pack that the game is in.
+            seed: another seed, another split.
+            val_where: SQL that names the games of the val side, as for `where`.
+            params: values for its question marks.
+            val_games: ids of the games of the val side.
 
         Raises:
-            ConfigError: no game falls on the val side, or `val` is no share.
+            ConfigError: no game falls on the val side, or `val` is no share, or SQLite does not understand the SQL.
         """
-        return GameSplit(*map(Games, self._compiled.split(val, seed)))
+        return GameSplit(*map(Games, sides(self._compiled, val, seed, val_where, params, "val_games", val_games)))
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The records of the positions at `indices`, counted within this selection, as a structured array of the same
@@ -98,6 +139,18 @@ class Games:
         found = places(indices, self.num_frames)
         memory = self._compiled.take(found.reshape(-1).view(np.uint8))
         return Array.over(memory, found.shape, self.layout.dtype)
+
+    def encode(self, indices: npt.ArrayLike, encoder: Tensors | None = None) -> dict[str, Array]:
+        """Tensors of the positions at `indices`, by name, just as a loader makes them.
+
+        Raises:
+            IndexError: there is no such position.
+            ConfigError: a tensor that does not exist.
+            FormatError: a game that is damaged; it says which.
+        """
+        found = places(indices, self.num_frames)
+        made = self._compiled.encode([] if encoder is None else encoder.names, found.reshape(-1).view(np.uint8))
+        return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def _place(self, index: int) -> int:
         place = operator.index(index)

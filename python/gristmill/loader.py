@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -12,12 +12,15 @@ from typing import Any, Literal, Self
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.batch import Batch
+from gristmill.chess import Tensors
 from gristmill.config import DataLoaderConfig, Path, Skip, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
 from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
+from gristmill.sampling import Hanse
+from gristmill.views import View
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,20 @@ class Vanished:
     rows: int
 
 
+@dataclass(frozen=True)
+class OldestNeeded:
+    """The oldest file of a directory that a state may still need: its name there, its key (the name without folders), and
+    how keys are ordered from oldest to newest (`natural` or `bytes`)."""
+
+    name: str
+    key: str
+    key_order: str
+
+    def is_after(self, name: Path) -> bool:
+        """Whether a file of this name below the directory is older, so that it may be deleted."""
+        return _gristmill.is_older(os.fspath(name), self.name, self.key_order)
+
+
 class DataLoader:
     """Delivers the batches that a `DataLoaderConfig` describes, or batches of the rows of a pack.
 
@@ -82,10 +99,14 @@ class DataLoader:
 
     Args:
         source: a configuration; or rows or games of a pack, to which all that follows belongs.
-        encoder: what to make of each row; games of chess give `planes`, `probs` and `values`.
+        encoder: what to make of each row; of games of chess `gristmill.chess.Tensors`, by default `planes`, `probs` and
+            `values`.
+        view: what stands for a row, where it is not the row alone: one of `gristmill.views`.
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
+        sampling: draws games by their weight, and positions in them, instead, with repetition; an epoch is as many
+            draws as there are positions.
         last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
             zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
@@ -98,8 +119,8 @@ class DataLoader:
         skip: batches to leave out of the run, say after a spike of the loss: `(18200, 18350)` are batches 18200 to
             18349, `"train:18200..18350"` those of one output of several. All others keep their numbers and contents.
             A state says what was left out before it and goes on with the same; later batches can still be left out.
-        ledger: file in which to note what is delivered, for `gristmill verify-run`: each rank its own beside it. A run that
-            goes on from a state goes on with it; a new run needs a new one.
+        ledger: file in which to note what is delivered, for `gristmill verify-run`: each rank its own beside it. A run
+            that goes on from a state goes on with it; a new run needs a new one.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
@@ -112,10 +133,12 @@ class DataLoader:
         self,
         source: DataLoaderConfig | Mapping[str, Any] | Rows | Games,
         *,
-        encoder: Steps | None = None,
+        encoder: Steps | Tensors | None = None,
+        view: View | None = None,
         batch_size: int = 1024,
         epochs: int | None = 1,
         shuffle: bool | Blocks = True,
+        sampling: Hanse | None = None,
         last_batch: Literal["keep", "drop", "pad"] = "keep",
         seed: int | None = None,
         threads: int | None = None,
@@ -132,27 +155,22 @@ class DataLoader:
             "batch_size": batch_size,
             "epochs": epochs,
             "shuffle": _shuffle(shuffle),
+            "sampling": None if sampling is None else sampling.to_config(),
             "last_batch": last_batch,
             "seed": seed,
             "threads": threads,
             "queue_capacity": queue_capacity,
         }
-        if isinstance(source, Games):
-            if encoder is not None:
-                raise TypeError(f"games give planes, probs and values; leave the encoder out, found {encoder!r}")
+        if isinstance(source, Games | Rows):
             options["rank"], options["world_size"] = find_rank(rank, world_size)
-            self._engine = _gristmill.IndexLoader(source._compiled, to_json({"encoder": "chess", **options, **edits}))
-            return
-        if isinstance(source, Rows):
-            if not isinstance(encoder, Steps):
-                raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
-            options["rank"], options["world_size"] = find_rank(rank, world_size)
-            config = to_json({"encoder": encoder.to_config(), **options, **edits})
+            shown = {} if view is None else {"view": view.to_config()}
+            config = to_json({**_encoder(source, encoder), **shown, **options, **edits})
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
         given = [name for name, value in options.items() if value != _OPTIONS[name]]
-        if encoder is not None or given:
-            name = "encoder" if encoder is not None else given[0]
+        given = [name for name, value in (("encoder", encoder), ("view", view)) if value is not None] + given
+        if given:
+            name = given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         ranks = _ranks(values, rank, world_size)
@@ -183,8 +201,13 @@ class DataLoader:
         return seed
 
     @property
+    def num_rows(self) -> int | None:
+        """Rows of an epoch, of all ranks together, without those that the view leaves out; `None` of a stream."""
+        return self._engine.rows() if isinstance(self._engine, _gristmill.IndexLoader) else None
+
+    @property
     def num_batches(self) -> int | None:
-        """Batches in all epochs, those that are left out included; `None` when there is no end, or none that is known."""
+        """Batches in all epochs, with those that are left out; `None` when there is no end, or none that is known."""
         return self._engine.batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
 
     def seek(self, batch: int) -> None:
@@ -199,8 +222,9 @@ class DataLoader:
         self._engine.seek(batch)
 
     def xray(self, batch: int, row: int | None = None) -> list[dict[str, Any]]:
-        """Where the rows of any past or future batch of a loader of rows come from, as this rank has them; from the plan
-        alone, at no cost.
+        """Where the rows of any past or future batch of a loader of rows come from, as this rank has them.
+
+        The plan alone tells: no row is read.
 
         Args:
             batch: its number.
@@ -328,6 +352,23 @@ class DataLoader:
             return []
         return [Vanished(*file) for file in self._engine.vanished()]
 
+    @property
+    def oldest_needed(self) -> dict[str, OldestNeeded]:
+        """By loader stage, such as `load`: the oldest file that this loader may still need, or whoever continues from the
+        states that it saved last, or from the one that it continues. What is older may be deleted:
+
+            for path in games.glob("*.gz"):
+                if loader.oldest_needed["load"].is_after(path.name):
+                    path.unlink()
+
+        States that are kept elsewhere say by themselves what they need, as `state["oldest_needed"]`; of several ranks each
+        has needs of its own. Before the first scan is in nothing is known; a loader of rows needs its whole pack, and says
+        nothing.
+        """
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            return {}
+        return {stage: OldestNeeded(*oldest) for stage, oldest in self._engine.oldest_needed().items()}
+
     def metrics(self) -> dict[str, Any]:
         """Load per stage, queues, pool and reservoir, bad chunks and drops: now and since start."""
         values: dict[str, Any] = json.loads(self._engine.metrics())
@@ -397,16 +438,41 @@ class DataLoader:
         return f"DataLoader({', '.join(map(repr, self.outputs.values()))})"
 
 
+def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The state of a whole run, made of what `state_dict` gave on each of its ranks after the same step.
+
+    Any number of ranks continues from it, as from the list of the parts. A loader of rows or pairs has the same state on
+    every rank: it is that one.
+
+    Raises:
+        StateError: they do not belong together, or that of a rank is not there.
+    """
+    merged: dict[str, Any] = json.loads(_gristmill.merge_states([to_json(dict(state)) for state in states]))
+    return merged
+
+
 #: What rows are loaded with where nothing else is said: loaders of streams take no other.
 _OPTIONS: dict[str, Any] = {
     "batch_size": 1024,
     "epochs": 1,
     "shuffle": "rows",
+    "sampling": None,
     "last_batch": "keep",
     "seed": None,
     "threads": None,
     "queue_capacity": 4,
 }
+
+
+def _encoder(source: Rows | Games, encoder: Steps | Tensors | None) -> dict[str, Any]:
+    """What a configuration says of the encoder; it has to be of the kind that fits."""
+    if isinstance(source, Games):
+        if not isinstance(encoder, Tensors | None):
+            raise TypeError(f"games of chess take gristmill.chess.Tensors; leave the encoder out, found {encoder!r}")
+        return {"encoder": "chess", **({} if encoder is None else {"tensors": encoder.names})}
+    if not isinstance(encoder, Steps):
+        raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
+    return {"encoder": encoder.to_config()}
 
 
 def _ranks(values: Mapping[str, Any], rank: int | None, world_size: int | None) -> dict[str, int]:

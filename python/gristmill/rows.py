@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 #: A value bound to a question mark of SQL.
 Parameter: TypeAlias = int | float | str | bytes | None
 
+_Selection = TypeVar("_Selection", _gristmill.Rows, _gristmill.Games)
+
+#: Rows that iteration reads at a time.
+_TOGETHER = 4096
+
 #: One number, or the lowest and highest of a range, both inclusive; `None` leaves an end open.
 Bounds: TypeAlias = int | tuple[int | None, int | None] | None
 
@@ -32,7 +37,10 @@ class Split(NamedTuple):
 
 
 class Rows:
-    """Some rows of a pack, in the order in which they are stored. Each method gives new `Rows`; nothing is copied."""
+    """Some rows of a pack, in the order in which they are stored. Selecting gives new `Rows`; nothing is copied.
+
+    `rows[3]` is one record, `rows[10:20]` a selection of ten; iteration goes over the records.
+    """
 
     def __init__(self, compiled: _gristmill.Rows) -> None:
         self._compiled = compiled
@@ -41,6 +49,11 @@ class Rows:
     def layout(self) -> Layout:
         """Layout of the records."""
         return Layout(self._compiled.layout())
+
+    @property
+    def num_frames(self) -> int:
+        """How many rows there are, as `len`: a row is a frame."""
+        return len(self)
 
     @property
     def num_runs(self) -> int:
@@ -70,6 +83,26 @@ class Rows:
     def __len__(self) -> int:
         """How many rows there are."""
         return len(self._compiled)
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rows: ...
+    def __getitem__(self, index: int | slice) -> Array | Rows:
+        """One row as a structured array of no axis, or some of the rows.
+
+        Raises:
+            IndexError: there is no such row.
+            ValueError: a slice with a step.
+        """
+        if isinstance(index, slice):
+            return Rows(self._compiled.slice(*span(index, len(self))))
+        return self.take(operator.index(index))
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.void]]:
+        for first in range(0, len(self), _TOGETHER):
+            block = self.take(np.arange(first, min(first + _TOGETHER, len(self))))
+            yield from (block[i, ...] for i in range(len(block)))
 
     def where(self, sql: str, *params: Parameter) -> Rows:
         """Those of the runs that `sql` names.
@@ -122,15 +155,7 @@ class Rows:
         Raises:
             ConfigError: no run falls on the val side, or SQLite does not understand the SQL.
         """
-        if sum(given is not None for given in (val, val_where, val_runs)) != 1:
-            raise TypeError("split() takes exactly one of val, val_where and val_runs")
-        if val_where is not None:
-            sides = self._compiled.split_by(val_where, list(params))
-        elif val_runs is not None:
-            sides = self._compiled.split_ids([operator.index(run) for run in val_runs])
-        else:
-            sides = self._compiled.split(float(val or 0.0), seed)
-        return Split(*map(Rows, sides))
+        return Split(*map(Rows, sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs)))
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The rows at `indices`, counted within this selection, as a structured array of the same shape.
@@ -193,6 +218,41 @@ class Rows:
 
     def __repr__(self) -> str:
         return f"Rows({os.fspath(self._compiled.folder)!r}, rows={len(self)}, runs={self.num_runs})"
+
+
+def sides(
+    compiled: _Selection,
+    val: float | None,
+    seed: int,
+    val_where: str | None,
+    params: Sequence[Parameter],
+    name: str,
+    val_ids: Iterable[int] | None,
+) -> tuple[_Selection, _Selection]:
+    """The two sides of a split by share, by SQL or by the ids that the option `name` gives.
+
+    Raises:
+        TypeError: not exactly one of the three is given.
+    """
+    if sum(given is not None for given in (val, val_where, val_ids)) != 1:
+        raise TypeError(f"split() takes exactly one of val, val_where and {name}")
+    if val_where is not None:
+        return compiled.split_by(val_where, list(params))
+    if val_ids is not None:
+        return compiled.split_ids([operator.index(one) for one in val_ids])
+    return compiled.split(float(val or 0.0), seed)
+
+
+def span(index: slice, count: int) -> tuple[int, int]:
+    """First place of a slice, and the one behind its last.
+
+    Raises:
+        ValueError: a slice with a step.
+    """
+    start, stop, step = index.indices(count)
+    if step != 1:
+        raise ValueError(f"slices have no step here, found {step}; take(range(...)) reads every so many")
+    return start, max(start, stop)
 
 
 def _range(name: str, bounds: Bounds) -> tuple[int | None, int | None]:

@@ -2,6 +2,7 @@
 
 pub(crate) mod convert;
 pub(crate) mod demos;
+pub(crate) mod mark;
 pub(crate) mod pack;
 pub(crate) mod pictures;
 pub(crate) mod places;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use convert::Convert;
+use mark::Mark;
 use pack::{Merge, Pack, Values};
 use pictures::Pictures;
 use places::{VerifyRun, Xray};
@@ -48,6 +50,8 @@ pub(crate) enum Command {
     Merge(Merge),
     /// Make rewards and discounted returns of the rows of a pack (2048), beside them.
     Values(Values),
+    /// Mark the frames of a pack that a rule accepts, beside the data; list marks, extend them, remove them.
+    Mark(Mark),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
     /// Prove from the ledgers of a run that each row came exactly once, or name those that did not; exit with 1 then.

@@ -7,6 +7,7 @@ pub(crate) mod distribution;
 pub(crate) mod distributions;
 pub(crate) mod flow;
 pub(crate) mod inspection;
+pub(crate) mod marking;
 pub(crate) mod packing;
 pub(crate) mod page;
 pub(crate) mod picture;

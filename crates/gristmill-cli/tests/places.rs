@@ -39,7 +39,7 @@ fn each_row_of_a_batch_is_named() {
     let words = ["xray", "--state", text(&state), "--pack", text(&pack), "--batch", "7"];
     let seen = run(&[&words[..], &["--json"]].concat()).ok().json();
     let all = GameSelection::all(Arc::clone(games.pack()));
-    let encoder = RowEncoder::new(all.input(), &EncoderConfig::default()).unwrap();
+    let encoder = RowEncoder::new(&all.input(), &EncoderConfig::default(), &[]).unwrap();
     let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
     let places: Vec<u64> = seen.as_array().unwrap().iter().map(|row| number(row, "pack_row")).collect();
     let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; spec.row_bytes() * places.len()]).collect();

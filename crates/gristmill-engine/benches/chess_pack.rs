@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
-use gristmill_engine::config::IndexConfig;
+use gristmill_engine::config::{IndexConfig, Longer, Pad, View};
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::store::Residence;
@@ -67,22 +67,58 @@ fn feeding(folder: &Path) {
     pack(&PackOptions::new(folder, made.path()), &mut |_| {}).expect("a pack");
     let all = GameSelection::all(Arc::new(ChunkPack::open(made.path(), Residence::Mapped).expect("a pack")));
     for threads in [1, 2] {
-        let config = IndexConfig {
-            batch_size: 1024,
-            epochs: Some(1 + 100_000 / all.rows().len()),
-            seed: Some(1),
-            threads: Some(threads),
-            ..IndexConfig::default()
-        };
-        let loader = IndexLoader::new(all.input(), config).expect("a loader");
-        let (mut rows, start) = (0, process_cpu());
-        while let Ok(Next::Batch(batch)) = loader.next("", None) {
-            rows += batch.rows;
-            black_box(&batch);
-        }
-        let rate = rows as f64 / (process_cpu() - start);
+        let rate = 1e6 / fed(&all, threads, &[], None);
         println!("index loader, {threads} threads: {rate:.0} random positions a second of one core (goal: 50 000)");
     }
+    let steps = |offsets: std::ops::Range<i64>, pad| View::Window { offsets: offsets.collect(), pad, tensors: vec![] };
+    for planes in ["planes", "planes:u8"] {
+        let alone = fed(&all, 1, &[planes], None);
+        println!("{planes}, probs, values, alone: {alone:.2} us a position");
+        for (name, view) in [
+            ("windows of 8", steps(-7..1, Pad::Edge)),
+            ("windows of 8, zeros", steps(-7..1, Pad::Zero)),
+            ("next steps", View::Next { steps: 1, pad: Pad::Edge }),
+            ("games of 128, split", View::Trajectory { length: 128, pad: Pad::Drop, longer: Longer::Split }),
+        ] {
+            let shown = fed(&all, 1, &[planes], Some(view));
+            println!("  {name}: {shown:.2} us a step, {:.2} of one alone", shown / alone);
+        }
+    }
+}
+
+/// Processor time, in us, of a step that is shown.
+fn fed(all: &GameSelection, threads: usize, planes: &[&str], view: Option<View>) -> f64 {
+    let tensors: Vec<String> = match planes {
+        [] => Vec::new(),
+        _ => planes.iter().copied().chain(["probs", "values"]).map(String::from).collect(),
+    };
+    let steps = match &view {
+        None => 1,
+        Some(View::Window { offsets, .. }) => offsets.len(),
+        Some(View::Next { .. }) => 2,
+        Some(View::Trajectory { length, .. }) => *length as usize,
+    };
+    let config = IndexConfig {
+        tensors,
+        view,
+        batch_size: (1024 / steps).max(1),
+        epochs: None,
+        seed: Some(1),
+        threads: Some(threads),
+        ..IndexConfig::default()
+    };
+    let loader = IndexLoader::new(all.input(), config).expect("a loader");
+    let (mut rows, mut start) = (0, 0.0);
+    // The first batches touch memory that later ones use again.
+    for number in 0..120 {
+        if number == 20 {
+            (rows, start) = (0, process_cpu());
+        }
+        let Ok(Next::Batch(batch)) = loader.next("", None) else { unreachable!("there is no end") };
+        rows += batch.rows;
+        black_box(&batch);
+    }
+    (process_cpu() - start) * 1e6 / (rows * steps) as f64
 }
 
 fn open(packed: &[u8]) -> PackedGame<'_> {

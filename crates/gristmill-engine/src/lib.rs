@@ -10,6 +10,7 @@ pub mod error;
 pub mod facts;
 pub mod job;
 pub mod key;
+pub mod marks;
 pub mod open;
 pub mod pack;
 pub mod pipeline;
@@ -23,6 +24,6 @@ pub mod tablebase;
 
 pub use error::{Error, Result};
 pub use pipeline::{
-    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, Output, RowEncoder,
-    Vanished,
+    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, OldestNeeded, Output,
+    RowEncoder, Vanished, merge_states,
 };

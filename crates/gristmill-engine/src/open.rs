@@ -42,7 +42,7 @@ fn opened(path: &Path, limits: Option<Limits>) -> Result<OpenSource> {
         return Err(place(Error::new(Kind::UnknownFormat, detail)));
     };
     let chunks = gristmill_format::detect::open(format, &key, &*bytes).map_err(place)?;
-    let limits = limits.unwrap_or_else(|| format.limits());
+    let limits = limits.unwrap_or_else(|| chunks.limits());
     let frames = (0..chunks.len()).map(|_| OnceLock::new()).collect();
     Ok(OpenSource { path: path.to_owned(), bytes, chunks, limits, layout: OnceLock::new(), frames })
 }

@@ -3,8 +3,10 @@
 
 mod joined;
 mod recipe;
+mod weighed;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::store::{HeldFile, Residence};
 
 pub use joined::JoinedTable;
 pub use recipe::{Param, Recipe, Step};
+pub use weighed::Weighed;
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
 pub trait FrameTable: Send + Sync + Debug {
@@ -43,6 +46,18 @@ pub trait FrameTable: Send + Sync + Debug {
         None
     }
 
+    /// The chunks that its rows come in, where these can be weighed.
+    fn weighed(&self) -> Option<&dyn Weighed> {
+        None
+    }
+
+    /// How the records are divided into games, runs or trajectories.
+    ///
+    /// Errors: `Unsupported` for a table that does not know, or in which the records of one do not lie together.
+    fn chunks(&self) -> Result<&dyn Chunks> {
+        Err(Error::new(Kind::Unsupported, "these rows are not known to be steps of games"))
+    }
+
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -55,6 +70,12 @@ pub trait Straight {
     ///
     /// Errors: as [`FrameTable::gather`] and the encoder's.
     fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()>;
+}
+
+/// A table that knows which of its records follow each other in one chunk.
+pub trait Chunks {
+    /// The records of the chunk that record `row` is in, in order of time; empty beyond the last.
+    fn bounds(&self, row: u64) -> Range<u64>;
 }
 
 /// One row of a batch.

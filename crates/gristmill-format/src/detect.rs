@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use crate::chess::pack::PackedGames;
 use crate::chess::source::{GameFile, GameTar};
-use crate::container::{chunks, gzip};
+use crate::container::chunks::{self, ChunkFile};
+use crate::container::gzip;
 use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
-use crate::demo::source::{DemoFile, MAX_BYTES};
+use crate::demo::pack::{self as demo, PackedDemos};
+use crate::demo::source::DemoFile;
 use crate::error::{Error, Kind, Result};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
-use crate::source::{ChunkSource, Limits, ReadAt};
+use crate::source::{ChunkSource, ReadAt};
 
 /// How many bytes of a file [`detect`] can make use of: the headers of the first member of a tar.
 pub const HEAD: usize = 1536;
@@ -24,22 +26,12 @@ pub enum Format {
     ChessGame,
     /// A tar of such games.
     ChessTar,
-    /// A chunk file of packed games: `.chunks`.
-    ChessChunks,
+    /// A chunk file of packed games or trajectories: `.chunks`.
+    Chunks,
     /// The raw log of one 2048 game: `.jsonl.gz`.
     G2048Log,
     /// Demonstrations: a shard or a native form.
     Demonstrations,
-}
-
-impl Format {
-    /// Bounds for looking into one file of it.
-    pub fn limits(self) -> Limits {
-        match self {
-            Format::Demonstrations => Limits { max_chunk_bytes: MAX_BYTES },
-            _ => Limits::default(),
-        }
-    }
 }
 
 struct Row {
@@ -63,10 +55,10 @@ const ROWS: [Row; 4] = [
         open: |key, from| Ok(Arc::new(GameTar::open(key, from)?)),
     },
     Row {
-        format: Format::ChessChunks,
+        format: Format::Chunks,
         extensions: &[".chunks"],
         magic: |head| head.starts_with(&chunks::MAGIC),
-        open: |key, from| Ok(Arc::new(PackedGames::open(key, from)?)),
+        open: |key, from| packed(key, ChunkFile::open(from)?),
     },
     Row {
         format: Format::ChessGame,
@@ -75,6 +67,14 @@ const ROWS: [Row; 4] = [
         open: |key, _| Ok(Arc::new(GameFile::new(key))),
     },
 ];
+
+/// The chunks of a chunk file, by what they are.
+fn packed(key: &str, index: ChunkFile) -> Result<Arc<dyn ChunkSource>> {
+    match index.codec() {
+        demo::CODEC => Ok(Arc::new(PackedDemos::new(key, index)?)),
+        _ => Ok(Arc::new(PackedGames::new(key, index)?)),
+    }
+}
 
 /// Files that are read whole, one at a time: no river streams them.
 const SOLID: Row = Row {

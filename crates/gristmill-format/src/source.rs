@@ -165,9 +165,22 @@ pub trait ChunkSource: Send + Sync + Debug {
         self.decode(i, bytes, limits, out)
     }
 
+    /// Decodes of chunk `i` what weighers read: its records, or as many shorter ones with just those fields, to the bit, where
+    /// they are stored apart; then the rest may go unread and unverified.
+    ///
+    /// Errors: as [`ChunkSource::decode`].
+    fn decode_judged(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        self.decode(i, bytes, limits, out)
+    }
+
     /// What was wrong with the container when it was opened; the chunks that it lists can still be tried.
     fn faults(&self) -> &[Error] {
         &[]
+    }
+
+    /// Bounds for looking at one of its chunks by itself.
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
     /// What the file says about itself as a whole: names and values, for people.

@@ -12,6 +12,7 @@ mod fuzz_bodies;
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gristmill_format::chess::pack::{CODEC, Packer};
 use gristmill_format::chess::syzygy::{Material, TableKind};
@@ -19,6 +20,10 @@ use gristmill_format::chess::{InputFormat, Version};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::tar::TarWriter;
+use gristmill_format::demo::pack::{About, Trajectory, pack};
+use gristmill_format::demo::trajectory::{End, layout};
+use gristmill_format::demo::value::Extra;
+use gristmill_format::layout::Scalar;
 
 fn corpus(target: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target)
@@ -35,6 +40,27 @@ fn replay(target: &str, body: fn(&[u8])) {
     }
 }
 
+/// A packed trajectory whose observations have this shape; those that have planes are stacks.
+fn trajectory_of(shape: &[usize]) -> Vec<u8> {
+    let fields = [("obs", Scalar::U8, shape), ("next_obs", Scalar::U8, shape), ("rews", Scalar::F64, &[])];
+    let layout = Arc::new(layout(fields.into_iter()).unwrap());
+    let plane = shape[1..].iter().product::<usize>();
+    let mut records = vec![0; 9 * layout.size()];
+    for (frame, record) in records.chunks_exact_mut(layout.size()).enumerate() {
+        for (next, field) in layout.fields()[..2].iter().enumerate() {
+            let value = &mut record[field.offset..][..field.bytes()];
+            value.iter_mut().enumerate().for_each(|(i, b)| *b = (7 * (frame + next + i / plane) + i % plane) as u8);
+        }
+    }
+    let facts = vec![("env_name".to_owned(), "Corridor-v0".to_owned())];
+    let about = About { layout, form: "demo.shard".to_owned(), facts, metadata: None };
+    let extras = [("infos".to_owned(), vec![(0, Extra::Json("{}".to_owned())), (8, Extra::Text("end".to_owned()))])];
+    let mut out = Vec::new();
+    let end = End::Terminated;
+    pack(&Trajectory { about: &about, records: &records, extras: &extras.into(), end }, &mut out).unwrap();
+    out
+}
+
 #[test]
 fn gzip_chunk() {
     replay("gzip_chunk", fuzz_bodies::gzip_chunk);
@@ -48,6 +74,11 @@ fn tar() {
 #[test]
 fn packed() {
     replay("packed", fuzz_bodies::packed);
+}
+
+#[test]
+fn trajectory() {
+    replay("trajectory", fuzz_bodies::trajectory);
 }
 
 #[test]
@@ -119,6 +150,20 @@ fn packed_games_with_random_edits_are_read_or_refused() {
             data[at] = next() as u8;
         }
         fuzz_bodies::packed(&data);
+    }
+}
+
+#[test]
+fn packed_trajectories_with_random_edits_are_read_or_refused() {
+    let mut next = numbers();
+    let seeds = ["stacks", "values"].map(|name| fs::read(corpus("trajectory").join(name)).unwrap());
+    for n in 0..600 {
+        let mut data = seeds[n % 2].clone();
+        for _ in 0..1 + next() % 3 {
+            let at = next() as usize % data.len();
+            data[at] = next() as u8;
+        }
+        fuzz_bodies::trajectory(&data);
     }
 }
 
@@ -257,6 +302,12 @@ fn write_seeds() {
         let file = [&MAGIC[..], &bytes, &bytes, &file.finish()].concat();
         put("chunks", name, &file);
         put("chunks", &format!("{name}-cut"), &file[..file.len() - 60]);
+    }
+
+    for (name, shape) in [("stacks", vec![4, 6, 12]), ("values", vec![3])] {
+        let bytes = trajectory_of(&shape);
+        put("trajectory", name, &bytes);
+        put("trajectory", &format!("{name}-cut"), &bytes[..bytes.len() - 9]);
     }
 
     for kind in 0..16 {

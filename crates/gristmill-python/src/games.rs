@@ -4,15 +4,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gristmill_engine::RowEncoder;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
+use gristmill_engine::config::EncoderConfig;
 use gristmill_engine::store::Residence;
 use pyo3::prelude::*;
 
 use crate::array::{Contiguous, Memory};
+use crate::chess::Tensor;
 use crate::error::Fault;
 use crate::layout::Layout;
-use crate::rows::{Parameter, bound, numbers};
+use crate::rows::{Parameter, bound, encoded, numbers};
 
 /// Some games of a chunk pack.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -80,6 +83,41 @@ impl Games {
     fn split(&self, py: Python<'_>, val: f64, seed: u64) -> Result<(Self, Self), Fault> {
         let (train, val) = py.detach(|| self.0.split(val, seed))?;
         Ok((Games(train), Games(val)))
+    }
+
+    /// Two sides by game; on the second those that a condition or query names.
+    fn split_by(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<Parameter>>) -> Result<(Self, Self), Fault> {
+        let parameters = bound(parameters);
+        let (train, val) = py.detach(|| self.0.split_by(sql, &parameters))?;
+        Ok((Games(train), Games(val)))
+    }
+
+    /// Two sides by game; on the second those of these ids.
+    fn split_ids(&self, ids: Vec<u64>) -> (Self, Self) {
+        let (train, val) = self.0.split_ids(ids);
+        (Games(train), Games(val))
+    }
+
+    /// The games from one place to another.
+    fn slice(&self, start: usize, stop: usize) -> Self {
+        Games(self.0.slice(start, stop))
+    }
+
+    /// Records of the game at a place.
+    fn game(&self, py: Python<'_>, place: usize) -> Result<Memory, Fault> {
+        py.detach(|| {
+            let records = self.0.game(place)?;
+            let len = records.len();
+            Ok(Memory::of_vec(records, len))
+        })
+    }
+
+    /// Tensors of the frames at these places (u64).
+    fn encode(&self, py: Python<'_>, tensors: Vec<String>, places: Contiguous) -> Result<Vec<Tensor>, Fault> {
+        py.detach(|| {
+            let encoder = RowEncoder::new(&self.0.input(), &EncoderConfig::Chess, &tensors)?;
+            encoded(&encoder, &numbers(&places), 0, 0)
+        })
     }
 
     /// Records of the frames at these places (u64).

@@ -40,7 +40,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
-    use crate::loader::{IndexLoader, Loader};
+    use crate::loader::{IndexLoader, Loader, is_older, merge_states};
     #[pymodule_export]
     use crate::packing::{convert_rows, merge_packs, pack_games, value_rows};
     #[pymodule_export]

@@ -1,14 +1,17 @@
 //! The engine's loader for Python: batches as named spans of memory, waits that let Ctrl-C through.
 //! Everything that can wait or take a lock is called with the GIL released.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
+use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
 use gristmill_engine::job::selected::Selected;
 use gristmill_engine::job::xray;
 use gristmill_engine::pipeline::ControlRequest;
-use gristmill_engine::{Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, Output};
+use gristmill_engine::{
+    Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
+};
 use gristmill_format::layout::Order;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -136,6 +139,12 @@ impl Loader {
         self.0.vanished().into_iter().map(|file| (file.name, file.why, file.chunks, file.rows)).collect()
     }
 
+    /// Per loader stage the oldest file that is still needed: name, key, and the order of keys.
+    fn oldest_needed(&self, py: Python<'_>) -> BTreeMap<String, (String, String, &'static str)> {
+        let plain = |file: OldestNeeded| (file.name, file.key, file.key_order.name());
+        py.detach(|| self.0.oldest_needed().into_iter().map(|(stage, file)| (stage, plain(file))).collect())
+    }
+
     /// Asks every pool for its chunk anchor: the stage's name, the key, and the chunks since (before a reset).
     #[pyo3(signature = (reset, anchor))]
     fn control(
@@ -192,6 +201,11 @@ impl IndexLoader {
     /// The configuration in JSON, with the seed that was drawn once it has started.
     fn config(&self) -> String {
         self.0.config().to_json()
+    }
+
+    /// Rows of an epoch, of all ranks together.
+    fn rows(&self) -> u64 {
+        self.0.rows()
     }
 
     /// How many batches there are in all epochs; `None` when there is no end.
@@ -265,6 +279,18 @@ impl IndexLoader {
     fn seek(&self, py: Python<'_>, batch: u64) -> Result<(), Fault> {
         py.detach(|| Ok(self.0.seek(batch)?))
     }
+}
+
+/// The state of a whole run, in JSON, of the states of all its ranks.
+#[pyfunction]
+pub(crate) fn merge_states(py: Python<'_>, states: Vec<String>) -> Result<String, Fault> {
+    py.detach(|| Ok(gristmill_engine::merge_states(&states)?))
+}
+
+/// Whether a file called `name` is older than one called `than`, keys compared in an order.
+#[pyfunction]
+pub(crate) fn is_older(name: &str, than: &str, key_order: &str) -> Result<bool, Fault> {
+    Ok(KeyOrder::of_name(key_order)?.older(name, than).is_lt())
 }
 
 fn describe(outputs: &[Output]) -> Vec<OutputDescription> {

@@ -190,20 +190,29 @@ impl Rows {
     ) -> Result<Vec<Tensor>, Fault> {
         py.detach(|| {
             let config = EncoderConfig::from_json(encoder)?;
-            let encoder = RowEncoder::new(self.0.input_for(&config)?, &config)?;
-            let places = numbers(&places);
-            let specs = encoder.outputs();
-            let zeroed = |spec: &TensorSpec| Memory::zeroed(places.len() * spec.row_bytes());
-            let mut out = specs.iter().map(zeroed).collect::<Result<Vec<_>, _>>()?;
-            let slices = out.iter_mut().map(Memory::bytes_mut).collect::<Result<Vec<_>, _>>()?;
-            encoder.encode(&places, seed, epoch, slices)?;
-            let tensor = |(spec, memory): (&TensorSpec, Memory)| {
-                let shape = [&[places.len()], &spec.row_shape[..]].concat();
-                (spec.name.clone(), spec.dtype.type_str(Order::Little), shape, memory)
-            };
-            Ok(specs.iter().zip(out).map(tensor).collect())
+            let encoder = RowEncoder::new(&self.0.input_for(&config)?, &config, &[])?;
+            encoded(&encoder, &numbers(&places), seed, epoch)
         })
     }
+
+    /// The rows from one place to another.
+    fn slice(&self, start: u64, stop: u64) -> Self {
+        Rows(self.0.slice(start, stop))
+    }
+}
+
+/// Tensors of the rows at these places, with their names.
+pub(crate) fn encoded(encoder: &RowEncoder, places: &[u64], seed: u64, epoch: u64) -> Result<Vec<Tensor>, Fault> {
+    let specs = encoder.outputs();
+    let zeroed = |spec: &TensorSpec| Memory::zeroed(places.len() * spec.row_bytes());
+    let mut out = specs.iter().map(zeroed).collect::<Result<Vec<_>, _>>()?;
+    let slices = out.iter_mut().map(Memory::bytes_mut).collect::<Result<Vec<_>, _>>()?;
+    encoder.encode(places, seed, epoch, slices)?;
+    let tensor = |(spec, memory): (&TensorSpec, Memory)| {
+        let shape = [&[places.len()], &spec.row_shape[..]].concat();
+        (spec.name.clone(), spec.dtype.type_str(Order::Little), shape, memory)
+    };
+    Ok(specs.iter().zip(out).map(tensor).collect())
 }
 
 /// Fits a tokenizer to rows and writes it; what it was made of, in JSON.

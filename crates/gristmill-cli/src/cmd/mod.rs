@@ -6,6 +6,7 @@ pub(crate) mod feed;
 pub(crate) mod filter;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod mark;
 pub(crate) mod merge;
 pub(crate) mod pack;
 pub(crate) mod rescore;

@@ -188,6 +188,16 @@ impl Games {
         Ok(())
     }
 
+    /// One column of all games, by ascending id: numbers.
+    ///
+    /// Errors: `Format` with the path, also where there is no such column or it holds something else.
+    pub fn column(&self, name: &str) -> Result<Vec<f64>> {
+        let refuse = |e| refusal(&self.path, &e);
+        let mut statement = self.db.prepare(&format!("SELECT \"{name}\" FROM games ORDER BY id")).map_err(refuse)?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(refuse)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(refuse)
+    }
+
     /// The hashes of all games.
     ///
     /// Errors: as [`Games::each`].

@@ -7,9 +7,12 @@ use std::path::Path;
 pub mod chess;
 pub mod codec;
 pub mod manifest;
+mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;
+mod sums;
+mod weigh;
 
 use crate::error::{Error, Result};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};

@@ -1,17 +1,20 @@
 //! The folder of a chunk pack -> its positions by number: mapped files, their indexes, and a table that packs tensors straight.
 //! Each game is held against its checksum before its first position is read; nothing is ever changed.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use gristmill_format::chess::layout_v7;
 use gristmill_format::chess::pack::{PackedGame, PackedGames, Position};
 use gristmill_format::chess::record::V7_BYTES;
+use gristmill_format::chess::weight::layout_judged;
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Layout;
-use gristmill_format::source::ChunkSource;
+use gristmill_format::source::{Chunk, ChunkSource};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -20,7 +23,7 @@ use crate::error::Result;
 use crate::pack::STAGING;
 use crate::store::publish::is_interrupted;
 use crate::store::{HeldFile, Residence};
-use crate::table::{FrameTable, Pick, Straight};
+use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};
 
 /// Positions that are encoded together: enough that rows are written past the cache.
 const TOGETHER: usize = 16;
@@ -33,6 +36,8 @@ pub struct ChunkPack {
     /// Number of the first frame and of the first game of each file, and those behind the last.
     first: Vec<(u64, u64)>,
     identity: u64,
+    /// What each game weighs, by the id of the weigher that was asked for.
+    pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
 }
 
 #[derive(Debug)]
@@ -57,6 +62,11 @@ impl File {
 
     fn index(&self) -> &ChunkFile {
         self.games.index()
+    }
+
+    /// An error of game `i`, with its place.
+    fn named(&self, i: usize, error: Error) -> Error {
+        error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
     }
 
     /// Packed game `i`, which there is.
@@ -97,7 +107,13 @@ impl ChunkPack {
             hash.update(&file.index().identity().to_le_bytes());
             opened.push(file);
         }
-        Ok(ChunkPack { folder: folder.to_owned(), files: opened, first, identity: hash.digest() })
+        Ok(ChunkPack {
+            folder: folder.to_owned(),
+            files: opened,
+            first,
+            identity: hash.digest(),
+            sums: Mutex::default(),
+        })
     }
 
     /// The folder.
@@ -133,30 +149,61 @@ impl ChunkPack {
         Some((first + file.index().first_frame(within), file.index().frames(within).into()))
     }
 
+    /// Replaces `out` by what weighers read of game `i`, frame by frame.
+    pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
+        out.bytes.clear();
+        let read = file.game(within).and_then(|packed| {
+            packed.judged(Position::default, &mut out.bytes)?;
+            out.frames = packed.frames();
+            Ok(())
+        });
+        read.map_err(|e| file.named(within, e))
+    }
+
+    /// Number of the game that a frame belongs to; none where there is no such frame.
+    pub fn game_of(&self, frame: u64) -> Option<u64> {
+        let file = self.first.partition_point(|(first, _)| *first <= frame).checked_sub(1)?;
+        let (game, _) = self.files.get(file)?.index().locate(frame - self.first[file].0)?;
+        Some(self.first[file].1 + game as u64)
+    }
+
+    /// [`ChunkPack::identity`] as it was when the files held the first `frames` frames and no more; none where they never did.
+    pub fn identity_up_to(&self, frames: u64) -> Option<u64> {
+        let files = self.first.iter().position(|(first, _)| *first == frames)?;
+        let mut hash = Xxh3::new();
+        self.files[..files].iter().for_each(|file| hash.update(&file.index().identity().to_le_bytes()));
+        Some(hash.digest())
+    }
+
     /// Where game `i` came from: the file that was packed, and the member.
     pub fn source(&self, game: u64) -> &str {
         self.place(game).map_or("", |(file, within, _)| file.index().name(within))
     }
 
     /// The game of frame `row`, counted over all files, and its place in it; none where there is no such frame.
-    pub fn game_of(&self, row: u64) -> Option<(u64, u64)> {
-        let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
-        let (game, frame) = self.files.get(file)?.index().locate(row - self.first[file].0)?;
+    pub fn place_of(&self, row: u64) -> Option<(u64, u64)> {
+        let (file, game, frame) = self.find(row)?;
         Some((self.first[file].1 + game as u64, u64::from(frame)))
     }
 
-    /// Reads frame `row`, counted over all files.
-    fn position(&self, row: u64, out: &mut Position) -> FormatResult<()> {
-        let file = self.first.partition_point(|(first, _)| *first <= row).saturating_sub(1);
-        let found = self.files.get(file).and_then(|held| Some((held, held.index().locate(row - self.first[file].0)?)));
-        let Some((file, (game, frame))) = found else {
-            return Err(Error::new(Kind::Missing, format!("frame {row} of {}", self.len())));
-        };
+    /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
+    fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
+        let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
+        let (game, frame) = self.files.get(file)?.index().locate(row - self.first[file].0)?;
+        Some((file, game, frame))
+    }
+
+    /// Reads frame `row`, counted over all files, and says where it is: file, game there, frame.
+    fn position(&self, row: u64, out: &mut Position) -> FormatResult<Provenance> {
+        let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", self.len()));
+        let (number, game, frame) = self.find(row).ok_or_else(missing)?;
+        let file = &self.files[number];
         let read = file.game(game).and_then(|packed| packed.position(frame as usize, out));
-        read.map_err(|e| {
-            let named = e.in_chunk(game).in_member(file.index().name(game)).in_frame(frame as usize);
-            named.in_source(file.path.display().to_string())
-        })
+        read.map_err(|e| file.named(game, e.in_frame(frame as usize)))?;
+        Ok(Provenance { source: number as u64, chunk: game as u32, frame })
     }
 }
 
@@ -205,18 +252,36 @@ impl FrameTable for ChunkPack {
     fn straight(&self) -> Option<&dyn Straight> {
         Some(self)
     }
+
+    fn weighed(&self) -> Option<&dyn Weighed> {
+        Some(self)
+    }
+
+    fn chunks(&self) -> FormatResult<&dyn Chunks> {
+        Ok(self)
+    }
+}
+
+impl Chunks for ChunkPack {
+    fn bounds(&self, row: u64) -> Range<u64> {
+        let Some((file, game, _)) = self.find(row) else { return row..row };
+        let index = self.files[file].index();
+        let start = self.first[file].0 + index.first_frame(game);
+        start..start + u64::from(index.frames(game))
+    }
 }
 
 impl Straight for ChunkPack {
     fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> FormatResult<()> {
         let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
-        let mut positions: Vec<Position> = (0..TOGETHER.min(picks.len())).map(|_| Position::default()).collect();
+        let mut positions: Vec<(Position, Provenance)> = Vec::new();
+        positions.resize_with(TOGETHER.min(picks.len()), Default::default);
         for (i, some) in picks.chunks(TOGETHER).enumerate() {
-            for (pick, position) in some.iter().zip(&mut positions) {
-                self.position(pick.row, position)?;
+            for (pick, (position, from)) in some.iter().zip(&mut positions) {
+                *from = self.position(pick.row, position)?;
             }
-            let row = |(pick, position): (&Pick, _)| row(*pick, position);
-            let rows: Vec<Row<'_>> = some.iter().zip(&positions).map(row).collect();
+            let rows = some.iter().zip(&positions).map(|(pick, (position, from))| row(pick.bits, position, *from));
+            let rows: Vec<Row<'_>> = rows.collect();
             let first = i * TOGETHER;
             let part = |(column, size): (_, &usize)| -> &mut [u8] {
                 let column: &mut &mut [u8] = column;
@@ -229,9 +294,8 @@ impl Straight for ChunkPack {
     }
 }
 
-fn row(pick: Pick, position: &Position) -> Row<'_> {
-    let provenance = Provenance { source: pick.row, ..Provenance::default() };
-    Row { record: position.record(), provenance, bits: pick.bits, sparse: position.policy() }
+fn row(bits: u64, position: &Position, provenance: Provenance) -> Row<'_> {
+    Row { record: position.record(), provenance, bits, sparse: position.policy() }
 }
 
 /// The pack as a table.

@@ -1,20 +1,22 @@
-//! A chunk pack -> some of its games: by SQL, by side of a split. Nothing is changed, and no position is decoded.
+//! A chunk pack -> some of its games: by SQL, by side of a split, by marks. Nothing is changed, and no position is decoded.
 
 use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
+use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::metadata::Games;
 use super::open::{ChunkPack, table};
 use crate::error::{Error, Result};
+use crate::marks;
 use crate::pack::METADATA;
 use crate::pack::select::{SHARES, SqlValue, named};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, Param, Recipe, Step, rows_at};
 
-/// Some games of a pack, whole.
+/// Some games of a pack, whole or the frames of them that marks let through.
 #[derive(Debug, Clone)]
 pub struct GameSelection {
     pack: Arc<ChunkPack>,
@@ -58,11 +60,35 @@ impl GameSelection {
         for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
             rows.push(first, first + count);
         }
-        GameSelection { games: games.into(), rows: Arc::new(rows), ..self.clone() }
+        GameSelection { games: games.into(), rows: Arc::new(self.rows.intersect(&rows)), ..self.clone() }
     }
 
     fn after(self, step: Step) -> Self {
         GameSelection { recipe: self.recipe.then(step), ..self }
+    }
+
+    /// Those frames that mark `name` of the pack marks; all games remain, even without a frame.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn marked(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
+        let selection = GameSelection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Marked { name: name.to_owned() }))
+    }
+
+    /// Those frames that mark `name` of the pack does not mark.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn without(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.without(&marks::rows(&self.pack, name)?);
+        let selection = GameSelection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Without { name: name.to_owned() }))
+    }
+
+    /// How many frames of a game are selected, by its place among the games.
+    pub fn frames_of(&self, place: usize) -> u64 {
+        let frames = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        frames.map_or(0, |(first, count)| self.rows.rank(first + count) - self.rows.rank(first))
     }
 
     fn database(&self) -> Result<Games> {
@@ -74,11 +100,45 @@ impl GameSelection {
     ///
     /// Errors: `Config` in `where` with what SQLite says; `Format` for the database.
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
+        Ok(self.named(sql, params)?.after(Step::Where { sql: sql.to_owned(), params: Param::of(params) }))
+    }
+
+    fn named(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let found = named(self.database()?.connection(), "games", sql, params);
-        let mut found = found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
-        found.sort_unstable();
-        let games = self.of(self.games.iter().copied().filter(|game| found.binary_search(game).is_ok()).collect());
-        Ok(games.after(Step::Where { sql: sql.to_owned(), params: Param::of(params) }))
+        Ok(self.of_ids(found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?))
+    }
+
+    fn of_ids(&self, mut named: Vec<u64>) -> Self {
+        named.sort_unstable();
+        self.of(self.games.iter().copied().filter(|game| named.binary_search(game).is_ok()).collect())
+    }
+
+    /// The games from place `from` to place `to`.
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> Self {
+        let games = self.of(self.games.iter().take(to).skip(from).copied().collect());
+        games.after(Step::Slice { from: from as u64, to: to as u64 })
+    }
+
+    /// Two sides, by game: on the second those that `sql` names, as in [`GameSelection::query`].
+    ///
+    /// Errors: as [`GameSelection::query`].
+    pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
+        let (first, second) = self.apart(self.named(sql, params)?);
+        let step = |second| Step::SplitWhere { sql: sql.to_owned(), params: Param::of(params), second };
+        Ok((first.after(step(false)), second.after(step(true))))
+    }
+
+    /// Two sides, by game: on the second those of these ids.
+    pub fn split_ids(&self, ids: Vec<u64>) -> (Self, Self) {
+        let (first, second) = self.apart(self.of_ids(ids.clone()));
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        (first.after(step(false)), second.after(step(true)))
+    }
+
+    fn apart(&self, second: Self) -> (Self, Self) {
+        let left = self.games.iter().copied().filter(|game| second.games.binary_search(game).is_err());
+        (self.of(left.collect()), second)
     }
 
     /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
@@ -120,14 +180,22 @@ impl GameSelection {
         Ok(records)
     }
 
+    /// The records of the game at a place of this selection, those of its frames that are selected, back to back.
+    ///
+    /// Errors: `Format`: `Missing` for a place beyond the last, and as the pack's.
+    pub fn game(&self, place: usize) -> Result<Vec<u8>> {
+        let missing = || FormatError::new(Kind::Missing, format!("game {place} of {}", self.games.len()));
+        let bounds = self.games.get(place).and_then(|game| self.pack.frames(*game));
+        let (first, frames) = bounds.ok_or_else(missing)?;
+        let places: Vec<u64> = (self.rows.rank(first)..self.rows.rank(first + frames)).collect();
+        self.take(&places)
+    }
+
     /// What an index loader needs of it.
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
         hash.update(&self.pack.identity().to_le_bytes());
-        for (start, end) in self.rows.iter() {
-            hash.update(&start.to_le_bytes());
-            hash.update(&end.to_le_bytes());
-        }
+        self.rows.hash_into(&mut hash);
         let (table, rows) = (table(&self.pack), Arc::clone(&self.rows));
         IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new(), recipe: Arc::clone(&self.recipe) }
     }

@@ -24,6 +24,27 @@ impl KeyOrder {
             KeyOrder::Bytes => a.cmp(b),
         }
     }
+
+    /// Compares two files by their names below a directory, older first: by key, and of one key by the whole name.
+    pub fn older(self, a: &str, b: &str) -> std::cmp::Ordering {
+        self.compare(crate::key::of_name(a), crate::key::of_name(b)).then_with(|| a.cmp(b))
+    }
+
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyOrder::Natural => "natural",
+            KeyOrder::Bytes => "bytes",
+        }
+    }
+
+    /// The order of a name.
+    ///
+    /// Errors: `Config` for another word.
+    pub fn of_name(name: &str) -> crate::Result<Self> {
+        let found = [KeyOrder::Natural, KeyOrder::Bytes].into_iter().find(|order| order.name() == name);
+        found.ok_or_else(|| crate::Error::config("key_order", format!("`{name}`; expected natural or bytes")))
+    }
 }
 
 /// How a drawn chunk's chance of being handed out follows from what is in it (§1.4.5).

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::sampling::HanseSamplingConfig;
 use super::skip::Skip;
 use super::stages::{EncoderConfig, LastBatch};
+use super::view::View;
 
 /// In which order each epoch goes through the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,6 +34,13 @@ pub enum Shuffle {
 pub struct IndexConfig {
     /// What makes rows of tensors.
     pub encoder: EncoderConfig,
+    /// The tensors of games of chess, in order, as for streams; `planes`, `probs` and `values` when empty. Rows of other
+    /// games have none to choose from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<String>,
+    /// What stands for a row: itself when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<View>,
     /// Rows of a batch, of all ranks together.
     pub batch_size: usize,
     /// Passes over the rows; without an end when absent.
@@ -39,6 +48,9 @@ pub struct IndexConfig {
     pub epochs: Option<u64>,
     /// The order of rows.
     pub shuffle: Shuffle,
+    /// Draws rows by weight instead, with repetition: an epoch is as many draws as there are rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<HanseSamplingConfig>,
     /// What becomes of the last partial batch.
     pub last_batch: LastBatch,
     /// Root of every random draw; drawn once and saved when absent.
@@ -65,9 +77,12 @@ impl Default for IndexConfig {
     fn default() -> Self {
         IndexConfig {
             encoder: EncoderConfig::default(),
+            tensors: Vec::new(),
+            view: None,
             batch_size: 1024,
             epochs: Some(1),
             shuffle: Shuffle::default(),
+            sampling: None,
             last_batch: LastBatch::default(),
             seed: None,
             threads: None,

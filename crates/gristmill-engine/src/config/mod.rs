@@ -8,10 +8,12 @@ pub(crate) mod parse;
 mod preset;
 pub mod proto;
 mod rescorer;
+mod sampling;
 mod size;
 mod skip;
 mod stages;
 mod text;
+mod view;
 
 pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
@@ -21,6 +23,7 @@ pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueTa
 pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use rescorer::ChunkRescorerConfig;
+pub use sampling::{HanseSamplingConfig, PositionChoice};
 pub use size::MemorySize;
 pub use skip::Skip;
 pub use stages::{
@@ -29,6 +32,7 @@ pub use stages::{
     ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
 };
 pub use text::TextForm;
+pub use view::{Longer, Pad, View};
 
 use std::path::PathBuf;
 

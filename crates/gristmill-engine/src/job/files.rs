@@ -234,7 +234,8 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
             }
             other => (detect::open(other, key, bytes.as_ref())?, None),
         };
-        Ok(Some(Opened { path: path.clone(), size, source, demo, bytes, limits: format.limits() }))
+        let limits = source.limits();
+        Ok(Some(Opened { path: path.clone(), size, source, demo, bytes, limits }))
     };
     match opened() {
         Ok(Some(file)) => Found::File(file),

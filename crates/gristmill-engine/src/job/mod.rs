@@ -6,6 +6,7 @@ pub mod demos;
 pub mod feed;
 pub mod generate;
 pub mod inspect;
+pub mod mark;
 pub mod merge;
 pub mod pack;
 pub mod rewrite;

@@ -11,7 +11,6 @@ use crate::chunks::{self, select::GameSelection};
 use crate::error::{Error, Result};
 use crate::pack::open::Pack;
 use crate::pack::select::{Filter, Selection};
-use crate::runtime::intervals::Intervals;
 use crate::store::Residence;
 use crate::table::{FrameTable, IndexInput, Param, Recipe, Step};
 
@@ -78,7 +77,10 @@ impl Selected {
         }
     }
 
-    fn input(&self, recipe: &Recipe) -> Result<IndexInput> {
+    /// What a loader needs of the rows.
+    ///
+    /// Errors: as the pack's values, where the recipe has them.
+    pub fn input(&self, recipe: &Recipe) -> Result<IndexInput> {
         match self {
             Selected::Rows(rows) if recipe.steps.contains(&Step::Values) => rows.input_with_values(),
             Selected::Rows(rows) => Ok(rows.input()),
@@ -113,18 +115,27 @@ impl Selected {
                 let (first, val) = games.split(*val, *seed)?;
                 Selected::Games(if *second { val } else { first })
             }
+            (Selected::Rows(rows), Step::Marked { name }) => Selected::Rows(rows.marked(name)?),
+            (Selected::Rows(rows), Step::Without { name }) => Selected::Rows(rows.without(name)?),
+            (Selected::Rows(rows), Step::Slice { from, to }) => Selected::Rows(rows.slice(*from, *to)),
+            (Selected::Games(games), Step::Marked { name }) => Selected::Games(games.marked(name)?),
+            (Selected::Games(games), Step::Without { name }) => Selected::Games(games.without(name)?),
+            (Selected::Games(games), Step::Slice { from, to }) => {
+                let [from, to] = [*from, *to].map(|place| usize::try_from(place).unwrap_or(usize::MAX));
+                Selected::Games(games.slice(from, to))
+            }
+            (Selected::Games(games), Step::SplitWhere { sql, params, second }) => {
+                let (first, other) = games.split_by(sql, &Param::values(params))?;
+                Selected::Games(if *second { other } else { first })
+            }
+            (Selected::Games(games), Step::SplitRuns { ids, second }) => {
+                let (first, other) = games.split_ids(ids.clone());
+                Selected::Games(if *second { other } else { first })
+            }
             (Selected::Games(_), other) => {
                 return Err(Error::State(format!("games cannot be selected so: {other:?}")));
             }
         })
-    }
-
-    /// Numbers of the rows in the pack.
-    pub fn rows(&self) -> &Arc<Intervals> {
-        match self {
-            Selected::Rows(rows) => rows.rows(),
-            Selected::Games(games) => games.rows(),
-        }
     }
 
     /// Where a row of the pack comes from.
@@ -138,7 +149,7 @@ impl Selected {
             Selected::Games(games) => {
                 let pack = games.pack();
                 let (file, file_row) = pack.locate(row);
-                let (game, ply) = pack.game_of(row).unwrap_or_default();
+                let (game, ply) = pack.place_of(row).unwrap_or_default();
                 RowPlace { pack_row: row, file, file_row, game, member: Some(pack.source(game).to_owned()), ply }
             }
         }

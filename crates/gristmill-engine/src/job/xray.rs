@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::selected::{RowPlace, Selected};
 use crate::config::IndexConfig;
 use crate::error::{Error, Result};
-use crate::pipeline::{Lookup, Standing};
+use crate::pipeline::{Lookup, PlacedRow, Standing};
 
 /// What to look at.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub fn xray(options: &XrayOptions) -> Result<Vec<SeenRow>> {
     let selected = Selected::open(&options.pack, &recipe, &data)?;
     let (rank, world_size) = options.rank.unwrap_or((0, 1));
     let seed = config.seed.unwrap_or_default();
-    let lookup = Lookup::new(&IndexConfig { rank, world_size, ..config }, seed, selected.rows().clone())?;
+    let lookup = Lookup::of(&IndexConfig { rank, world_size, ..config }, seed, &selected.input(&recipe)?)?;
     seen(&lookup, &selected, options.batch, options.row)
 }
 
@@ -70,8 +70,9 @@ pub fn seen(lookup: &Lookup, selected: &Selected, batch: u64, row: Option<usize>
     }
     let wanted = row.map_or(0..rows, |row| row..row + 1);
     let one = |i| {
-        let placed = lookup.row(batch, i)?;
-        Some(SeenRow { batch, row: i, epoch: placed.epoch, place: selected.place(placed.row) })
+        let seen =
+            |placed: PlacedRow| SeenRow { batch, row: i, epoch: placed.epoch, place: selected.place(placed.row) };
+        Ok(lookup.row(batch, i)?.map(seen))
     };
-    Ok(wanted.filter_map(one).collect())
+    wanted.map(one).filter_map(Result::transpose).collect()
 }

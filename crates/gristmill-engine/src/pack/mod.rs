@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 
 pub mod array;
 pub mod embeddings;
+pub mod games;
 pub mod manifest;
+mod marks;
 pub mod metadata;
 pub mod open;
 pub mod recorder;

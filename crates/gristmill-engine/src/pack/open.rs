@@ -9,6 +9,7 @@ use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::games::RunTable;
 use super::metadata::Metadata;
 use super::runs::RunIndex;
 use super::shards::{self, Shard};
@@ -35,7 +36,7 @@ pub struct Pack {
     values_in: PathBuf,
     /// Opened when they are first asked for.
     values: OnceLock<Values>,
-    index: RunIndex,
+    index: Arc<RunIndex>,
     valuations: ValuationTypes,
     identity: u64,
 }
@@ -66,7 +67,8 @@ impl Pack {
         let index = RunIndex::read(&metadata, &table, columns.form())?;
         let valuations = valuations(folder)?;
         let identity = identity(&table, &index, &valuations)?;
-        let (folder, table) = (folder.to_owned(), Arc::new(table));
+        let index = Arc::new(index);
+        let (folder, table) = (folder.to_owned(), Arc::new(RunTable::new(table, Arc::clone(&index))));
         let (values_in, values) = (folder.clone(), OnceLock::new());
         Ok(Pack { folder, columns, table, embeddings, residence, values_in, values, index, valuations, identity })
     }
@@ -85,6 +87,11 @@ impl Pack {
     /// The form of the rows.
     pub fn form(&self) -> Form {
         self.columns.form()
+    }
+
+    /// The columns of the rows.
+    pub(super) fn columns(&self) -> Columns {
+        self.columns
     }
 
     /// Vectors of the rows, by the same numbers, where the pack has some.
@@ -197,11 +204,16 @@ fn identity(table: &FileTable, index: &RunIndex, valuations: &ValuationTypes) ->
 
 /// Adds the number of records of a table and some of them.
 fn sample(table: &FileTable, hash: &mut Xxh3) -> Result<()> {
-    let last = table.len().saturating_sub(1);
-    let rows: Vec<u64> = (0..SAMPLED_ROWS.min(table.len())).map(|i| spread(i, last)).collect();
+    Ok(sample_up_to(table, table.len(), hash)?)
+}
+
+/// Adds `len` and some of the first `len` records of a table.
+pub(super) fn sample_up_to(table: &dyn FrameTable, len: u64, hash: &mut Xxh3) -> gristmill_format::Result<()> {
+    let last = len.saturating_sub(1);
+    let rows: Vec<u64> = (0..SAMPLED_ROWS.min(len)).map(|i| spread(i, last)).collect();
     let mut records = vec![0; rows.len() * table.layout().size()];
     table.gather(&rows, &mut records)?;
-    hash.update(&table.len().to_le_bytes());
+    hash.update(&len.to_le_bytes());
     hash.update(&records);
     Ok(())
 }

@@ -93,7 +93,7 @@ impl RunIndex {
     }
 
     /// Whether the first two and the last two rows of a stretch say that they are of its run.
-    fn agrees(&self, table: &dyn FrameTable, stretch: usize) -> Result<bool> {
+    fn agrees(&self, table: &dyn FrameTable, stretch: usize) -> gristmill_format::Result<bool> {
         let ((start, run), last) = (self.stretches[stretch], self.end(stretch) - 1);
         let id = self.runs[run as usize].id;
         let rows = [start, last.min(start + 1), start.max(last.saturating_sub(1)), last];
@@ -216,8 +216,48 @@ impl RunIndex {
 
     /// The id of the run that a row belongs to. `None` beyond the last row.
     pub fn run_of(&self, row: u64) -> Option<u64> {
+        self.stretch_of(row).map(|(_, _, id)| id)
+    }
+
+    /// The rows of one run that a row lies among, first and the one behind the last, and the id of the run. `None` beyond the
+    /// last row.
+    pub fn stretch_of(&self, row: u64) -> Option<(u64, u64, u64)> {
         let stretch = self.stretches.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
-        (row < self.rows).then(|| self.runs[self.stretches[stretch].1 as usize].id)
+        let (start, run) = self.stretches[stretch];
+        (row < self.rows).then(|| (start, self.end(stretch), self.runs[run as usize].id))
+    }
+
+    /// First row and run of each stretch of rows of one run, in order of rows.
+    pub fn stretches(&self) -> impl Iterator<Item = (u64, &Run)> {
+        self.stretches.iter().map(|(start, run)| (*start, &self.runs[*run as usize]))
+    }
+
+    /// Checks that the rows of each run lie together, as their own `run_id` at both ends of it says.
+    ///
+    /// Errors, with the file: `Unsupported` for runs that alternate, `Corrupt` where the rows do not lie as the database
+    /// says; what reading gives.
+    pub fn in_one_piece(&self, table: &dyn FrameTable) -> gristmill_format::Result<()> {
+        let mut seen = vec![false; self.runs.len()];
+        for (i, (start, run)) in self.stretches.iter().enumerate() {
+            let place = |kind, detail: String| {
+                let (file, row) = table.locate(*start);
+                Err(Error::new(kind, format!("row {row}: {detail}")).in_source(file))
+            };
+            let id = self.runs[*run as usize].id;
+            if std::mem::replace(&mut seen[*run as usize], true) {
+                let detail = format!(
+                    "run {id} goes on behind rows of other runs; `gristmill convert` puts the rows of each game together"
+                );
+                return place(Kind::Unsupported, detail);
+            }
+            if !self.agrees(table, i)? {
+                let end = self.end(i);
+                let detail =
+                    format!("`metadata.db` says run {id} up to row {end}, the rows do not; see `gristmill verify`");
+                return place(Kind::Corrupt, detail);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -233,11 +273,11 @@ struct RunIds {
 }
 
 impl RunIds {
-    fn new(table: &dyn FrameTable) -> Result<Self> {
+    fn new(table: &dyn FrameTable) -> gristmill_format::Result<Self> {
         Ok(RunIds { number: Number::new(table.layout(), "run_id")?, records: Vec::new() })
     }
 
-    fn read(&mut self, table: &dyn FrameTable, rows: &[u64]) -> Result<impl Iterator<Item = u64>> {
+    fn read(&mut self, table: &dyn FrameTable, rows: &[u64]) -> gristmill_format::Result<impl Iterator<Item = u64>> {
         self.records.resize(rows.len() * table.layout().size(), 0);
         table.gather(rows, &mut self.records)?;
         Ok(self.records.chunks_exact(table.layout().size()).map(|record| self.number.of(record)))

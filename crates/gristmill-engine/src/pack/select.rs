@@ -1,4 +1,4 @@
-//! A pack -> some of its rows: by SQL over its runs, by values of the rows, by side of a split. Nothing is changed.
+//! A pack -> some of its rows: by SQL over its runs, by values of the rows, by marks, by side of a split. Nothing is changed.
 //! Selections are ranges of rows; the two sides of a split never share a run.
 
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::config::EncoderConfig;
 use crate::error::{Error, Result};
+use crate::marks;
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, JoinedTable, Param, Recipe, Step, rows_at};
@@ -126,6 +127,24 @@ impl Selection {
         Ok(selection.after(Step::Filter { step_index, max_rank, valuation }))
     }
 
+    /// Those rows that mark `name` of the pack marks.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn marked(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
+        let selection = Selection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Marked { name: name.to_owned() }))
+    }
+
+    /// Those rows that mark `name` of the pack does not mark.
+    ///
+    /// Errors: as [`marks::rows`].
+    pub fn without(&self, name: &str) -> Result<Self> {
+        let rows = self.rows.without(&marks::rows(&self.pack, name)?);
+        let selection = Selection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Without { name: name.to_owned() }))
+    }
+
     /// Two sides, by run: about the share `val` of the runs on the second. The side of a run depends on `seed` and the
     /// seed of its game alone (its id, where games have none): the same in every pack that the game is in, and games
     /// that are there twice are on one side.
@@ -157,7 +176,7 @@ impl Selection {
     ///
     /// Errors: as [`Selection::query`].
     pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
-        let (first, second) = self.without(self.named(sql, params)?)?;
+        let (first, second) = self.apart(self.named(sql, params)?)?;
         let step = |second| Step::SplitWhere { sql: sql.to_owned(), params: Param::of(params), second };
         Ok((first.after(step(false)), second.after(step(true))))
     }
@@ -166,12 +185,19 @@ impl Selection {
     ///
     /// Errors: `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn split_ids(&self, ids: Vec<u64>) -> Result<(Self, Self)> {
-        let (first, second) = self.without(self.of_ids(ids.clone())?)?;
+        let (first, second) = self.apart(self.of_ids(ids.clone())?)?;
         let step = |second| Step::SplitRuns { ids: ids.clone(), second };
         Ok((first.after(step(false)), second.after(step(true))))
     }
 
-    fn without(&self, second: Self) -> Result<(Self, Self)> {
+    /// The rows from place `from` to place `to`, of the same runs.
+    #[must_use]
+    pub fn slice(&self, from: u64, to: u64) -> Self {
+        let selection = Selection { rows: Arc::new(self.rows.slice(from, to)), ..self.clone() };
+        selection.after(Step::Slice { from, to })
+    }
+
+    fn apart(&self, second: Self) -> Result<(Self, Self)> {
         let first = self.runs.iter().filter(|run| second.runs.binary_search(run).is_err()).copied().collect();
         Ok((self.of_runs(first)?, second))
     }
@@ -250,10 +276,7 @@ impl Selection {
     pub fn input(&self) -> IndexInput {
         let mut hash = Xxh3::new();
         hash.update(&self.pack.identity().to_le_bytes());
-        for (start, end) in self.rows.iter() {
-            hash.update(&start.to_le_bytes());
-            hash.update(&end.to_le_bytes());
-        }
+        self.rows.hash_into(&mut hash);
         IndexInput {
             table: Arc::clone(self.pack.table()),
             rows: Arc::clone(&self.rows),

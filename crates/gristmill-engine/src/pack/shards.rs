@@ -63,9 +63,29 @@ pub fn complete(pack: &Path) -> Result<Vec<String>> {
     }
     let names = names(pack)?;
     if names.is_empty() {
-        return refuse(Kind::Missing, "no steps.npy and no steps-*.npy: this folder is no pack");
+        let none = "no steps.npy and no steps-*.npy: this folder is no pack";
+        let Some(games) = unpacked(pack)? else { return refuse(Kind::Missing, none) };
+        let advice = format!(
+            "{none}; it holds files of games, such as {games}: `gristmill pack` (in Python gristmill.pack) makes a pack of \
+             them in a folder of its own"
+        );
+        return refuse(Kind::Missing, &advice);
     }
     Ok(names)
+}
+
+/// The first file in a folder, by name, that packs are made of.
+fn unpacked(folder: &Path) -> Result<Option<String>> {
+    let refuse = |e: std::io::Error| crate::Error::path(folder, &e);
+    let mut first: Option<String> = None;
+    for entry in std::fs::read_dir(folder).map_err(refuse)? {
+        let name = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
+        let is_games = [".gz", ".tar", ".jsonl"].iter().any(|ending| name.ends_with(ending));
+        if is_games && first.as_ref().is_none_or(|first| name < *first) {
+            first = Some(name);
+        }
+    }
+    Ok(first)
 }
 
 /// The file of rows at `path`.
@@ -106,5 +126,12 @@ mod tests {
         );
         let e = list(pack.path()).unwrap_err().to_string();
         assert!(e.contains("steps.npy") && e.contains("truncated"), "{e}");
+        let games = tempfile::tempdir().unwrap();
+        let refusal = || list(games.path()).unwrap_err().to_string();
+        assert!(refusal().ends_with("this folder is no pack"), "{}", refusal());
+        for name in ["training.2.gz", "training.1.gz", "a.txt"] {
+            std::fs::write(games.path().join(name), "").unwrap();
+        }
+        assert!(refusal().contains("such as training.1.gz: `gristmill pack`"), "{}", refusal());
     }
 }

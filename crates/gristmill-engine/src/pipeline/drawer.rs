@@ -241,6 +241,15 @@ impl Drawer {
         (member.id, member.open.clone())
     }
 
+    /// Ids of the sources that it may draw from, oldest first.
+    pub(super) fn sources(&self) -> Vec<u64> {
+        let id = |member: u32| self.members.list[member as usize].id;
+        match &self.drawing {
+            Drawing::Pool(pool) => pool.sources().map(id).collect(),
+            Drawing::Extract(_) => self.members.list.iter().map(|member| member.id).collect(),
+        }
+    }
+
     /// The chunk at a place of the pool, while it is in the window.
     pub(super) fn chunk_at(&self, place: u64) -> Option<ChunkRef> {
         match &self.drawing {
@@ -272,19 +281,18 @@ impl Drawer {
 
     /// What it needs to go on.
     pub(super) fn state(&self) -> DrawerState {
-        let id = |member: u32| self.members.list[member as usize].id;
         let size = |member: u32| self.members.list[member as usize].chunks;
         match &self.drawing {
             Drawing::Pool(pool) => DrawerState {
                 at: self.at,
-                sources: pool.sources().map(id).collect(),
+                sources: self.sources(),
                 chunks: pool.sources().map(size).collect(),
                 pool: Some(pool.state(|member| u64::from(self.members.list[member as usize].chunks))),
                 extract: None,
             },
             Drawing::Extract(extract) => DrawerState {
                 at: self.at,
-                sources: self.members.list.iter().map(|m| m.id).collect(),
+                sources: self.sources(),
                 chunks: self.members.list.iter().map(|m| m.chunks).collect(),
                 pool: None,
                 extract: Some(extract.state()),

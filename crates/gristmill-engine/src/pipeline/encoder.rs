@@ -38,12 +38,20 @@ pub(super) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc
 /// its own to say.
 ///
 /// Errors: `Config`, and as [`g2048`].
-pub(super) fn of_rows(config: &EncoderConfig, layout: &Layout, valuations: &[String]) -> Result<Arc<dyn Encoder>> {
+pub(super) fn of_rows(
+    config: &EncoderConfig,
+    tensors: &[String],
+    layout: &Layout,
+    valuations: &[String],
+) -> Result<Arc<dyn Encoder>> {
     match config {
         EncoderConfig::Chess => {
-            let outputs = Outputs::parse(&["planes", "probs", "values"].map(String::from));
+            let outputs = if tensors.is_empty() { Ok(Outputs::standard()) } else { Outputs::parse(tensors) };
             let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
-            Ok(Arc::new(encoder.map_err(|e| Error::config("encoder", e.detail()))?))
+            Ok(Arc::new(encoder.map_err(|e| Error::config("tensors", e.detail()))?))
+        }
+        EncoderConfig::G2048(_) if !tensors.is_empty() => {
+            Err(Error::config("tensors", "rows of 2048 have those of their encoder; only games of chess have a choice"))
         }
         EncoderConfig::G2048(config) => {
             let encoder = g2048(config, valuations)?;
@@ -102,4 +110,13 @@ pub(super) fn fingerprint(config: &EncoderConfig) -> serde_json::Value {
         value["g2048"]["tokenizer"] = format!("{hash:016x}").into();
     }
     value
+}
+
+/// The same of an encoder of rows by number, with the tensors that were chosen.
+pub(super) fn fingerprint_of_rows(config: &EncoderConfig, tensors: &[String]) -> serde_json::Value {
+    let is_standard = Outputs::parse(tensors).is_ok_and(|outputs| outputs == Outputs::standard());
+    match config {
+        EncoderConfig::Chess if !tensors.is_empty() && !is_standard => serde_json::json!({ "chess": tensors }),
+        _ => fingerprint(config),
+    }
 }

@@ -418,6 +418,17 @@ impl Fold {
         }
     }
 
+    /// Sources of the rows that the reservoirs hold, or held at the delivered mark or later; most of them many times.
+    pub(super) fn sources(&self) -> impl Iterator<Item = u64> + '_ {
+        let changes =
+            self.marks.iter().flat_map(|(_, changes)| changes).chain(self.lanes.iter().map(|lane| &lane.changes));
+        let left = changes.flatten().filter_map(|change| match change {
+            Change::Pushed => None,
+            Change::Replaced { old, .. } | Change::Removed { old, .. } => Some(old),
+        });
+        self.lanes.iter().flat_map(|lane| lane.reservoir.held()).chain(left).map(|row| row.from.source)
+    }
+
     /// What each reservoir holds, and the changes to take back from it, newest last: what it held at the delivered mark.
     pub(super) fn held(&self) -> Vec<(Vec<Held>, Vec<Change<Held>>)> {
         let since = |l: usize, lane: &LaneFold| {

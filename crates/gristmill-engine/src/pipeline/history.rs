@@ -243,6 +243,7 @@ mod tests {
             counts: counts.iter().map(|(name, total)| Tally { name, total: *total, per_second: 0.0 }).collect(),
             queue: None,
             latest: None,
+            oldest_needed: None,
             faults: Vec::new(),
         };
         let sources = row("load", "chunk_source_loader", &[("sources", n), ("skipped_files", n / 2)]);

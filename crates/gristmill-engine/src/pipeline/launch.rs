@@ -108,6 +108,7 @@ impl Launch {
             chains,
             rosters,
             verdicts,
+            kept: recall.kept(),
             vanished: Arc::default(),
             rates: Arc::default(),
             history: Arc::new(Mutex::new(History::new(config)?)),

@@ -12,6 +12,7 @@ use gristmill_format::encode::TensorSpec;
 use super::anchors::{Anchors, ControlReply, ControlRequest};
 use super::launch::{Launch, Running};
 use super::metrics::Metrics;
+use super::needed::{OldestNeeded, oldest};
 use super::notices;
 use super::output::Batch;
 use super::plan::{ChainPlan, DrawPlan, Plan, plan};
@@ -305,7 +306,9 @@ impl DataLoader {
         let state = self.stands()?;
         let step = state.outputs.values().map(|output| output.batch).sum();
         let text = serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))?;
-        saved::write(path, &text, state.part, step)
+        saved::write(path, &text, state.part, step)?;
+        self.running.get().into_iter().for_each(|running| running.observer.kept.add(&state));
+        Ok(())
     }
 
     /// Takes over what was saved at `path`, by however many ranks; the loader must not have started.
@@ -323,14 +326,16 @@ impl DataLoader {
             _ => self.running(None)?.ok_or(Error::Stopped)?,
         };
         // What the chains know of is among the files: they are asked first.
-        let outputs = running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state()));
-        let outputs: BTreeMap<String, ChainState> = outputs.collect();
+        let outputs: BTreeMap<_, _> =
+            running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect();
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
         if let Some(book) = &running.book {
-            book.state(outputs.iter().map(|(alias, output)| (alias.clone(), output.batch)).collect())?;
+            book.state(
+                outputs.iter().map(|(alias, output): (&String, &ChainState)| (alias.clone(), output.batch)).collect(),
+            )?;
         }
-        Ok(LoaderState {
+        let mut state = LoaderState {
             gristmill_state: VERSION,
             config: fingerprint(&self.config, &self.plan),
             seed: self.root.get().copied().unwrap_or_default(),
@@ -338,7 +343,19 @@ impl DataLoader {
             files: ready.map(|roster| (roster.loader.clone(), roster.files())).collect(),
             outputs,
             anchors: self.anchors.all(),
-        })
+            oldest_needed: BTreeMap::new(),
+        };
+        if let Some(ids) = state.needs() {
+            state.oldest_needed = oldest(&running.observer.chains, &running.observer.rosters, &ids);
+        }
+        Ok(state)
+    }
+
+    /// The oldest file of each loader stage that the loader may still need, or someone who goes on from the state that it
+    /// saved last, or from the one that it went on from. Older files may be deleted; states that are kept elsewhere say by
+    /// themselves what they need. Nothing is known of a stage that is not there: before its first scan is in.
+    pub fn oldest_needed(&self) -> BTreeMap<String, OldestNeeded> {
+        self.runs_here().map(|running| running.observer.oldest_needed()).unwrap_or_default()
     }
 
     /// Asks every pool for its chunk anchor, or changes it; before the start, while it runs and after it.

@@ -1,6 +1,7 @@
 //! Chains and logs -> one row per stage: load, queue, gauges and counts, since the start and in the last second.
 //! Reads numbers that the river keeps anyway; never slows it and never changes it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use super::chain::Chain;
 use super::flow::FlowStage;
 use super::history::History;
 use super::lane_metrics::together;
+use super::needed::{Kept, OldestNeeded, oldest};
 use super::plan::DrawPlan;
 use super::roster::Roster;
 use super::vanished::Vanished;
@@ -79,6 +81,9 @@ pub struct StageMetrics {
     /// A text: the key of the newest source of a loader stage, the anchor of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<String>,
+    /// Of a loader stage: the oldest file that a state may still need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_needed: Option<String>,
     /// What went wrong and was survived, newest last.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<String>,
@@ -129,6 +134,8 @@ pub(super) struct Observer {
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) rosters: Vec<Arc<Roster>>,
     pub(super) verdicts: Arc<Verdicts>,
+    /// What the states need that were saved last.
+    pub(super) kept: Kept,
     /// Files that a restored run goes on without.
     pub(super) vanished: Arc<Mutex<Vec<Vanished>>>,
     pub(super) rates: Arc<Mutex<Rates>>,
@@ -187,9 +194,25 @@ impl Observer {
         stages
     }
 
+    /// The oldest file of each loader stage that is still needed.
+    pub(super) fn oldest_needed(&self) -> BTreeMap<String, OldestNeeded> {
+        let ids = self.kept.with(&self.chains);
+        ids.map(|ids| oldest(&self.chains, &self.rosters, &ids)).unwrap_or_default()
+    }
+
     /// Everything, rates included.
     pub(super) fn metrics(&self) -> Metrics {
         let mut stages = self.collect();
+        if let Some(ids) = self.kept.with(&self.chains) {
+            let mut oldest = oldest(&self.chains, &self.rosters, &ids);
+            for roster in &self.rosters {
+                let needed = ids.iter().filter(|id| roster.log().owns(**id)).count() as u64;
+                for stage in stages.iter_mut().filter(|stage| stage.name == roster.loader) {
+                    stage.gauges.push(gauge("files_needed", needed, None));
+                    stage.oldest_needed = oldest.remove(&roster.loader).map(|oldest| oldest.name);
+                }
+            }
+        }
         let rates = self.rates();
         let mut per_second = rates.per_second(&totals(&stages)).into_iter();
         for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
@@ -263,6 +286,7 @@ fn row(name: &str, kind: &'static str, gauges: Vec<Gauge>, counts: Vec<Tally>) -
         counts,
         queue: None,
         latest: None,
+        oldest_needed: None,
         faults: Vec::new(),
     }
 }

@@ -20,6 +20,7 @@
 //! | `skip` | which batches are left out |
 //! | `parts` | states of several ranks into one |
 //! | `journals` | what the journals of all ranks tell |
+//! | `needed` | the oldest file that a state may need |
 //! | `vanished` | files that a state needs and that are gone |
 //! | `recall` | what an earlier run left: a state, a journal |
 //! | `flow` | stages in flow order with their edges, for views |
@@ -57,6 +58,7 @@ pub mod ledger;
 mod loader;
 mod message;
 mod metrics;
+mod needed;
 mod notices;
 mod output;
 mod parts;
@@ -79,7 +81,9 @@ pub use encoder::tokenizer;
 pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing};
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
+pub use needed::OldestNeeded;
 pub use output::{Batch, Column};
+pub use parts::merge_states;
 pub use status::{
     BadChunksStatus, CountStatus, GaugeStatus, InputStatus, LoadStatus, OutputStatus, QueueStatus, RunState,
     STATUS_VERSION, StageStatus, Status, TextStatus,

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::needed::both;
 use super::roster::Recorded;
-use super::state::{ChainState, LoaderState, Part, compare};
+use super::state::{ChainState, LoaderState, Part, compare, of_version};
 use crate::error::{Error, Result};
 
 /// Puts parts together; one part, or one whole, stays what it is.
@@ -29,6 +30,12 @@ pub(super) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState> {
                 known.renumber(&ids);
             }
         }
+        let needed = std::mem::take(&mut whole.oldest_needed);
+        whole.oldest_needed = needed
+            .into_iter()
+            .filter_map(|(loader, own)| Some((part.oldest_needed.remove(&loader)?, own, loader)))
+            .map(|(other, own, loader)| (loader, both(own, other)))
+            .collect();
         for (alias, output) in part.outputs {
             whole.outputs.entry(alias).and_modify(|all| all.lanes.extend(output.lanes));
         }
@@ -39,6 +46,30 @@ pub(super) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState> {
         wait_for_others(&mut whole, &known);
     }
     Ok(whole)
+}
+
+/// States of all ranks of one run, as JSON text -> the state of the whole. Where it is the same for every rank, as of rows by
+/// number, it is that one.
+///
+/// Errors: `State` for what is no state, parts that do not belong together, and a rank that is not there.
+pub fn merge_states(states: &[String]) -> Result<String> {
+    let read = |text: &String| serde_json::from_str(text).map_err(|e| Error::State(e.to_string()));
+    let values: Vec<serde_json::Value> = states.iter().map(read).collect::<Result<_>>()?;
+    let Some(first) = values.first() else { return Err(Error::State("no states are given".into())) };
+    if first.get("gristmill_state").is_none() {
+        let mut differences = Vec::new();
+        values.iter().for_each(|other| compare("", first, other, &mut differences));
+        return if differences.is_empty() { Ok(first.to_string()) } else { Err(Error::State(differences.join("; "))) };
+    }
+    let parts: Vec<LoaderState> = values.into_iter().map(of_version).collect::<Result<_>>()?;
+    if let Some(Part { world_size, .. }) = parts[0].part {
+        let has =
+            |rank: u32| parts.iter().any(|p| p.part.is_some_and(|p| (p.rank, p.world_size) == (rank, world_size)));
+        if let Some(rank) = (0..world_size).find(|rank| !has(*rank)) {
+            return Err(Error::State(format!("rank {rank} of {world_size} is not among them")));
+        }
+    }
+    serde_json::to_string(&whole(parts)?).map_err(|e| Error::State(e.to_string()))
 }
 
 /// What one part knew of.

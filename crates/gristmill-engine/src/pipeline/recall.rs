@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::chain::Chain;
 use super::journals::{Files, History};
+use super::needed::Kept;
 use super::roster::PastFiles;
 use super::state::LoaderState;
 use super::vanished::{Lost, Missing, Vanished};
@@ -65,6 +66,13 @@ impl Recall {
         let first = self.history.first.get(loader);
         let later = files.iter().map(|file| file.id).filter(|id| first.is_none_or(|first| !first.contains(id)));
         Some(PastFiles { later: later.collect(), files, fixed: true })
+    }
+
+    /// What the state needs that the run goes on from, if it does.
+    pub(super) fn kept(&self) -> Kept {
+        let kept = Kept::default();
+        self.state.iter().for_each(|state| kept.add(state));
+        kept
     }
 
     /// Whether the run goes on from a state.

@@ -225,13 +225,14 @@ impl Roster {
         self.lock().files.get(&id).cloned()
     }
 
-    /// Current name of a source's file.
+    /// Current name of a source's file; of one that is gone, the name that it had.
     pub(super) fn name(&self, id: u64) -> Option<String> {
         let log_id = match self.recorded {
-            None => id,
-            Some(_) => *self.lock().to_log.get(&id)?,
+            None => Some(id),
+            Some(_) => self.lock().to_log.get(&id).copied(),
         };
-        self.log.name(log_id).map(|name| name.to_string())
+        let current = log_id.and_then(|id| self.log.name(id)).map(|name| name.to_string());
+        current.or_else(|| self.lock().files.get(&id).map(|file| file.name.clone()))
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drawer::{Admission, DrawerState};
 use super::fold::Held;
+use super::needed::OldestNeeded;
 use super::parts::whole;
 use super::plan::Plan;
 use super::roster::Recorded;
@@ -60,19 +61,11 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
 ///
 /// Errors: `State` with what differs.
 pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Result<LoaderState> {
-    let mut values = match serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))? {
+    let values = match serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))? {
         serde_json::Value::Array(parts) => parts,
         one => vec![one],
     };
-    for value in &values {
-        let version = value.get("gristmill_state").and_then(serde_json::Value::as_u64);
-        if version != Some(u64::from(VERSION)) {
-            let found = version.map_or("no state of a stream".to_owned(), |version| format!("version {version}"));
-            return Err(Error::State(format!("{found}; expected a state of version {VERSION}")));
-        }
-    }
-    let parts = values.drain(..).map(|value| serde_json::from_value(value).map_err(|e| Error::State(e.to_string())));
-    let state = whole(parts.collect::<Result<_>>()?)?;
+    let state = whole(values.into_iter().map(of_version).collect::<Result<_>>()?)?;
     let mut differences = Vec::new();
     compare("", &state.config, &fingerprint(config, plan), &mut differences);
     if config.seed.is_some_and(|seed| seed != state.seed) {
@@ -83,6 +76,18 @@ pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Resul
         differences.extend(chain.skips.difference(&output.skipped, output.batch));
     }
     if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
+}
+
+/// The document of a state of this version.
+///
+/// Errors: `State`.
+pub(super) fn of_version(value: serde_json::Value) -> Result<LoaderState> {
+    let version = value.get("gristmill_state").and_then(serde_json::Value::as_u64);
+    if version != Some(u64::from(VERSION)) {
+        let found = version.map_or("no state of a stream".to_owned(), |version| format!("version {version}"));
+        return Err(Error::State(format!("{found}; expected a state of version {VERSION}")));
+    }
+    serde_json::from_value(value).map_err(|e| Error::State(e.to_string()))
 }
 
 pub(super) fn compare(at: &str, saved: &serde_json::Value, now: &serde_json::Value, differences: &mut Vec<String>) {
@@ -126,6 +131,9 @@ pub(super) struct LoaderState {
     /// Chunk anchors, per pool.
     #[serde(default)]
     pub(super) anchors: BTreeMap<String, Anchor>,
+    /// Per loader stage: going on from this state needs no older file. Nothing is known of a stage that is not here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) oldest_needed: BTreeMap<String, OldestNeeded>,
 }
 
 /// One of several ranks.

@@ -269,6 +269,7 @@ pub(super) fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f6
     }));
     let latest = row.latest.iter();
     let name = if row.kind == "shuffling_chunk_pool" { "anchor" } else { "last_chunk_key" };
-    status.texts = latest.map(|key| TextStatus { name: name.to_owned(), value: key.clone() }).collect();
+    let latest = latest.map(|key| (name, key)).chain(row.oldest_needed.iter().map(|file| ("oldest_needed", file)));
+    status.texts = latest.map(|(name, text)| TextStatus { name: name.to_owned(), value: text.clone() }).collect();
     status
 }

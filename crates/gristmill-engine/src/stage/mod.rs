@@ -16,6 +16,8 @@
 //! | `join` | several streams of rows -> one |
 //! | `sample` | rows -> rows, shuffled through a reservoir |
 //! | `gather` | position -> row of a table, epoch by epoch |
+//! | `view` | row of a table -> the steps of its game that stand for it |
+//! | `weighted` | draw -> chunk by chance, place by weight |
 //! | `mix` | sources -> one order of their rows |
 //! | `batch` | rows -> numbered batches |
 
@@ -34,6 +36,8 @@ pub mod sample;
 pub mod split;
 pub mod unpack;
 pub mod validate;
+pub mod view;
+pub mod weighted;
 
 use std::fmt::Debug;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gristmill_format::layout::{Field, Layout};
 use gristmill_format::{Error, Kind, Result};
 
-use super::FrameTable;
+use super::{Chunks, FrameTable};
 
 /// Records of one table, each with a field of the record of the same number of another.
 #[derive(Debug)]
@@ -70,6 +70,10 @@ impl FrameTable for JoinedTable {
 
     fn locate(&self, row: u64) -> (String, u64) {
         self.rows.locate(row)
+    }
+
+    fn chunks(&self) -> Result<&dyn Chunks> {
+        self.rows.chunks()
     }
 }
 

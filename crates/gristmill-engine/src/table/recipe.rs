@@ -67,6 +67,23 @@ pub enum Step {
         /// Which side.
         second: bool,
     },
+    /// What a mark of the pack marks.
+    Marked {
+        /// The mark.
+        name: String,
+    },
+    /// What a mark of the pack does not mark.
+    Without {
+        /// The mark.
+        name: String,
+    },
+    /// Rows, or games of a chunk pack, by place in the selection so far.
+    Slice {
+        /// The first.
+        from: u64,
+        /// The one behind the last.
+        to: u64,
+    },
     /// With the values beside the rows.
     Values,
 }

@@ -86,6 +86,7 @@ const PLACES: [Place; 6] = [
             ("gristmill-engine/benches/passes.rs", "measures stock zlib"),
             ("gristmill-engine/src/runtime/arena.rs", "slots that tasks share"),
             ("gristmill-engine/src/runtime/sheet.rs", "batches that tasks share"),
+            ("gristmill-engine/src/marks/frames.rs", "implements virtual tables of SQLite"),
             ("gristmill-engine/src/store/held.rs", "maps files of rows"),
             ("gristmill-engine/src/tablebase/map.rs", "maps tables, which are larger than memory"),
             ("gristmill-python/src/array.rs", "arrays over our memory, DLPack"),

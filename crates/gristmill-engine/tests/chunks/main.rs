@@ -3,6 +3,8 @@
 
 mod feeding;
 mod fixture;
+mod marking;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;
+mod weighted;

@@ -112,7 +112,7 @@ fn a_row_looks_the_same_whoever_asks_for_it() {
     };
     assert_eq!(looks(&plain, 0), looks(&blocks, 0), "bits belong to the row");
     assert_ne!(looks(&plain, 0), looks(&plain, 1), "and to the epoch");
-    let single = RowEncoder::new(train.input(), &steps_encoder()).unwrap();
+    let single = RowEncoder::new(&train.input(), &steps_encoder(), &[]).unwrap();
     let places: Vec<u64> = (0..train.rows().len()).collect();
     let mut out: Vec<Vec<u8>> = single.outputs().iter().map(|spec| vec![0; places.len() * spec.row_bytes()]).collect();
     single.encode(&places, 9, 1, out.iter_mut().map(Vec::as_mut_slice).collect()).unwrap();

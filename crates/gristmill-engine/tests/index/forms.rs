@@ -91,7 +91,7 @@ fn expected(steps: &[Step]) -> Vec<([u8; 16], i64, i64)> {
 }
 
 fn unfit(selection: &Selection, json: &str) -> String {
-    match RowEncoder::new(selection.input(), &encoder(json)) {
+    match RowEncoder::new(&selection.input(), &encoder(json), &[]) {
         Err(Error::Unfit(text)) => text,
         other => panic!("{other:?}"),
     }
@@ -208,7 +208,7 @@ fn legacy_packs_feed_what_their_rows_have() {
         assert!(text.contains("`board_eval`") && text.ends_with(&format!("what fits them: {fitting}")), "{text}");
         for (name, json) in [("hard_move", HARD_MOVE), ("binned_ev", BINNED_EV)] {
             assert_eq!(
-                RowEncoder::new(selection.input(), &encoder(json)).is_ok(),
+                RowEncoder::new(&selection.input(), &encoder(json), &[]).is_ok(),
                 fits.contains(name),
                 "{descr} {name}"
             );
@@ -250,7 +250,7 @@ fn a_board_that_no_tensor_can_show_is_told_with_its_row() {
     bytes[192 + 28 * 4 + 12] = 40;
     std::fs::write(&path, bytes).unwrap();
     let selection = open(folder.path()).unwrap();
-    let encoder = RowEncoder::new(selection.input(), &encoder(STEPS)).unwrap();
+    let encoder = RowEncoder::new(&selection.input(), &encoder(STEPS), &[]).unwrap();
     let (mut exps, mut run, mut step) = (vec![0; 32], vec![0; 16], vec![0; 16]);
     let Err(Error::Format(e)) = encoder.encode(&[43, 44], 0, 0, vec![&mut exps, &mut run, &mut step]) else { panic!() };
     assert!(e.to_string().contains("steps-000002.npy") && e.place().frame == Some(4), "{e}");

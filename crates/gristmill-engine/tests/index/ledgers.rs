@@ -175,8 +175,10 @@ fn what_is_lost_repeated_or_left_out_is_named() {
     assert_eq!((output.until, output.skipped.clone()), (38, vec![(30, 33)]));
     assert_eq!(output.unfounded, [Unfounded { start: 2, from: 23, last_state: Some(20) }]);
     let lookup = run.loader(0, 1, &[]).lookup().unwrap();
-    let expected: Vec<u64> =
-        (20..23).flat_map(|b| (0..24).map(move |i| (b, i))).map(|(b, i)| lookup.row(b, i).unwrap().row).collect();
+    let expected: Vec<u64> = (20..23)
+        .flat_map(|b| (0..24).map(move |i| (b, i)))
+        .map(|(b, i)| lookup.row(b, i).unwrap().unwrap().row)
+        .collect();
     assert_eq!(output.rows.iter().map(|row| row.place.pack_row).collect::<Vec<_>>(), expected);
     assert!(output.rows.iter().all(|row| row.fault == "missing" && row.place.file.contains("steps-000")));
     // Batches 10 to 12 of one rank are taken again without going back to a state.

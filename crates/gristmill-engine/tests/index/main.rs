@@ -6,6 +6,7 @@ mod feeding;
 mod fixture;
 mod forms;
 mod ledgers;
+mod marking;
 mod recording;
 #[path = "../resumed/mod.rs"]
 mod resumed;
@@ -13,3 +14,4 @@ mod resuming;
 mod seeing;
 mod selecting;
 mod skipping;
+mod viewing;

@@ -12,6 +12,7 @@ mod hanse;
 mod lanes;
 mod ledgers;
 mod logs;
+mod needed;
 mod rescoring;
 mod resume;
 mod skip;

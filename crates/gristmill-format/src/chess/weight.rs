@@ -1,13 +1,26 @@
 //! Chess records -> weights: difference focus, which favours positions that the search saw otherwise than the network.
 //! The published formula (spec lc0 §1.4.5, `docs/format/chess.md`) with a guard: no weight is negative or not a number.
 
+use std::sync::{Arc, OnceLock};
+
 use super::frame::Frame;
 use crate::error::{Error, Kind, Result};
+use crate::layout::{Layout, Scalar};
 use crate::source::Chunk;
 use crate::weigh::{Weigher, rule_id};
 
 /// Version of the rule: raised whenever a weight changes.
 const VERSION: u32 = 1;
+
+/// Bytes of a record of [`layout_judged`].
+pub const JUDGED_BYTES: usize = 12;
+
+/// The fields of a record that weighers of chess read, alone: `best_q`, `orig_q`, `policy_kld`.
+pub fn layout_judged() -> &'static Arc<Layout> {
+    static LAYOUT: OnceLock<Arc<Layout>> = OnceLock::new();
+    let fields = ["best_q", "orig_q", "policy_kld"].map(|name| (name, Scalar::F32, &[][..]));
+    LAYOUT.get_or_init(|| Arc::new(Layout::packed(&fields).expect("three distinct fields")))
+}
 
 /// `min((t * alpha + beta)^gamma, tau)` with `t = (q_weight * |best_q - orig_q| + policy_kld) / (q_weight + pol_scale)`,
 /// and `unknown` where the network's value was not recorded (`orig_q` is NaN).
@@ -32,11 +45,14 @@ pub struct DiffFocus {
 impl DiffFocus {
     /// The weight of one frame: finite and not negative; 0 where the formula gives no such number.
     pub fn weight(&self, frame: &Frame<'_>) -> f32 {
-        let orig_q = frame.orig_q();
+        self.of(frame.best_q(), frame.orig_q(), frame.policy_kld())
+    }
+
+    fn of(&self, best_q: f32, orig_q: f32, policy_kld: f32) -> f32 {
         if orig_q.is_nan() {
             return self.unknown;
         }
-        let difference = self.q_weight * (frame.best_q() - orig_q).abs() + frame.policy_kld();
+        let difference = self.q_weight * (best_q - orig_q).abs() + policy_kld;
         let t = difference / (self.q_weight + self.pol_scale);
         let raised = (t * self.alpha + self.beta).powf(self.gamma);
         let weight = if raised > self.tau { self.tau } else { raised };
@@ -56,6 +72,15 @@ impl Weigher for DiffFocus {
 
     fn weigh(&self, chunk: &Chunk, out: &mut Vec<f32>) -> Result<()> {
         out.clear();
+        if chunk.layout.as_ref() == Some(layout_judged()) {
+            let records = chunk.records().as_chunks::<JUDGED_BYTES>().0;
+            out.extend(records.iter().map(|record| {
+                let [best_q, orig_q, policy_kld] =
+                    [0, 4, 8].map(|at| f32::from_le_bytes(*record[at..].first_chunk().unwrap_or(&[0; 4])));
+                self.of(best_q, orig_q, policy_kld)
+            }));
+            return Ok(());
+        }
         for i in 0..chunk.frames {
             let frame = Frame::new(chunk.record(i)).map_err(|e| {
                 Error::new(Kind::Unsupported, format!("difference focus weighs chess records: {}", e.detail()))
@@ -125,6 +150,11 @@ mod tests {
         assert_eq!(out.len(), 2);
         assert_eq!(out[1], 1.0);
         let layout = Some(Arc::new(Layout::parse_descr("[('a', '<u2')]").unwrap()));
+        let judged = [0.3f32, 0.1, 0.05, 0.3, f32::NAN, 0.05].map(f32::to_le_bytes).as_flattened().to_vec();
+        let short = Chunk { bytes: judged, layout: Some(Arc::clone(layout_judged())), frames: 2, ..Chunk::default() };
+        let mut again = Vec::new();
+        RULE.weigh(&short, &mut again).unwrap();
+        assert_eq!(again, out, "the fields alone weigh what the records weigh");
         let other = Chunk { bytes: vec![0; 2], layout, frames: 1, ..Chunk::default() };
         assert_eq!(RULE.weigh(&other, &mut out).unwrap_err().kind(), Kind::Unsupported);
     }

@@ -1,8 +1,10 @@
-//! How bytes are boxed (chunk files, gzip, npy, npz, pickle, tar, zstd): knows no game.
+//! How bytes are boxed (blocks, chunk files, gzip, marks, npy, npz, pickle, tar, zstd): knows no game.
 
+pub mod blocks;
 pub mod chunks;
 pub mod gzip;
 pub mod gzip_stream;
+pub mod marks;
 pub mod npy;
 pub mod npz;
 pub mod npz_write;

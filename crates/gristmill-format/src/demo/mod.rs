@@ -5,6 +5,7 @@ pub mod form;
 pub mod frames;
 pub mod json;
 pub mod native;
+pub mod pack;
 pub mod pickled;
 pub mod picture;
 pub mod shard;

@@ -116,6 +116,10 @@ impl ChunkSource for DemoFile {
         Ok(())
     }
 
+    fn limits(&self) -> Limits {
+        Limits { max_chunk_bytes: MAX_BYTES }
+    }
+
     fn about(&self) -> &[(&'static str, String)] {
         &self.about
     }

@@ -83,7 +83,7 @@ fn a_chunk_file_of_packed_games() {
         index.add(name, (game.len() / 8356) as u32, &file[start..]).unwrap();
     }
     file.extend(index.finish());
-    conform(&Case::new("games-00000.chunks", Format::ChessChunks, file, games, open));
+    conform(&Case::new("games-00000.chunks", Format::Chunks, file, games, open));
 }
 
 #[test]
@@ -128,8 +128,8 @@ fn names_and_first_bytes_tell_the_format() {
         ("noname", b"\x1f\x8b\x08", Some(Format::ChessGame)),
         ("noname", b"\x06\0\0\0\x01", Some(Format::ChessGame)),
         ("noname", &tar, Some(Format::ChessTar)),
-        ("games-00000.chunks", b"", Some(Format::ChessChunks)),
-        ("noname", b"GMCHUNK1", Some(Format::ChessChunks)),
+        ("games-00000.chunks", b"", Some(Format::Chunks)),
+        ("noname", b"GMCHUNK1", Some(Format::Chunks)),
         ("noname", b"PK", None),
         ("noname", b"", None),
         ("a/._training.1.gz", b"", None),

@@ -51,6 +51,7 @@ pub(crate) fn conform(case: &Case) {
     length_is_exact(case);
     decoding_is_repeatable(case);
     a_head_is_the_beginning(case);
+    what_is_judged_are_fields_of_the_records(case);
     limits_are_kept(case);
     foreign_bytes_are_survived(case);
     every_cut_says_where(case);
@@ -98,6 +99,32 @@ fn a_head_is_the_beginning(case: &Case) {
         }
     }
     let beyond = source.decode_head(case.chunks.len(), 1, &case.file, &case.limits(), &mut out);
+    assert_eq!(beyond.unwrap_err().kind(), Kind::Missing);
+}
+
+fn what_is_judged_are_fields_of_the_records(case: &Case) {
+    let source = case.open(&case.file).unwrap();
+    let (mut whole, mut judged) = (Chunk::default(), Chunk::default());
+    for i in 0..case.chunks.len() {
+        let mut bytes = Vec::new();
+        read_span(&case.file[..], source.locate(i).unwrap().0, u64::MAX, &mut bytes).unwrap();
+        case.decode(&*source, i, &case.file, &mut whole).unwrap();
+        source.decode_judged(i, &bytes, &case.limits(), &mut judged).unwrap();
+        assert_eq!(judged.frames, whole.frames);
+        let (layout, all) = (judged.layout.clone().unwrap(), whole.layout.clone().unwrap());
+        for field in layout.fields() {
+            let from = all.field(&field.name).unwrap();
+            let size = field.bytes();
+            for k in 0..whole.frames {
+                let (short, long) =
+                    (&judged.record(k)[field.offset..][..size], &whole.record(k)[from.offset..][..size]);
+                assert_eq!(short, long, "{} of frame {k} of chunk {i}", field.name);
+            }
+        }
+        let e = source.decode_judged(i, &bytes[..bytes.len() - 1], &case.limits(), &mut judged);
+        assert!(e.is_err() || !case.guarded || judged.trailing > 0, "a cut chunk passed");
+    }
+    let beyond = source.decode_judged(case.chunks.len(), &case.file, &case.limits(), &mut judged);
     assert_eq!(beyond.unwrap_err().kind(), Kind::Missing);
 }
 

@@ -135,7 +135,7 @@ fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<
         format = detect(&stat.name, &head[..n])?;
     }
     Ok(match format {
-        Some(Format::ChessTar | Format::ChessChunks) => Some(true),
+        Some(Format::ChessTar | Format::Chunks) => Some(true),
         Some(Format::ChessGame) => Some(false),
         _ => None,
     })

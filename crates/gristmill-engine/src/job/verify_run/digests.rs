@@ -52,7 +52,7 @@ pub(super) fn compare(
         let cut = account.cut(p, output).unwrap_or(u64::MAX);
         for Delivered { first, end, digests, .. } in process.delivered.iter().filter(|d| d.output == output) {
             let mut expected = Digests::default();
-            lookup.digest(*first..*end, &mut expected);
+            lookup.digest(*first..*end, &mut expected)?;
             if !expected.iter().eq(digests) {
                 let ledger = account.files[process.file].display().to_string();
                 wrong.push(WrongRecord { ledger, first: *first, end: *end });
@@ -60,13 +60,13 @@ pub(super) fn compare(
             if *end <= cut {
                 given.merge(digests);
             } else if *first < cut {
-                lookup.digest(*first..cut, &mut given);
+                lookup.digest(*first..cut, &mut given)?;
             }
         }
     }
     let mut left_out = Digests::default();
     for (first, end) in skipped {
-        whole.digest(*first..(*end).min(whole.batches().unwrap_or(*end)), &mut left_out);
+        whole.digest(*first..(*end).min(whole.batches().unwrap_or(*end)), &mut left_out)?;
     }
     let epochs: BTreeSet<u64> = given.iter().filter_map(|digest| digest.epoch).collect();
     Ok((wrong, epochs.into_iter().map(|epoch| of_epoch(plan, epoch, &given, &left_out)).collect()))
@@ -79,10 +79,11 @@ fn of_epoch(plan: &RowsPlan, epoch: u64, given: &Digests, left_out: &Digests) ->
     all.merge(&left_out);
     let whole = all.frames == plan.rows && {
         let mut rows = Digests::default();
-        let selected = plan.selected.iter().flat_map(|selected| selected.rows().iter());
-        rows.rows(epoch, selected.flat_map(|(start, end)| start..end));
+        let of_epoch = plan.lookup.epoch().into_iter().flat_map(|rows| rows.iter());
+        rows.rows(epoch, of_epoch.flat_map(|(start, end)| start..end));
         rows.epoch(epoch) == Some(&all)
     };
-    let differs = !whole && all.frames >= plan.rows;
+    // Draws by weight repeat rows: that they are those of the plan is all that can be said.
+    let differs = !whole && all.frames >= plan.rows && plan.lookup.epoch().is_some();
     EpochDigest { epoch, rows: plan.rows, delivered, skipped: left_out.frames, whole, differs }
 }

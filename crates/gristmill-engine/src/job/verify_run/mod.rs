@@ -9,11 +9,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::selected::{RowPlace, Selected};
-use crate::config::{IndexConfig, LastBatch};
+use crate::config::IndexConfig;
 use crate::error::{Error, Result};
-use crate::pipeline::Lookup;
 use crate::pipeline::ledger::{Account, Begin, By, Kept, PlanOf, Process};
-use crate::runtime::intervals::Intervals;
+use crate::pipeline::{Lookup, PlacedRow};
 use coverage::{Share, faults};
 
 pub use coverage::Stretch;
@@ -107,7 +106,7 @@ pub struct NamedRow {
 
 /// The plan of a run of rows, as its ledger says it.
 struct RowsPlan {
-    config: IndexConfig,
+    lookup: Lookup,
     selected: Option<Selected>,
     rows: u64,
 }
@@ -116,8 +115,13 @@ impl RowsPlan {
     fn new(process: &Process, pack: Option<&PathBuf>) -> Result<Option<Self>> {
         let PlanOf::Rows { config, data, rows, selection, .. } = &process.begin.plan else { return Ok(None) };
         let config = IndexConfig::from_json(&config.to_string())?;
+        let seed = config.seed.unwrap_or_default();
         let selected = pack.map(|pack| Selected::open(pack, selection, data)).transpose()?;
-        Ok(Some(RowsPlan { config, selected, rows: *rows }))
+        let lookup = match &selected {
+            Some(selected) => Lookup::of(&config, seed, &selected.input(selection)?)?,
+            None => Lookup::counted(&config, seed, *rows)?,
+        };
+        Ok(Some(RowsPlan { lookup, selected, rows: *rows }))
     }
 
     /// The plan of one process, or of all ranks of its start.
@@ -126,16 +130,8 @@ impl RowsPlan {
         let PlanOf::Rows { epochs, last_batch, .. } = begin.plan else {
             return Err(Error::State("it is of a stream".to_owned()));
         };
-        self.with(epochs, last_batch, if alone { (begin.rank, begin.world_size) } else { (0, 1) })
-    }
-
-    fn with(&self, epochs: Option<u64>, last_batch: LastBatch, (rank, world_size): (u64, u64)) -> Result<Lookup> {
-        let rows = match &self.selected {
-            Some(selected) => selected.rows().clone(),
-            None => Intervals::all(self.rows).into(),
-        };
-        let config = IndexConfig { epochs, last_batch, rank, world_size, ..self.config.clone() };
-        Lookup::new(&config, self.config.seed.unwrap_or_default(), rows)
+        let ranks = if alone { (begin.rank, begin.world_size) } else { (0, 1) };
+        self.lookup.as_rank(epochs, last_batch, ranks)
     }
 }
 
@@ -207,8 +203,9 @@ fn verify_output(
             (wrong_records, epochs) = digests::compare(account, output, plan, &whole, &skipped)?;
         }
         let listed = [("missing", &missing), ("twice", &twice)];
-        rows =
-            listed.iter().flat_map(|(fault, all)| named(plan, &whole, fault, all, max_rows)).take(max_rows).collect();
+        for (fault, all) in listed {
+            rows.extend(named(plan, &whole, fault, all, max_rows - rows.len())?);
+        }
     } else {
         let ended = |process: &Process| process.ended.iter().find(|(name, _)| name == output).map(|(_, batch)| *batch);
         let ends: Vec<Option<u64>> = latest.iter().map(|(_, process)| ended(process)).collect();
@@ -247,17 +244,18 @@ fn unfounded(account: &Account, output: &str) -> Vec<Unfounded> {
 }
 
 /// The first rows of some stretches, with their places.
-fn named(plan: &RowsPlan, whole: &Lookup, fault: &'static str, all: &[Stretch], most: usize) -> Vec<NamedRow> {
-    let Some(selected) = &plan.selected else { return Vec::new() };
+fn named(plan: &RowsPlan, whole: &Lookup, fault: &'static str, all: &[Stretch], most: usize) -> Result<Vec<NamedRow>> {
+    let Some(selected) = &plan.selected else { return Ok(Vec::new()) };
     let batches = all.iter().flat_map(|stretch| (stretch.first..stretch.end).map(move |batch| (stretch, batch)));
     let rows = batches.flat_map(|(stretch, batch)| {
         (0..whole.rows(batch)).filter(|row| stretch.has(*row as u64)).map(move |row| (batch, row))
     });
     let name = |(batch, row): (u64, usize)| {
-        let placed = whole.row(batch, row)?;
-        Some(NamedRow { fault, batch, row, epoch: placed.epoch, place: selected.place(placed.row) })
+        let place =
+            |placed: PlacedRow| NamedRow { fault, batch, row, epoch: placed.epoch, place: selected.place(placed.row) };
+        Ok(whole.row(batch, row)?.map(place))
     };
-    rows.take(most).filter_map(name).collect()
+    rows.take(most).map(name).filter_map(Result::transpose).collect()
 }
 
 /// What all of it proves, and what not.

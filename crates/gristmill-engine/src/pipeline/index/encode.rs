@@ -1,42 +1,35 @@
 //! Rows of a table, asked for by number -> tensors, at once and in the caller's thread: what collate functions need.
 //! The random bits of a row are those that a loader of the same seed would give it in the same epoch.
 
-use std::sync::Arc;
+use gristmill_format::encode::TensorSpec;
 
-use gristmill_format::encode::{Encoder, TensorSpec};
-use gristmill_format::layout::Conform;
-
-use super::feed;
+use super::assembly::{Assembly, Scratch};
 use super::plan::Augmentation;
 use crate::config::EncoderConfig;
 use crate::error::Result;
-use crate::pipeline::encoder::of_rows;
 use crate::table::{IndexInput, rows_at};
 
 /// Rows that are encoded at a time.
 const PIECE_ROWS: usize = 256;
 
 /// An encoder of single rows of a table.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct RowEncoder {
-    input: IndexInput,
-    encoder: Arc<dyn Encoder>,
-    conform: Option<Conform>,
+    assembly: Assembly,
 }
 
 impl RowEncoder {
-    /// The encoder of a config for the rows of `input`.
+    /// The encoder of a config for the rows of `input`; of games of chess these tensors, as in
+    /// [`IndexConfig`](crate::config::IndexConfig).
     ///
     /// Errors: `Config`, `Unfit`, `Path` and `Format` for a tokenizer.
-    pub fn new(input: IndexInput, config: &EncoderConfig) -> Result<Self> {
-        let encoder = of_rows(config, input.table.layout(), &input.valuations)?;
-        let conform = feed::conform(&*input.table, &*encoder)?;
-        Ok(RowEncoder { input, encoder, conform })
+    pub fn new(input: &IndexInput, config: &EncoderConfig, tensors: &[String]) -> Result<Self> {
+        Ok(RowEncoder { assembly: Assembly::new(input, config, tensors, None)? })
     }
 
     /// The tensors that it makes.
     pub fn outputs(&self) -> &[TensorSpec] {
-        self.encoder.outputs()
+        self.assembly.outputs()
     }
 
     /// Encodes the rows at `places`, counted among the selected rows, as they look in `epoch` under `seed`. `out` has one
@@ -45,12 +38,10 @@ impl RowEncoder {
     /// Errors: `Format` with file and row; `Missing` for a place beyond the last row, `WrongSize` for slices.
     pub fn encode(&self, places: &[u64], seed: u64, epoch: u64, mut out: Vec<&mut [u8]>) -> Result<()> {
         let augmentation = Augmentation::new(seed, epoch);
-        let (mut stored, mut records) = (Vec::new(), Vec::new());
+        let mut scratch = Scratch::default();
         for places in places.chunks(PIECE_ROWS) {
-            let rows = rows_at(&self.input.rows, places)?;
-            let picks: Vec<_> = rows.iter().map(|row| augmentation.pick(*row, self.encoder.draws())).collect();
-            let (table, size) = (&*self.input.table, self.encoder.input().size());
-            feed::records(table, self.conform.as_ref(), size, &rows, &mut stored, &mut records)?;
+            let rows = rows_at(self.assembly.rows(), places)?;
+            let picks: Vec<_> = rows.iter().map(|row| augmentation.pick(*row, self.assembly.draws())).collect();
             let mut columns = Vec::with_capacity(out.len());
             let mut later = Vec::with_capacity(out.len());
             for (column, spec) in out.into_iter().zip(self.outputs()) {
@@ -60,7 +51,8 @@ impl RowEncoder {
                 later.push(rest);
             }
             out = later;
-            feed::encode(&*self.encoder, table, &picks, &records, &mut columns)?;
+            self.assembly.gather(&picks, &mut scratch)?;
+            self.assembly.encode(&scratch, &mut columns)?;
         }
         Ok(())
     }

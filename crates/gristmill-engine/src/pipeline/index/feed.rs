@@ -9,6 +9,7 @@ use std::time::Duration;
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::Conform;
 
+use super::assembly::{Assembly, Scratch};
 use super::plan::{Ahead, Plan, Share};
 use crate::error::{Error, Result};
 use crate::pipeline::ledger::{Book, Digests};
@@ -19,8 +20,8 @@ use crate::runtime::scheduler::{Lane, Signal, Tasks};
 use crate::runtime::sheet::{Sheet, SheetPool};
 use crate::table::{FrameTable, Pick};
 
-/// Rows of one task: enough to hide the memory's latency, few enough to stay in the first caches.
-const PIECE_ROWS: usize = 256;
+/// Steps of one task: enough to hide the memory's latency, few enough to stay in the first caches.
+const PIECE_STEPS: usize = 256;
 
 /// Totals since the start.
 #[derive(Debug, Default)]
@@ -43,10 +44,9 @@ pub(super) struct Shared {
 /// Everything that workers need.
 pub(super) struct Feed {
     plan: Plan,
-    table: Arc<dyn FrameTable>,
-    encoder: Arc<dyn Encoder>,
-    /// Records of the table into those of the encoder, where they differ.
-    conform: Option<Conform>,
+    assembly: Arc<Assembly>,
+    /// Rows of one task.
+    piece: usize,
     sheets: Arc<SheetPool>,
     handoff: Handoff<(u64, Delivery, Digests)>,
     /// Batches that may be begun and not taken yet.
@@ -63,7 +63,7 @@ struct Inner {
     /// Number of the next batch for the consumer.
     delivered: u64,
     open: VecDeque<Open>,
-    spare: Vec<Scratch>,
+    spare: Vec<(Vec<Pick>, Scratch)>,
     /// The epoch and group of blocks that was last asked for ahead.
     asked: Option<(u64, u64)>,
     wanted: Option<Vec<(u64, u64)>>,
@@ -91,43 +91,25 @@ struct Piece {
     sheet: Arc<Sheet>,
 }
 
-/// Buffers of one task, used again by the next.
-#[derive(Default)]
-struct Scratch {
-    picks: Vec<Pick>,
-    rows: Vec<u64>,
-    stored: Vec<u8>,
-    records: Vec<u8>,
-}
-
 impl Feed {
     /// A feed that begins with batch `first`.
-    ///
-    /// Errors: `Unfit` for records that the encoder can make nothing of.
-    pub(super) fn new(
-        plan: Plan,
-        table: Arc<dyn FrameTable>,
-        encoder: Arc<dyn Encoder>,
-        shared: Shared,
-        first: u64,
-    ) -> Result<Self> {
-        let conform = conform(&*table, &*encoder)?;
-        let row_bytes = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
-        let pieces = plan.batch_rows().div_ceil(PIECE_ROWS);
+    pub(super) fn new(plan: Plan, assembly: Arc<Assembly>, shared: Shared, first: u64) -> Self {
+        let row_bytes = assembly.outputs().iter().map(TensorSpec::row_bytes).collect();
+        let piece = (PIECE_STEPS / assembly.steps().max(1)).max(1);
+        let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
         let inner = Inner { next: plan.beyond(first), delivered: first, ..Inner::default() };
-        Ok(Feed {
+        Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
             inner: Mutex::new(inner),
             plan,
-            table,
-            encoder,
-            conform,
+            assembly,
+            piece,
             most,
             shared,
             totals: Totals::default(),
-        })
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -152,6 +134,11 @@ impl Feed {
     /// Threads that gather and encode.
     pub(super) fn workers(&self) -> usize {
         self.shared.workers
+    }
+
+    /// How many rows are selected, of how many.
+    pub(super) fn rows(&self) -> (u64, u64) {
+        (self.plan.selected(), self.assembly.table().len())
     }
 
     /// Whether the last batch was handed out, or nothing more will come.
@@ -196,7 +183,7 @@ impl Feed {
                 (Some(error), _) => Err(error),
                 (None, Some(sheet)) => {
                     let shared = self.sheets.share(sheet);
-                    Ok(Batch::new(number, share.rows, share.shown, shared, self.encoder.outputs()))
+                    Ok(Batch::new(number, share.rows, share.shown, shared, self.assembly.outputs()))
                 }
                 // Tasks let go of the sheet before they say that they are done.
                 (None, None) => Err(stage_error("a batch is held by a task that has ended")),
@@ -228,7 +215,7 @@ impl Feed {
         inner.next = self.plan.beyond(number + 1);
         let digests = Digests::default();
         inner.open.push_back(Open { number, share, sheet, started: 0, done: 0, error: None, digests });
-        if share.shown > PIECE_ROWS {
+        if share.shown > self.piece {
             self.shared.signal.notify(Lane::Work);
         }
         if let Some(Ahead { epoch, group, rows }) = self.plan.ahead(number)
@@ -251,7 +238,7 @@ impl Feed {
         loop {
             if let Some(open) = inner.open.iter_mut().find(|open| open.started < open.share.shown) {
                 let from = open.started;
-                let to = open.share.shown.min(from + PIECE_ROWS);
+                let to = open.share.shown.min(from + self.piece);
                 open.started = to;
                 let (number, rows) = (open.number, open.share.rows);
                 return Some(Piece { number, from, to, rows, sheet: Arc::clone(&open.sheet) });
@@ -276,7 +263,7 @@ impl Feed {
         drop(sheet);
         let mut digests = Digests::default();
         if self.shared.book.is_some() {
-            self.plan.digest(number, from, &scratch.picks, &mut digests);
+            self.plan.digest(number, from, &scratch.0, &mut digests);
         }
         let mut inner = self.lock();
         inner.spare.push(scratch);
@@ -291,39 +278,32 @@ impl Feed {
         true
     }
 
-    fn make(&self, number: u64, from: usize, to: usize, real: usize, sheet: &Sheet, s: &mut Scratch) -> Result<()> {
+    fn make(
+        &self,
+        number: u64,
+        from: usize,
+        to: usize,
+        real: usize,
+        sheet: &Sheet,
+        (picks, scratch): &mut (Vec<Pick>, Scratch),
+    ) -> Result<()> {
         let real = real.clamp(from, to);
-        self.plan.picks(number, from, real, &mut s.picks, self.encoder.draws());
-        let straight = self.table.straight();
-        let records = self.totals.gathering.during(|| {
-            if straight.is_some() {
-                return Ok(());
-            }
-            s.rows.clear();
-            s.rows.extend(s.picks.iter().map(|pick| pick.row));
-            records(
-                &*self.table,
-                self.conform.as_ref(),
-                self.encoder.input().size(),
-                &s.rows,
-                &mut s.stored,
-                &mut s.records,
-            )
+        let gathered = self.totals.gathering.during(|| {
+            self.plan.picks(number, from, real, picks, self.assembly.draws())?;
+            self.assembly.gather(picks, scratch)
         });
         self.totals.encoding.during(|| {
             sheet.write(from, to - from, |columns| {
-                for (column, spec) in columns.iter_mut().zip(self.encoder.outputs()) {
+                let specs = self.assembly.outputs();
+                for (column, spec) in columns.iter_mut().zip(specs) {
                     column[(real - from) * spec.row_bytes()..].fill(0);
                 }
-                let mut columns: Vec<&mut [u8]> = columns
-                    .iter_mut()
-                    .zip(self.encoder.outputs())
-                    .map(|(column, spec)| &mut column[..(real - from) * spec.row_bytes()])
-                    .collect();
-                records.and_then(|()| match straight {
-                    Some(straight) => Ok(straight.encode(&*self.encoder, &s.picks, &mut columns)?),
-                    None => encode(&*self.encoder, &*self.table, &s.picks, &s.records, &mut columns),
-                })
+                let part = |(column, spec): (_, &TensorSpec)| -> &mut [u8] {
+                    let column: &mut &mut [u8] = column;
+                    &mut column[..(real - from) * spec.row_bytes()]
+                };
+                let mut columns: Vec<&mut [u8]> = columns.iter_mut().zip(specs).map(part).collect();
+                gathered.and_then(|()| self.assembly.encode(scratch, &mut columns))
             })
         })
     }
@@ -403,7 +383,7 @@ impl Tasks for Feed {
             Lane::Work => self.work_one(),
             Lane::Read => {
                 let Some(wanted) = self.lock().wanted.take() else { return false };
-                wanted.iter().for_each(|(start, end)| self.table.want(*start, *end));
+                wanted.iter().for_each(|(start, end)| self.assembly.table().want(*start, *end));
                 true
             }
         }

@@ -8,16 +8,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gristmill_format::encode::Encoder;
-
+use super::assembly::Assembly;
 use super::feed::{Feed, Shared};
 use super::lookup::Lookup;
 use super::plan::{Plan, skips};
 use super::state::IndexState;
 use super::status::{stages, status};
+use super::weighted::Sampler;
 use crate::config::IndexConfig;
 use crate::error::{Error, Result};
-use crate::pipeline::encoder::{fingerprint, of_rows};
+use crate::pipeline::encoder::fingerprint_of_rows;
 use crate::pipeline::ledger::{Begin, Book, By, PlanOf};
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::metrics::{Metrics, StageMetrics};
@@ -39,9 +39,10 @@ const SAMPLE: Duration = Duration::from_millis(250);
 pub struct IndexLoader {
     config: IndexConfig,
     input: IndexInput,
-    encoder: Arc<dyn Encoder>,
+    assembly: Arc<Assembly>,
     /// What of the encoder decides its rows, for states.
     encoding: serde_json::Value,
+    sampler: Option<Arc<Sampler>>,
     outputs: Vec<Output>,
     batches: Option<u64>,
     skips: Skips,
@@ -80,31 +81,33 @@ impl IndexLoader {
     /// Checks a config against the rows. Nothing runs yet.
     ///
     /// Errors: `Config` with the field, `Unfit` for an encoder that needs what the rows do not have, `Path` and `Format`
-    /// for a tokenizer.
+    /// for a tokenizer, for rows whose games are not where a view looks for them, and for a game that cannot be weighed where
+    /// rows are drawn by weight.
     pub fn new(input: IndexInput, config: IndexConfig) -> Result<Self> {
-        let encoder = of_rows(&config.encoder, input.table.layout(), &input.valuations)?;
-        super::feed::conform(&*input.table, &*encoder)?;
-        let plan = Plan::new(&config, 0, Arc::clone(&input.rows))?;
+        let assembly = Assembly::new(&input, &config.encoder, &config.tensors, config.view.as_ref())?;
+        let plan = Plan::new(&config, 0, Arc::clone(assembly.rows()))?;
+        let sampler = Sampler::new(&input, assembly.rows(), &config)?.map(Arc::new);
         let root = OnceLock::new();
         if let Some(seed) = config.seed {
             let _ = root.set(seed);
         }
         Ok(IndexLoader {
+            sampler,
             outputs: vec![Output {
                 alias: String::new(),
                 batch_size: plan.batch_rows(),
-                tensors: encoder.outputs().to_vec(),
+                tensors: assembly.outputs().to_vec(),
             }],
             batches: plan.batches(),
             skips: skips(&config)?,
-            encoding: fingerprint(&config.encoder),
+            encoding: fingerprint_of_rows(&config.encoder, &config.tensors),
             made_in: std::process::id(),
             root,
             running: OnceLock::new(),
             control: Mutex::default(),
             config,
             input,
-            encoder,
+            assembly: Arc::new(assembly),
         })
     }
 
@@ -116,6 +119,11 @@ impl IndexLoader {
     /// The one output; its batch size is this rank's.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
+    }
+
+    /// Rows of an epoch, of all ranks together: those that the view leaves out are not among them.
+    pub fn rows(&self) -> u64 {
+        self.assembly.rows().len()
     }
 
     /// How many batches there are in all epochs, with those that are left out; none when there is no end.
@@ -152,7 +160,8 @@ impl IndexLoader {
         if let Some(running) = self.running.get() {
             return Ok(running);
         }
-        let plan = Plan::new(&self.config, self.root(), Arc::clone(&self.input.rows))?;
+        let plan = Plan::new(&self.config, self.root(), Arc::clone(self.assembly.rows()))?;
+        let plan = plan.sampled(self.sampler.clone());
         let ledger = self.config.ledger.as_deref();
         let book = ledger.map(|path| Book::open(path, self.begin(&control)?)).transpose()?;
         let scheduler = Scheduler::new();
@@ -165,8 +174,7 @@ impl IndexLoader {
             capacity: self.config.queue_capacity.clamp(1, 1 << 16),
             book,
         };
-        let (table, encoder) = (Arc::clone(&self.input.table), Arc::clone(&self.encoder));
-        let feed = Arc::new(Feed::new(plan, table, encoder, shared, control.first)?);
+        let feed = Arc::new(Feed::new(plan, Arc::clone(&self.assembly), shared, control.first));
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([Arc::clone(&feed) as Arc<dyn Tasks>]);
         let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
         scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;
@@ -225,6 +233,8 @@ impl IndexLoader {
         let (config, input) = (&self.config, &self.input);
         let decides = IndexConfig {
             shuffle: config.shuffle,
+            sampling: config.sampling.clone(),
+            view: config.view.clone(),
             batch_size: config.batch_size,
             seed: Some(self.root()),
             epochs: None,
@@ -235,7 +245,7 @@ impl IndexLoader {
             epochs: config.epochs,
             last_batch: config.last_batch,
             data: format!("{:016x}", input.identity),
-            rows: input.rows.len(),
+            rows: self.assembly.rows().len(),
             selection: (*input.recipe).clone(),
         };
         let skip = self.skips.before(u64::MAX);
@@ -313,7 +323,7 @@ impl IndexLoader {
     /// Errors: `Forked`.
     pub fn lookup(&self) -> Result<Lookup> {
         self.here()?;
-        Lookup::new(&self.config, self.root(), Arc::clone(&self.input.rows))
+        Lookup::new(&self.config, self.root(), Arc::clone(self.assembly.rows()), self.sampler.clone())
     }
 
     /// Goes to batch `batch` before the start, at no cost.

@@ -3,6 +3,9 @@
 //! | file | does |
 //! |---|---|
 //! | `plan` | batch number -> the rows of this rank |
+//! | `weighted` | number of a draw -> the row, where rows are drawn by weight |
+//! | `assembly` | rows, and the steps that a view shows of them -> tensors |
+//! | `only` | some tensors of an encoder |
 //! | `feed` | the tasks: gather, encode, hand out in order |
 //! | `loader` | the shell that people hold |
 //! | `encode` | single rows, asked for by number |
@@ -10,13 +13,16 @@
 //! | `state` | where a loader stands: a number |
 //! | `status` | its stages with their numbers, for views |
 
+mod assembly;
 mod encode;
 mod feed;
 mod loader;
 mod lookup;
+mod only;
 mod plan;
 mod state;
 mod status;
+mod weighted;
 
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::weighted::Sampler;
 use crate::config::{IndexConfig, LastBatch, Shuffle};
 use crate::error::{Error, Result};
 use crate::pipeline::ledger::Digests;
@@ -31,6 +32,8 @@ pub(super) struct Plan {
     skips: Skips,
     partial: WhenPartial,
     root: u64,
+    /// Draws by weight, in place of the order of `gather`.
+    sampler: Option<Arc<Sampler>>,
 }
 
 /// The random bits of rows in one epoch.
@@ -107,7 +110,18 @@ impl Plan {
                 LastBatch::Pad => WhenPartial::Pad,
             },
             root,
+            sampler: None,
         })
+    }
+
+    /// The same plan, with rows that are drawn by weight.
+    pub(super) fn sampled(self, sampler: Option<Arc<Sampler>>) -> Self {
+        Plan { sampler, ..self }
+    }
+
+    /// Rows of an epoch, of all ranks.
+    pub(super) fn selected(&self) -> u64 {
+        self.rows.len()
     }
 
     /// Rows of a whole batch of this rank.
@@ -138,11 +152,16 @@ impl Plan {
     }
 
     /// Rows `from..to` of this rank's share of batch `number`.
-    pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) {
+    ///
+    /// Errors: `Format`, with the file, where rows are drawn by weight and one cannot be weighed.
+    pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) -> Result<()> {
         picks.clear();
+        let positions = (from..to).map(|i| self.position(number, i));
+        if let Some(sampler) = &self.sampler {
+            return sampler.picks(self.root, positions, picks);
+        }
         let mut current: Option<(u64, Epoch, Augmentation)> = None;
-        for i in from..to {
-            let position = self.position(number, i);
+        for position in positions {
             let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
             if current.as_ref().is_none_or(|(known, ..)| *known != epoch) {
                 current = Some((epoch, self.gather.epoch(epoch), Augmentation::new(self.root, epoch)));
@@ -150,6 +169,7 @@ impl Plan {
             let Some((_, order, augmentation)) = &mut current else { continue };
             picks.push(augmentation.pick(self.rows.row(order.row(place)), draws));
         }
+        Ok(())
     }
 
     /// Whether there is a batch `number` in all epochs.
@@ -229,7 +249,7 @@ mod tests {
 
     fn batch(plan: &Plan, number: u64) -> Vec<Pick> {
         let mut picks = Vec::new();
-        plan.picks(number, 0, plan.share(number).rows, &mut picks, true);
+        plan.picks(number, 0, plan.share(number).rows, &mut picks, true).unwrap();
         picks
     }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{IndexConfig, Shuffle};
+use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle, View};
 use crate::error::{Error, Result};
 use crate::pipeline::skip::Skips;
 use crate::table::{IndexInput, Recipe};
@@ -21,10 +21,16 @@ pub(super) struct IndexState {
     pub(super) seed: u64,
     pub(super) batch_size: usize,
     pub(super) shuffle: Shuffle,
+    /// How rows are drawn, where not each once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sampling: Option<HanseSamplingConfig>,
     /// Hash of the selected rows and of what they are rows of, hexadecimal.
     pub(super) data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,
+    /// What stands for a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) view: Option<View>,
     /// Batches before it that were left out: first, and the one behind the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<(u64, u64)>,
@@ -48,8 +54,10 @@ impl IndexState {
             seed,
             batch_size: config.batch_size,
             shuffle: config.shuffle,
+            sampling: config.sampling.clone(),
             data: format!("{:016x}", input.identity),
             encoder,
+            view: config.view.clone(),
             skipped: skips.before(batch),
             selection: Some((*input.recipe).clone()),
         }
@@ -85,7 +93,9 @@ impl IndexState {
         };
         compare("batch_size", state.batch_size.to_string(), expected.batch_size.to_string());
         compare("shuffle", format!("{:?}", state.shuffle), format!("{:?}", expected.shuffle));
+        compare("sampling", format!("{:?}", state.sampling), format!("{:?}", expected.sampling));
         compare("rows (what is selected of which pack)", state.data.clone(), expected.data.clone());
+        compare("view", shown(&state.view), shown(&expected.view));
         compare("encoder", state.encoder.to_string(), expected.encoder.to_string());
         if let Some(seed) = config.seed {
             compare("seed", state.seed.to_string(), seed.to_string());
@@ -93,4 +103,8 @@ impl IndexState {
         differences.extend(skips.difference(&state.skipped, state.batch));
         if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
     }
+}
+
+fn shown(view: &Option<View>) -> String {
+    serde_json::to_string(view).unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 
 use super::feed::Feed;
 use crate::pipeline::flow::FlowStage;
-use crate::pipeline::metrics::{QueueMetrics, StageMetrics, Tally};
+use crate::pipeline::metrics::{Gauge, QueueMetrics, StageMetrics, Tally};
 use crate::pipeline::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe};
 
 /// One row per step, without rates.
@@ -16,6 +16,7 @@ pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
         counts: counts.iter().map(|(name, total)| Tally { name, total: *total, per_second: 0.0 }).collect(),
         queue,
         latest: None,
+        oldest_needed: None,
         faults: Vec::new(),
     };
     let (counts, capacity) = feed.queue();
@@ -30,7 +31,11 @@ pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
     let encoded =
         [("rows", totals.rows.get()), ("batches", totals.batches.get()), ("busy_ns", totals.encoding.nanos())];
     let gathered = [("rows", totals.rows.get()), ("busy_ns", totals.gathering.nanos())];
-    vec![stage("gather", "gather", &gathered, None), stage("tensors", "tensor_generator", &encoded, Some(queue))]
+    let (selected, all) = feed.rows();
+    let gauge = |name, value| Gauge { name, value, capacity: None };
+    let passing = vec![gauge("rows_selected", selected), gauge("rows_of_table", all)];
+    let gather = StageMetrics { gauges: passing, ..stage("gather", "gather", &gathered, None) };
+    vec![gather, stage("tensors", "tensor_generator", &encoded, Some(queue))]
 }
 
 /// The document of a loader that has run for `uptime` seconds.

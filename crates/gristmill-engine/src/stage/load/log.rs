@@ -187,6 +187,11 @@ impl SourceLog {
         Some(self.moves.of(id).unwrap_or(found).name)
     }
 
+    /// Whether an id is one that this log gives.
+    pub fn owns(&self, id: u64) -> bool {
+        id >> ORDINAL_BITS == u64::from(self.provider)
+    }
+
     /// Bytes of a source's file, as it is now known.
     pub fn size(&self, id: u64) -> Option<u64> {
         let found = self.file(id)?;

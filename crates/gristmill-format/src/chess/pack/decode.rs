@@ -165,12 +165,7 @@ impl<'a> PackedGame<'a> {
     /// Errors: as [`PackedGame::records`].
     pub fn head(&self, frames: usize, max: usize, position: &mut Position, out: &mut Vec<u8>) -> Result<()> {
         let (frames, size) = (frames.min(self.header.frames), self.header.version.bytes());
-        let bytes = frames.saturating_mul(size);
-        if bytes > max {
-            let detail =
-                format!("{frames} frames of {size} bytes, the bound is {max}; raise max_chunk_bytes if it is real");
-            return Err(Error::new(Kind::TooLarge, detail).at_byte(0));
-        }
+        let bytes = check_room(frames, size, max)?;
         let first = out.len();
         out.resize(first + bytes, 0);
         position.walk.at = None;
@@ -281,6 +276,18 @@ impl<'a> PackedGame<'a> {
         }
         Err(Error::new(Kind::Corrupt, "bytes behind the end of a frame").at_byte(from.at() as u64))
     }
+}
+
+/// The bytes of so many frames of `size` bytes.
+///
+/// Errors: `TooLarge` for more than `max`.
+pub(super) fn check_room(frames: usize, size: usize, max: usize) -> Result<usize> {
+    let bytes = frames.saturating_mul(size);
+    if bytes <= max {
+        return Ok(bytes);
+    }
+    let detail = format!("{frames} frames of {size} bytes, the bound is {max}; raise max_chunk_bytes if it is real");
+    Err(Error::new(Kind::TooLarge, detail).at_byte(0))
 }
 
 /// The transform that a record is stored under.

@@ -8,6 +8,7 @@
 //! | `scalars` | values and moves of a record against what predicts them |
 //! | `visits` | the policy: which moves, how many visits |
 //! | `patch` | what is left: the bytes that differ from the prediction |
+//! | `judged` | what weighs a frame, without the rest of it |
 //! | `cursor` | bounded reading |
 //! | `encode`, `decode` | whole games in, positions out |
 //! | `source` | a file of them as chunks |
@@ -16,6 +17,7 @@ mod cursor;
 mod decode;
 mod encode;
 mod header;
+mod judged;
 mod line;
 mod patch;
 mod scalars;

@@ -32,7 +32,7 @@ const VALUES: [usize; 18] = [
 pub(super) const VALUE_BITS: u32 = (1 << VALUES.len()) - 1;
 
 /// The NaN of values that are not known.
-const UNKNOWN: u32 = 0x7fc0_0000;
+pub(super) const UNKNOWN: u32 = 0x7fc0_0000;
 
 fn get(record: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]])

@@ -1,7 +1,10 @@
 //! A chunk file of packed games -> chunks: each game is a chunk, and comes back as the records that it was.
 
-use super::decode::{PackedGame, Position};
+use std::sync::Arc;
+
+use super::decode::{PackedGame, Position, check_room};
 use crate::chess::record::{Version, layout_v6, layout_v7};
+use crate::chess::weight::{JUDGED_BYTES, layout_judged};
 use crate::container::chunks::{ChunkFile, Codec};
 use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
@@ -21,7 +24,13 @@ impl PackedGames {
     ///
     /// Errors: as [`ChunkFile::open`]; `Unsupported` for chunks that are no chess games.
     pub fn open(key: impl Into<String>, from: &(impl ReadAt + ?Sized)) -> Result<Self> {
-        let index = ChunkFile::open(from)?;
+        PackedGames::new(key, ChunkFile::open(from)?)
+    }
+
+    /// The games of the file called `key`, whose index was read.
+    ///
+    /// Errors: `Unsupported` for chunks that are no chess games.
+    pub fn new(key: impl Into<String>, index: ChunkFile) -> Result<Self> {
         if index.codec() != CODEC {
             let codec = index.codec().escape_ascii().to_string();
             let detail = format!("chunks of `{codec}`, expected packed chess games; a newer gristmill wrote it");
@@ -44,6 +53,17 @@ impl PackedGames {
         }
         let detail = format!("{} frames, the index says {}", game.frames(), self.index.frames(i));
         Err(Error::new(Kind::Corrupt, detail).at_byte(4))
+    }
+
+    fn judged(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        (out.frames, out.trailing) = (0, 0);
+        out.bytes.clear();
+        let game = self.game(i, bytes)?;
+        check_room(game.frames(), JUDGED_BYTES, limits.max_chunk_bytes)?;
+        game.judged(Position::default, &mut out.bytes)?;
+        out.layout = Some(Arc::clone(layout_judged()));
+        out.frames = game.frames();
+        Ok(())
     }
 
     fn records(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
@@ -79,6 +99,11 @@ impl ChunkSource for PackedGames {
 
     fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         let decoded = self.records(i, frames, bytes, limits, out);
+        decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
+    }
+
+    fn decode_judged(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        let decoded = self.judged(i, bytes, limits, out);
         decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
     }
 }

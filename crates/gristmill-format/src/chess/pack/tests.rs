@@ -122,6 +122,12 @@ fn packed(version: Version, records: &[u8]) -> Vec<u8> {
         position.fill_in();
         assert_eq!(position.record()[..version.bytes()], *record, "frame {k}, dense {dense}");
     }
+    let mut judged = Vec::new();
+    game.judged(Position::default, &mut judged).unwrap();
+    let fields = [at::BEST_Q, at::ORIG_Q, at::POLICY_KLD];
+    let frames = records.chunks_exact(version.bytes());
+    let alone: Vec<u8> = frames.flat_map(|record| fields.map(|at| &record[at..at + 4]).concat()).collect();
+    assert!(judged == alone, "what weighs a frame is that of its record");
     bytes
 }
 

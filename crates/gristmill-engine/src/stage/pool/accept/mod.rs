@@ -32,7 +32,8 @@ pub enum Chance {
 }
 
 impl Chance {
-    fn of(self, weight: f32, largest: f32) -> f64 {
+    /// The chance of a chunk of this weight, beside the largest.
+    pub fn of(self, weight: f32, largest: f32) -> f64 {
         let (share, gamma) = match self {
             Chance::Always => return 1.0,
             Chance::Length { threshold, gamma } => ((f64::from(weight) / threshold as f64).min(1.0), gamma),

@@ -1,0 +1,44 @@
+//! `mark`: a pack and a rule in, a mark beside the data; and the marks that there are.
+
+use gristmill_engine::job::mark::{self, MarkOptions, Which};
+use gristmill_engine::marks;
+
+use crate::args::mark::Mark;
+use crate::failure::Result;
+use crate::report::{self, marking};
+use crate::stopping;
+
+pub(crate) fn run(args: &Mark) -> Result<()> {
+    let pack = marks::open(&args.pack)?;
+    if args.list {
+        let listed = marks::list(&*pack)?;
+        return Ok(if args.json { report::json(&listed)? } else { report::text_out(&marking::listed(&listed))? });
+    }
+    if let Some(name) = &args.remove {
+        marks::remove(&*pack, name)?;
+        let listed = marks::list(&*pack)?;
+        return Ok(if args.json {
+            report::json(&listed)?
+        } else {
+            report::text_out(&marking::removed(name, listed.len()))?
+        });
+    }
+    let mut options = MarkOptions::new(args.name.as_deref().unwrap_or_default());
+    options.replace = args.replace;
+    options.dry_run = args.dry_run;
+    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.stop = stopping::flag()?;
+    let mut bar = None;
+    let mut progress = |done, all| {
+        bar.get_or_insert_with(|| report::Progress::new(all, "frames", !args.json)).at(done, "");
+    };
+    let marked = match &args.rule {
+        Some(rule) => mark::mark(&pack, &Which::Rule(rule.clone()), &options, &mut progress),
+        None => mark::update(&pack, &options, &mut progress),
+    };
+    if let Some(bar) = bar {
+        bar.end();
+    }
+    let marked = marked?;
+    Ok(if args.json { report::json(&marked)? } else { report::text_out(&marking::marked(&marked))? })
+}

@@ -1,0 +1,79 @@
+//! An SQL condition -> the frames of a stretch that it accepts. One connection, for one thread; it changes nothing.
+//! Frames are `frame`, the row of their game is `game`; what only one of the two has needs no prefix.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+
+use super::Markable;
+use super::frames::{NAME, Scan};
+use crate::error::{Error, Result};
+use crate::pack::METADATA;
+use crate::pack::metadata::open_connection;
+
+/// A rule made ready to be asked.
+pub struct Asker {
+    db: Connection,
+    scan: Arc<Scan>,
+    statement: String,
+    rule: String,
+}
+
+impl Asker {
+    /// Opens the database of `pack` and compiles `rule`.
+    ///
+    /// Errors: `Config` in `rule` with what SQLite says; `Format` for the database and what lies beside the frames.
+    pub fn new(pack: Arc<dyn Markable>, rule: &str) -> Result<Self> {
+        let db = open_connection(&pack.folder().join(METADATA))?;
+        let games = pack.games();
+        let scan = Scan::new(pack)?;
+        let refuse = |e: rusqlite::Error| told(rule, &e);
+        scan.join(&db).map_err(refuse)?;
+        // The line feeds keep a comment at the end of the rule from hiding what follows it. A left join keeps frames whose
+        // game the database has lost, and costs nothing where the rule does not ask the game.
+        let statement = format!(
+            "SELECT frame.frame FROM {NAME} AS frame LEFT JOIN {games} AS game ON game.id = frame.game_id WHERE (\n{rule}\n)"
+        );
+        let asker = Asker { db, scan, statement, rule: rule.to_owned() };
+        let compiled = asker.db.prepare_cached(&asker.statement).map_err(refuse)?;
+        if compiled.parameter_count() > 0 {
+            return Err(Error::config("rule", format!("there are no values for the question marks of `{rule}`")));
+        }
+        if !compiled.readonly() {
+            return Err(Error::config("rule", format!("`{rule}` is no condition")));
+        }
+        drop(compiled);
+        Ok(asker)
+    }
+
+    /// The frames of `from..to` that the rule accepts, ascending; for one that says neither yes nor no (NULL), no.
+    ///
+    /// Errors: `Config` in `rule` with what SQLite says; `Format` for a frame that cannot be read.
+    pub fn ask(&self, from: u64, to: u64) -> Result<Vec<u64>> {
+        self.scan.set(from, to);
+        let found = || -> rusqlite::Result<Vec<u64>> {
+            let mut statement = self.db.prepare_cached(&self.statement)?;
+            let rows = statement.query_map(params![], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?;
+            rows.collect()
+        };
+        let mut found = found().map_err(|e| match self.scan.fault() {
+            Some(fault) => Error::Format(fault),
+            None => told(&self.rule, &e),
+        })?;
+        found.sort_unstable();
+        Ok(found)
+    }
+}
+
+/// What SQLite says of a rule.
+fn told(rule: &str, e: &rusqlite::Error) -> Error {
+    let said = e.to_string();
+    let advice = if said.contains("ambiguous") {
+        "; say `frame.` or `game.` before the name"
+    } else if said.contains("no such column") {
+        "; frames have the fields of their records, `game.` the columns of their games"
+    } else {
+        ""
+    };
+    Error::config("rule", format!("{said}{advice}, in `{rule}`"))
+}
