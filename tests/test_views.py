@@ -166,6 +166,18 @@ def test_views_of_a_shuffled_pack_go_on_exactly(chess_pack: tuple[gm.Games, Reco
         other.load_state_dict(first.state_dict())
 
 
+def test_windows_stand_around_rows_that_are_drawn_by_weight(chess_pack: tuple[gm.Games, Records]) -> None:
+    games, _ = chess_pack
+    options: dict[str, Any] = {"encoder": TENSORS, "sampling": gm.Hanse(), "batch_size": 24, "epochs": 20, "seed": 3}
+    found = whole(gm.DataLoader(games, view=gm.views.Window(past=4, pad="drop"), **options))["ids"]
+    assert found.shape == (20 * sum(max(0, plies - 4) for plies in LENGTHS), 5, 3)
+    assert (np.diff(found[:, :, 2].astype(int), axis=1) == 1).all()
+    assert set(found[:, 0, 1].tolist()) == {0, 2}
+    assert 0.5 < np.mean(found[:, 0, 1] == 2) < 0.95
+    with pytest.raises(gm.ConfigError, match="trajectories come each once"):
+        gm.DataLoader(games, view=gm.views.Trajectory(12), **options)
+
+
 def test_views_of_2048_turn_all_steps_alike(tmp_path: Path) -> None:
     rows = make_rows(4, 9)
     pack = gm.open(write_pack(tmp_path / "pack", rows))
@@ -213,7 +225,9 @@ def test_torch_takes_the_axis_of_time(tmp_path: Path) -> None:
     assert batch["mask"].sum(1).sort().values.tolist() == [6, 7, 8]
 
 
-def test_what_fits_no_pack_is_refused(chess_pack: tuple[gm.Games, Records], tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_refused_and_names_are_told_apart(
+    chess_pack: tuple[gm.Games, Records], tmp_path: Path
+) -> None:
     games, _ = chess_pack
     refused: list[tuple[gm.views.View, str]] = [
         (gm.views.Window(past=2, step=0), "ascend"),
@@ -227,6 +241,13 @@ def test_what_fits_no_pack_is_refused(chess_pack: tuple[gm.Games, Records], tmp_
         with pytest.raises(gm.ConfigError, match=word) as error:
             gm.DataLoader(games, view=view)
         assert error.value.field == ("pad" if word == "wrap" else "view")
+    twice = gm.chess.Tensors(["played_idx", "next_played_idx"])
+    with pytest.raises(gm.ConfigError, match="two tensors would be called `next_played_idx`"):
+        gm.DataLoader(games, encoder=twice, view=gm.views.NextStep())
+    bits = gm.chess.Tensors(["planes", "values"], planes="bits")
+    with gm.DataLoader(games, encoder=bits, view=gm.views.Stack(2, tensors=["planes"]), batch_size=3) as loader:
+        shapes = {name: tensor.shape[1:] for name, tensor in loader.get_next().asdict().items()}
+    assert shapes == {"meta": (12,), "values": (6, 3), "planes": (2, 104), "mask": (2,)}
     with pytest.raises(TypeError, match="`view` belongs to loaders of rows"):
         gm.DataLoader(gm.presets.lc0(tmp_path), view=gm.views.Stack(2))
     with pytest.raises(gm.ConfigError, match="planes:f64"):

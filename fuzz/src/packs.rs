@@ -1,9 +1,10 @@
-//! Bodies for packed games, packed trajectories and chunk files: what reads back is bounded, repeatable, and packs again to what reads the same.
+//! Bodies for packed games, packed trajectories, chunk files and marks: what reads back is bounded, repeatable, and packs again to what reads the same.
 
 use gristmill_format::Kind;
 use gristmill_format::chess::Frame;
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::container::marks::Mark;
 use gristmill_format::demo::pack::{PackedTrajectory, Scratch, Trajectory, pack};
 
 const MOST: usize = 1 << 20;
@@ -86,4 +87,15 @@ pub fn chunks(data: &[u8]) {
         let _ = file.check(i, &data[span.offset as usize..end as usize]);
     }
     assert_eq!(file.locate(file.total_frames()), None);
+}
+
+/// A refusal says where; what is read keeps its bounds and comes back from what is written of it.
+pub fn marks(data: &[u8]) {
+    let mark = match Mark::from_bytes(data) {
+        Ok(mark) => mark,
+        Err(e) => return assert!(e.place().offset.is_some_and(|at| at <= data.len() as u64), "{e}"),
+    };
+    assert!(mark.rule.len() <= data.len() && mark.rows.max().is_none_or(|last| last < mark.frames));
+    let bytes = mark.to_bytes().expect("a rule that was read");
+    assert_eq!(Mark::from_bytes(&bytes).expect("what was written"), mark);
 }

@@ -55,6 +55,7 @@ from gristmill.loader import (
     Vanished,
     merge_states,
 )
+from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
 from gristmill.sampling import Hanse
@@ -76,6 +77,8 @@ __all__ = [
     "DataLoader",
     "DataLoaderConfig",
     "Demos",
+    "Duplicate",
+    "Duplicates",
     "EncoderError",
     "EndOfStream",
     "FilePathProviderConfig",
@@ -87,6 +90,7 @@ __all__ = [
     "Hanse",
     "JoinPositionsConfig",
     "Layout",
+    "Mark",
     "Merged",
     "MissingPackageError",
     "OldestNeeded",
@@ -106,6 +110,7 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
+    "Step",
     "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",

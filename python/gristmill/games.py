@@ -1,18 +1,19 @@
-"""Games of a chunk pack: selected by SQL and by side of a split, their positions taken by number."""
+"""Games of a chunk pack: selected by SQL, by marks and by side of a split, their positions taken by number."""
 
 from __future__ import annotations
 
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill
+from gristmill import _gristmill, packed
 from gristmill.arrays import Array
 from gristmill.layout import Layout
+from gristmill.packed import Duplicates, Mark, Step
 from gristmill.rows import Parameter, places, sides, span
 
 if TYPE_CHECKING:
@@ -42,13 +43,18 @@ class Games:
 
     @property
     def num_frames(self) -> int:
-        """Positions of all games."""
+        """Selected positions of all games."""
         return self._compiled.num_frames
 
     @property
     def game_ids(self) -> list[int]:
         """Ids of the games in the pack's table `games`, ascending."""
         return self._compiled.game_ids()
+
+    @property
+    def lineage(self) -> list[Step]:
+        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        return packed.steps(self._compiled.lineage())
 
     def __len__(self) -> int:
         """How many games there are."""
@@ -75,7 +81,7 @@ class Games:
         return (self[i] for i in range(len(self)))
 
     def frames(self, index: int) -> int:
-        """Positions of one game.
+        """Selected positions of one game.
 
         Raises:
             IndexError: there is no such game.
@@ -104,6 +110,64 @@ class Games:
         """
         return Games(self._compiled.query(sql, list(params)))
 
+    def mark(
+        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
+    ) -> Mark:
+        """Marks positions of the pack, in a file beside the data, which is not changed.
+
+        Args:
+            name: letters, digits, `.`, `-` and `_`.
+            which: a condition in SQL over every position of the pack, whatever is selected here: the fields of records (`best_q`, `plies_left`, ...), `ply`,
+                `men`, `black_to_move`, and `game.` with the columns of table `games`. Or a mask: a
+                boolean for each position of this selection.
+            replace: replace a mark of this name.
+            workers: threads that ask the rule; one per core by default.
+
+        Raises:
+            ConfigError: SQLite does not understand it, or there is a mark of this name.
+            FormatError: a position that cannot be read; it says which.
+            TypeError: neither SQL nor a mask of booleans.
+            ValueError: a mask of another length.
+        """
+        return packed.make(self._compiled, name, which, replace=replace, workers=workers)
+
+    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
+        """Extends a mark by the positions that were added to the pack since it was made.
+
+        Raises:
+            ConfigError: it is no mark of a rule.
+            FormatError: there is none of this name, or it is of another pack.
+        """
+        return packed.make(self._compiled, name, None, workers=workers)
+
+    def remove_mark(self, name: str) -> None:
+        """Removes a mark.
+
+        Raises:
+            FormatError: there is none of this name.
+        """
+        self._compiled.remove_mark(name)
+
+    def marks(self) -> list[Mark]:
+        """The marks of the pack, by name; those too that are of other positions or cannot be read."""
+        return packed.listed(self._compiled)
+
+    def marked(self, name: str) -> Games:
+        """Those of the positions that a mark marks. All games remain, even without a position.
+
+        Raises:
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer positions than there are now.
+        """
+        return Games(self._compiled.marked(name))
+
+    def without(self, name: str) -> Games:
+        """Those of the positions that a mark does not mark.
+
+        Raises:
+            FormatError: as `marked`.
+        """
+        return Games(self._compiled.without(name))
+
     def split(
         self,
         val: float | None = None,
@@ -112,6 +176,7 @@ class Games:
         val_where: str | None = None,
         params: Sequence[Parameter] = (),
         val_games: Iterable[int] | None = None,
+        by: Literal["records", "content"] = "records",
     ) -> GameSplit:
         """Two sides, by game: `train` and `val`. Give exactly one of `val`, `val_where` and `val_games`.
 
@@ -122,11 +187,28 @@ class Games:
             val_where: SQL that names the games of the val side, as for `where`.
             params: values for its question marks.
             val_games: ids of the games of the val side.
+            by: what decides the side of a game with `val`: its `records`, to the byte; or its `content`, where its men
+                stood, so that a game, its re-recordings and its colour mirror are on one side. Either way it is the same
+                in every pack that the game is in.
 
         Raises:
             ConfigError: no game falls on the val side, or `val` is no share, or SQLite does not understand the SQL.
         """
-        return GameSplit(*map(Games, sides(self._compiled, val, seed, val_where, params, "val_games", val_games)))
+        found = sides(self._compiled, val, seed, val_where, params, "val_games", val_games, by == "content")
+        return GameSplit(*map(Games, found))
+
+    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
+        """Games of the pack that are the same: to the byte, recorded otherwise, or with colours exchanged.
+
+        Args:
+            mark: mark the positions of all but the first of each group under this name, for `without`.
+            replace: replace a mark of this name.
+
+        Raises:
+            ConfigError: there is a mark of this name.
+            FormatError: a game that cannot be read; it says which.
+        """
+        return packed.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The records of the positions at `indices`, counted within this selection, as a structured array of the same
@@ -160,4 +242,6 @@ class Games:
         return place
 
     def __repr__(self) -> str:
-        return f"Games({os.fspath(self._compiled.folder)!r}, games={len(self)}, frames={self.num_frames})"
+        whole = self._compiled.frames_of_pack
+        frames = f"{self.num_frames}" if self.num_frames == whole else f"{self.num_frames} of {whole}"
+        return f"Games({os.fspath(self._compiled.folder)!r}, games={len(self)}, frames={frames})"

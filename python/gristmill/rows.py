@@ -1,18 +1,19 @@
-"""Rows of a pack by number: selected by SQL, by value and by side of a split, taken and encoded at random."""
+"""Rows of a pack by number: selected by SQL, by value, by marks and by side of a split, taken and encoded at random."""
 
 from __future__ import annotations
 
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill
+from gristmill import _gristmill, packed
 from gristmill.arrays import Array
 from gristmill.layout import Layout
+from gristmill.packed import Duplicates, Mark, Step
 
 if TYPE_CHECKING:
     from gristmill.encoders import Steps
@@ -80,6 +81,11 @@ class Rows:
         """Names of the pack's valuations, by id."""
         return self._compiled.valuations
 
+    @property
+    def lineage(self) -> list[Step]:
+        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        return packed.steps(self._compiled.lineage())
+
     def __len__(self) -> int:
         """How many rows there are."""
         return len(self._compiled)
@@ -133,6 +139,65 @@ class Rows:
         names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
 
+    def mark(
+        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
+    ) -> Mark:
+        """Marks rows of the pack, in a file beside the data, which is not changed.
+
+        Args:
+            name: letters, digits, `.`, `-` and `_`.
+            which: a condition in SQL over every row of the pack, whatever is selected here: the fields of rows (`move_dir`, `branch_evs_0`, ...),
+                `max_exponent`, `empty_cells`, `tile_sum`, of values beside the rows `reward`, `return_raw` and
+                `return_scaled`, and `game.` with the columns of table `runs`. Or a mask: a
+                boolean for each row of this selection.
+            replace: replace a mark of this name.
+            workers: threads that ask the rule; one per core by default.
+
+        Raises:
+            ConfigError: SQLite does not understand it, or there is a mark of this name.
+            FormatError: a row that cannot be read; it says which.
+            TypeError: neither SQL nor a mask of booleans.
+            ValueError: a mask of another length.
+        """
+        return packed.make(self._compiled, name, which, replace=replace, workers=workers)
+
+    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
+        """Extends a mark by the rows that were added to the pack since it was made.
+
+        Raises:
+            ConfigError: it is no mark of a rule.
+            FormatError: there is none of this name, or it is of another pack.
+        """
+        return packed.make(self._compiled, name, None, workers=workers)
+
+    def remove_mark(self, name: str) -> None:
+        """Removes a mark.
+
+        Raises:
+            FormatError: there is none of this name.
+        """
+        self._compiled.remove_mark(name)
+
+    def marks(self) -> list[Mark]:
+        """The marks of the pack, by name; those too that are of other rows or cannot be read."""
+        return packed.listed(self._compiled)
+
+    def marked(self, name: str) -> Rows:
+        """Those of the rows that a mark marks.
+
+        Raises:
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer rows than there are now.
+        """
+        return Rows(self._compiled.marked(name))
+
+    def without(self, name: str) -> Rows:
+        """Those of the rows that a mark does not mark.
+
+        Raises:
+            FormatError: as `marked`.
+        """
+        return Rows(self._compiled.without(name))
+
     def split(
         self,
         val: float | None = None,
@@ -141,6 +206,7 @@ class Rows:
         val_where: str | None = None,
         params: Sequence[Parameter] = (),
         val_runs: Iterable[int] | None = None,
+        by: Literal["seed", "content"] = "seed",
     ) -> Split:
         """Two sides, by run: `train` and `val`. Give exactly one of `val`, `val_where` and `val_runs`.
 
@@ -151,11 +217,27 @@ class Rows:
             val_where: SQL that names the runs of the val side, as for `where`.
             params: values for its question marks.
             val_runs: ids of the runs of the val side.
+            by: what decides the side of a run with `val`: the `seed` of its game; or its `content`, boards and moves, so
+                that a run, its copies and its eight images are on one side. That reads every row once.
 
         Raises:
             ConfigError: no run falls on the val side, or SQLite does not understand the SQL.
         """
-        return Split(*map(Rows, sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs)))
+        found = sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs, by == "content")
+        return Split(*map(Rows, found))
+
+    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
+        """Runs of the pack that are the same: to the byte, in boards and moves, or turned and mirrored.
+
+        Args:
+            mark: mark the rows of all but the first of each group under this name, for `without`.
+            replace: replace a mark of this name.
+
+        Raises:
+            ConfigError: there is a mark of this name.
+            FormatError: a row that cannot be read; it says which.
+        """
+        return packed.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The rows at `indices`, counted within this selection, as a structured array of the same shape.
@@ -217,7 +299,9 @@ class Rows:
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def __repr__(self) -> str:
-        return f"Rows({os.fspath(self._compiled.folder)!r}, rows={len(self)}, runs={self.num_runs})"
+        whole = self._compiled.frames_of_pack
+        rows = f"{len(self)}" if len(self) == whole else f"{len(self)} of {whole}"
+        return f"Rows({os.fspath(self._compiled.folder)!r}, rows={rows}, runs={self.num_runs})"
 
 
 def sides(
@@ -228,6 +312,7 @@ def sides(
     params: Sequence[Parameter],
     name: str,
     val_ids: Iterable[int] | None,
+    by_content: bool,
 ) -> tuple[_Selection, _Selection]:
     """The two sides of a split by share, by SQL or by the ids that the option `name` gives.
 
@@ -240,7 +325,7 @@ def sides(
         return compiled.split_by(val_where, list(params))
     if val_ids is not None:
         return compiled.split_ids([operator.index(one) for one in val_ids])
-    return compiled.split(float(val or 0.0), seed)
+    return (compiled.split_by_content if by_content else compiled.split)(float(val or 0.0), seed)
 
 
 def span(index: slice, count: int) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
 pub(crate) mod convert;
+pub(crate) mod dedup;
 pub(crate) mod demos;
 pub(crate) mod mark;
 pub(crate) mod pack;
@@ -16,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use convert::Convert;
+use dedup::Dedup;
 use mark::Mark;
 use pack::{Merge, Pack, Values};
 use pictures::Pictures;
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Values(Values),
     /// Mark the frames of a pack that a rule accepts, beside the data; list marks, extend them, remove them.
     Mark(Mark),
+    /// Find games of a pack that are there more than once, images of each other included, and mark them.
+    Dedup(Dedup),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
     /// Prove from the ledgers of a run that each row came exactly once, or name those that did not; exit with 1 then.
@@ -172,6 +176,9 @@ pub(crate) struct Inspect {
     /// Frame (position) of that chunk to show in full, counted from 0.
     #[arg(long, value_name = "J")]
     pub(crate) frame: Option<usize>,
+    /// Tell how a pack, or a folder that a job wrote, came to be: jobs, their options, and the games that they took.
+    #[arg(long, conflicts_with_all = ["chunk", "frame"])]
+    pub(crate) lineage: bool,
     /// Draw the board with letters instead of chess symbols.
     #[arg(long)]
     pub(crate) ascii: bool,

@@ -5,11 +5,13 @@
 
 pub mod chunks;
 pub mod config;
+pub mod content;
 pub mod demos;
 pub mod error;
 pub mod facts;
 pub mod job;
 pub mod key;
+pub mod lineage;
 pub mod marks;
 pub mod open;
 pub mod pack;

@@ -165,6 +165,21 @@ pub trait ChunkSource: Send + Sync + Debug {
         self.decode(i, bytes, limits, out)
     }
 
+    /// How many frames chunk `i` has, where that is known without decoding it.
+    fn frames(&self, i: usize) -> Option<usize> {
+        let _ = i;
+        None
+    }
+
+    /// Replaces `out` by the frames `rows` of chunk `i` alone, in this order; `false`, and nothing done, where frames cannot be
+    /// read by themselves.
+    ///
+    /// Errors: as [`ChunkSource::decode`]; `Missing` for a frame that there is not.
+    fn decode_rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
+        let _ = (i, rows, bytes, limits, out);
+        Ok(false)
+    }
+
     /// Decodes of chunk `i` what weighers read: its records, or as many shorter ones with just those fields, to the bit, where
     /// they are stored apart; then the rest may go unread and unverified.
     ///

@@ -19,6 +19,7 @@ use gristmill_format::chess::syzygy::{Material, TableKind};
 use gristmill_format::chess::{InputFormat, Version};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
+use gristmill_format::container::marks::{Mark, Origin};
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::demo::pack::{About, Trajectory, pack};
 use gristmill_format::demo::trajectory::{End, layout};
@@ -84,6 +85,11 @@ fn trajectory() {
 #[test]
 fn chunks() {
     replay("chunks", fuzz_bodies::chunks);
+}
+
+#[test]
+fn marks() {
+    replay("marks", fuzz_bodies::marks);
 }
 
 #[test]
@@ -302,6 +308,18 @@ fn write_seeds() {
         let file = [&MAGIC[..], &bytes, &bytes, &file.finish()].concat();
         put("chunks", name, &file);
         put("chunks", &format!("{name}-cut"), &file[..file.len() - 60]);
+    }
+
+    for (name, rule, rows) in [
+        ("rule", "best_q > 0.5", (0..70_000).step_by(2).collect()),
+        ("given", "", [1u64, 5, 1 << 34].into_iter().collect()),
+        ("runs", "ply < 10", (100..5000).collect()),
+    ] {
+        let mut mark = Mark { origin: Origin::Rule, rule: rule.into(), frames: (1 << 34) + 1, identity: 3, rows };
+        mark.rows.optimize();
+        let bytes = mark.to_bytes().unwrap();
+        put("marks", name, &bytes);
+        put("marks", &format!("{name}-cut"), &bytes[..bytes.len() - 5]);
     }
 
     for (name, shape) in [("stacks", vec![4, 6, 12]), ("values", vec![3])] {

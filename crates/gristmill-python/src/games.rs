@@ -8,6 +8,8 @@ use gristmill_engine::RowEncoder;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::EncoderConfig;
+use gristmill_engine::content::Contents;
+use gristmill_engine::marks::Markable;
 use gristmill_engine::store::Residence;
 use pyo3::prelude::*;
 
@@ -15,6 +17,7 @@ use crate::array::{Contiguous, Memory};
 use crate::chess::Tensor;
 use crate::error::Fault;
 use crate::layout::Layout;
+use crate::packed::{self, Marking};
 use crate::rows::{Parameter, bound, encoded, numbers};
 
 /// Some games of a chunk pack.
@@ -32,6 +35,16 @@ pub(crate) fn open_games(py: Python<'_>, path: PathBuf, memory: bool) -> Result<
 #[pyfunction]
 pub(crate) fn holds_games(path: PathBuf) -> bool {
     gristmill_engine::chunks::is_pack(&path)
+}
+
+impl Games {
+    fn markable(&self) -> Arc<dyn Markable> {
+        Arc::new(Arc::clone(self.0.pack()))
+    }
+
+    fn contents(&self) -> Arc<dyn Contents> {
+        Arc::new(Arc::clone(self.0.pack()))
+    }
 }
 
 #[pymethods]
@@ -63,9 +76,9 @@ impl Games {
         self.0.games().to_vec()
     }
 
-    /// Frames of the game at a place of the selection, which there must be.
+    /// Selected frames of the game at a place of the selection, which there must be.
     fn frames(&self, place: usize) -> u64 {
-        self.0.games().get(place).and_then(|game| self.0.pack().frames(*game)).map_or(0, |(_, frames)| frames)
+        self.0.frames_of(place)
     }
 
     /// Where that game came from.
@@ -77,6 +90,54 @@ impl Games {
     fn query(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<Parameter>>) -> Result<Self, Fault> {
         let parameters = bound(parameters);
         py.detach(|| Ok(Games(self.0.query(sql, &parameters)?)))
+    }
+
+    /// Those frames that a mark of the pack marks.
+    fn marked(&self, py: Python<'_>, name: &str) -> Result<Self, Fault> {
+        py.detach(|| Ok(Games(self.0.marked(name)?)))
+    }
+
+    /// Those frames that a mark of the pack does not mark.
+    fn without(&self, py: Python<'_>, name: &str) -> Result<Self, Fault> {
+        py.detach(|| Ok(Games(self.0.without(name)?)))
+    }
+
+    /// Marks frames of the pack; what came of it, in JSON.
+    fn mark(&self, py: Python<'_>, marking: Marking) -> Result<String, Fault> {
+        packed::run(py, &self.markable(), self.0.rows(), &marking)
+    }
+
+    /// The marks of the pack, in JSON.
+    fn marks(&self, py: Python<'_>) -> Result<String, Fault> {
+        packed::listed(py, &self.markable())
+    }
+
+    /// Two sides, each game on one with its copies and images.
+    fn split_by_content(&self, py: Python<'_>, val: f64, seed: u64) -> Result<(Self, Self), Fault> {
+        let keys = packed::keys(py, &self.contents())?;
+        let (train, val) = py.detach(|| self.0.split_by_keys(val, seed, &keys))?;
+        Ok((Games(train), Games(val)))
+    }
+
+    /// Games of the pack that are the same, in JSON; marked where a name is given.
+    fn duplicates(&self, py: Python<'_>, name: Option<String>, replace: bool) -> Result<String, Fault> {
+        packed::duplicates(py, &self.contents(), name, replace)
+    }
+
+    /// How the pack came to be, in JSON; none where its manifest does not tell.
+    fn lineage(&self) -> Result<String, Fault> {
+        packed::lineage(self.0.pack().folder())
+    }
+
+    /// Removes a mark of the pack.
+    fn remove_mark(&self, name: &str) -> Result<(), Fault> {
+        Ok(gristmill_engine::marks::remove(&*self.markable(), name)?)
+    }
+
+    /// Frames of the whole pack.
+    #[getter]
+    fn frames_of_pack(&self) -> u64 {
+        self.markable().total()
     }
 
     /// Two sides by game, at random.

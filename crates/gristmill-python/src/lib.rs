@@ -10,6 +10,7 @@ mod g2048;
 mod games;
 mod layout;
 mod loader;
+mod packed;
 mod packing;
 mod pairs;
 mod recorder;

@@ -41,7 +41,7 @@ pub(crate) fn convert_rows(py: Python<'_>, options: &str) -> Result<String, Faul
 }
 
 /// Runs a job that calls `look` now and then, which sets `stop` when Python wants to raise.
-fn watched<T: serde::Serialize + Send>(
+pub(crate) fn watched<T: serde::Serialize + Send>(
     py: Python<'_>,
     stop: &AtomicBool,
     job: impl FnOnce(&mut dyn FnMut()) -> gristmill_engine::Result<T> + Send,

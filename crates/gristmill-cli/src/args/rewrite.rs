@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::river::share;
 
@@ -87,6 +87,15 @@ pub(crate) struct Filter {
     pub(crate) rules: Vec<String>,
 }
 
+/// What a split goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// Name of the file and index in it.
+    File,
+    /// The positions of the game.
+    Content,
+}
+
 /// Games -> folders.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill split games parts --into train:9,test:1\n  \
@@ -100,4 +109,8 @@ pub(crate) struct Split {
     /// Folders below OUT and their weights, with commas: train:9,test:1.
     #[arg(long, value_name = "NAME:W", value_delimiter = ',', value_parser = share, required = true)]
     pub(crate) into: Vec<(String, u64)>,
+    /// What decides where a game goes: its file and index there, or its content, so that a game, its copies and its mirror
+    /// image go to one folder. Chess only.
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "file")]
+    pub(crate) by: By,
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::args::Inspect;
 use crate::args::pictures::{Colors, Stack, When};
 use crate::failure::{Failure, Result};
-use crate::report::{self, inspection, picture};
+use crate::report::{self, inspection, lineage, picture};
 
 /// Columns of a step in the terminal, at least: less shows nothing.
 const COLUMNS: u16 = 26;
@@ -25,6 +25,10 @@ struct Told<'a> {
 }
 
 pub(crate) fn run(args: &Inspect) -> Result<()> {
+    if args.lineage {
+        let steps = inspect::lineage(&args.path)?;
+        return Ok(if args.json { report::json(&steps)? } else { report::text_out(&lineage::text(&steps))? });
+    }
     let whole = args.pictures.png.is_some() && args.frame.is_none();
     let frame = (args.frame.is_some() || args.chunk.is_some() && !whole)
         .then(|| (args.chunk.unwrap_or_default(), args.frame.unwrap_or_default()));

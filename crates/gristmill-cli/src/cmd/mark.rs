@@ -1,7 +1,10 @@
 //! `mark`: a pack and a rule in, a mark beside the data; and the marks that there are.
 
+use std::sync::Arc;
+
+use gristmill_engine::content;
 use gristmill_engine::job::mark::{self, MarkOptions, Which};
-use gristmill_engine::marks;
+use gristmill_engine::marks::{self, Markable};
 
 use crate::args::mark::Mark;
 use crate::failure::Result;
@@ -9,7 +12,7 @@ use crate::report::{self, marking};
 use crate::stopping;
 
 pub(crate) fn run(args: &Mark) -> Result<()> {
-    let pack = marks::open(&args.pack)?;
+    let pack: Arc<dyn Markable> = content::open(&args.pack)?;
     if args.list {
         let listed = marks::list(&*pack)?;
         return Ok(if args.json { report::json(&listed)? } else { report::text_out(&marking::listed(&listed))? });

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod convert;
+pub(crate) mod dedup;
 pub(crate) mod feed;
 pub(crate) mod filter;
 pub(crate) mod generate;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gristmill_engine::job::rewrite::{Container, Split as Splitting};
 
 use super::{demos, rewrite};
-use crate::args::rewrite::Split;
+use crate::args::rewrite::{By, Split};
 use crate::failure::{Failure, Result};
 
 pub(crate) fn run(args: &Split) -> Result<()> {
@@ -21,8 +21,13 @@ pub(crate) fn run(args: &Split) -> Result<()> {
         outs.push(args.rewriting.out.join(name));
     }
     if demos::lie_at(&args.rewriting.path)? {
+        if args.by == By::Content {
+            let text = "--by content: demonstrations have no symmetries; leave it out".to_owned();
+            return Err(Failure::Usage(text));
+        }
         return demos::split(args);
     }
     let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect())?;
+    let split = if args.by == By::Content { split.by_content() } else { split };
     rewrite::run(&args.rewriting, outs, Container::Same, Arc::new(split))
 }

@@ -2,6 +2,7 @@
 //! Looks at records alone; what they do not say is not guessed.
 
 use gristmill_format::Result;
+use gristmill_format::chess::identity::{Identity, identity};
 use gristmill_format::chess::pack::CODEC;
 use gristmill_format::chess::{DiffFocus, Frame, Version};
 use gristmill_format::source::Chunk;
@@ -14,12 +15,14 @@ use crate::pack::select::SqlValue;
 pub const CHESS: Codec = Codec { name: "chess", tag: CODEC, columns: || names(&COLUMNS) };
 
 /// The columns of chess games, behind those of every pack.
-const COLUMNS: [Column<Facts>; 10] = [
+const COLUMNS: [Column<Facts>; 12] = [
     Column { name: "version", sql: "INT NOT NULL", value: |game| game.version.number().into() },
     Column { name: "input_format", sql: "INT NOT NULL", value: |game| game.input_format.into() },
     Column { name: "result", sql: "REAL NOT NULL", value: |game| f64::from(game.result).into() },
     Column { name: "draw", sql: "REAL NOT NULL", value: |game| f64::from(game.draw).into() },
     Column { name: "adjudicated", sql: "INT NOT NULL", value: |game| game.adjudicated.into() },
+    Column { name: "key_xxh3", sql: "BLOB NOT NULL", value: |game| game.identity.key.to_be_bytes().to_vec().into() },
+    Column { name: "mirrored", sql: "INT NOT NULL", value: |game| game.identity.black_first.into() },
     Column { name: "max_length", sql: "INT NOT NULL", value: |game| game.max_length.into() },
     Column { name: "proven", sql: "INT NOT NULL", value: |game| game.proven.into() },
     Column { name: "fewest_men", sql: "INT NOT NULL", value: |game| game.fewest_men.into() },
@@ -49,6 +52,8 @@ struct Facts {
     draw: f32,
     /// Whether the game was adjudicated (bit 5 of `invariance_info`).
     adjudicated: bool,
+    /// Who the game is.
+    identity: Identity,
     /// Whether it was ended at the greatest length (bit 4 of the last record).
     max_length: bool,
     /// Frames whose best move is proven (bit 3), by search or by tablebase.
@@ -85,6 +90,7 @@ pub fn facts(version: Version, game: &Chunk) -> Result<Vec<SqlValue>> {
         result: if black { -first.result_q() } else { first.result_q() } + 0.0,
         draw: first.result_d(),
         adjudicated: last.invariance_info() & 1 << 5 != 0,
+        identity: identity(game.records(), version.bytes())?,
         max_length: last.invariance_info() & 1 << 4 != 0,
         proven,
         fewest_men,

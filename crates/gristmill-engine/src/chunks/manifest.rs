@@ -7,6 +7,7 @@ use gristmill_format::{Error, Kind};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::lineage::Step;
 use crate::pack::MANIFEST;
 use crate::pack::manifest::{Skipped, parse};
 
@@ -37,6 +38,9 @@ pub struct Manifest {
     pub stored_bytes: u64,
     /// What was found and is not in the pack, and why.
     pub skipped: Vec<Skipped>,
+    /// How the pack came to be: jobs, in order; none in packs of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lineage: Vec<Step>,
 }
 
 /// One chunk file.
@@ -93,6 +97,7 @@ mod tests {
             files: vec![ChunkFileEntry { name: "a".into(), games: 1, frames: 5, index_xxh3: format!("{:016x}", 7) }],
             stored_bytes: 9,
             skipped: Vec::new(),
+            lineage: Vec::new(),
         };
         let text = manifest.to_json().unwrap();
         assert_eq!(Manifest::parse(&text).unwrap(), manifest);

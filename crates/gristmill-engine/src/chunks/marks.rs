@@ -1,13 +1,21 @@
-//! What rules may ask of the positions of a chunk pack, and how one that grew is told from another.
+//! What rules may ask of the positions of a chunk pack, how one that grew is told from another, and who its games are.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use gristmill_format::chess::identity::{Identity, identity};
+use gristmill_format::chess::pack::Position;
 use gristmill_format::chess::{Frame, InputFormat};
 use gristmill_format::{Error, Kind, Result};
+use xxhash_rust::xxh3::xxh3_128;
 
+use super::metadata::Games;
 use super::open::{ChunkPack, table};
+use crate::content::{Content, Contents};
 use crate::marks::{Markable, Place};
+use crate::pack::METADATA;
+use crate::runtime::intervals::Intervals;
 use crate::table::FrameTable;
 
 /// Planes of the pieces of both sides in the position itself, six each; the thirteenth of a board tells repetitions.
@@ -25,14 +33,14 @@ impl Markable for Arc<ChunkPack> {
         Ok(table(self))
     }
 
-    fn games(&self) -> &'static str {
+    fn games_table(&self) -> &'static str {
         "games"
     }
 
     fn place(&self, frame: u64) -> Result<Place> {
         let missing = || Error::new(Kind::Missing, format!("frame {frame} of {}", self.len()));
         let game = self.game_of(frame).ok_or_else(missing)?;
-        let (first, frames) = ChunkPack::frames(self, game).ok_or_else(missing)?;
+        let (first, frames) = self.frames(game).ok_or_else(missing)?;
         Ok(Place { game, first, end: first + frames })
     }
 
@@ -51,11 +59,43 @@ impl Markable for Arc<ChunkPack> {
         })
     }
 
-    fn frames(&self) -> u64 {
+    fn total(&self) -> u64 {
         self.len()
     }
 
     fn identity_of(&self, frames: u64) -> Option<u64> {
         self.identity_up_to(frames)
+    }
+}
+
+impl Contents for Arc<ChunkPack> {
+    fn count(&self) -> usize {
+        usize::try_from(self.games()).unwrap_or(usize::MAX)
+    }
+
+    fn contents(&self, from: usize, to: usize) -> Result<Vec<Content>> {
+        let (mut position, mut records) = (Position::default(), Vec::new());
+        let content = |game: u64| {
+            let size = self.records_of(game, &mut position, &mut records)?;
+            let Identity { key, black_first } = identity(&records, size)?;
+            Ok(Content { game, key, image: black_first.into(), records: xxh3_128(&records) })
+        };
+        (from as u64..to as u64).map(content).collect()
+    }
+
+    fn known(&self) -> crate::Result<Option<Vec<Content>>> {
+        Games::open(&ChunkPack::folder(self).join(METADATA))?.identities()
+    }
+
+    fn sources(&self) -> crate::Result<HashMap<u64, String>> {
+        Ok((0..self.games()).map(|game| (game, self.source(game).to_owned())).collect())
+    }
+
+    fn frames_of(&self, games: &[u64]) -> crate::Result<Intervals> {
+        let mut rows = Intervals::default();
+        for (first, count) in games.iter().filter_map(|game| self.frames(*game)) {
+            rows.push(first, first + count);
+        }
+        Ok(rows)
     }
 }

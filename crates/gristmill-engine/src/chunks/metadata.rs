@@ -8,6 +8,7 @@ use gristmill_format::{Error, Kind};
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
 use super::codec::Codec;
+use crate::content::Content;
 use crate::error::Result;
 use crate::pack::metadata::{open_connection, open_to_write, refusal};
 use crate::pack::select::SqlValue;
@@ -186,6 +187,24 @@ impl Games {
             each(read().map_err(refuse)?)?;
         }
         Ok(())
+    }
+
+    /// Who all games are, by ascending id; none where the table does not say it.
+    ///
+    /// Errors: as [`Games::each`].
+    pub fn identities(&self) -> Result<Option<Vec<Content>>> {
+        let refuse = |e| refusal(&self.path, &e);
+        let sql = "SELECT id, key_xxh3, mirrored, content_xxh3 FROM games ORDER BY id";
+        let Ok(mut statement) = self.db.prepare(sql) else { return Ok(None) };
+        let found = statement.query_map([], |row| {
+            Ok(Content {
+                game: row.get::<_, i64>(0)?.cast_unsigned(),
+                key: u128::from_be_bytes(row.get(1)?),
+                image: row.get(2)?,
+                records: u128::from_be_bytes(row.get(3)?),
+            })
+        });
+        found.and_then(Iterator::collect).map(Some).map_err(refuse)
     }
 
     /// One column of all games, by ascending id: numbers.

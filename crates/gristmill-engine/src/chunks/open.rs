@@ -28,6 +28,9 @@ use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};
 /// Positions that are encoded together: enough that rows are written past the cache.
 const TOGETHER: usize = 16;
 
+/// Bytes of the records of one game, at most.
+const MOST_GAME: usize = 1 << 30;
+
 /// A chunk pack that is open for reading. Shared freely between threads.
 #[derive(Debug)]
 pub struct ChunkPack {
@@ -187,6 +190,21 @@ impl ChunkPack {
     pub fn place_of(&self, row: u64) -> Option<(u64, u64)> {
         let (file, game, frame) = self.find(row)?;
         Some((self.first[file].1 + game as u64, u64::from(frame)))
+    }
+
+    /// Replaces `out` by the records of a game, of the size that it returns.
+    pub(super) fn records_of(&self, game: u64, position: &mut Position, out: &mut Vec<u8>) -> FormatResult<usize> {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        out.clear();
+        let read = file.game(within).and_then(|packed| {
+            packed.records(MOST_GAME, position, out)?;
+            Ok(packed.version().bytes())
+        });
+        read.map_err(|e| {
+            let named = e.in_chunk(within).in_member(file.index().name(within));
+            named.in_source(file.path.display().to_string())
+        })
     }
 
     /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.

@@ -1,5 +1,6 @@
 //! A chunk pack -> some of its games: by SQL, by side of a split, by marks. Nothing is changed, and no position is decoded.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::layout::Layout;
@@ -146,28 +147,43 @@ impl GameSelection {
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no game falls on that side; `Format` for the database.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        let mut keys = HashMap::new();
+        self.database()?.each(&mut |game| {
+            keys.insert(game.id, game.content as u64);
+            Ok(())
+        })?;
+        let (first, second) = self.sides(val, seed, &keys)?;
+        let step = |second| Step::Split { val, seed, second };
+        Ok((first.after(step(false)), second.after(step(true))))
+    }
+
+    /// The same with a key for each game in place of the hash of its records: games of one key are on one side.
+    ///
+    /// Errors: `Config`, as [`GameSelection::split`].
+    pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
+        let (first, second) = self.sides(val, seed, keys)?;
+        // Where the keys came from is not known here; which games they put where is.
+        let ids = second.games.to_vec();
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        Ok((first.after(step(false)), second.after(step(true))))
+    }
+
+    fn sides(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
         let shares = (0.0..1.0).contains(&val).then_some((val * SHARES as f64) as u64);
         let side = shares.and_then(|share| Side::new(&[SHARES - share, share], 1));
         let (Some(side), Some(share)) = (side, shares) else {
             return Err(Error::config("val", format!("{val}, expected a share of the games: 0 or more, below 1")));
         };
         let key = format!("split {seed}");
-        let (mut first, mut second) = (Vec::new(), Vec::new());
-        self.database()?.each(&mut |game| {
-            if self.games.binary_search(&game.id).is_ok() {
-                let falls = side.holds(&key, game.content as u64);
-                if falls { second.push(game.id) } else { first.push(game.id) }
-            }
-            Ok(())
-        })?;
+        let falls = |game: &u64| keys.get(game).is_some_and(|content| side.holds(&key, *content));
+        let (second, first): (Vec<u64>, Vec<u64>) = self.games.iter().copied().partition(falls);
         if second.is_empty() && share > 0 {
             let games = first.len();
             let text =
                 format!("none of the {games} games falls on the val side at {val}: raise it, or take another seed");
             return Err(Error::config("val", text));
         }
-        let step = |second| Step::Split { val, seed, second };
-        Ok((self.of(first).after(step(false)), self.of(second).after(step(true))))
+        Ok((self.of(first), self.of(second)))
     }
 
     /// The records of frames of this selection, by place in it, back to back.

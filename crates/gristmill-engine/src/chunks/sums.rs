@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::store::publish::write_whole;
 
 /// What a file begins with.
-pub const MAGIC: [u8; 8] = *b"GMSUMS1\0";
+const MAGIC: [u8; 8] = *b"GMSUMS1\0";
 
 /// Bytes before the sums.
 const HEAD: usize = 32;

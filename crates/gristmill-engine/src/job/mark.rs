@@ -91,7 +91,7 @@ pub fn mark(
         let text = format!("there is a mark `{}` already; say --replace (replace=True) to make it anew", options.name);
         return Err(Error::config("name", text));
     }
-    let frames = pack.frames();
+    let frames = pack.total();
     let (origin, rule, rows) = match which {
         Which::Rule(rule) => (Origin::Rule, rule.clone(), asked(pack, rule, 0, options, progress)?),
         Which::Given(rows) => (Origin::Given, String::new(), rows.clone()),
@@ -129,7 +129,7 @@ pub fn update(pack: &Arc<dyn Markable>, options: &MarkOptions, progress: &mut dy
     let new = asked(pack, &known.rule, from, options, progress)?;
     let mut rows = if whole { Intervals::default() } else { marks::intervals(&known.rows) };
     new.iter().for_each(|(start, end)| rows.push(start, end));
-    finish(pack, options, &started, known.origin, known.rule, &rows, pack.frames() - from)
+    finish(pack, options, &started, known.origin, known.rule, &rows, pack.total() - from)
 }
 
 /// When a job began.
@@ -154,7 +154,7 @@ fn finish(
     rows: &Intervals,
     asked: u64,
 ) -> Result<Marked> {
-    let frames = pack.frames();
+    let frames = pack.total();
     if !options.dry_run {
         let missing = || FormatError::new(Kind::Missing, "a pack without frames cannot be marked");
         let identity = pack.identity_of(frames).ok_or_else(missing)?;
@@ -189,7 +189,7 @@ fn asked(
     if options.workers == 0 || options.workers > 256 {
         return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
     }
-    let (end, text) = (pack.frames(), rule.to_owned());
+    let (end, text) = (pack.total(), rule.to_owned());
     let first = Asker::new(Arc::clone(pack), rule)?;
     let pieces = usize::try_from((end - from).div_ceil(PIECE)).unwrap_or(usize::MAX);
     let (askers, shared) = (Mutex::new(vec![first]), Arc::clone(pack));

@@ -1,7 +1,9 @@
 //! The verbs that end: each takes options and gives back data. Faces render it; nothing here prints.
 
 pub mod bench;
+pub mod content;
 pub mod convert;
+pub mod dedup;
 pub mod demos;
 pub mod feed;
 pub mod generate;

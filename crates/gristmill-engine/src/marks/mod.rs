@@ -14,11 +14,8 @@ use gristmill_format::{Error as FormatError, Kind, Result as FormatResult};
 use roaring::RoaringTreemap;
 use serde::Serialize;
 
-use crate::chunks::open::ChunkPack;
 use crate::error::{Error, Result};
-use crate::pack::open::Pack;
 use crate::runtime::intervals::Intervals;
-use crate::store::Residence;
 use crate::store::publish::{sync_folder, withdraw, write_whole};
 use crate::table::FrameTable;
 
@@ -53,7 +50,7 @@ pub trait Markable: Send + Sync + Debug {
     fn records(&self) -> FormatResult<Arc<dyn FrameTable>>;
 
     /// The table of its database that has a row for each game.
-    fn games(&self) -> &'static str;
+    fn games_table(&self) -> &'static str;
 
     /// The game of a frame that there is.
     ///
@@ -69,7 +66,7 @@ pub trait Markable: Send + Sync + Debug {
     fn derive(&self, i: usize, record: &[u8]) -> FormatResult<i64>;
 
     /// How many frames there are.
-    fn frames(&self) -> u64;
+    fn total(&self) -> u64;
 
     /// Hash of its first `frames` frames: the same before and after others were added. None where it never had so many.
     fn identity_of(&self, frames: u64) -> Option<u64>;
@@ -170,8 +167,8 @@ pub fn read(pack: &dyn Markable, name: &str) -> Result<Mark> {
             )));
         }
         // A bitmap of frames chosen without pattern takes a bit for each; nothing takes twice as much.
-        Ok(meta) if meta.len() > (1 << 20) + MOST_RULE as u64 + pack.frames() / 4 => {
-            let detail = format!("{} bytes for {} frames, which is more than any mark has", meta.len(), pack.frames());
+        Ok(meta) if meta.len() > (1 << 20) + MOST_RULE as u64 + pack.total() / 4 => {
+            let detail = format!("{} bytes for {} frames, which is more than any mark has", meta.len(), pack.total());
             return Err(place(FormatError::new(Kind::TooLarge, detail).at_byte(0)));
         }
         _ => std::fs::read(&path).map_err(|e| place(e.into()))?,
@@ -183,7 +180,7 @@ pub fn read(pack: &dyn Markable, name: &str) -> Result<Mark> {
 pub fn fit(pack: &dyn Markable, mark: &Mark) -> Fit {
     match pack.identity_of(mark.frames) {
         Some(identity) if identity != mark.identity => Fit::Foreign,
-        Some(_) if mark.frames == pack.frames() => Fit::Fits,
+        Some(_) if mark.frames == pack.total() => Fit::Fits,
         Some(_) => Fit::Grown,
         None => Fit::Foreign,
     }
@@ -206,7 +203,7 @@ pub fn rows(pack: &dyn Markable, name: &str) -> Result<Intervals> {
                 "the mark is of the first {} of {} frames: the pack has grown; `gristmill mark {} {name} --update` \
                  extends it",
                 mark.frames,
-                pack.frames(),
+                pack.total(),
                 pack.folder().display()
             ),
         )),
@@ -282,14 +279,4 @@ pub fn bitmap(rows: &Intervals) -> RoaringTreemap {
     rows.iter().for_each(|(start, end)| _ = found.insert_range(start..end));
     found.optimize();
     found
-}
-
-/// Opens the pack in `folder`, of whatever kind, to be marked.
-///
-/// Errors: as the pack's.
-pub fn open(folder: &Path) -> Result<Arc<dyn Markable>> {
-    if crate::chunks::is_pack(folder) {
-        return Ok(Arc::new(Arc::new(ChunkPack::open(folder, Residence::Mapped)?)));
-    }
-    Ok(Arc::new(Arc::new(Pack::open(folder, Residence::Mapped)?)))
 }

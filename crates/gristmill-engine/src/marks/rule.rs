@@ -25,7 +25,7 @@ impl Asker {
     /// Errors: `Config` in `rule` with what SQLite says; `Format` for the database and what lies beside the frames.
     pub fn new(pack: Arc<dyn Markable>, rule: &str) -> Result<Self> {
         let db = open_connection(&pack.folder().join(METADATA))?;
-        let games = pack.games();
+        let games = pack.games_table();
         let scan = Scan::new(pack)?;
         let refuse = |e: rusqlite::Error| told(rule, &e);
         scan.join(&db).map_err(refuse)?;

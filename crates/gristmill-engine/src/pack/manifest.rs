@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::lineage::Step;
 
 /// What `format` says.
 pub const FORMAT: &str = "gristmill.pack.2048";
@@ -44,6 +45,9 @@ pub struct Manifest {
     /// What is odd about games that are in the pack.
     #[serde(default)]
     pub remarks: Vec<Remarked>,
+    /// How the pack came to be: jobs, in order; none in packs of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lineage: Vec<Step>,
 }
 
 /// Something odd about a game that cost it nothing.
@@ -198,6 +202,7 @@ mod tests {
                 detail: "expected a number".into(),
             }],
             remarks: vec![Remarked { file: "b/g.jsonl.gz".into(), detail: "no row has an EV".into() }],
+            lineage: Vec::new(),
         };
         let text = manifest.to_json().unwrap();
         assert_eq!(Manifest::parse(&text).unwrap(), manifest);

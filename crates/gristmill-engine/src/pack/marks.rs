@@ -1,15 +1,20 @@
-//! What rules may ask of the rows of a pack of 2048, and how one that grew is told from another.
+//! What rules may ask of the rows of a pack of 2048, how one that grew is told from another, and who its runs are.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_format::g2048::board::Board;
+use gristmill_format::g2048::StepRow;
+use gristmill_format::g2048::identity::{Identity, RunIdentity};
 use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::open::{Pack, sample_up_to};
+use super::runs::SCANNED;
+use crate::content::{Content, Contents};
 use crate::marks::{Markable, Place};
+use crate::runtime::intervals::Intervals;
 use crate::table::{FrameTable, JoinedTable};
 
 /// What lies beside rows, where values do.
@@ -31,7 +36,7 @@ impl Markable for Arc<Pack> {
         Ok(table)
     }
 
-    fn games(&self) -> &'static str {
+    fn games_table(&self) -> &'static str {
         "runs"
     }
 
@@ -47,7 +52,7 @@ impl Markable for Arc<Pack> {
     }
 
     fn derive(&self, i: usize, record: &[u8]) -> Result<i64> {
-        let board = self.board(record)?;
+        let board = self.step(record)?.decoded_board();
         Ok(match i {
             0 => board.max_rank().into(),
             1 => board.ranks().iter().filter(|rank| **rank == 0).count() as i64,
@@ -55,7 +60,7 @@ impl Markable for Arc<Pack> {
         })
     }
 
-    fn frames(&self) -> u64 {
+    fn total(&self) -> u64 {
         self.table().len()
     }
 
@@ -75,20 +80,73 @@ impl Markable for Arc<Pack> {
     }
 }
 
+impl Contents for Arc<Pack> {
+    fn count(&self) -> usize {
+        self.index().runs().len()
+    }
+
+    fn contents(&self, from: usize, to: usize) -> Result<Vec<Content>> {
+        let table = self.table();
+        let size = table.layout().size();
+        let run_id = table.layout().field("run_id").map_or(0..0, |field| field.offset..field.offset + field.bytes());
+        let (mut records, mut found) = (Vec::new(), Vec::new());
+        let ids = self.index().runs().iter().map(|run| run.id).skip(from);
+        for (game, stretches) in ids.zip(self.index().stretches_of(from, to)) {
+            let (mut run, mut hash) = (RunIdentity::default(), Xxh3::new());
+            for (start, end) in stretches {
+                for first in (start..end).step_by(SCANNED as usize) {
+                    let rows: Vec<u64> = (first..end.min(first + SCANNED)).collect();
+                    records.resize(rows.len() * size, 0);
+                    table.gather(&rows, &mut records)?;
+                    for (row, record) in rows.iter().zip(records.chunks_exact_mut(size)) {
+                        let step = self.step(record).map_err(|e| {
+                            let (file, row) = table.locate(*row);
+                            e.in_source(file).in_frame(usize::try_from(row).unwrap_or(usize::MAX))
+                        })?;
+                        run.step(step.board, step.tile_65536_mask, step.move_dir);
+                        record[run_id.clone()].fill(0);
+                    }
+                    hash.update(&records);
+                }
+            }
+            let Identity { key, image } = run.finish();
+            found.push(Content { game, key, image, records: hash.digest128() });
+        }
+        Ok(found)
+    }
+
+    fn known(&self) -> crate::Result<Option<Vec<Content>>> {
+        Ok(None)
+    }
+
+    fn sources(&self) -> crate::Result<HashMap<u64, String>> {
+        let mut sources = HashMap::new();
+        self.metadata()?.extras(&mut |extra| {
+            sources.insert(extra.run_id, extra.source);
+            Ok(())
+        })?;
+        Ok(sources)
+    }
+
+    fn frames_of(&self, games: &[u64]) -> crate::Result<Intervals> {
+        let runs = self.index().runs();
+        let places = games.iter().filter_map(|id| runs.binary_search_by_key(id, |run| run.id).ok());
+        self.index().rows_of(&places.map(|place| place as u32).collect::<Vec<_>>(), &**self.table())
+    }
+}
+
 impl Pack {
-    /// The board of a record of this pack, or of one that begins with such a record.
-    fn board(&self, record: &[u8]) -> Result<Board> {
+    /// The step of a record of this pack, or of one that begins with such a record.
+    fn step(&self, record: &[u8]) -> Result<StepRow> {
         let layout = self.table().layout();
         let own = record.get(..layout.size()).unwrap_or(record);
         let form = self.columns().form().layout();
+        if layout == &**form {
+            return Ok(self.columns().step(own)?.row);
+        }
         let mut conformed = [0; 64];
-        let step = if layout == &**form {
-            self.columns().step(own)?
-        } else {
-            let to = &mut conformed[..form.size()];
-            Conform::new(layout, form)?.record(own, to);
-            self.columns().step(to)?
-        };
-        Ok(step.row.decoded_board())
+        let to = &mut conformed[..form.size()];
+        Conform::new(layout, form)?.record(own, to);
+        Ok(self.columns().step(to)?.row)
     }
 }

@@ -227,6 +227,17 @@ impl RunIndex {
         (row < self.rows).then(|| (start, self.end(stretch), self.runs[run as usize].id))
     }
 
+    /// The stretches of rows of each of runs `from..to`, counted by ascending id.
+    pub fn stretches_of(&self, from: usize, to: usize) -> Vec<Vec<(u64, u64)>> {
+        let mut found = vec![Vec::new(); to.saturating_sub(from)];
+        for (i, (start, run)) in self.stretches.iter().enumerate() {
+            if let Some(stretches) = (*run as usize).checked_sub(from).and_then(|run| found.get_mut(run)) {
+                stretches.push((*start, self.end(i)));
+            }
+        }
+        found
+    }
+
     /// First row and run of each stretch of rows of one run, in order of rows.
     pub fn stretches(&self) -> impl Iterator<Item = (u64, &Run)> {
         self.stretches.iter().map(|(start, run)| (*start, &self.runs[*run as usize]))

@@ -1,6 +1,7 @@
 //! A pack -> some of its rows: by SQL over its runs, by values of the rows, by marks, by side of a split. Nothing is changed.
 //! Selections are ranges of rows; the two sides of a split never share a run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::g2048::value;
@@ -10,6 +11,7 @@ pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::metadata::Run;
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::config::EncoderConfig;
@@ -151,6 +153,23 @@ impl Selection {
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no run falls on that side.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
+        let (first, second) = self.sides(val, seed, &|run| run.seed.unwrap_or(run.id))?;
+        let step = |second| Step::Split { val, seed, second };
+        Ok((first.after(step(false)), second.after(step(true))))
+    }
+
+    /// The same with another key for each run, by its id: runs of one key are on one side.
+    ///
+    /// Errors: `Config`, as [`Selection::split`].
+    pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
+        let (first, second) = self.sides(val, seed, &|run| keys.get(&run.id).copied().unwrap_or(run.id))?;
+        // Where the keys came from is not known here; which runs they put where is.
+        let ids: Vec<u64> = second.run_ids().collect();
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        Ok((first.after(step(false)), second.after(step(true))))
+    }
+
+    fn sides(&self, val: f64, seed: u64, key_of: &dyn Fn(&Run) -> u64) -> Result<(Self, Self)> {
         if !(0.0..1.0).contains(&val) {
             return Err(Error::config("val", format!("{val}, expected a share of the runs: 0 or more, below 1")));
         }
@@ -159,7 +178,7 @@ impl Selection {
         let side = side.ok_or_else(|| Error::config("val", format!("{val} is no share")))?;
         let runs = self.pack.index().runs();
         let key = format!("split {seed}");
-        let falls = |run: &u32| side.holds(&key, runs[*run as usize].seed.unwrap_or(runs[*run as usize].id));
+        let falls = |run: &u32| side.holds(&key, key_of(&runs[*run as usize]));
         let (second, first): (Vec<u32>, Vec<u32>) = self.runs.iter().copied().partition(falls);
         if second.is_empty() && share > 0 {
             let text = format!(
@@ -168,8 +187,7 @@ impl Selection {
             );
             return Err(Error::config("val", text));
         }
-        let step = |second| Step::Split { val, seed, second };
-        Ok((self.of_runs(first)?.after(step(false)), self.of_runs(second)?.after(step(true))))
+        Ok((self.of_runs(first)?, self.of_runs(second)?))
     }
 
     /// Two sides, by run: on the second those that `sql` names, as in [`Selection::query`].

@@ -27,6 +27,8 @@ use crate::stage::pool::{Accept, Lost};
 pub(super) struct Block {
     pub(super) chunk: Chunk,
     pub(super) rows: Vec<u32>,
+    /// Whether the chunk holds just these rows, in their order.
+    pub(super) alone: bool,
     /// How many of the rows are handed out; those behind them are for the cache.
     pub(super) given: usize,
     /// Lasting id of the source, and the chunk's index in it.

@@ -67,6 +67,20 @@ pub(super) fn of_rows(
     }
 }
 
+/// The encoder of those tensors of [`of_rows`] that `keep` says, where it can be made without the others.
+pub(super) fn some_of_rows(
+    config: &EncoderConfig,
+    tensors: &[String],
+    keep: &dyn Fn(&str) -> bool,
+) -> Option<Arc<dyn Encoder>> {
+    let EncoderConfig::Chess = config else { return None };
+    let mut outputs = if tensors.is_empty() { Outputs::standard() } else { Outputs::parse(tensors).ok()? };
+    outputs.retain(|output| output.specs().iter().any(|spec| keep(&spec.name)));
+    let is_whole = outputs.iter().all(|output| output.specs().iter().all(|spec| keep(&spec.name)));
+    let encoder = is_whole.then(|| ChessEncoder::new(&outputs).ok()).flatten()?;
+    Some(Arc::new(encoder))
+}
+
 /// The 2048 encoder of a config, for rows whose valuation ids stand for `valuations`.
 ///
 /// Errors: `Config` with the field, `Path` for the tokenizer, `Format` for what is in it.

@@ -243,7 +243,7 @@ impl Fold {
                 self.filling.insert(Fill { number, block: Arc::clone(block), rows: Vec::new() })
             }
         };
-        fill.rows.push((frame, slot));
+        fill.rows.push((if block.alone { at as u32 } else { frame }, slot));
         self.joined += 1;
         let from = Provenance { source: block.source, chunk: block.index, frame };
         Some(Held { slot, branch, from })

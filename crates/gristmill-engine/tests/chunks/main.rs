@@ -1,6 +1,7 @@
 //! Chunk packs through the engine's doors: packed from games, opened, selected from, fed by number.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod content;
 mod feeding;
 mod fixture;
 mod marking;

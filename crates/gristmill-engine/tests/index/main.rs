@@ -1,6 +1,7 @@
 //! Packs of every form as users have them: opened, selected and split, fed in batches, recorded, converted.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod content;
 mod converting;
 mod feeding;
 mod fixture;

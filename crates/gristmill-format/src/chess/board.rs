@@ -205,7 +205,7 @@ impl Board {
     }
 
     /// The same position with the colours exchanged.
-    pub(super) fn color_swapped(&self) -> Self {
+    pub fn color_swapped(&self) -> Self {
         let man = |square: usize| self.squares[square ^ 56].map(|(color, piece)| (!color, piece));
         let [white, black] = self.castling;
         Board {
@@ -277,7 +277,7 @@ pub(super) fn kings_touch(board: &cozy_chess::Board) -> bool {
 }
 
 /// A stored plane as a mask in square order, the transform undone; still the side to move's view.
-fn current(frame: &Frame<'_>, plane: usize, transform: Transform) -> u64 {
+pub(super) fn current(frame: &Frame<'_>, plane: usize, transform: Transform) -> u64 {
     debug_assert!(plane < PLANES);
     transform.undo(flip(frame.plane(plane)))
 }

@@ -6,6 +6,7 @@ pub mod check;
 pub mod encode;
 pub mod frame;
 pub mod game;
+pub mod identity;
 pub mod pack;
 pub mod policy;
 pub mod record;

@@ -6,6 +6,7 @@ pub mod check;
 pub mod encode;
 pub mod form;
 pub mod heuristic;
+pub mod identity;
 pub mod log;
 pub mod moves;
 pub mod row;

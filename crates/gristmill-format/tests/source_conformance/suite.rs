@@ -52,6 +52,7 @@ pub(crate) fn conform(case: &Case) {
     decoding_is_repeatable(case);
     a_head_is_the_beginning(case);
     what_is_judged_are_fields_of_the_records(case);
+    frames_that_are_read_alone_are_those_of_the_chunk(case);
     limits_are_kept(case);
     foreign_bytes_are_survived(case);
     every_cut_says_where(case);
@@ -126,6 +127,34 @@ fn what_is_judged_are_fields_of_the_records(case: &Case) {
     }
     let beyond = source.decode_judged(case.chunks.len(), &case.file, &case.limits(), &mut judged);
     assert_eq!(beyond.unwrap_err().kind(), Kind::Missing);
+}
+
+fn frames_that_are_read_alone_are_those_of_the_chunk(case: &Case) {
+    let source = case.open(&case.file).unwrap();
+    let (mut whole, mut alone) = (Chunk::default(), Chunk::default());
+    for i in 0..case.chunks.len() {
+        let mut bytes = Vec::new();
+        read_span(&case.file[..], source.locate(i).unwrap().0, u64::MAX, &mut bytes).unwrap();
+        case.decode(&*source, i, &case.file, &mut whole).unwrap();
+        assert!(source.frames(i).is_none_or(|frames| frames == whole.frames));
+        let last = u32::try_from(whole.frames).unwrap() - 1;
+        for rows in [vec![last], vec![0], vec![last, 0, last / 2, last / 2], (0..=last).collect(), Vec::new()] {
+            let limits = Limits { max_chunk_bytes: case.limits().max_chunk_bytes.max(4 * whole.record(0).len()) };
+            if !source.decode_rows(i, &rows, &bytes, &limits, &mut alone).unwrap() {
+                continue;
+            }
+            assert_eq!((alone.frames, alone.layout.as_ref()), (rows.len(), whole.layout.as_ref()));
+            let expected: Vec<u8> = rows.iter().flat_map(|row| whole.record(*row as usize).to_vec()).collect();
+            assert!(alone.records() == expected, "frames {rows:?} of chunk {i}");
+            let small = Limits { max_chunk_bytes: (rows.len() * whole.record(0).len()).saturating_sub(1) };
+            let refused = source.decode_rows(i, &rows, &bytes, &small, &mut alone);
+            assert!(rows.is_empty() || refused.unwrap_err().kind() == Kind::TooLarge);
+            says_where(&source.decode_rows(i, &rows, &bytes[1..], &limits, &mut alone).unwrap_err());
+            let beyond = source.decode_rows(i, &[last + 1], &bytes, &limits, &mut alone).unwrap_err();
+            assert_eq!(beyond.kind(), Kind::Missing);
+        }
+    }
+    assert_eq!(source.frames(case.chunks.len()), None);
 }
 
 fn limits_are_kept(case: &Case) {

@@ -20,7 +20,9 @@ use gristmill_format::{Error, Kind};
 use serde::Serialize;
 
 use super::files::{self, Found, Opened};
+use super::pack::left_in;
 use crate::error::Result;
+use crate::lineage;
 use crate::pack::metadata::Metadata;
 use crate::pack::{METADATA, shards};
 
@@ -159,6 +161,17 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
         _ => "mixed".to_owned(),
     };
     Ok(seen)
+}
+
+/// How what is at `path`, a pack or a folder that a job wrote, came to be: jobs, in order.
+///
+/// Errors: `Missing` where nothing tells it.
+pub fn lineage(path: &Path) -> Result<Vec<lineage::Step>> {
+    left_in(path).ok_or_else(|| {
+        let detail =
+            "nothing here tells how it came to be: there is no manifest with a lineage, and no ledger of a job";
+        Error::new(Kind::Missing, detail).in_source(path.display().to_string()).into()
+    })
 }
 
 impl Inspection {

@@ -22,6 +22,7 @@ use super::in_order::InOrder;
 use super::meter::{Meter, peak_rss};
 use crate::config::parse;
 use crate::error::{Error, Result};
+use crate::lineage::Step;
 use crate::pack::manifest::{self, Manifest, Remarked, RowFile, Sources};
 use crate::pack::metadata::{Metadata, MetadataWriter};
 use crate::pack::valuation::ValuationTypes;
@@ -288,10 +289,20 @@ fn write(
         sources: merged,
         skipped: manifests().flat_map(|manifest| manifest.skipped.clone()).collect(),
         remarks: manifests().flat_map(|manifest| manifest.remarks.clone()).chain(not_carried).collect(),
+        lineage: vec![lineage(options, inputs)],
     };
     publish::write_whole(&staging.path(pack::VALUATION_TYPES), &[types.to_json().as_bytes()])?;
     publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.to_json()?.as_bytes()])?;
     Ok(Written { rows: files, beside })
+}
+
+/// How the merged pack came to be.
+fn lineage(options: &MergeOptions, inputs: &[Input]) -> Step {
+    let of = |input: &Input| match &input.manifest {
+        Some(manifest) if !manifest.lineage.is_empty() => manifest.lineage.clone(),
+        _ => vec![Step::unrecorded().with("rows", input.rows())],
+    };
+    Step::new("merge").with("layout", layout_name(options.layout)).made_from(inputs.iter().map(of).collect())
 }
 
 /// The files that were staged.

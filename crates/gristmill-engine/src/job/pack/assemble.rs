@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::flow::{End, Event, Flow};
+use super::lineage::Made;
 use super::{OnError, PackOptions, Progress};
 use crate::error::{Error, Result};
+use crate::lineage::Step;
 use crate::pack::manifest::{self, Manifest, Remarked, RowFile, Skipped, Sources};
-use crate::pack::metadata::{Extra, MetadataWriter, Run};
+use crate::pack::metadata::{Extra, Metadata, MetadataWriter, Run};
 use crate::pack::valuation::ValuationTypes;
 use crate::pack::writer::{Mark, RowWriter};
 use crate::pack::{self, layout_name};
@@ -260,6 +262,15 @@ impl Assembly<'_> {
             let lines = lines.map_err(|e| Error::State(format!("the report cannot be written: {e}")))?;
             stage(pack::QUARANTINE, &lines)?;
         }
+        let mut made = Made::default();
+        Metadata::open(self.staging.path(pack::METADATA))?.extras(&mut |extra| {
+            if extra.run_id >= self.standing.runs_before {
+                made.add(&extra.source, extra.stored_xxh3, extra.stored_bytes);
+            }
+            Ok(())
+        })?;
+        let said =
+            Step::new(if self.standing.append { "append" } else { "pack" }).with("layout", layout_name(self.form));
         let manifest = Manifest {
             format: manifest::FORMAT.to_owned(),
             version: manifest::VERSION,
@@ -272,6 +283,7 @@ impl Assembly<'_> {
             sources: self.standing.sources.clone(),
             skipped: self.standing.skipped.clone(),
             remarks: self.standing.remarks.clone(),
+            lineage: made.finish(self.options, self.standing.append, said),
         };
         stage(pack::MANIFEST, &manifest.to_json()?)?;
         self.metadata.drop_progress()?;

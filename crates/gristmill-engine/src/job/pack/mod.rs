@@ -6,6 +6,7 @@ mod chunks;
 mod discover;
 mod flow;
 mod game;
+mod lineage;
 mod start;
 mod work;
 
@@ -16,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 use gristmill_format::g2048::RowForm;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub(in crate::job) use self::lineage::left_in;
 use super::meter::{Meter, peak_rss};
 use crate::config::parse;
 use crate::error::{Error, Result};

@@ -12,11 +12,16 @@ use super::plan::Unit;
 use super::unit::Finished;
 use super::{Done, RewriteOptions, lies_in};
 use crate::error::{Error, Result};
+use crate::lineage::{Step, of_manifest};
+use crate::pack::manifest::WRITER;
 use crate::runtime::journal::Journal;
 use crate::store::publish::{Touched, withdraw};
 
 /// Name of the ledger; hidden, so that no reader takes it for data.
 const NAME: &str = ".gristmill-rewrite.jsonl";
+
+/// Commands that write games anew, as settings name them.
+const COMMANDS: [&str; 4] = ["rescore", "filter", "split", "convert"];
 
 /// Units between two entries: each costs a wait for the disk.
 const TOGETHER: usize = 64;
@@ -25,6 +30,8 @@ const TOGETHER: usize = 64;
 enum Event {
     /// First line: what is being done.
     Begun { settings: serde_json::Value, path: String, container: String, outs: Vec<String> },
+    /// Second line: by what program, and how what is read came to be, where that is known.
+    From { writer: String, lineage: Vec<Vec<Step>> },
     /// One target is written, or has nothing to hold; `sources` is a hash of names, sizes and times of change.
     Done { target: String, sources: u64, done: Done },
 }
@@ -86,13 +93,15 @@ impl Ledger {
                 // A first line that was torn says nothing.
                 withdraw(&path)?;
                 let mut journal = Journal::create(&path).map_err(failed)?;
-                journal.append(&[begun]).map_err(failed)?;
+                let from = of_manifest(&options.path).or_else(|| lineage(&options.path));
+                let from = Event::From { writer: WRITER.to_owned(), lineage: from.into_iter().collect() };
+                journal.append(&[begun, from]).map_err(failed)?;
                 journal
             }
         };
         let known = earlier.filter_map(|event| match event {
             Event::Done { target, sources, done } => Some((target, (sources, done))),
-            Event::Begun { .. } => None,
+            Event::Begun { .. } | Event::From { .. } => None,
         });
         Ok(Ledger { known: known.collect(), journal: Some(journal), ..Ledger::default() })
     }
@@ -126,6 +135,29 @@ impl Ledger {
         let path: PathBuf = journal.path().to_owned();
         journal.append(&std::mem::take(&mut self.waiting)).map_err(|e| Error::path(path, &e))
     }
+}
+
+/// How what a run wrote into `folder` came to be; none where no run did, or one of an earlier version.
+pub(in crate::job) fn lineage(folder: &Path) -> Option<Vec<Step>> {
+    let path = folder.join(NAME);
+    let mut events = path.is_file().then(|| Journal::read::<Event>(&path).ok())??.into_iter();
+    let (Event::Begun { settings, path, container, .. }, Event::From { writer, lineage }) =
+        (events.next()?, events.next()?)
+    else {
+        return None;
+    };
+    let (mut frames, mut chunks) = (0, 0);
+    for event in events {
+        if let Event::Done { done, .. } = event {
+            (frames, chunks) = (frames + done.frames_out, chunks + done.chunks);
+        }
+    }
+    // Settings have an entry of the command's name.
+    let job = COMMANDS.into_iter().find(|command| settings.get(command).is_some()).unwrap_or("rewrite");
+    let mut step = Step::new(job).with("settings", settings).with("container", container).with("input", path);
+    step.writer = writer;
+    step = step.with("games", chunks).with("frames", frames);
+    Some(vec![step.made_from(lineage)])
 }
 
 /// Errors: `Config` when something visible or another ledger is in the folder.

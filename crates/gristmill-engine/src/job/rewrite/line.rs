@@ -121,7 +121,8 @@ impl Line {
 
     fn work(&self, order: &Order, stored: &mut Vec<u8>, chunk: &mut Chunk) -> Answer {
         let Order { file, chunk: i, name } = order;
-        let side = self.rewrite.side(&file.source.describe().key, *i).min(self.outs.len().saturating_sub(1));
+        let last = self.outs.len().saturating_sub(1);
+        let side = self.rewrite.side(&file.source.describe().key, *i).min(last);
         let mut answer = Answer {
             outcome: Outcome::Out { fate: Fate::Keep, bytes: Vec::new(), staged: None },
             side,
@@ -152,8 +153,12 @@ impl Line {
             answer.frames_in = chunk.frames as u64;
             let counts = &mut answer.counts;
             let mut count = |name: &'static str, n: u64| *counts.entry(name.to_owned()).or_default() += n;
-            fate = match self.rewrite.chunk(stored, chunk, &mut count) {
-                Ok(fate) => fate,
+            let judged = self.rewrite.chunk(stored, chunk, &mut count);
+            fate = match judged.and_then(|fate| Ok((fate, self.rewrite.side_of(chunk)?))) {
+                Ok((fate, side)) => {
+                    answer.side = side.map_or(answer.side, |side| side.min(last));
+                    fate
+                }
                 Err(e) => {
                     let ends = self.rewrite.ends_on(&e);
                     let e = e.in_chunk(*i).in_source(&file.path);
@@ -164,7 +169,7 @@ impl Line {
             };
             answer.frames_out = chunk.frames as u64;
         }
-        answer.outcome = self.out(fate, name.as_deref(), side, stored, chunk).unwrap_or_else(Outcome::Failed);
+        answer.outcome = self.out(fate, name.as_deref(), answer.side, stored, chunk).unwrap_or_else(Outcome::Failed);
         answer
     }
 

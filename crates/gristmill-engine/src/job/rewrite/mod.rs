@@ -25,6 +25,7 @@ pub use recast::Recast;
 pub use split::Split;
 
 use self::ledger::Ledger;
+pub(in crate::job) use self::ledger::lineage;
 use self::line::Line;
 use self::plan::Plan;
 use self::unit::Writer;
@@ -53,6 +54,13 @@ pub trait Rewrite: Send + Sync {
     /// Number of the folder that a chunk goes to, by the key of its source and its index there.
     fn side(&self, _key: &str, _index: usize) -> usize {
         0
+    }
+
+    /// Number of the folder that the chunk goes to by its records, where these decide it; asked after [`Rewrite::chunk`].
+    ///
+    /// Errors: the chunk is dropped, as by [`Rewrite::chunk`].
+    fn side_of(&self, _chunk: &Chunk) -> gristmill_format::Result<Option<usize>> {
+        Ok(None)
     }
 
     /// Judges or changes the records in `chunk`, which `stored` was decoded to. `count(name, n)` adds to the summary.

@@ -27,6 +27,14 @@ struct Use {
     frames: Option<usize>,
 }
 
+/// The rows of a use of a chunk, and how its records become the chain's.
+struct Selected {
+    conform: Arc<Conform>,
+    rows: Vec<u32>,
+    /// Whether the chunk holds just these rows.
+    alone: bool,
+}
+
 impl Chain {
     pub(super) fn decode_one(&self, mut inner: MutexGuard<'_, Inner>) -> bool {
         let within = self.work_window();
@@ -48,24 +56,30 @@ impl Chain {
         let of = Use { branch: b, id, draw, keep, frames };
         branch.decoding += 1;
         drop(inner);
+        let mut spare = None;
         let (phase, contents, bytes) = match phase {
             Phase::Read(source, bytes) if taken => {
-                let conform = self.read_rows(of, &source, &bytes, &mut chunk);
-                (self.block(of, conform, chunk), None, Some(bytes))
+                let selected = self.read_rows(of, &source, &bytes, &mut chunk);
+                (self.block(of, selected, chunk), None, Some(bytes))
             }
             Phase::Read(source, bytes) => match self.weigh(of, &source, &bytes, &mut chunk) {
+                Ok(contents) if source.is_judged_alone(draw.at.chunk as usize) => {
+                    spare = Some(chunk);
+                    (Phase::Read(source, bytes), Some(contents), None)
+                }
                 Ok(contents) => (Phase::Weighed(source, chunk), Some(contents), Some(bytes)),
                 Err(fault) => (self.block(of, Err(fault), chunk), None, Some(bytes)),
             },
             Phase::Weighed(source, mut weighed) => {
                 let refined = self.refine(b, &source, draw.at.chunk, &mut weighed);
-                let selected = refined.and_then(|conform| Ok((conform, self.select(of, &source, &weighed)?)));
+                let selected = refined.and_then(|conform| self.select(of, &source, &weighed, conform));
                 (self.block(of, selected, weighed), None, None)
             }
             other => (other, None, None),
         };
         let mut inner = self.lock();
         inner.spare_bytes.extend(bytes);
+        inner.spare_chunks.extend(spare);
         let branch = &mut inner.branches[b];
         branch.decoding -= 1;
         if let (Some(accept), Some(contents)) = (&mut branch.accept, contents) {
@@ -80,10 +94,14 @@ impl Chain {
         true
     }
 
-    /// Decodes a chunk and weighs it as its bytes are, before any pass; the side index learns both.
+    /// Decodes a chunk, or what of it weighs, and weighs it as its bytes are, before any pass; the side index learns both.
     fn weigh(&self, of: Use, source: &Source, bytes: &[u8], chunk: &mut Chunk) -> Result<Contents, Fault> {
         let (b, index) = (of.branch, of.draw.at.chunk as usize);
-        self.decode(b, source, of.draw.at.chunk, bytes, chunk)?;
+        if source.is_judged_alone(index) {
+            self.decode_judged(b, source, index, bytes, chunk)?;
+        } else {
+            self.decode(b, source, of.draw.at.chunk, bytes, chunk)?;
+        }
         self.branch_totals[b].weighed.add(1);
         let Some(accept) = &self.plan.branches[b].accept else { return Ok(Contents { frames: 0, weight: 0.0 }) };
         let mut weights = Vec::new();
@@ -97,35 +115,61 @@ impl Chain {
     }
 
     /// Decodes as much of a chunk as the rows of a use need, sends it through the passes, and selects the rows.
-    fn read_rows(
-        &self,
-        of: Use,
-        source: &Source,
-        bytes: &[u8],
-        chunk: &mut Chunk,
-    ) -> Result<(Arc<Conform>, Vec<u32>), Fault> {
+    fn read_rows(&self, of: Use, source: &Source, bytes: &[u8], chunk: &mut Chunk) -> Result<Selected, Fault> {
         let (b, index) = (of.branch, of.draw.at.chunk);
         let plan = &self.plan.branches[b];
         let frames = of.frames.or_else(|| source.frames(index as usize).map(|frames| frames as usize));
-        if let Some(frames) = frames.filter(|_| plan.passes.is_empty() && plan.frame_weigher.is_none()) {
-            let rows = self.rows(of, source, frames, None);
-            let needed = rows.iter().max().map_or(1, |last| *last as usize + 1);
-            self.decode_head(b, source, (index, needed), bytes, chunk)?;
-            // More than the head, and not the known whole: the file is another than it was.
-            if chunk.frames == needed || chunk.frames == frames {
-                return Ok((self.refine(b, source, index, chunk)?, rows));
+        if let Some(frames) = frames.filter(|_| plan.passes.is_empty()) {
+            if let Some(selected) = self.rows_alone(of, source, frames, bytes, chunk)? {
+                return Ok(selected);
             }
-        } else {
-            self.decode(b, source, index, bytes, chunk)?;
+            if plan.frame_weigher.is_none() {
+                let rows = self.rows(of, source, frames, None);
+                let needed = rows.iter().max().map_or(1, |last| *last as usize + 1);
+                self.decode_head(b, source, (index, needed), bytes, chunk)?;
+                let conform = self.refine(b, source, index, chunk)?;
+                // More than the head, and not the known whole: the file is another than it was.
+                if chunk.frames == needed || chunk.frames == frames {
+                    return Ok(Selected { conform, rows, alone: false });
+                }
+                return self.select(of, source, chunk, conform);
+            }
         }
+        self.decode(b, source, index, bytes, chunk)?;
         let conform = self.refine(b, source, index, chunk)?;
-        Ok((conform, self.select(of, source, chunk)?))
+        self.select(of, source, chunk, conform)
+    }
+
+    /// The rows of a use of a chunk of `frames` frames, read by themselves; `None` where they cannot be.
+    fn rows_alone(
+        &self,
+        of: Use,
+        source: &Source,
+        frames: usize,
+        bytes: &[u8],
+        chunk: &mut Chunk,
+    ) -> Result<Option<Selected>, Fault> {
+        let (b, index) = (of.branch, of.draw.at.chunk as usize);
+        if source.chunks.frames(index) != Some(frames) {
+            return Ok(None);
+        }
+        if self.plan.branches[b].frame_weigher.is_some() {
+            self.decode_judged(b, source, index, bytes, chunk)?;
+        }
+        let weights = self.frame_weights(b, source, of.draw.at.chunk, chunk)?;
+        let rows = self.rows(of, source, frames, weights.as_deref());
+        if !self.decode_rows(b, source, (index, &rows), bytes, chunk)? {
+            return Ok(None);
+        }
+        let conform = self.refine(b, source, of.draw.at.chunk, chunk)?;
+        Ok(Some(Selected { conform, rows, alone: true }))
     }
 
     /// The rows of a use of a decoded chunk.
-    fn select(&self, of: Use, source: &Source, chunk: &Chunk) -> Result<Vec<u32>, Fault> {
+    fn select(&self, of: Use, source: &Source, chunk: &Chunk, conform: Arc<Conform>) -> Result<Selected, Fault> {
         let weights = self.frame_weights(of.branch, source, of.draw.at.chunk, chunk)?;
-        Ok(self.rows(of, source, chunk.frames, weights.as_deref()))
+        let rows = self.rows(of, source, chunk.frames, weights.as_deref());
+        Ok(Selected { conform, rows, alone: false })
     }
 
     /// What the frames of a chunk weigh for the unpacker, where not all weigh the same.
@@ -167,15 +211,15 @@ impl Chain {
         self.plan.branches[branch].unpack.select(own, frames, weights, use_count, rows);
     }
 
-    fn block(&self, of: Use, made: Result<(Arc<Conform>, Vec<u32>), Fault>, chunk: Chunk) -> Phase {
+    fn block(&self, of: Use, made: Result<Selected, Fault>, chunk: Chunk) -> Phase {
         let (b, index) = (of.branch, of.draw.at.chunk);
-        let (conform, rows) = match made {
+        let Selected { conform, rows, alone } = match made {
             Ok(made) => made,
             Err(fault) => return Phase::Done(self.bad(b, of.id, index, fault, chunk)),
         };
         let given = rows.len() - (of.keep as usize).min(rows.len());
         self.branch_totals[b].frames.add(given as u64);
         let (source, conform, fault) = (of.id, Some(conform), None);
-        Phase::Done(Arc::new(Block { chunk, rows, given, source, index, conform, fault }))
+        Phase::Done(Arc::new(Block { chunk, rows, alone, given, source, index, conform, fault }))
     }
 }

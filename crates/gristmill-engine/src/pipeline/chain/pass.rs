@@ -59,6 +59,38 @@ impl Chain {
         Ok(())
     }
 
+    /// Decodes frames of a chunk alone; `false`, and nothing done, where they cannot be.
+    pub(super) fn decode_rows(
+        &self,
+        b: usize,
+        source: &Source,
+        (index, rows): (usize, &[u32]),
+        bytes: &[u8],
+        chunk: &mut Chunk,
+    ) -> Result<bool, Fault> {
+        let totals = &self.branch_totals[b];
+        let decode = || source.decode_rows(index, rows, bytes, &self.shared.limits, chunk);
+        let decoded = totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
+        if decoded {
+            totals.chunks.add(1);
+            totals.frames_decoded.add(rows.len() as u64);
+        }
+        Ok(decoded)
+    }
+
+    /// Decodes what weighs a chunk, without its records where they are stored apart.
+    pub(super) fn decode_judged(
+        &self,
+        b: usize,
+        source: &Source,
+        index: usize,
+        bytes: &[u8],
+        chunk: &mut Chunk,
+    ) -> Result<(), Fault> {
+        let decode = || source.decode_judged(index, bytes, &self.shared.limits, chunk);
+        self.branch_totals[b].decoding.during(decode).map_err(|e| (Scope::Bytes, e))
+    }
+
     /// Sends a decoded chunk through the passes of branch `b` and finds the conversion of its records.
     pub(super) fn refine(
         &self,

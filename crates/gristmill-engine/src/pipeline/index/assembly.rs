@@ -1,6 +1,7 @@
 //! Rows of a batch, by number -> their tensors: each step that a view shows is read and encoded where it stands in the batch.
 //! What a row shows is a function of its number and the view; no step is copied twice, none is of another game.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::feed;
 use super::only::Only;
 use crate::config::{EncoderConfig, Longer, Pad, View};
 use crate::error::{Error, Result};
-use crate::pipeline::encoder::of_rows;
+use crate::pipeline::encoder::{of_rows, some_of_rows};
 use crate::runtime::intervals::Intervals;
 use crate::stage::view::{Cutting, Window, trajectories, whole};
 use crate::table::{Chunks, FrameTable, IndexInput, Pick};
@@ -109,9 +110,8 @@ impl Assembly {
         };
         made.fill = if pad == Pad::Edge { Fill::Nearest } else { Fill::Zero };
         match view {
-            View::Window { offsets, tensors, .. } => {
-                let window = window(offsets.clone())?;
-                made.add_some(encoder, &window, tensors)?;
+            View::Window { offsets, tensors: names, .. } => {
+                made.add_some(encoder, (config, tensors), &window(offsets.clone())?, names)?;
                 made.mask = if pad == Pad::Drop { Mask::Nothing } else { Mask::Within };
             }
             View::Next { steps, .. } => {
@@ -147,7 +147,7 @@ impl Assembly {
         if made.rows.is_empty() && !rows.is_empty() {
             return Err(refuse("no game is as long as it wants; take a shorter one, or pad with edge or zero"));
         }
-        made.add_mask()?;
+        made.finish()?;
         Ok(made)
     }
 
@@ -164,7 +164,13 @@ impl Assembly {
     }
 
     /// Adds the tensors of these names over the window, all when none is named, and the others of the row alone before.
-    fn add_some(&mut self, encoder: Arc<dyn Encoder>, window: &Window, names: &[String]) -> Result<()> {
+    fn add_some(
+        &mut self,
+        encoder: Arc<dyn Encoder>,
+        (config, tensors): (&EncoderConfig, &[String]),
+        window: &Window,
+        names: &[String],
+    ) -> Result<()> {
         let known = |name: &String| encoder.outputs().iter().any(|spec| spec.name == *name);
         if let Some(unknown) = names.iter().find(|name| !known(name)) {
             let there: Vec<&str> = encoder.outputs().iter().map(|spec| spec.name.as_str()).collect();
@@ -173,34 +179,33 @@ impl Assembly {
                 there.join(", ")
             )));
         }
-        let named = |name: &str| names.iter().any(|known| known == name);
-        if let Some(others) =
-            (!names.is_empty()).then(|| Only::new(Arc::clone(&encoder), |name| !named(name))).flatten()
-        {
-            self.add(Arc::new(others), None, "")?;
+        if encoder.outputs().iter().all(|spec| names.is_empty() || names.contains(&spec.name)) {
+            return self.add(encoder, Some(window.clone()), "");
         }
-        match Only::new(Arc::clone(&encoder), named) {
-            Some(some) if some.outputs().len() < encoder.outputs().len() => {
-                self.add(Arc::new(some), Some(window.clone()), "")
-            }
-            _ => self.add(encoder, Some(window.clone()), ""),
+        for (shown, window) in [(false, None), (true, Some(window.clone()))] {
+            let keep = |name: &str| names.iter().any(|known| known == name) == shown;
+            let part: Arc<dyn Encoder> = match some_of_rows(config, tensors, &keep) {
+                Some(part) => part,
+                None => Arc::new(Only::new(Arc::clone(&encoder), keep)),
+            };
+            self.add(part, window, "")?;
         }
+        Ok(())
     }
 
-    fn add_mask(&mut self) -> Result<()> {
-        let Some(steps) = self.parts.last().and_then(|part| part.window.as_ref()).map(Window::steps) else {
-            return Ok(());
-        };
-        let spec = match self.mask {
-            Mask::Nothing => return Ok(()),
-            Mask::Beyond => TensorSpec::new("done", Scalar::Bool, &[]),
-            Mask::Within | Mask::Among(_) => TensorSpec::new("mask", Scalar::Bool, &[steps]),
-        };
-        if self.outputs.iter().any(|output| output.name == spec.name) {
-            return Err(refuse(&format!("there is a tensor `{}` already", spec.name)));
+    /// Adds what tells of the steps of the last part, and sees to it that names differ.
+    fn finish(&mut self) -> Result<()> {
+        let steps = self.parts.last().and_then(|part| part.window.as_ref()).map_or(1, Window::steps);
+        match self.mask {
+            Mask::Nothing => {}
+            Mask::Beyond => self.outputs.push(TensorSpec::new("done", Scalar::Bool, &[])),
+            Mask::Within | Mask::Among(_) => self.outputs.push(TensorSpec::new("mask", Scalar::Bool, &[steps])),
         }
-        self.outputs.push(spec);
-        Ok(())
+        let mut names = HashSet::new();
+        match self.outputs.iter().find(|output| !names.insert(&output.name)) {
+            None => Ok(()),
+            Some(twice) => Err(refuse(&format!("two tensors would be called `{}`; leave one out", twice.name))),
+        }
     }
 
     /// The tensors of a row, in order.

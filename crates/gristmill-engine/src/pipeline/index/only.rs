@@ -15,12 +15,12 @@ pub(super) struct Only {
 }
 
 impl Only {
-    /// Those tensors of `inner` that `keep` says; none where it says none.
-    pub(super) fn new(inner: Arc<dyn Encoder>, keep: impl Fn(&str) -> bool) -> Option<Self> {
+    /// Those tensors of `inner` that `keep` says.
+    pub(super) fn new(inner: Arc<dyn Encoder>, keep: impl Fn(&str) -> bool) -> Self {
         let kept: Vec<bool> = inner.outputs().iter().map(|spec| keep(&spec.name)).collect();
         let of = |(spec, kept): (&TensorSpec, &bool)| kept.then(|| spec.clone());
-        let outputs: Vec<TensorSpec> = inner.outputs().iter().zip(&kept).filter_map(of).collect();
-        (!outputs.is_empty()).then_some(Only { inner, kept, outputs })
+        let outputs = inner.outputs().iter().zip(&kept).filter_map(of).collect();
+        Only { inner, kept, outputs }
     }
 }
 

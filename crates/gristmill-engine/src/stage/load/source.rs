@@ -70,14 +70,17 @@ impl Source {
         self.len() == 0
     }
 
-    /// How many frames a chunk has, if the side index knows.
+    /// How many frames a chunk has, if its file says it or the side index knows.
     pub fn frames(&self, chunk: usize) -> Option<u32> {
-        self.facts.as_ref()?.frames(&self.file(), chunk)
+        match self.chunks.frames(chunk) {
+            Some(frames) => u32::try_from(frames).ok(),
+            None => self.facts.as_ref()?.frames(&self.file(), chunk),
+        }
     }
 
-    /// Notes in the side index, if there is one, how many frames a chunk has.
+    /// Notes in the side index, if there is one, how many frames a chunk has, unless its file says it.
     pub fn record_frames(&self, chunk: usize, frames: usize) {
-        if let Some(facts) = &self.facts {
+        if let (Some(facts), None) = (&self.facts, self.chunks.frames(chunk)) {
             facts.record_frames(&self.file(), chunk, frames);
         }
     }
@@ -137,6 +140,35 @@ impl Source {
     ) -> Result<()> {
         self.chunks.decode_head(chunk, frames, bytes, limits, out).map_err(|e| self.place(e, chunk))?;
         self.is_wanted(chunk, out)
+    }
+
+    /// Decodes frames of a chunk alone; `false`, and nothing done, where they cannot be read by themselves.
+    ///
+    /// Errors: as [`Source::decode`].
+    pub fn decode_rows(
+        &self,
+        chunk: usize,
+        rows: &[u32],
+        bytes: &[u8],
+        limits: &Limits,
+        out: &mut Chunk,
+    ) -> Result<bool> {
+        let decoded = self.chunks.decode_rows(chunk, rows, bytes, limits, out).map_err(|e| self.place(e, chunk))?;
+        self.is_wanted(chunk, out)?;
+        Ok(decoded)
+    }
+
+    /// Whether what weighs a chunk is read without its records.
+    pub fn is_judged_alone(&self, chunk: usize) -> bool {
+        // Whether its records are of the version that is wanted is known of whole records only.
+        self.version.is_none() && self.chunks.frames(chunk).is_some()
+    }
+
+    /// Decodes of a chunk what weighers read.
+    ///
+    /// Errors: what the format's decoder says, with file, member and chunk.
+    pub fn decode_judged(&self, chunk: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        self.chunks.decode_judged(chunk, bytes, limits, out).map_err(|e| self.place(e, chunk))
     }
 
     fn is_wanted(&self, chunk: usize, out: &Chunk) -> Result<()> {

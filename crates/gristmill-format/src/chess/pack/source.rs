@@ -7,6 +7,7 @@ use crate::chess::record::{Version, layout_v6, layout_v7};
 use crate::chess::weight::{JUDGED_BYTES, layout_judged};
 use crate::container::chunks::{ChunkFile, Codec};
 use crate::error::{Error, Kind, Result};
+use crate::layout::Layout;
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
 
 /// What a chunk file of packed chess games says that it holds.
@@ -66,6 +67,16 @@ impl PackedGames {
         Ok(())
     }
 
+    fn rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        (out.frames, out.trailing) = (0, 0);
+        out.bytes.clear();
+        let game = self.game(i, bytes)?;
+        game.rows(rows, limits.max_chunk_bytes, out.kept.tool::<Position>(), &mut out.bytes)?;
+        out.layout = Some(layout(game.version()));
+        out.frames = rows.len();
+        Ok(())
+    }
+
     fn records(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         out.frames = 0;
         out.trailing = 0;
@@ -73,10 +84,14 @@ impl PackedGames {
         let game = self.game(i, bytes)?;
         let frames = frames.min(game.frames());
         game.head(frames, limits.max_chunk_bytes, out.kept.tool::<Position>(), &mut out.bytes)?;
-        out.layout = Some(if game.version() == Version::V7 { layout_v7() } else { layout_v6() }.clone());
+        out.layout = Some(layout(game.version()));
         out.frames = frames;
         Ok(())
     }
+}
+
+fn layout(version: Version) -> Arc<Layout> {
+    Arc::clone(if version == Version::V7 { layout_v7() } else { layout_v6() })
 }
 
 impl ChunkSource for PackedGames {
@@ -100,6 +115,15 @@ impl ChunkSource for PackedGames {
     fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         let decoded = self.records(i, frames, bytes, limits, out);
         decoded.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
+    }
+
+    fn frames(&self, i: usize) -> Option<usize> {
+        self.index.span(i).map(|_| self.index.frames(i) as usize)
+    }
+
+    fn decode_rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
+        let decoded = self.rows(i, rows, bytes, limits, out);
+        decoded.map(|()| true).map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))
     }
 
     fn decode_judged(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {

@@ -75,6 +75,17 @@ impl Symmetry {
     /// Nothing moves.
     pub const IDENTITY: Symmetry = Symmetry(0);
 
+    /// All eight: bit 0 of the number transposes, bit 1 mirrors left and right, bit 2 up and down.
+    pub const ALL: [Symmetry; 8] = {
+        let mut all = [Symmetry(0); 8];
+        let mut i = 0;
+        while i < 8 {
+            all[i] = Symmetry(i as u8);
+            i += 1;
+        }
+        all
+    };
+
     /// `turns` clockwise quarter turns (0..=3), then a mirror: 0 none, 1 left-right, 2 up-down.
     pub fn new(turns: u8, axis: u8) -> Self {
         Symmetry(TURNS[usize::from(turns & 3)] ^ AXES[usize::from(axis.min(2))])

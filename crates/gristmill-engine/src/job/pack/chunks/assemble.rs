@@ -14,9 +14,11 @@ use super::games::Game;
 use crate::chunks::codec::Codec;
 use crate::chunks::file_name;
 use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
-use crate::chunks::metadata::{self, GamesWriter};
+use crate::chunks::metadata::{self, Games, GamesWriter};
 use crate::error::{Error, Result};
+use crate::job::pack::lineage::Made;
 use crate::job::pack::{OnError, PackOptions};
+use crate::lineage::Step;
 use crate::pack::manifest::{Skipped, WRITER};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};
 use crate::store::publish::{self, Staging};
@@ -167,6 +169,14 @@ impl<'a> Assembly<'a> {
             let lines: serde_json::Result<String> = lines.collect();
             stage(QUARANTINE, &lines.map_err(|e| Error::State(format!("the report cannot be written: {e}")))?)?;
         }
+        let mut made = Made::default();
+        Games::open(&self.staging.path(METADATA))?.each(&mut |game| {
+            if game.id >= self.standing.games_before {
+                made.add(&game.source, game.content, game.stored_bytes);
+            }
+            Ok(())
+        })?;
+        let said = Step::new(if self.standing.append { "append" } else { "pack" }).with("codec", self.codec.name);
         let manifest = Manifest {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -177,6 +187,7 @@ impl<'a> Assembly<'a> {
             files: self.standing.files.clone(),
             stored_bytes: self.standing.stored_bytes,
             skipped: self.standing.skipped.clone(),
+            lineage: made.finish(self.options, self.standing.append, said),
         };
         stage(MANIFEST, &manifest.to_json()?)?;
         Ok((self.staging, self.standing))

@@ -1,0 +1,33 @@
+//! The words of `dedup` -> typed options.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// A pack -> games that are there more than once.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill dedup pack --report\n  gristmill dedup pack --mark again\n  \
+gristmill dedup pack --report --json | jq '.groups[].games | map(.source)'")]
+pub(crate) struct Dedup {
+    /// Folder of the pack.
+    pub(crate) pack: PathBuf,
+    /// Say which games are the same: to the byte, recorded otherwise, or images of each other (colours exchanged in chess,
+    /// the eight turns and mirrors in 2048). What is done without --mark.
+    #[arg(long)]
+    pub(crate) report: bool,
+    /// Mark the frames of all but the first of each group under this name, for selections to leave out.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) mark: Option<String>,
+    /// Replace a mark of this name.
+    #[arg(long, requires = "mark")]
+    pub(crate) replace: bool,
+    /// Worker threads; never changes what is found [default: the number of cores].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) workers: Option<u16>,
+    /// Find them, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

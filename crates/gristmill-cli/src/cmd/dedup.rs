@@ -1,0 +1,29 @@
+//! `dedup`: a pack in, the games that are there more than once out; and a mark of them.
+
+use gristmill_engine::content;
+use gristmill_engine::job::dedup;
+use gristmill_engine::job::mark::MarkOptions;
+
+use crate::args::dedup::Dedup;
+use crate::failure::Result;
+use crate::report::{self, duplicates};
+use crate::stopping;
+
+pub(crate) fn run(args: &Dedup) -> Result<()> {
+    let pack = content::open(&args.pack)?;
+    let mut options = MarkOptions::new(args.mark.as_deref().unwrap_or_default());
+    options.replace = args.replace;
+    options.dry_run = args.dry_run;
+    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.stop = stopping::flag()?;
+    let mut bar = None;
+    let found = dedup::dedup(&pack, &options, &mut |done, all| {
+        bar.get_or_insert_with(|| report::Progress::new(all, "games", !args.json)).at(done, "");
+    });
+    if let Some(bar) = bar {
+        bar.end();
+    }
+    let found = found?;
+    let groups = args.report || args.mark.is_none();
+    Ok(if args.json { report::json(&found)? } else { report::text_out(&duplicates::text(&found, groups))? })
+}

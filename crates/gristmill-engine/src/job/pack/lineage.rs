@@ -1,0 +1,52 @@
+//! What a pack was made of -> its lineage: the games that were taken, what made them, and what was there before.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::PackOptions;
+use crate::job::rewrite;
+use crate::lineage::{Step, Taken, of_manifest};
+
+/// Folders in which jobs are looked for, at most: data sets have some, raw drops a folder for each day.
+const MOST_FOLDERS: usize = 4096;
+
+/// Gathers the games of one job.
+#[derive(Default)]
+pub(in crate::job) struct Made {
+    taken: Taken,
+    /// Folders above games, below the input.
+    folders: BTreeSet<String>,
+}
+
+impl Made {
+    /// A game that was taken: see [`Taken::add`].
+    pub(in crate::job) fn add(&mut self, path: &str, hash: u128, stored_bytes: u64) {
+        self.taken.add(path, hash, stored_bytes);
+        let mut above = path;
+        while let Some((folder, _)) = above.rsplit_once('/') {
+            if self.folders.len() == MOST_FOLDERS || !self.folders.insert(folder.to_owned()) {
+                break;
+            }
+            above = folder;
+        }
+    }
+
+    /// The lineage of the pack; with `append` that of the pack in the output goes on.
+    pub(in crate::job) fn finish(self, options: &PackOptions, append: bool, said: Step) -> Vec<Step> {
+        let mut steps = match append {
+            true => of_manifest(&options.output).unwrap_or_else(|| vec![Step::unrecorded()]),
+            false => Vec::new(),
+        };
+        let inputs =
+            std::iter::once(options.input.clone()).chain(self.folders.iter().map(|folder| options.input.join(folder)));
+        let from: Vec<Vec<Step>> = inputs.filter_map(|folder| left_in(&folder)).collect();
+        let sources = Some(self.taken.finish(&options.input));
+        steps.push(Step { sources, ..said.made_from(from) });
+        steps
+    }
+}
+
+/// What the job that made the files in a folder wrote down.
+pub(in crate::job) fn left_in(folder: &Path) -> Option<Vec<Step>> {
+    of_manifest(folder).or_else(|| rewrite::lineage(folder))
+}

@@ -1,0 +1,184 @@
+//! How data came to be, as manifests and ledgers tell it: jobs in order, each with its sources and with what went into it.
+//! Holds no time, no machine and no path of one: the same data, made in the same way, has the same lineage.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::pack::MANIFEST;
+use crate::pack::manifest::WRITER;
+
+/// Generations that are told in full; what went into the oldest is told as a number of jobs. Readers of JSON have a bound.
+const GENERATIONS: usize = 16;
+
+/// Largest manifest that is read.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// One job.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What was done: `pack`, `append`, `merge`, `convert`, `rescore`, ...; `unrecorded` for what nobody wrote down.
+    pub job: String,
+    /// Name and version of the program that did it.
+    pub writer: String,
+    /// Options, rules and tables that it was done by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, Value>,
+    /// The games that it took from files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Sources>,
+    /// The lineage of each thing that went into it, where that has one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<Vec<Step>>,
+}
+
+/// Games that a job took from files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sources {
+    /// Name of the folder, without the folders around it.
+    pub name: String,
+    /// How many games.
+    pub games: u64,
+    /// Their bytes as they were stored.
+    pub stored_bytes: u64,
+    /// XXH3-128, as 32 hexadecimal digits: of each game in order its path below the folder, a zero byte, and the 16 bytes of its
+    /// hash in the database.
+    pub xxh3_128: String,
+}
+
+impl Step {
+    /// A job of this program.
+    pub fn new(job: &str) -> Self {
+        Step { job: job.to_owned(), writer: WRITER.to_owned(), ..Step::default() }
+    }
+
+    /// What stands for jobs that nobody wrote down.
+    pub fn unrecorded() -> Self {
+        Step { job: "unrecorded".to_owned(), ..Step::default() }
+    }
+
+    /// The same with an option; of a path only the last part is kept.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.options.insert(name.to_owned(), portable(value.into()));
+        self
+    }
+
+    /// The same with what went into it.
+    #[must_use]
+    pub fn made_from(mut self, from: Vec<Vec<Step>>) -> Self {
+        self.from = from.into_iter().map(|steps| shortened(steps, GENERATIONS - 1)).collect();
+        self
+    }
+
+    /// How many jobs are told, this one included.
+    pub fn jobs(&self) -> usize {
+        1 + self.from.iter().flatten().map(Step::jobs).sum::<usize>()
+    }
+}
+
+/// Counts the games that a job took, in order.
+#[derive(Default)]
+pub struct Taken {
+    hash: Xxh3,
+    games: u64,
+    stored_bytes: u64,
+}
+
+impl Taken {
+    /// Another game: its path below the folder, the hash that the database has of it, its bytes as they were stored.
+    pub fn add(&mut self, path: &str, hash: u128, stored_bytes: u64) {
+        self.hash.update(path.as_bytes());
+        self.hash.update(&[0]);
+        self.hash.update(&hash.to_be_bytes());
+        self.games += 1;
+        self.stored_bytes += stored_bytes;
+    }
+
+    /// All of them, which came from `folder`.
+    pub fn finish(self, folder: &Path) -> Sources {
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        Sources {
+            name: whole.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+            games: self.games,
+            stored_bytes: self.stored_bytes,
+            xxh3_128: format!("{:032x}", self.hash.digest128()),
+        }
+    }
+}
+
+/// The lineage that the manifest in a folder tells; none where there is no manifest, or an old one.
+pub fn of_manifest(folder: &Path) -> Option<Vec<Step>> {
+    #[derive(Deserialize)]
+    struct Manifest {
+        lineage: Option<Vec<Step>>,
+    }
+    let path = folder.join(MANIFEST);
+    std::fs::metadata(&path).ok().filter(|meta| meta.len() <= MOST_BYTES)?;
+    let text = std::fs::read_to_string(path).ok()?;
+    serde_json::from_str::<Manifest>(&text).ok()?.lineage
+}
+
+/// Steps with what went into them told for so many generations.
+fn shortened(steps: Vec<Step>, generations: usize) -> Vec<Step> {
+    if generations == 0 {
+        let jobs: usize = steps.iter().map(Step::jobs).sum();
+        return vec![Step::unrecorded().with("jobs", jobs)];
+    }
+    let shorten = |step: Step| {
+        let from = step.from.into_iter().map(|steps| shortened(steps, generations - 1)).collect();
+        Step { from, ..step }
+    };
+    steps.into_iter().map(shorten).collect()
+}
+
+/// A value without paths of a machine.
+fn portable(value: Value) -> Value {
+    match value {
+        Value::String(text) if text.starts_with('/') => {
+            let name = Path::new(&text).file_name().map(|name| name.to_string_lossy().into_owned());
+            Value::String(name.unwrap_or_default())
+        }
+        Value::Array(values) => Value::Array(values.into_iter().map(portable).collect()),
+        Value::Object(entries) => entries.into_iter().map(|(name, value)| (name, portable(value))).collect(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_machines_are_left_out_and_the_oldest_generations_are_counted() {
+        let step =
+            Step::new("rescore").with("tables", serde_json::json!({ "syzygy": ["/data/tables/345"], "rule50": true }));
+        assert_eq!(step.options["tables"], serde_json::json!({ "syzygy": ["345"], "rule50": true }));
+        let mut steps = vec![step];
+        for _ in 0..200 {
+            steps = vec![Step::new("merge").made_from(vec![steps.clone(), vec![Step::unrecorded()]])];
+        }
+        let text = serde_json::to_string(&steps).unwrap();
+        let back: Vec<Step> = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, steps);
+        assert!(text.contains("\"jobs\":"), "{text}");
+    }
+
+    #[test]
+    fn manifests_without_lineage_have_none() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(of_manifest(folder.path()), None);
+        for (text, found) in [
+            ("{\"format\": \"x\"}", None),
+            ("nonsense", None),
+            ("{\"lineage\": [{\"job\": \"pack\", \"writer\": \"w\"}], \"rows\": 3}", Some("pack")),
+        ] {
+            std::fs::write(folder.path().join(MANIFEST), text).unwrap();
+            let lineage = of_manifest(folder.path());
+            assert_eq!(lineage.as_ref().map(|steps| &*steps[0].job), found, "{text}");
+        }
+    }
+}
