@@ -176,3 +176,20 @@ def test_sampling_that_cannot_be_is_refused(records: tuple[Path, Records]) -> No
         gm.DataLoader(pack, shuffle=False, sampling=gm.Hanse())
     with pytest.raises(TypeError, match="sampling"):
         gm.DataLoader(gm.presets.lc0("games/"), sampling=gm.Hanse())
+
+
+def test_packs_are_merged(tmp_path: Path, records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    write_games(tmp_path / "more", 8)
+    gm.pack(tmp_path / "more", tmp_path / "second")
+    merged = gm.merge([folder, tmp_path / "second"], tmp_path / "both")
+    assert (merged.runs + merged.known, merged.packs, merged.layout) == (14, 2, "chess")
+    both = gm.open(tmp_path / "both")
+    assert isinstance(both, gm.Games)
+    assert both.num_frames == merged.rows
+    assert (
+        np.asarray(both.take(np.arange(len(frames)))).tobytes()
+        == np.asarray(gm.open(folder).take(np.arange(len(frames)))).tobytes()
+    )
+    with pytest.raises(gm.ConfigError, match="shard_rows"):
+        gm.merge([folder, tmp_path / "second"], tmp_path / "other", shard_rows=10)

@@ -1,11 +1,11 @@
-"""Marks of packs from Python: rules and masks, selections of what they let through, and loaders that see nothing else."""
+"""Marks of packs from Python: rules and masks, selections of what they let through, and loaders of that."""
 
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from generated_games import write_games
+from generated_games import game, write_games, write_gz
 from packs2048 import make_rows, write_pack
 
 import gristmill as gm
@@ -80,9 +80,10 @@ def test_marks_of_a_pack_that_grew_are_refused_and_extended(folder: Path, tmp_pa
     more = tmp_path / "more"
     shutil.copytree(folder, more, ignore=shutil.ignore_patterns("pack"))
     write_games(more, 9)
-    gm.pack(more, grown, append=True)
+    gm.pack(more, grown, existing="append")
     pack = gm.open(grown)
-    assert isinstance(pack, gm.Games) and len(pack) == 9
+    assert isinstance(pack, gm.Games)
+    assert len(pack) == 9
     assert pack.marks()[0].fit == "grown"
     with pytest.raises(gm.FormatError, match="--update"):
         pack.without("opening")
@@ -101,3 +102,43 @@ def test_rows_of_2048_are_marked_too(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(marked.take(np.arange(len(marked)))), records[keep])
     assert len(rows.without("right")) == len(rows) - len(marked)
     assert f"rows={len(marked)} of {len(rows)}" in repr(marked)
+
+
+def test_copies_and_mirrors_are_found_marked_and_kept_on_one_side(tmp_path: Path) -> None:
+    write_games(tmp_path, 12)
+    mirror = game(3, 20)
+    mirror["side_to_move_or_enpassant"] ^= 1
+    write_gz(tmp_path / "training.90.gz", mirror)
+    write_gz(tmp_path / "training.91.gz", game(4, 21))
+    gm.pack(tmp_path, tmp_path / "pack")
+    pack = gm.open(tmp_path / "pack")
+    assert isinstance(pack, gm.Games)
+    found = pack.duplicates(mark="again")
+    assert (found.games, found.different, found.exact, found.same, found.mirrored) == (14, 12, 1, 0, 1)
+    groups = [[(one.relation, one.source) for one in group] for group in found.groups]
+    assert groups == [
+        [("first", "training.3.gz"), ("mirrored", "training.90.gz")],
+        [("first", "training.4.gz"), ("exact", "training.91.gz")],
+    ]
+    assert pack.without("again").num_frames == pack.num_frames - found.frames == pack.num_frames - 41
+    # Which side a seed gives a game is a promise.
+    val = {seed: pack.split(0.4, seed=seed, by="content").val.game_ids for seed in (1, 2, 42)}
+    assert val == VAL
+    for ids in val.values():
+        assert (3 in ids) == (12 in ids)
+        assert (4 in ids) == (13 in ids)
+    assert [(step.job, (step.sources or {})["games"]) for step in pack.lineage] == [("pack", 14)]
+
+    rows = make_rows(4)
+    again = rows[rows["run_id"] == 1].copy()
+    again["run_id"] = 4
+    steps = gm.open(write_pack(tmp_path / "steps", np.concatenate([rows, again])))
+    assert isinstance(steps, gm.Rows)
+    assert [[one.id for one in group] for group in steps.duplicates().groups] == [[1, 4]]
+    train, val_runs = steps.split(0.5, seed=3, by="content")
+    assert (1 in train.run_ids) == (4 in train.run_ids)
+    assert sorted(train.run_ids + val_runs.run_ids) == list(range(5))
+    assert steps.lineage == []
+
+
+VAL = {1: [4, 7, 9, 10, 11, 13], 2: [4, 13], 42: [0]}

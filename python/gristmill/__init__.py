@@ -60,6 +60,7 @@ from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued
 from gristmill.rows import Rows, Split
 from gristmill.sampling import Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
+from gristmill.trajectories import Fields, Trajectories
 
 __all__ = [
     "AliasError",
@@ -81,6 +82,7 @@ __all__ = [
     "Duplicates",
     "EncoderError",
     "EndOfStream",
+    "Fields",
     "FilePathProviderConfig",
     "ForkedError",
     "FormatError",
@@ -115,6 +117,7 @@ __all__ = [
     "StoppedError",
     "TensorGeneratorConfig",
     "TensorSpec",
+    "Trajectories",
     "Valued",
     "Vanished",
     "chess",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,16 @@ from gristmill.rows import Parameter, places, sides, span
 
 if TYPE_CHECKING:
     from gristmill.chess import Tensors
+    from gristmill.trajectories import Fields
+
+_Side = TypeVar("_Side", bound="Games")
 
 
-class GameSplit(NamedTuple):
+class GameSplit(NamedTuple, Generic[_Side]):
     """The two sides of a split; no game is on both."""
 
-    train: Games
-    val: Games
+    train: _Side
+    val: _Side
 
 
 class Games:
@@ -38,7 +41,7 @@ class Games:
 
     @property
     def layout(self) -> Layout:
-        """Layout of the records: V7, whatever was packed; what V6 lacks is zero."""
+        """Layout of the records; of chess V7, whatever was packed: what V6 lacks is zero."""
         return Layout(self._compiled.layout())
 
     @property
@@ -53,7 +56,7 @@ class Games:
 
     @property
     def lineage(self) -> list[Step]:
-        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
         return packed.steps(self._compiled.lineage())
 
     def __len__(self) -> int:
@@ -63,8 +66,8 @@ class Games:
     @overload
     def __getitem__(self, index: int) -> Array: ...
     @overload
-    def __getitem__(self, index: slice) -> Games: ...
-    def __getitem__(self, index: int | slice) -> Array | Games:
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Array | Self:
         """The records of one game as a structured array, or some of the games.
 
         Raises:
@@ -73,7 +76,7 @@ class Games:
             FormatError: a game that is damaged; it says which.
         """
         if isinstance(index, slice):
-            return Games(self._compiled.slice(*span(index, len(self))))
+            return type(self)(self._compiled.slice(*span(index, len(self))))
         place = self._place(index)
         return Array.over(self._compiled.game(place), (self._compiled.frames(place),), self.layout.dtype)
 
@@ -96,7 +99,7 @@ class Games:
         """
         return self._compiled.source(self._place(index))
 
-    def where(self, sql: str, *params: Parameter) -> Games:
+    def where(self, sql: str, *params: Parameter) -> Self:
         """Those of the games that `sql` names.
 
         Args:
@@ -108,18 +111,16 @@ class Games:
         Raises:
             ConfigError: SQLite does not understand it.
         """
-        return Games(self._compiled.query(sql, list(params)))
+        return type(self)(self._compiled.query(sql, list(params)))
 
-    def mark(
-        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
-    ) -> Mark:
+    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
         """Marks positions of the pack, in a file beside the data, which is not changed.
 
         Args:
             name: letters, digits, `.`, `-` and `_`.
-            which: a condition in SQL over every position of the pack, whatever is selected here: the fields of records (`best_q`, `plies_left`, ...), `ply`,
-                `men`, `black_to_move`, and `game.` with the columns of table `games`. Or a mask: a
-                boolean for each position of this selection.
+            which: a condition in SQL over every position of the pack, whatever is selected here: the fields of records
+                (`best_q`, `plies_left`, ...), `ply`, `men`, `black_to_move`, and `game.` with the columns of table
+                `games`. Or a mask: a boolean for each position of this selection.
             replace: replace a mark of this name.
             workers: threads that ask the rule; one per core by default.
 
@@ -152,21 +153,21 @@ class Games:
         """The marks of the pack, by name; those too that are of other positions or cannot be read."""
         return packed.listed(self._compiled)
 
-    def marked(self, name: str) -> Games:
+    def marked(self, name: str) -> Self:
         """Those of the positions that a mark marks. All games remain, even without a position.
 
         Raises:
-            FormatError: there is no such mark, it is damaged, of another pack, or of fewer positions than there are now.
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer positions than are there.
         """
-        return Games(self._compiled.marked(name))
+        return type(self)(self._compiled.marked(name))
 
-    def without(self, name: str) -> Games:
+    def without(self, name: str) -> Self:
         """Those of the positions that a mark does not mark.
 
         Raises:
             FormatError: as `marked`.
         """
-        return Games(self._compiled.without(name))
+        return type(self)(self._compiled.without(name))
 
     def split(
         self,
@@ -177,7 +178,7 @@ class Games:
         params: Sequence[Parameter] = (),
         val_games: Iterable[int] | None = None,
         by: Literal["records", "content"] = "records",
-    ) -> GameSplit:
+    ) -> GameSplit[Self]:
         """Two sides, by game: `train` and `val`. Give exactly one of `val`, `val_where` and `val_games`.
 
         Args:
@@ -188,14 +189,14 @@ class Games:
             params: values for its question marks.
             val_games: ids of the games of the val side.
             by: what decides the side of a game with `val`: its `records`, to the byte; or its `content`, where its men
-                stood, so that a game, its re-recordings and its colour mirror are on one side. Either way it is the same
-                in every pack that the game is in.
+                stood, so that a game, its re-recordings and its colour mirror are on one side. Either way it is the
+                same in every pack that the game is in.
 
         Raises:
             ConfigError: no game falls on the val side, or `val` is no share, or SQLite does not understand the SQL.
         """
         found = sides(self._compiled, val, seed, val_where, params, "val_games", val_games, by == "content")
-        return GameSplit(*map(Games, found))
+        return GameSplit(*map(type(self), found))
 
     def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
         """Games of the pack that are the same: to the byte, recorded otherwise, or with colours exchanged.
@@ -222,7 +223,7 @@ class Games:
         memory = self._compiled.take(found.reshape(-1).view(np.uint8))
         return Array.over(memory, found.shape, self.layout.dtype)
 
-    def encode(self, indices: npt.ArrayLike, encoder: Tensors | None = None) -> dict[str, Array]:
+    def encode(self, indices: npt.ArrayLike, encoder: Tensors | Fields | None = None) -> dict[str, Array]:
         """Tensors of the positions at `indices`, by name, just as a loader makes them.
 
         Raises:
@@ -231,7 +232,7 @@ class Games:
             FormatError: a game that is damaged; it says which.
         """
         found = places(indices, self.num_frames)
-        made = self._compiled.encode([] if encoder is None else encoder.names, found.reshape(-1).view(np.uint8))
+        made = self._compiled.encode([] if encoder is None else list(encoder.names), found.reshape(-1).view(np.uint8))
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def _place(self, index: int) -> int:
@@ -244,4 +245,5 @@ class Games:
     def __repr__(self) -> str:
         whole = self._compiled.frames_of_pack
         frames = f"{self.num_frames}" if self.num_frames == whole else f"{self.num_frames} of {whole}"
-        return f"Games({os.fspath(self._compiled.folder)!r}, games={len(self)}, frames={frames})"
+        folder = os.fspath(self._compiled.folder)
+        return f"{type(self).__name__}({folder!r}, games={len(self)}, frames={frames})"

@@ -20,6 +20,7 @@ from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
 from gristmill.sampling import Hanse
+from gristmill.trajectories import Fields, Trajectories
 from gristmill.views import View
 
 
@@ -100,7 +101,7 @@ class DataLoader:
     Args:
         source: a configuration; or rows or games of a pack, to which all that follows belongs.
         encoder: what to make of each row; of games of chess `gristmill.chess.Tensors`, by default `planes`, `probs` and
-            `values`.
+            `values`; of packed demonstrations `gristmill.Fields`, by default every field.
         view: what stands for a row, where it is not the row alone: one of `gristmill.views`.
         batch_size: rows of a batch, of all ranks together.
         epochs: passes over the rows, each row once in each; `None` for no end.
@@ -133,7 +134,7 @@ class DataLoader:
         self,
         source: DataLoaderConfig | Mapping[str, Any] | Rows | Games,
         *,
-        encoder: Steps | Tensors | None = None,
+        encoder: Steps | Tensors | Fields | None = None,
         view: View | None = None,
         batch_size: int = 1024,
         epochs: int | None = 1,
@@ -464,8 +465,12 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-def _encoder(source: Rows | Games, encoder: Steps | Tensors | None) -> dict[str, Any]:
+def _encoder(source: Rows | Games, encoder: Steps | Tensors | Fields | None) -> dict[str, Any]:
     """What a configuration says of the encoder; it has to be of the kind that fits."""
+    if isinstance(source, Trajectories):
+        if not isinstance(encoder, Fields | None):
+            raise TypeError(f"trajectories take gristmill.Fields; leave the encoder out, found {encoder!r}")
+        return {"encoder": "fields", **({} if encoder is None else {"tensors": list(encoder.names)})}
     if isinstance(source, Games):
         if not isinstance(encoder, Tensors | None):
             raise TypeError(f"games of chess take gristmill.chess.Tensors; leave the encoder out, found {encoder!r}")

@@ -69,18 +69,36 @@ class Step:
 class Compiled(Protocol):
     """What selections of every kind of pack have."""
 
-    def mark(self, marking: dict[str, Any]) -> str: ...
+    def mark(self, marking: dict[str, Any]) -> str:
+        """Makes or extends a mark; what came of it, in JSON."""
+        ...
 
-    def marks(self) -> str: ...
+    def marks(self) -> str:
+        """The marks, in JSON."""
+        ...
 
-    def duplicates(self, name: str | None, replace: bool) -> str: ...
+    def duplicates(self, name: str | None, replace: bool) -> str:
+        """Games that are the same, in JSON; marked where there is a name."""
+        ...
 
 
 def make(
-    compiled: Compiled, name: str, which: str | npt.ArrayLike | None, *, replace: bool = False, workers: int | None = None
+    compiled: Compiled,
+    name: str,
+    which: str | npt.ArrayLike | None,
+    *,
+    replace: bool = False,
+    workers: int | None = None,
 ) -> Mark:
     """Makes a mark by a rule or a mask, or extends it where neither is given."""
-    marking = {"name": name, "rule": None, "mask": None, "replace": replace, "dry_run": False, "workers": workers}
+    marking: dict[str, Any] = {
+        "name": name,
+        "rule": None,
+        "mask": None,
+        "replace": replace,
+        "dry_run": False,
+        "workers": workers,
+    }
     if isinstance(which, str):
         marking["rule"] = which
     elif which is not None:

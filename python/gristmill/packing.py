@@ -64,6 +64,8 @@ class Merged:
     runs: int
     rows: int
     files: int
+    #: Games that a pack before had already, and that were passed over; of packs of whole games.
+    known: int
     #: What lies beside the rows, as beside those of all packs: `values`, `embeddings`.
     carried: list[str]
     #: What lies beside the rows of some pack and was not carried, and why.

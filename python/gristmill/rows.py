@@ -83,7 +83,7 @@ class Rows:
 
     @property
     def lineage(self) -> list[Step]:
-        """How the pack came to be: jobs in order, each with what went into it; empty where its manifest does not tell."""
+        """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
         return packed.steps(self._compiled.lineage())
 
     def __len__(self) -> int:
@@ -139,16 +139,14 @@ class Rows:
         names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
 
-    def mark(
-        self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None
-    ) -> Mark:
+    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
         """Marks rows of the pack, in a file beside the data, which is not changed.
 
         Args:
             name: letters, digits, `.`, `-` and `_`.
-            which: a condition in SQL over every row of the pack, whatever is selected here: the fields of rows (`move_dir`, `branch_evs_0`, ...),
-                `max_exponent`, `empty_cells`, `tile_sum`, of values beside the rows `reward`, `return_raw` and
-                `return_scaled`, and `game.` with the columns of table `runs`. Or a mask: a
+            which: a condition in SQL over every row of the pack, whatever is selected here: the fields of rows
+                (`move_dir`, `branch_evs_0`, ...), `max_exponent`, `empty_cells`, `tile_sum`, of values beside the rows
+                `reward`, `return_raw` and `return_scaled`, and `game.` with the columns of table `runs`. Or a mask: a
                 boolean for each row of this selection.
             replace: replace a mark of this name.
             workers: threads that ask the rule; one per core by default.
@@ -217,8 +215,8 @@ class Rows:
             val_where: SQL that names the runs of the val side, as for `where`.
             params: values for its question marks.
             val_runs: ids of the runs of the val side.
-            by: what decides the side of a run with `val`: the `seed` of its game; or its `content`, boards and moves, so
-                that a run, its copies and its eight images are on one side. That reads every row once.
+            by: what decides the side of a run with `val`: the `seed` of its game; or its `content`, boards and moves,
+                so that a run, its copies and its eight images are on one side. That reads every row once.
 
         Raises:
             ConfigError: no run falls on the val side, or SQLite does not understand the SQL.

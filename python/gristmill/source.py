@@ -98,8 +98,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Games` for a chunk pack, `Rows` for a folder of rows, `Demos` for a file of demonstrations, a folder of
-        shards or a Minari data set, else `Source`.
+        `Games` for a chunk pack, `Trajectories` for one of demonstrations, `Rows` for a folder of rows, `Demos` for a
+        file of demonstrations, a folder of shards or a Minari data set, else `Source`.
 
     Args:
         path: the file or folder.
@@ -129,8 +129,13 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
     if _gristmill.holds_games(path):
         if values is not None:
-            raise ConfigError(f"{path} holds games of chess, which have no values beside them", field="values")
-        return Games(_gristmill.open_games(path, memory))
+            raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
+        games = _gristmill.open_games(path, memory)
+        if games.codec() == "demo":
+            from gristmill.trajectories import Trajectories
+
+            return Trajectories(games)
+        return Games(games)
     if os.path.isdir(path):
         return Rows(_gristmill.open_pack(path, memory, values))
     return Source(path, _gristmill.open_source(path))

@@ -196,6 +196,9 @@ pub(crate) struct Verify {
     /// Files, packs, and directories of them.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
+    /// Folder of the games that one pack was made of: tells those whose records are not in it, bit for bit.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
     /// List at most so many faults; all are counted.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_faults: usize,

@@ -37,12 +37,22 @@ fn games_go_into_a_pack_and_come_back() {
     assert_eq!((looked["format"].as_str(), looked["chunks"].as_u64()), (Some("chess.chunks"), Some(5)));
     let checked = run(&["verify", text(&pack), "--json"]).ok().json();
     assert_eq!((checked["ok"].as_bool(), checked["chunks"].as_u64()), (Some(true), Some(5)));
-    // Packs are merged by packing what holds them.
+    // Packs are merged as they are, or by packing what holds them.
     let (merged, more) = (out.path().join("merged"), tempfile::tempdir().unwrap());
     run(&["generate", "chess", text(more.path()), "--games", "2", "--seed", "8", "--plies-max", "20"]).ok();
     run(&["pack", "--input", text(more.path()), "--output", text(&out.path().join("more"))]).ok();
     let said = run(&["pack", "--input", text(out.path()), "--output", text(&merged)]).ok().out;
     assert!(said.contains("of 7 games"), "{said}");
+    let joined = out.path().join("joined");
+    let said = run(&["merge", text(&pack), text(&out.path().join("more")), "--output", text(&joined)]).ok().out;
+    assert!(said.contains("of 7 games from 2 packs, chess"), "{said}");
+    let seen = run(&["inspect", text(&joined)]).ok().out;
+    assert!(seen.contains("pack of 7 games (chess)") && seen.contains("won by White"), "{seen}");
+    assert_eq!(run(&["inspect", text(&joined), "--json"]).ok().json()["pack"]["games"], 7);
+    let against = run(&["verify", text(&joined), "--against", text(input.path()), "--json"]).ok().json();
+    assert_eq!((against["ok"].as_bool(), against["chunks"].as_u64()), (Some(true), Some(5)));
+    let against = run(&["verify", text(&pack), "--against", text(more.path()), "--json"]);
+    assert_eq!((against.code, against.json()["checks"]["missing"].as_u64()), (1, Some(2)));
     run(&["convert", text(&pack), text(&back), "--container", "loose"]).ok();
     let originals = games(input.path());
     assert_eq!(originals.len(), 5);

@@ -1,5 +1,5 @@
 //! One position of each game, and a small share of the positions: CPU per delivered position against the inflation that
-//! it cannot do without. `cargo bench --bench hanse [FOLDER]` takes a folder of `.gz` games; without one it generates some.
+//! it cannot do without, and against the same from a pack. `cargo bench --bench hanse [FOLDER]` takes a folder of `.gz` games; without one it generates some.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 #![allow(unsafe_code, reason = "the peer that it is measured against is a C library")]
@@ -7,16 +7,23 @@
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use gristmill_engine::chunks::open::ChunkPack;
+use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{
-    DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, StageConfig, Weighted, lc0,
+    DataLoaderConfig, HanseSamplingConfig, IndexConfig, JoinPositionsConfig, Lc0Preset, PositionSamplingConfig,
+    QueueConfig, StageConfig, Weighted, lc0,
 };
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
-use gristmill_engine::{DataLoader, Next};
-use gristmill_format::chess::Version;
+use gristmill_engine::job::pack::{PackOptions, pack};
+use gristmill_engine::store::Residence;
+use gristmill_engine::{DataLoader, IndexLoader, Next};
 use gristmill_format::chess::record::V6_BYTES;
+use gristmill_format::chess::{ChessEncoder, Outputs, Version};
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::container::salvage::inflate_prefix;
+use gristmill_format::encode::{Encoder, Provenance, Row};
 
 const ROUNDS: usize = 3;
 const RECORD: usize = V6_BYTES;
@@ -189,6 +196,118 @@ fn stream(config: &DataLoaderConfig, positions: usize) -> Vec<(String, usize)> {
     found
 }
 
+/// What positions weigh, and the same for games of a stream: by difference focus.
+fn focus() -> PositionSamplingConfig {
+    PositionSamplingConfig { diff_focus_q_weight: Some(6.0), diff_focus_pol_scale: Some(3.0), ..Default::default() }
+}
+
+fn weighed(mut config: DataLoaderConfig) -> DataLoaderConfig {
+    for stage in &mut config.stage {
+        stage.shuffling_chunk_pool.iter_mut().for_each(|pool| pool.position_sampling = Some(focus()));
+        stage.chunk_unpacker.iter_mut().for_each(|unpacker| unpacker.position_sampling = Some(focus()));
+    }
+    config
+}
+
+/// CPU seconds for a position from the very start, nothing known.
+fn cold(config: &DataLoaderConfig, positions: usize) -> f64 {
+    let loader = DataLoader::new(config.clone()).expect("a config");
+    let (start, mut rows) = (cpu(), 0);
+    while rows < positions {
+        let Next::Batch(batch) = loader.next("", None).expect("sound") else { break };
+        rows += batch.rows;
+    }
+    (cpu() - start) / rows as f64
+}
+
+/// CPU seconds for a position drawn from a pack: opened for it, or with all sums known and warm.
+fn drawn(folder: &Path, sampling: &HanseSamplingConfig, positions: usize, warm: bool) -> f64 {
+    let start = cpu();
+    let all = GameSelection::all(Arc::new(ChunkPack::open(folder, Residence::Mapped).expect("a pack")));
+    let config = IndexConfig {
+        sampling: Some(sampling.clone()),
+        epochs: None,
+        seed: Some(1),
+        threads: Some(1),
+        ..IndexConfig::default()
+    };
+    let loader = IndexLoader::new(all.input(), config).expect("a loader");
+    let next = || match loader.next("", None).expect("sound") {
+        Next::Batch(batch) => batch.rows,
+        _ => 0,
+    };
+    let start = if warm {
+        (0..12).for_each(|_| _ = next());
+        cpu()
+    } else {
+        start
+    };
+    let mut rows = 0;
+    while rows < positions {
+        rows += next();
+    }
+    (cpu() - start) / rows as f64
+}
+
+/// CPU seconds of the tensors of a position alone, its record at hand.
+fn tensors_alone(folder: &Path) -> f64 {
+    let all = GameSelection::all(Arc::new(ChunkPack::open(folder, Residence::Mapped).expect("a pack")));
+    let records = all.take(&(0..64).collect::<Vec<_>>()).expect("positions");
+    let names = ["planes", "probs", "values"].map(String::from);
+    let encoder = ChessEncoder::new(&Outputs::parse(&names).expect("names")).expect("an encoder");
+    let rows: Vec<Row<'_>> = records
+        .chunks_exact(all.layout().size())
+        .map(|record| Row { record, provenance: Provenance::default(), bits: 0, sparse: None })
+        .collect();
+    // As many rows as a batch has, so that they are written past the caches as those are.
+    let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; 1024 * spec.row_bytes()]).collect();
+    best(|| {
+        let start = cpu();
+        for piece in 0..16 {
+            let mut part: Vec<&mut [u8]> = out
+                .iter_mut()
+                .zip(encoder.outputs())
+                .map(|(column, spec)| &mut column[piece * 64 * spec.row_bytes()..][..64 * spec.row_bytes()])
+                .collect();
+            encoder.encode(&rows, &mut part).expect("rows");
+        }
+        (cpu() - start) / 1024.0
+    })
+}
+
+/// Single positions by Hanse sampling, from a pack and from the `.gz` files that it was made of.
+fn from_a_pack(folder: &Path, games: usize) {
+    let (made, index) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    pack(&PackOptions::new(folder, made.path()), &mut |_| {}).expect("a pack");
+    let tensors = ["planes", "probs", "values"];
+    let alone = tensors_alone(made.path());
+    println!("Hanse sampling over a pack, planes,probs,values; the tensors alone take {:.2}", alone * 1e6);
+    let by_weight = HanseSamplingConfig { position_sampling: Some(focus()), ..HanseSamplingConfig::default() };
+    for (name, sampling, is_weighed) in
+        [("equal weights", HanseSamplingConfig::default(), false), ("difference focus", by_weight, true)]
+    {
+        let of = |index: &Path| {
+            let config = single(folder, index, &tensors);
+            if is_weighed { weighed(config) } else { config }
+        };
+        let first = best(|| cold(&of(Path::new("off")), 4 * games));
+        let known = best(|| delivered(&of(index.path()), 4000));
+        let (fresh, warm) = (
+            best(|| drawn(made.path(), &sampling, 4 * games, false)),
+            best(|| drawn(made.path(), &sampling, 40_000, true)),
+        );
+        for (what, gz, pack) in [("nothing known", first, fresh), ("weights known", known, warm)] {
+            println!(
+                "  {name}, {what}: .gz {:8.2} a position, pack {:6.2}: {:5.1} x, the tensors apart {:6.1} x (goal >= 100)",
+                gz * 1e6,
+                pack * 1e6,
+                gz / pack,
+                (gz - alone) / (pack - alone)
+            );
+        }
+    }
+}
+
 fn main() {
     let own = tempfile::tempdir().expect("a folder");
     let given = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).map(PathBuf::from);
@@ -210,6 +329,9 @@ fn main() {
     let frames: usize = games.0.values().map(|(_, frames)| frames).sum();
     let mean = frames as f64 / games.0.len() as f64;
     let [whole, streamed, heads] = games.costs();
+    if std::env::args().any(|arg| arg == "--pack-only") {
+        return from_a_pack(&folder, games.0.len());
+    }
     println!("{} games of {mean:.1} frames; CPU microseconds, best of {ROUNDS}, one thread", games.0.len());
     let [a, b, c] = [whole, streamed, heads].map(|seconds| seconds * 1e6);
     println!("inflation of a frame: whole games {a:.2}, streaming {b:.2}, our heads {c:.2}");
@@ -273,4 +395,5 @@ fn main() {
             );
         }
     }
+    from_a_pack(&folder, games.0.len());
 }

@@ -134,7 +134,21 @@ fn over() -> Error {
 }
 
 /// A field's extras: frame within the trajectory, what it is, its bytes.
-type Extras = Vec<(usize, &'static str, Py<PyBytes>)>;
+pub(crate) type Extras = Vec<(usize, &'static str, Py<PyBytes>)>;
+
+/// Extras as Python takes them.
+pub(crate) fn given(py: Python<'_>, all: Vec<(usize, Extra)>) -> Extras {
+    let extra = |(frame, extra): (usize, Extra)| {
+        let (kind, bytes) = match &extra {
+            Extra::Text(text) => ("text", text.as_bytes()),
+            Extra::Bytes(bytes) => ("bytes", bytes.as_slice()),
+            Extra::Json(text) => ("json", text.as_bytes()),
+            Extra::Pickle(bytes) => ("pickle", bytes.as_slice()),
+        };
+        (frame, kind, PyBytes::new(py, bytes).unbind())
+    };
+    all.into_iter().map(extra).collect()
+}
 
 #[pymethods]
 impl Demos {
@@ -219,19 +233,7 @@ impl Demos {
     fn extras(&self, py: Python<'_>, i: usize) -> Result<Vec<(String, Extras)>, Fault> {
         let span = self.0.span(i)?;
         let found = py.detach(|| self.0.extras(span))?;
-        let own = |(name, all): (String, Vec<(usize, Extra)>)| {
-            let extra = |(frame, extra): (usize, Extra)| {
-                let (kind, bytes) = match &extra {
-                    Extra::Text(text) => ("text", text.as_bytes()),
-                    Extra::Bytes(bytes) => ("bytes", bytes.as_slice()),
-                    Extra::Json(text) => ("json", text.as_bytes()),
-                    Extra::Pickle(bytes) => ("pickle", bytes.as_slice()),
-                };
-                (frame, kind, PyBytes::new(py, bytes).unbind())
-            };
-            (name, all.into_iter().map(extra).collect())
-        };
-        Ok(found.into_iter().map(own).collect())
+        Ok(found.into_iter().map(|(name, all)| (name, given(py, all))).collect())
     }
 
     /// Raises where data of both cannot be mixed: colours, spaces.

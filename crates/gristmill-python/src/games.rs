@@ -5,16 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gristmill_engine::RowEncoder;
+use gristmill_engine::chunks::chess::CHESS;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::EncoderConfig;
 use gristmill_engine::content::Contents;
 use gristmill_engine::marks::Markable;
 use gristmill_engine::store::Residence;
+use gristmill_format::demo::trajectory::End;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::array::{Contiguous, Memory};
 use crate::chess::Tensor;
+use crate::demos::{Extras, given};
 use crate::error::Fault;
 use crate::layout::Layout;
 use crate::packed::{self, Marking};
@@ -58,6 +62,36 @@ impl Games {
     #[getter]
     fn folder(&self) -> PathBuf {
         self.0.pack().folder().to_owned()
+    }
+
+    /// What the games are: `chess` or `demo`.
+    fn codec(&self) -> &'static str {
+        self.0.pack().codec().name
+    }
+
+    /// Whether the trajectory at a place was cut, instead of ended by the environment.
+    fn truncated(&self, place: usize) -> Result<bool, Fault> {
+        Ok(self.0.demonstration(place)?.end() == End::Truncated)
+    }
+
+    /// What travels beside the records of the trajectory at a place.
+    fn extras(&self, py: Python<'_>, place: usize) -> Result<Vec<(String, Extras)>, Fault> {
+        let found = py.detach(|| {
+            let packed = self.0.demonstration(place)?;
+            packed.extras(0..packed.frames())
+        })?;
+        Ok(found.into_iter().map(|(name, all)| (name, given(py, all))).collect())
+    }
+
+    /// The pickled metadata of the shard that the trajectory at a place was in.
+    fn meta<'py>(&self, py: Python<'py>, place: usize) -> Result<Option<Bound<'py, PyBytes>>, Fault> {
+        let about = self.0.demonstration(place)?.about()?;
+        Ok(about.metadata.map(|pickle| PyBytes::new(py, &pickle)))
+    }
+
+    /// Names and values of what the file of the trajectory at a place said about itself, for people.
+    fn about(&self, place: usize) -> Result<Vec<(String, String)>, Fault> {
+        Ok(self.0.demonstration(place)?.about()?.facts)
     }
 
     /// Frames of all games.
@@ -176,7 +210,8 @@ impl Games {
     /// Tensors of the frames at these places (u64).
     fn encode(&self, py: Python<'_>, tensors: Vec<String>, places: Contiguous) -> Result<Vec<Tensor>, Fault> {
         py.detach(|| {
-            let encoder = RowEncoder::new(&self.0.input(), &EncoderConfig::Chess, &tensors)?;
+            let config = if self.codec() == CHESS.name { EncoderConfig::Chess } else { EncoderConfig::Fields };
+            let encoder = RowEncoder::new(&self.0.input(), &config, &tensors)?;
             encoded(&encoder, &numbers(&places), 0, 0)
         })
     }

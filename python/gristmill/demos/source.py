@@ -52,7 +52,7 @@ class Demos(Source):
             FormatError: a pickle in it names what is not data.
         """
         place = self._place(index)
-        return {name: [_plain(kind, data) for _, kind, data in values] for name, values in self._compiled.extras(place)}
+        return {name: [plain(kind, data) for _, kind, data in values] for name, values in self._compiled.extras(place)}
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """One field of all steps of all trajectories; of spilled ones a `numpy.memmap`, of which nothing is loaded.
@@ -77,7 +77,8 @@ class Demos(Source):
         return {name: found[name] if file is None else np.load(file, mmap_mode="r") for name, file in files.items()}
 
 
-def _plain(kind: str, data: bytes) -> Any:
+def plain(kind: str, data: bytes) -> Any:
+    """A value that travels beside records, of the kind that the engine calls it."""
     if kind == "pickle":
         return safe_pickle.loads(data, copy=True)
     if kind == "json":

@@ -34,7 +34,8 @@ pub(crate) struct Pack {
     /// What to do about a game that cannot be taken.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
-    /// Rows of 2048 between two points to which a killed job can return [default: 4000000]; for chess each file is one.
+    /// Rows of 2048 between two points to which a killed job can return [default: 4000000]; refused for chess, where each
+    /// file is one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) checkpoint_rows: Option<u64>,
     /// Say what would be packed, and write nothing.

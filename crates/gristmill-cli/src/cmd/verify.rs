@@ -9,6 +9,7 @@ use crate::stopping;
 
 pub(crate) fn run(args: &Verify) -> Result<()> {
     let mut options = VerifyOptions::new(args.paths.clone());
+    options.against.clone_from(&args.against);
     options.max_faults = args.max_faults;
     options.workers = args.workers.map_or(options.workers, usize::from);
     options.stop = stopping::flag()?;

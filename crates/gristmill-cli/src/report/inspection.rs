@@ -3,6 +3,7 @@
 mod chess;
 mod demo;
 pub(super) mod g2048;
+mod pack;
 mod record;
 
 use std::fmt::Write;
@@ -23,6 +24,9 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
     out.push('\n');
     if let Some(fault) = &seen.first_fault {
         let _ = writeln!(out, "{} bad chunks; the first fault: {fault}", seen.bad_chunks);
+    }
+    if let Some(pack) = &seen.pack {
+        out.push_str(&pack::text(pack));
     }
     for (name, value) in &seen.about {
         let _ = writeln!(out, "{name}: {value}");

@@ -46,6 +46,9 @@ pub(crate) fn merged(merged: &Merged) -> String {
     if !merged.carried.is_empty() {
         let _ = writeln!(out, "beside the rows: {}", merged.carried.join(", "));
     }
+    if merged.known > 0 {
+        let _ = writeln!(out, "passed over, since they were there already: {} games", merged.known);
+    }
     merged.lost.iter().for_each(|why| _ = writeln!(out, "{why}"));
     merged.deleted.iter().for_each(|folder| _ = writeln!(out, "deleted: {folder}"));
     merged.left.iter().for_each(|path| _ = writeln!(out, "left, since it is no part of a pack: {path}"));

@@ -10,6 +10,7 @@ mod converting;
 mod counting;
 mod files;
 mod killing;
+mod packing;
 mod pictures;
 mod refusing;
 mod splitting;

@@ -45,7 +45,7 @@ impl Markable for Arc<ChunkPack> {
     }
 
     fn derived(&self) -> &'static [&'static str] {
-        &["men", "black_to_move"]
+        if self.is_chess() { &["men", "black_to_move"] } else { &[] }
     }
 
     fn derive(&self, i: usize, record: &[u8]) -> Result<i64> {
@@ -84,7 +84,17 @@ impl Contents for Arc<ChunkPack> {
     }
 
     fn known(&self) -> crate::Result<Option<Vec<Content>>> {
-        Games::open(&ChunkPack::folder(self).join(METADATA))?.identities()
+        let database = Games::open(&ChunkPack::folder(self).join(METADATA))?;
+        if self.is_chess() {
+            return database.identities();
+        }
+        // What has no symmetries is known by its records alone.
+        let mut all = Vec::new();
+        database.each(&mut |game| {
+            all.push(Content { game: game.id, key: game.content, image: 0, records: game.content });
+            Ok(())
+        })?;
+        Ok(Some(all))
     }
 
     fn sources(&self) -> crate::Result<HashMap<u64, String>> {

@@ -6,11 +6,13 @@ use std::path::Path;
 
 pub mod chess;
 pub mod codec;
+pub mod demo;
 pub mod manifest;
 mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;
+mod steps;
 mod sums;
 mod weigh;
 

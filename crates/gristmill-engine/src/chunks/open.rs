@@ -8,16 +8,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gristmill_format::chess::layout_v7;
-use gristmill_format::chess::pack::{PackedGame, PackedGames, Position};
+use gristmill_format::chess::pack::{PackedGame, Position};
 use gristmill_format::chess::record::V7_BYTES;
 use gristmill_format::chess::weight::layout_judged;
 use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::demo::pack::{PackedTrajectory, Scratch};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, ChunkSource};
+use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::chess::CHESS;
+use super::codec::Codec;
+use super::demo::DEMO;
 use super::{files, is_chunks};
 use crate::error::Result;
 use crate::pack::STAGING;
@@ -35,19 +39,23 @@ const MOST_GAME: usize = 1 << 30;
 #[derive(Debug)]
 pub struct ChunkPack {
     folder: PathBuf,
-    files: Vec<File>,
+    codec: &'static Codec,
+    layout: Arc<Layout>,
+    pub(super) files: Vec<File>,
     /// Number of the first frame and of the first game of each file, and those behind the last.
-    first: Vec<(u64, u64)>,
+    pub(super) first: Vec<(u64, u64)>,
     identity: u64,
+    /// What reads steps of trajectories, while nobody reads any.
+    pub(super) scratches: Mutex<Vec<Scratch>>,
     /// What each game weighs, by the id of the weigher that was asked for.
     pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
 }
 
 #[derive(Debug)]
-struct File {
+pub(super) struct File {
     path: PathBuf,
     held: HeldFile,
-    games: PackedGames,
+    index: ChunkFile,
     /// A bit for each game that was held against its checksum.
     checked: Vec<AtomicU64>,
 }
@@ -57,40 +65,53 @@ impl File {
         let place = |e: Error| e.in_source(path.display().to_string());
         let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
         let held = HeldFile::open(&path, 0, len, residence)?;
-        let key = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let games = PackedGames::open(key, held.bytes()).map_err(place)?;
-        let checked = (0..games.index().len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok(File { path, held, games, checked })
+        let index = ChunkFile::open(held.bytes()).map_err(place)?;
+        let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(File { path, held, index, checked })
     }
 
     fn index(&self) -> &ChunkFile {
-        self.games.index()
+        &self.index
     }
 
     /// An error of game `i`, with its place.
-    fn named(&self, i: usize, error: Error) -> Error {
+    pub(super) fn named(&self, i: usize, error: Error) -> Error {
         error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
+    }
+
+    /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
+    fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
+        let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
+        let span = self.index().span(i).ok_or_else(missing)?;
+        let bytes = &self.held.bytes()[span.offset as usize..][..span.len as usize];
+        let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
+        if !known {
+            self.index().check(i, bytes)?;
+        }
+        Ok((bytes, known))
+    }
+
+    /// Notes that nothing is wrong with game `i`.
+    fn pass(&self, i: usize) {
+        self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
     /// Packed game `i`, which there is.
     fn game(&self, i: usize) -> FormatResult<PackedGame<'_>> {
-        let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
-        let span = self.index().span(i).ok_or_else(missing)?;
-        let bytes = &self.held.bytes()[span.offset as usize..][..span.len as usize];
-        let (word, bit) = (&self.checked[i / 64], 1u64 << (i % 64));
-        if word.load(Ordering::Relaxed) & bit == 0 {
-            self.index().check(i, bytes)?;
-            word.fetch_or(bit, Ordering::Relaxed);
+        let (bytes, known) = self.stored(i)?;
+        let game = PackedGame::new(bytes)?;
+        if !known {
+            self.pass(i);
         }
-        PackedGame::new(bytes)
+        Ok(game)
     }
 }
 
 impl ChunkPack {
     /// Opens the pack in `folder`.
     ///
-    /// Errors, with the file: `Path`; `Format`: `Missing` where there is none, `Refused` between two packs, and as
-    /// [`PackedGames::open`].
+    /// Errors, with the file: `Path`; `Format`: `Missing` where there is none, `Truncated` between two packs, `Unsupported` for
+    /// chunks of a kind that is not known here, or of two kinds, and as [`ChunkFile::open`].
     pub fn open(folder: &Path, residence: Residence) -> Result<Self> {
         let refuse = |kind, detail: &str| Error::new(kind, detail).in_source(folder.display().to_string());
         if is_interrupted(folder, STAGING) {
@@ -110,9 +131,13 @@ impl ChunkPack {
             hash.update(&file.index().identity().to_le_bytes());
             opened.push(file);
         }
+        let (codec, layout) = kind(&opened)?;
         Ok(ChunkPack {
             folder: folder.to_owned(),
+            codec,
+            layout,
             files: opened,
+            scratches: Mutex::default(),
             first,
             identity: hash.digest(),
             sums: Mutex::default(),
@@ -124,6 +149,48 @@ impl ChunkPack {
         &self.folder
     }
 
+    /// What its chunks hold.
+    pub fn codec(&self) -> &'static Codec {
+        self.codec
+    }
+
+    /// Whether they are games of chess.
+    pub(super) fn is_chess(&self) -> bool {
+        self.codec.tag == CHESS.tag
+    }
+
+    /// Packed trajectory `i` of a file, whose records have the layout of the pack.
+    pub(super) fn trajectory<'a>(&self, file: &'a File, i: usize) -> FormatResult<PackedTrajectory<'a>> {
+        let (bytes, known) = file.stored(i)?;
+        let packed = PackedTrajectory::new(bytes)?;
+        if !known {
+            let (frames, said) = (packed.frames(), file.index().frames(i) as usize);
+            if frames != said {
+                let detail = format!("{frames} frames, the index says {said}");
+                return Err(Error::new(Kind::Corrupt, detail).at_byte(4));
+            }
+            let layout = packed.about()?.layout;
+            if layout != self.layout {
+                let (one, all) = (layout.to_descr(), self.layout.to_descr());
+                return Err(Error::new(Kind::WrongSize, format!("records of {one} in a pack of {all}")));
+            }
+            file.pass(i);
+        }
+        Ok(packed)
+    }
+
+    /// Trajectory `i`, with what is told of it and beside it.
+    ///
+    /// Errors: `Missing` for one that there is not, `Unsupported` in a pack of something else; `Corrupt` with the place.
+    pub fn demonstration(&self, game: u64) -> FormatResult<PackedTrajectory<'_>> {
+        let missing = || Error::new(Kind::Missing, format!("trajectory {game} of {}", self.games()));
+        if self.is_chess() {
+            return Err(Error::new(Kind::Unsupported, "games of chess are no trajectories of demonstrations"));
+        }
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        self.trajectory(file, within).map_err(|e| file.named(within, e))
+    }
+
     /// A hash of the indexes, and so of all that the pack holds. The same wherever it lies.
     pub fn identity(&self) -> u64 {
         self.identity
@@ -131,7 +198,8 @@ impl ChunkPack {
 
     /// Name and checksum of the index of each file, in order.
     pub fn checksums(&self) -> impl Iterator<Item = (String, u64)> {
-        self.files.iter().map(|file| (file.games.describe().key.clone(), file.index().identity()))
+        let name = |file: &File| file.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.files.iter().map(move |file| (name(file).unwrap_or_default(), file.index().identity()))
     }
 
     /// How many games there are.
@@ -208,7 +276,7 @@ impl ChunkPack {
     }
 
     /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
-    fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
+    pub(super) fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
         let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
         let (game, frame) = self.files.get(file)?.index().locate(row - self.first[file].0)?;
         Some((file, game, frame))
@@ -227,7 +295,7 @@ impl ChunkPack {
 
 impl FrameTable for ChunkPack {
     fn layout(&self) -> &Layout {
-        layout_v7()
+        &self.layout
     }
 
     fn len(&self) -> u64 {
@@ -235,9 +303,13 @@ impl FrameTable for ChunkPack {
     }
 
     fn gather(&self, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
-        if rows.len().checked_mul(V7_BYTES) != Some(out.len()) {
-            let detail = format!("{} bytes for {} records of {V7_BYTES}", out.len(), rows.len());
+        let size = self.layout.size();
+        if rows.len().checked_mul(size) != Some(out.len()) {
+            let detail = format!("{} bytes for {} records of {size}", out.len(), rows.len());
             return Err(Error::new(Kind::WrongSize, detail));
+        }
+        if !self.is_chess() {
+            return self.step_records(rows, out);
         }
         let mut position = Position::default();
         for (row, record) in rows.iter().zip(out.chunks_exact_mut(V7_BYTES)) {
@@ -272,7 +344,7 @@ impl FrameTable for ChunkPack {
     }
 
     fn weighed(&self) -> Option<&dyn Weighed> {
-        Some(self)
+        self.is_chess().then_some(self as &dyn Weighed)
     }
 
     fn chunks(&self) -> FormatResult<&dyn Chunks> {
@@ -291,6 +363,9 @@ impl Chunks for ChunkPack {
 
 impl Straight for ChunkPack {
     fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> FormatResult<()> {
+        if !self.is_chess() {
+            return self.step_tensors(encoder, picks, out);
+        }
         let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
         let mut positions: Vec<(Position, Provenance)> = Vec::new();
         positions.resize_with(TOGETHER.min(picks.len()), Default::default);
@@ -314,6 +389,26 @@ impl Straight for ChunkPack {
 
 fn row(bits: u64, position: &Position, provenance: Provenance) -> Row<'_> {
     Row { record: position.record(), provenance, bits, sparse: position.policy() }
+}
+
+/// What the chunks of some files hold, and the layout of their records: V7 for games of chess, whatever was packed.
+fn kind(files: &[File]) -> FormatResult<(&'static Codec, Arc<Layout>)> {
+    let codec = [&CHESS, &DEMO].into_iter().find(|codec| files.iter().all(|file| file.index.codec() == codec.tag));
+    let Some(codec) = codec else {
+        let of = |file: &File| file.index.codec().escape_ascii().to_string();
+        let codecs: Vec<String> = files.iter().map(of).collect();
+        let detail = format!("chunks of `{}`: two kinds, or one of a newer gristmill", codecs.join("`, `"));
+        let path = files.first().map(|file| file.path.display().to_string()).unwrap_or_default();
+        return Err(Error::new(Kind::Unsupported, detail).in_source(path));
+    };
+    let first = files.iter().find(|file| !file.index.is_empty());
+    match first.filter(|_| codec.tag == DEMO.tag) {
+        Some(file) => {
+            let about = file.stored(0).and_then(|(bytes, _)| PackedTrajectory::new(bytes)?.about());
+            Ok((codec, about.map_err(|e| file.named(0, e))?.layout))
+        }
+        None => Ok((codec, Arc::clone(layout_v7()))),
+    }
 }
 
 /// The pack as a table.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use gristmill_format::demo::pack::PackedTrajectory;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
@@ -51,7 +52,7 @@ impl GameSelection {
         &self.rows
     }
 
-    /// The layout of the records: V7, whatever was packed.
+    /// The layout of the records; of chess games V7, whatever was packed.
     pub fn layout(&self) -> &Layout {
         self.pack.layout()
     }
@@ -205,6 +206,14 @@ impl GameSelection {
         let (first, frames) = bounds.ok_or_else(missing)?;
         let places: Vec<u64> = (self.rows.rank(first)..self.rows.rank(first + frames)).collect();
         self.take(&places)
+    }
+
+    /// The trajectory at a place, of a pack of demonstrations.
+    ///
+    /// Errors: `Missing` for a place beyond the last; as [`ChunkPack::demonstration`].
+    pub fn demonstration(&self, place: usize) -> gristmill_format::Result<PackedTrajectory<'_>> {
+        let missing = || FormatError::new(Kind::Missing, format!("trajectory {place} of {}", self.games.len()));
+        self.pack.demonstration(*self.games.get(place).ok_or_else(missing)?)
     }
 
     /// What an index loader needs of it.

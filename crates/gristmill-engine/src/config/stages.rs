@@ -192,6 +192,8 @@ pub enum EncoderConfig {
     Chess,
     /// 2048 step rows to exponents and targets; `tensors` is not looked at.
     G2048(G2048EncoderConfig),
+    /// Steps of packed demonstrations to their fields, or those that `tensors` names.
+    Fields,
 }
 
 impl EncoderConfig {

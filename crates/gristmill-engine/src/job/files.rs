@@ -129,6 +129,18 @@ impl Closed {
         self.name.ends_with(suffix)
     }
 
+    /// Its path.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its format, by its name and first bytes; none for what is of no known format, or cannot be read.
+    pub(super) fn format(&self) -> Option<detect::Format> {
+        let (bytes, mut head) = (self.store.open(&self.name).ok()?, [0; detect::HEAD]);
+        let n = bytes.read_at(0, &mut head).ok()?;
+        detect::detect_alone(&self.name, &head[..n]).ok()?
+    }
+
     /// Opens it.
     pub(super) fn open(&self) -> Found {
         open(&self.store, &self.name, self.path.clone(), self.in_folder)

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_format::chess::{ChessEncoder, Outputs};
+use gristmill_format::demo::encode::FieldEncoder;
 use gristmill_format::encode::Encoder;
 use gristmill_format::g2048::encode::{Augment, Binner, Classes, DEFAULT_EDGES, StepEncoder, Target, Tokenizer};
 use gristmill_format::g2048::form::Columns;
@@ -31,6 +32,10 @@ pub(super) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc
             Err(Error::field(stage, "value_targets", text))
         }
         EncoderConfig::G2048(config) => Ok(Arc::new(g2048(config, &KNOWN_VALUATIONS).map_err(|e| e.in_stage(stage))?)),
+        EncoderConfig::Fields => {
+            let text = "fields are of packs of demonstrations, which a loader of rows reads";
+            Err(Error::field(stage, "encoder", text))
+        }
     }
 }
 
@@ -50,8 +55,12 @@ pub(super) fn of_rows(
             let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
             Ok(Arc::new(encoder.map_err(|e| Error::config("tensors", e.detail()))?))
         }
+        EncoderConfig::Fields => {
+            let encoder = FieldEncoder::new(layout, tensors);
+            Ok(Arc::new(encoder.map_err(|e| Error::config("tensors", e.detail()))?))
+        }
         EncoderConfig::G2048(_) if !tensors.is_empty() => {
-            Err(Error::config("tensors", "rows of 2048 have those of their encoder; only games of chess have a choice"))
+            Err(Error::config("tensors", "rows of 2048 have those of their encoder; other packs have a choice"))
         }
         EncoderConfig::G2048(config) => {
             let encoder = g2048(config, valuations)?;
@@ -131,6 +140,7 @@ pub(super) fn fingerprint_of_rows(config: &EncoderConfig, tensors: &[String]) ->
     let is_standard = Outputs::parse(tensors).is_ok_and(|outputs| outputs == Outputs::standard());
     match config {
         EncoderConfig::Chess if !tensors.is_empty() && !is_standard => serde_json::json!({ "chess": tensors }),
+        EncoderConfig::Fields => serde_json::json!({ "fields": tensors }),
         _ => fingerprint(config),
     }
 }

@@ -15,6 +15,8 @@ pub struct Weighted {
 /// A chunk that was drawn, and the random numbers of its draw.
 #[derive(Debug, Clone)]
 pub struct Drawn {
+    /// Its number among those that have places.
+    pub chunk: usize,
     /// Its first place.
     pub first: u64,
     /// How many places it has.
@@ -48,7 +50,7 @@ impl Weighted {
         let at = (draws.unit() * self.total()).min(self.total().next_down());
         let chunk = self.sums.partition_point(|sum| *sum <= at);
         let first = chunk.checked_sub(1).map_or(0, |before| self.ends[before]);
-        Drawn { first, places: self.ends[chunk] - first, draws }
+        Drawn { chunk, first, places: self.ends[chunk] - first, draws }
     }
 }
 

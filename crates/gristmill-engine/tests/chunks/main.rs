@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod content;
+mod document;
 mod feeding;
 mod fixture;
 mod marking;
+mod merging;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;

@@ -210,7 +210,8 @@ proptest! {
         for (i, batch) in whole.iter().enumerate() {
             let mut union = ranks.each_ref().map(|rank| rank.get(i).cloned().unwrap_or_default()).concat();
             let mut batch = batch.clone();
-            (union.sort(), batch.sort());
+            union.sort();
+            batch.sort();
             prop_assert_eq!(union, batch);
         }
     }

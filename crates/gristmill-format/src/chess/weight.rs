@@ -54,7 +54,8 @@ impl DiffFocus {
         }
         let difference = self.q_weight * (best_q - orig_q).abs() + policy_kld;
         let t = difference / (self.q_weight + self.pol_scale);
-        let raised = (t * self.alpha + self.beta).powf(self.gamma);
+        let base = t * self.alpha + self.beta;
+        let raised = if self.gamma == 1.0 { base } else { base.powf(self.gamma) };
         let weight = if raised > self.tau { self.tau } else { raised };
         if weight.is_finite() && weight > 0.0 { weight } else { 0.0 }
     }

@@ -257,6 +257,16 @@ impl ChunkFileWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PAGE: &str = include_str!("../../../../docs/format/chunk-file.md");
+
+    #[test]
+    fn the_page_says_what_files_are() {
+        let magic = std::str::from_utf8(&MAGIC).unwrap();
+        assert!(PAGE.contains(&format!("| {} | `{magic}` |", MAGIC.len())), "magic");
+        assert!(PAGE.contains(&format!("| {ENTRY} each | index: u64 offset, u32 length, u32 frames")), "entry");
+        assert!(PAGE.contains(&format!("| {FOOTER} | footer: u64 where the index starts")), "footer");
+    }
     use proptest::prelude::*;
 
     fn file(chunks: &[(String, u32, Vec<u8>)]) -> Vec<u8> {

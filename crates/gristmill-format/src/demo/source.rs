@@ -5,6 +5,7 @@ use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 
 use super::form::{Form, ReadOptions, read};
+use super::pack::{PACKED, PackedTrajectory};
 use super::shard::{Shard, ShardMeta};
 use super::trajectory::Trajectories;
 
@@ -42,6 +43,19 @@ impl DemoFile {
         let about = shard.meta.as_ref().map(ShardMeta::about).unwrap_or_default();
         let file = DemoFile::new(key, Form::Shard, shard.trajectories);
         DemoFile { meta: shard.meta, about, shuffled: shard.shuffled, ..file }
+    }
+
+    /// The packed trajectory in `stored`, whose records were decoded into `chunk`.
+    ///
+    /// Errors: what was packed beside the records, and cannot be read.
+    pub fn of_packed(key: &str, stored: &[u8], chunk: &Chunk) -> Result<DemoFile> {
+        let packed = PackedTrajectory::new(stored)?;
+        let about = packed.about()?;
+        let meta = about.metadata.map(|pickle| ShardMeta::parse(&pickle, MAX_BYTES)).transpose()?;
+        let extras = packed.extras(0..packed.frames())?;
+        let trajectories = Trajectories::of_records(about.layout, chunk.records().to_vec(), extras, packed.end());
+        let description = Description { key: key.to_owned(), format: PACKED, access: Access::Random };
+        Ok(DemoFile { description, trajectories, meta, about: Vec::new(), shuffled: false })
     }
 
     /// The same, with a fact about it.

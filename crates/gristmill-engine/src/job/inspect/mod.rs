@@ -2,6 +2,7 @@
 //! Reads every chunk once to count its frames; judges nothing, which is what `verify` does.
 
 mod chess;
+mod chunk_pack;
 mod demo;
 mod g2048;
 mod record;
@@ -21,12 +22,17 @@ use serde::Serialize;
 
 use super::files::{self, Found, Opened};
 use super::pack::left_in;
+use crate::chunks::open::ChunkPack;
+use crate::chunks::{FORMAT, is_pack};
 use crate::error::Result;
 use crate::lineage;
 use crate::pack::metadata::Metadata;
 use crate::pack::{METADATA, shards};
+use crate::store::Residence;
+use crate::table::FrameTable;
 
 pub use chess::{ChessView, MoveView, ValueRow};
+pub use chunk_pack::{PackView, Results};
 pub use demo::{DemoView, ValueView};
 pub use g2048::{BranchView, Step, StepView};
 pub use record::{Cell, Record};
@@ -62,6 +68,9 @@ pub struct Inspection {
     pub formats: BTreeMap<&'static str, u64>,
     /// What the file says about itself.
     pub about: BTreeMap<&'static str, String>,
+    /// What a pack of whole games is as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pack: Option<PackView>,
     /// The records, once one was decoded.
     pub layout: Option<LayoutView>,
     /// The frame that was asked for.
@@ -134,10 +143,14 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
             let detail = "a directory has no chunk of its own; name one of its files";
             return Err(Error::new(Kind::Missing, detail).in_source(&seen.path).into());
         }
-        files::walk(path, &mut |found| {
-            seen.add(found)?;
-            Ok(())
-        })?;
+        if is_pack(path) {
+            seen.chunk_pack(path)?;
+        } else {
+            files::walk(path, &mut |found| {
+                seen.add(found)?;
+                Ok(())
+            })?;
+        }
     } else {
         let file = match files::file(path) {
             Found::File(file) => file,
@@ -200,6 +213,21 @@ impl Inspection {
             self.layout.get_or_insert_with(|| layout(&shard.layout));
         }
         self.chunks += Metadata::open(folder.join(METADATA))?.run_count()?;
+        Ok(())
+    }
+
+    /// Counts a pack of whole games by its indexes; no game is decoded.
+    fn chunk_pack(&mut self, folder: &Path) -> Result<()> {
+        let held = ChunkPack::open(folder, Residence::Mapped)?;
+        for (name, _) in held.checksums() {
+            let path = folder.join(name);
+            self.size += std::fs::metadata(&path).map_err(|e| crate::Error::path(&path, &e))?.len();
+            self.files += 1;
+        }
+        (self.chunks, self.frames) = (held.games(), held.len());
+        self.layout = Some(layout(held.layout()));
+        self.formats.insert(FORMAT, self.files);
+        self.pack = Some(chunk_pack::view(folder)?);
         Ok(())
     }
 

@@ -1,8 +1,10 @@
-//! Packs -> one pack: rows one after another, runs numbered anew, names of valuations unified, sessions kept.
+//! Packs -> one pack: rows one after another, runs numbered anew, names of valuations unified, sessions kept. Packs of whole
+//! games are joined file by file.
 //! Inputs are deleted only when they are asked to be, and the new pack is durable and was read back.
 
 mod beside;
 mod block;
+mod chunks;
 pub(super) mod danger;
 mod input;
 
@@ -94,7 +96,7 @@ impl MergeOptions {
 pub struct Merged {
     /// The folder of the new pack.
     pub pack: String,
-    /// `aligned48` or `packed46`.
+    /// `aligned48` or `packed46`; of packs of whole games what their chunks hold.
     pub layout: &'static str,
     /// Packs that went in.
     pub packs: u64,
@@ -102,8 +104,10 @@ pub struct Merged {
     pub runs: u64,
     /// Its rows.
     pub rows: u64,
-    /// Its files of rows.
+    /// Its files of rows or games.
     pub files: u64,
+    /// Games that a pack before had already, and that were passed over; of packs of whole games.
+    pub known: u64,
     /// What lies beside its rows, as beside those of all packs: `values`, `embeddings`.
     pub carried: Vec<&'static str>,
     /// What lies beside the rows of some pack and is not carried, and why.
@@ -143,7 +147,10 @@ pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
     danger::check(&options.inputs, &options.output)?;
     let meter = Meter::default();
     let before = meter.now();
-    let merged = checked(options, progress)?;
+    let merged = match chunks::are_chunks(&options.inputs)? {
+        true => chunks::merge(options, progress)?,
+        false => checked(options, progress)?,
+    };
     let now = meter.now();
     Ok(Merged { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..merged })
 }

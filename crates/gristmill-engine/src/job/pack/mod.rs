@@ -195,13 +195,16 @@ fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     let steps = discover::discover(&options.input);
     if !steps.sidecars.is_empty() {
         if crate::chunks::is_pack(&options.output) {
-            let text = "there is a pack of chess games; take another folder for games of 2048, or remove it first";
+            let text = "there is a pack of something else; take another folder for games of 2048, or remove it first";
             return Err(Error::config("output", format!("{}: {text}", options.output.display())));
         }
         return start::pack(options, steps, progress);
     }
+    if let Ok(Some(demos)) = chunks::Demos::list(options) {
+        return chunks::pack(options, Box::new(demos), progress);
+    }
     match chunks::Games::list(&options.input) {
-        Ok(games) if !games.games.is_empty() => chunks::pack(options, games, progress),
+        Ok(games) if !games.games.is_empty() => chunks::pack(options, Box::new(games), progress),
         _ => start::pack(options, steps, progress),
     }
 }

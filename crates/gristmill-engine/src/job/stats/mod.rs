@@ -16,6 +16,7 @@ use std::sync::atomic::AtomicBool;
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
+use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::source::{Chunk, ChunkSource};
 use serde::Serialize;
@@ -248,6 +249,9 @@ impl Counting {
             self.demonstrations(file.size, demo);
             return Ok(());
         }
+        if file.source.describe().format == PACKED {
+            return self.trajectories(file);
+        }
         for i in 0..file.source.len() {
             self.stats.chunks += 1;
             let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
@@ -257,6 +261,25 @@ impl Counting {
             match decoded {
                 Ok(()) => self.game()?,
                 Err(_) => self.stats.bad_chunks += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts packed trajectories, one after another.
+    fn trajectories(&mut self, file: &Opened) -> Result<()> {
+        let key = &file.source.describe().key;
+        for i in 0..file.source.len() {
+            let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
+                file.decode(i, &self.stored, &mut self.chunk)?;
+                DemoFile::of_packed(key, &self.stored, &self.chunk)
+            });
+            match decoded {
+                Ok(one) => self.demonstrations(self.stored.len() as u64, &one),
+                Err(_) => {
+                    self.stats.chunks += 1;
+                    self.stats.bad_chunks += 1;
+                }
             }
         }
         Ok(())

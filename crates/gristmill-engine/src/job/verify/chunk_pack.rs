@@ -3,15 +3,17 @@
 
 use std::path::Path;
 
+use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::{Error, Kind};
 
 use super::{Fault, Verification};
+use crate::chunks::is_chunks;
 use crate::chunks::manifest::Manifest;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::error::Result;
 use crate::pack::{MANIFEST, METADATA};
-use crate::store::Residence;
+use crate::store::{Residence, open_file};
 
 /// Adds what does not fit to `found`.
 pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
@@ -33,6 +35,53 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
     }
     if let Err(e) = games(&pack, &mut |detail| tell(METADATA, detail)) {
         tell(METADATA, e.to_string());
+    }
+}
+
+/// The same for one chunk file, where it lies in a pack: what manifest and database say of this one.
+pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
+    let named = path.file_name().and_then(|name| name.to_str()).filter(|name| is_chunks(name) && path.is_file());
+    let folder = path.parent().filter(|folder| folder.join(MANIFEST).is_file());
+    let (Some(name), Some(folder)) = (named, folder) else { return };
+    // A file that cannot be opened is told where its chunks are checked.
+    let Some(index) = open_file(path).ok().and_then(|bytes| ChunkFile::open(&*bytes).ok()) else { return };
+    let mut tell = |name: &str, detail: String| {
+        let e = Error::new(Kind::Corrupt, detail).in_source(folder.join(name).display().to_string());
+        found.add(keep, Fault::new(&e));
+    };
+    let number = match Manifest::read(folder) {
+        Err(e) => return tell(MANIFEST, e.to_string()),
+        Ok(manifest) => match manifest.files.iter().position(|file| file.name == name) {
+            None => return tell(MANIFEST, format!("it does not list {name}")),
+            Some(number) => {
+                let (said, is) = (&manifest.files[number].index_xxh3, format!("{:016x}", index.identity()));
+                if *said != is {
+                    tell(MANIFEST, format!("it lists {name} with the checksum {said}, the file has {is}"));
+                }
+                number as u64
+            }
+        },
+    };
+    let mut next = 0;
+    let each = Games::open(&folder.join(METADATA)).and_then(|games| {
+        games.each(&mut |game| {
+            if game.file == number {
+                let said = (game.chunk, game.frames, game.source.as_str());
+                let is = (next as u64, u64::from(index.frames(next)), index.name(next));
+                if said != is {
+                    tell(METADATA, format!("game {} is {said:?} (chunk, frames, source), {name} says {is:?}", game.id));
+                }
+                next += 1;
+            }
+            Ok(())
+        })
+    });
+    match each {
+        Err(e) => tell(METADATA, e.to_string()),
+        Ok(()) if next != index.len() => {
+            tell(METADATA, format!("it has {next} games of {name}, there are {}", index.len()));
+        }
+        Ok(()) => {}
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::container::salvage;
+use gristmill_format::demo::pack::PACKED;
+use gristmill_format::demo::source::DemoFile;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::check::{Checker, Rule};
 use gristmill_format::g2048::row::layout_aligned;
@@ -54,6 +56,14 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
             let chess = file.source.describe().format.starts_with("lc0");
             let salvageable = chess.then(|| salvageable(file, &mut hand));
             found.add(keep, Fault { salvageable, ..Fault::new(&e) });
+            continue;
+        }
+        if file.source.describe().format == PACKED {
+            let key = &file.source.describe().key;
+            match DemoFile::of_packed(key, &hand.stored, &hand.chunk) {
+                Ok(one) => demo::verify_packed(&file.path, &one, i, keep, found),
+                Err(e) => found.add(keep, Fault::new(&e.in_chunk(i).in_source(&file.path))),
+            }
             continue;
         }
         found.checked += hand.chunk.frames as u64;

@@ -30,9 +30,31 @@ const RULES: [&str; 7] = [FIELDS, FRAME, NEXT_OBS, TRUNCATED, FINITE, ACTION_SPA
 
 /// Checks all trajectories of a file.
 pub(super) fn verify(path: &str, file: &DemoFile, keep: usize, found: &mut Verification) {
+    found.chunks += file.len() as u64;
+    check((path, 0), file, None, keep, found);
+}
+
+/// Checks the trajectory of a pack that is chunk `chunk` of its file. Its frames go on from where they were.
+pub(super) fn verify_packed(path: &str, one: &DemoFile, chunk: usize, keep: usize, found: &mut Verification) {
+    let all = one.trajectories();
+    let scalar = |field: &Field| match field.dtype {
+        DType::Scalar(scalar, _) => Some(scalar),
+        DType::Record(_) => None,
+    };
+    let field = all.layout().and_then(|layout| layout.field("frame"));
+    let first = field.and_then(scalar).zip(all.field(0, "frame")).and_then(|(scalar, bytes)| scalar.number(bytes));
+    check((path, chunk), one, first.map(|first| first - 1.0), keep, found);
+}
+
+fn check(
+    (path, first): (&str, usize),
+    file: &DemoFile,
+    mut number: Option<f64>,
+    keep: usize,
+    found: &mut Verification,
+) {
     let all = file.trajectories();
     found.will_check(RULES);
-    found.chunks += file.len() as u64;
     found.checked += all.frames() as u64;
     let Some(layout) = all.layout() else { return };
     let mut judge = Judge { path, all, layout, keep, found, at: At::default() };
@@ -45,11 +67,10 @@ pub(super) fn verify(path: &str, file: &DemoFile, keep: usize, found: &mut Verif
     }
     let pairs = pairs(layout);
     let actions = file.meta().map(|meta| &meta.action_space);
-    let mut number = None;
     for trajectory in 0..file.len() {
         let Some(span) = all.span(trajectory) else { continue };
         for frame in span.clone() {
-            judge.at = At { trajectory, step: frame - span.start, frame };
+            judge.at = At { trajectory: first + trajectory, step: frame - span.start, frame };
             number = judge.sequence(number);
             judge.values();
             if frame + 1 < span.end {

@@ -1,6 +1,7 @@
 //! Paths -> every check over every chunk, frame and row of a pack, and a list of what failed.
 //! Damage is data here, not an error: the job goes on to the last file. What is found does not depend on the threads.
 
+mod against;
 mod chunk_pack;
 mod chunks;
 mod demo;
@@ -27,6 +28,8 @@ pub use fault::{Example, Fault};
 pub struct VerifyOptions {
     /// Files, packs, and folders of them.
     pub paths: Vec<PathBuf>,
+    /// Folder of games that one pack, which is then the only path, is compared with: each must be in it.
+    pub against: Option<PathBuf>,
     /// Faults that are listed, at most; all are counted.
     pub max_faults: usize,
     /// Worker threads, from 1 on. Changes nothing in the result.
@@ -39,7 +42,7 @@ impl VerifyOptions {
     /// Verifies `paths` with one worker per core, listing up to a hundred faults.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        VerifyOptions { paths, max_faults: 100, workers, stop: Arc::default() }
+        VerifyOptions { paths, against: None, max_faults: 100, workers, stop: Arc::default() }
     }
 }
 
@@ -124,6 +127,14 @@ pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Ve
         return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
     }
     let mut report = Verification::default();
+    if let Some(sources) = &options.against {
+        let [pack] = options.paths.as_slice() else {
+            return Err(Error::config("against", "expected one pack to compare the games with"));
+        };
+        against::verify(pack, sources, options, &mut report, progress)?;
+        report.ok = report.fault_count == 0;
+        return Ok(report);
+    }
     for path in &options.paths {
         one_path(path, options, &mut report, progress)?;
     }
@@ -157,6 +168,8 @@ fn one_path(
     }
     if is_pack(path) {
         chunk_pack::verify(path, keep, report);
+    } else {
+        chunk_pack::verify_file(path, keep, report);
     }
     for folder in listing.packs {
         pack::verify(&folder, options, report, progress)?;

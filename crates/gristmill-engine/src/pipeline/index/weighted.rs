@@ -1,7 +1,7 @@
 //! The sampling of a config over chunks that can be weighed -> the row of each draw: no chunk is decoded to be rejected.
 //! Chances are those by which the pool of a stream accepts, with the largest weight of all in place of that so far.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Uniform, Weigher, total};
@@ -24,9 +24,14 @@ pub(super) struct Sampler {
     games: Weighted,
     /// Weighs the rows of a chunk, where not each is as likely as any.
     rows_by: Option<Arc<dyn Weigher>>,
+    /// What the rows of each chunk weigh, once it was drawn, where all together take little memory; else nothing.
+    kept: Box<[OnceLock<Box<[f32]>>]>,
     table: Arc<dyn FrameTable>,
     rows: Arc<Intervals>,
 }
+
+/// Rows whose weights are kept in memory, at most: 128 MiB of them.
+const MOST_KEPT: u64 = 32 << 20;
 
 /// Buffers of one task.
 #[derive(Debug, Default)]
@@ -59,6 +64,7 @@ impl Sampler {
         };
         let sizes = sizes(weighed, rows, &*chunks)?;
         let largest = sizes.iter().map(|(_, weight)| *weight).fold(0.0, f32::max);
+        let kept = if rows.len() <= MOST_KEPT { sizes.len() } else { 0 };
         let games = Weighted::new(sizes.into_iter().map(|(rows, weight)| (rows, chance.of(weight, largest))));
         if games.total() <= 0.0 && !rows.is_empty() {
             return Err(Error::field(
@@ -68,7 +74,8 @@ impl Sampler {
             ));
         }
         let rows_by = (sampling.positions == PositionChoice::Weighted && frames.uniform().is_none()).then_some(frames);
-        Ok(Some(Sampler { games, rows_by, table: Arc::clone(&input.table), rows: Arc::clone(rows) }))
+        let kept = (0..if rows_by.is_some() { kept } else { 0 }).map(|_| OnceLock::new()).collect();
+        Ok(Some(Sampler { games, rows_by, kept, table: Arc::clone(&input.table), rows: Arc::clone(rows) }))
     }
 
     /// Appends the rows of the draws of these numbers under a root seed.
@@ -80,10 +87,16 @@ impl Sampler {
         for number in numbers {
             let mut drawn = self.games.draw(key, number);
             let place = match (&self.rows_by, self.table.weighed()) {
-                (Some(weigher), Some(weighed)) => {
-                    weigh(weighed, &self.rows, (drawn.first, drawn.places), &**weigher, &mut scratch)?;
-                    drawn.by(&scratch.selected)
-                }
+                (Some(weigher), Some(weighed)) => match self.kept.get(drawn.chunk).and_then(OnceLock::get) {
+                    Some(weights) => drawn.by(weights),
+                    None => {
+                        weigh(weighed, &self.rows, (drawn.first, drawn.places), &**weigher, &mut scratch)?;
+                        if let Some(kept) = self.kept.get(drawn.chunk) {
+                            let _ = kept.set(scratch.selected.as_slice().into());
+                        }
+                        drawn.by(&scratch.selected)
+                    }
+                },
                 _ => drawn.any(),
             };
             picks.push(Pick { row: self.rows.row(place), bits: drawn.bits() });

@@ -9,6 +9,9 @@ use crate::source::{Access, Chunk, ChunkSource, Description, Limits, Span};
 /// What a chunk file of packed trajectories says that it holds.
 pub const CODEC: Codec = *b"demo\0\0\0\x01";
 
+/// How sources call chunk files of packed trajectories.
+pub const PACKED: &str = "demo.chunks";
+
 /// A chunk file of packed trajectories. Kept in memory: its index.
 #[derive(Debug)]
 pub struct PackedDemos {
@@ -26,7 +29,7 @@ impl PackedDemos {
             let detail = format!("chunks of `{codec}`, expected packed trajectories; a newer gristmill wrote it");
             return Err(Error::new(Kind::Unsupported, detail).at_byte(0));
         }
-        let description = Description { key: key.into(), format: "demo.chunks", access: Access::Random };
+        let description = Description { key: key.into(), format: PACKED, access: Access::Random };
         Ok(PackedDemos { description, index })
     }
 
@@ -84,6 +87,10 @@ impl ChunkSource for PackedDemos {
 
     fn locate(&self, i: usize) -> Option<(Span, Option<&str>)> {
         self.index.span(i).map(|span| (span, Some(self.index.name(i))))
+    }
+
+    fn frames(&self, i: usize) -> Option<usize> {
+        self.index.span(i).map(|_| self.index.frames(i) as usize)
     }
 
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {

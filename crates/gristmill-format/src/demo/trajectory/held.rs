@@ -49,6 +49,21 @@ impl Trajectories {
         Trajectories { bound, store, ..Trajectories::default() }
     }
 
+    /// One trajectory of records that are there, with what travels beside them.
+    pub(in crate::demo) fn of_records(
+        layout: Arc<Layout>,
+        records: Vec<u8>,
+        extras: BTreeMap<String, Vec<(usize, Extra)>>,
+        end: End,
+    ) -> Self {
+        let (frames, taken) = (records.len() / layout.size(), records.len());
+        let store = Store { records, ..Store::default() };
+        let mut all = Trajectories { layout: Some(layout), store, extras, frames, taken, ..Trajectories::default() };
+        all.bound = taken;
+        all.end(end);
+        all
+    }
+
     /// Ends the trajectory after the last frame, unless it has no frames.
     pub fn end(&mut self, how: End) {
         if self.open() > 0 {

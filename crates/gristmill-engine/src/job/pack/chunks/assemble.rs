@@ -10,7 +10,6 @@ use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::games::Game;
 use crate::chunks::codec::Codec;
 use crate::chunks::file_name;
 use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
@@ -20,6 +19,7 @@ use crate::job::pack::lineage::Made;
 use crate::job::pack::{OnError, PackOptions};
 use crate::lineage::Step;
 use crate::pack::manifest::{Skipped, WRITER};
+use crate::pack::select::SqlValue;
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};
 use crate::store::publish::{self, Staging};
 
@@ -46,6 +46,17 @@ pub(super) struct Standing {
     pub(super) skipped_before: usize,
 }
 
+/// A game, packed.
+pub(super) struct Game {
+    pub(super) packed: Vec<u8>,
+    pub(super) frames: u32,
+    pub(super) stored_bytes: u64,
+    /// XXH3-128 of its records.
+    pub(super) content: u128,
+    /// A value for each column of the codec.
+    pub(super) facts: Vec<SqlValue>,
+}
+
 /// A pack in the making.
 pub(super) struct Assembly<'a> {
     pub(super) options: &'a PackOptions,
@@ -56,6 +67,8 @@ pub(super) struct Assembly<'a> {
     /// Hashes of the games that the pack had before.
     known: HashSet<u128>,
     names: Xxh3,
+    /// Games that the interrupted job looked at, and that were not passed over yet.
+    behind: usize,
     open: Option<Open>,
 }
 
@@ -67,7 +80,7 @@ struct Open {
 }
 
 impl<'a> Assembly<'a> {
-    /// Goes on from `standing`; `names` is the hash of the names of the games looked at.
+    /// Goes on from `standing`: the games that were looked at before come again, to be [passed over](Assembly::recall).
     ///
     /// Errors: `Format` and `Path` with the file.
     pub(super) fn new(
@@ -76,12 +89,46 @@ impl<'a> Assembly<'a> {
         staging: Staging,
         standing: Standing,
         known: HashSet<u128>,
-        names: Xxh3,
     ) -> Result<Self> {
         let metadata = GamesWriter::open(staging.path(METADATA), codec)?;
-        let mut assembly = Assembly { options, codec, staging, standing, metadata, known, names, open: None };
-        assembly.checkpoint()?;
+        let (names, behind) = (Xxh3::new(), standing.done);
+        let mut assembly = Assembly { options, codec, staging, standing, metadata, known, names, behind, open: None };
+        if behind == 0 {
+            assembly.checkpoint()?;
+        }
         Ok(assembly)
+    }
+
+    /// Whether the next game was looked at before the job was interrupted: it is not to be taken again.
+    ///
+    /// Errors: `State` where the games that were looked at are not those that come now.
+    pub(super) fn recall(&mut self, name: &str) -> Result<bool> {
+        if self.behind == 0 {
+            return Ok(false);
+        }
+        self.looked_at(name);
+        self.behind -= 1;
+        if self.behind == 0 && format!("{:032x}", self.names.digest128()) != self.standing.names {
+            return Err(self.changed());
+        }
+        Ok(true)
+    }
+
+    /// That all games came which were looked at before.
+    ///
+    /// Errors: `State` where they did not.
+    pub(super) fn recalled(&self) -> Result<()> {
+        if self.behind == 0 { Ok(()) } else { Err(self.changed()) }
+    }
+
+    fn changed(&self) -> Error {
+        let text = format!("games were added, removed or renamed in {}", self.options.input.display());
+        Error::State(format!("{text} since the job was interrupted; pack it with --overwrite"))
+    }
+
+    fn looked_at(&mut self, name: &str) {
+        self.names.update(name.as_bytes());
+        self.names.update(b"\n");
     }
 
     /// Takes the next game in, or leaves it out.
@@ -96,8 +143,7 @@ impl<'a> Assembly<'a> {
             }
             Err(e) => self.standing.skipped.push(Skipped::new(name, &e)),
         }
-        self.names.update(name.as_bytes());
-        self.names.update(b"\n");
+        self.looked_at(name);
         self.standing.done += 1;
         if self.open.as_ref().is_some_and(|open| open.index.frames() >= self.standing.file_frames) {
             self.close()?;

@@ -10,11 +10,15 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::assemble::{Assembly, Game};
+use super::{Finds, Input};
 use crate::chunks::FORMAT;
-use crate::chunks::chess::facts;
+use crate::chunks::chess::{CHESS as CODEC, facts};
+use crate::chunks::codec::Codec;
 use crate::job::files::{self, Closed, Found, Opened};
+use crate::job::in_order::InOrder;
+use crate::job::pack::PackOptions;
 use crate::pack::manifest::Skipped;
-use crate::pack::select::SqlValue;
 
 /// Formats of files whose chunks are chess games.
 const CHESS: [&str; 3] = ["lc0.gz", "lc0.tar", FORMAT];
@@ -31,6 +35,46 @@ pub(in super::super) struct Games {
     pub(super) skipped: Vec<Skipped>,
     /// The first of those that is an error.
     pub(super) fault: Option<Error>,
+}
+
+impl Input for Games {
+    fn codec(&self) -> &'static Codec {
+        &CODEC
+    }
+
+    fn label(&self) -> &'static str {
+        "chess chunks"
+    }
+
+    fn unusable(&self) -> (&[Skipped], Option<&Error>) {
+        (&self.skipped, self.fault.as_ref())
+    }
+
+    fn count(&self, _: &PackOptions) -> crate::Result<u64> {
+        Ok(self.games.len() as u64)
+    }
+
+    fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> crate::Result<u64> {
+        let (options, count) = (assembly.options, self.games.len() as u64);
+        let mut first = 0;
+        while first < self.games.len() && assembly.recall(&self.name(first))? {
+            first += 1;
+        }
+        assembly.recalled()?;
+        let (games, hands) = (Arc::<Games>::from(self), Hands::default());
+        let pieces = games.pieces(first);
+        let (len, shared) = (pieces.len(), games.clone());
+        let started =
+            InOrder::start(options.workers, len, options.stop.clone(), move |i| hands.pack(&shared, pieces[i]));
+        let mut flow = started.map_err(|e| crate::Error::path(&options.input, &e))?;
+        while let Some(piece) = flow.next()? {
+            for game in piece {
+                assembly.take(&games.name(assembly.standing.done), game)?;
+            }
+            found(assembly, count);
+        }
+        Ok(count)
+    }
 }
 
 /// A file of games.
@@ -127,20 +171,9 @@ impl Games {
 }
 
 /// The path below the folder, with `/`.
-fn below(root: &Path, path: &str) -> String {
+pub(super) fn below(root: &Path, path: &str) -> String {
     let below = Path::new(path).strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty());
     below.map_or_else(|| path.rsplit('/').next().unwrap_or(path).to_owned(), |below| below.display().to_string())
-}
-
-/// A game, packed.
-pub(super) struct Game {
-    pub(super) packed: Vec<u8>,
-    pub(super) frames: u32,
-    pub(super) stored_bytes: u64,
-    /// XXH3-128 of its records.
-    pub(super) content: u128,
-    /// A value for each column of the codec.
-    pub(super) facts: Vec<SqlValue>,
 }
 
 /// Buffers that are used again, by any thread.

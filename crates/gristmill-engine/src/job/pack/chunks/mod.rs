@@ -1,85 +1,100 @@
-//! A folder of chess games -> a chunk pack: anew, after a kill, or after what is there. Refuses before anything is changed.
+//! A folder of chess games or demonstrations -> a chunk pack: anew, after a kill, or after what is there. Refuses before anything is changed.
 
 mod assemble;
+mod demos;
 mod games;
 
 use std::collections::HashSet;
 use std::fs;
-use std::sync::Arc;
 
 use gristmill_format::{Error as FormatError, Kind};
-use xxhash_rust::xxh3::Xxh3;
 
 use super::{Existing, OnError, PackOptions, Packed, Progress};
-use crate::chunks::chess::CHESS;
+use crate::chunks::codec::Codec;
 use crate::chunks::manifest::Manifest;
 use crate::chunks::metadata::{Games as Database, GamesWriter};
 use crate::chunks::{self, is_chunks};
 use crate::error::{Error, Result};
-use crate::job::in_order::InOrder;
+use crate::pack::manifest::Skipped;
 use crate::pack::{MANIFEST, METADATA, STAGING};
 use crate::store::publish::{self, Found, Staging};
 use assemble::{Assembly, Standing};
+pub(super) use demos::Demos;
 pub(super) use games::Games;
-use games::Hands;
 
 /// Frames of a chunk file, where nothing else is asked for: some 300 MB.
 const FILE_FRAMES: u64 = 4_000_000;
 
-/// The name of this form in what [`Packed`] says.
-const LAYOUT: &str = "chess chunks";
+/// Told of the pack as far as it is, and of how many games were found so far.
+type Finds<'a> = dyn FnMut(&Assembly<'_>, u64) + 'a;
+
+/// What is packed: games of one kind, in an order that the input alone decides.
+pub(super) trait Input {
+    /// What becomes of them.
+    fn codec(&self) -> &'static Codec;
+
+    /// The name of this form in what [`Packed`] says.
+    fn label(&self) -> &'static str;
+
+    /// What could not be opened or listed, and the first error among that.
+    fn unusable(&self) -> (&[Skipped], Option<&FormatError>);
+
+    /// How many games there are.
+    ///
+    /// Errors: what cannot be counted.
+    fn count(&self, options: &PackOptions) -> Result<u64>;
+
+    /// Gives every game to `assembly`, in order, and says how many there were.
+    ///
+    /// Errors: as [`Assembly::take`] and [`Assembly::recall`]; `Stopped`.
+    fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> Result<u64>;
+}
 
 /// Packs `games`, with options that were checked.
-pub(super) fn pack(options: &PackOptions, games: Games, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
     if options.layout.is_some() {
-        return Err(Error::config("layout", "forms of rows are for 2048; chess games are packed in one way"));
+        return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
     }
-    if let (OnError::Raise, Some(e)) = (options.on_error, &games.fault) {
+    if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
+        let text = "each chunk file is a point to go on from; shard_rows says how many frames one has";
+        return Err(Error::config("checkpoint_rows", text));
+    }
+    let (skipped, fault) = games.unusable();
+    if let (OnError::Raise, Some(e)) = (options.on_error, fault) {
         return Err(e.clone().into());
     }
     fits(options)?;
-    let found = games.games.len() as u64;
+    let (codec, label) = (games.codec(), games.label());
     if options.dry_run {
-        let skipped = games.skipped;
-        return Ok(Packed { games: found, runs: found, skipped, dry_run: true, ..packed(options) });
+        let found = games.count(options)?;
+        let skipped = skipped.to_vec();
+        return Ok(Packed { games: found, runs: found, skipped, dry_run: true, ..packed(options, label) });
     }
-    let (staging, standing, known) = match start(options, &games)? {
+    let (staging, standing, known) = match start(options, codec, skipped)? {
         Start::From(staging, standing, known) => (staging, *standing, known),
-        Start::Complete => return complete(options),
+        Start::Complete => return complete(options, label),
     };
-    let (resumed, first) = (standing.games - standing.games_before, standing.done);
-    let mut hash = Xxh3::new();
-    for i in 0..first {
-        hash.update(games.name(i).as_bytes());
-        hash.update(b"\n");
-    }
-    if first > 0 && format!("{:032x}", hash.digest128()) != standing.names {
-        let text = format!("games were added, removed or renamed in {}", options.input.display());
-        return Err(Error::State(format!("{text} since the job was interrupted; pack it with --overwrite")));
-    }
-    let mut assembly = Assembly::new(options, &CHESS, staging, standing, known, hash)?;
-    let (games, hands) = (Arc::new(games), Hands::default());
-    let pieces = games.pieces(first);
-    let (count, shared) = (pieces.len(), games.clone());
-    let started = InOrder::start(options.workers, count, options.stop.clone(), move |i| hands.pack(&shared, pieces[i]));
-    let mut flow = started.map_err(|e| Error::path(&options.input, &e))?;
-    while let Some(piece) = flow.next()? {
-        for game in piece {
-            assembly.take(&games.name(assembly.standing.done), game)?;
-        }
+    let resumed = standing.games - standing.games_before;
+    let mut assembly = Assembly::new(options, codec, staging, standing, known)?;
+    let found = games.feed(&mut assembly, &mut |assembly, games| {
         progress(Progress {
             done: assembly.standing.done as u64,
-            games: found,
+            games,
             rows: assembly.standing.frames,
             skipped: (assembly.standing.skipped.len() - assembly.standing.skipped_before) as u64,
         });
-    }
-    drop(flow);
-    finish(options, assembly, found, resumed)
+    })?;
+    finish(options, label, assembly, found, resumed)
 }
 
 /// Publishes what was packed, if it is anything.
-fn finish(options: &PackOptions, assembly: Assembly<'_>, found: u64, resumed: u64) -> Result<Packed> {
+fn finish(
+    options: &PackOptions,
+    label: &'static str,
+    assembly: Assembly<'_>,
+    found: u64,
+    resumed: u64,
+) -> Result<Packed> {
     let fresh = assembly.standing.games - assembly.standing.games_before;
     let append = assembly.standing.append;
     if fresh == 0 && !append {
@@ -104,7 +119,7 @@ fn finish(options: &PackOptions, assembly: Assembly<'_>, found: u64, resumed: u6
         files: standing.files.len() as u64,
         skipped: standing.skipped[standing.skipped_before..].to_vec(),
         resumed,
-        ..packed(options)
+        ..packed(options, label)
     })
 }
 
@@ -115,12 +130,12 @@ fn outdated(options: &PackOptions, append: bool) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn packed(options: &PackOptions) -> Packed {
-    Packed { pack: options.output.display().to_string(), layout: LAYOUT, ..Packed::default() }
+fn packed(options: &PackOptions, label: &'static str) -> Packed {
+    Packed { pack: options.output.display().to_string(), layout: label, ..Packed::default() }
 }
 
 /// What there is where nothing is left to do.
-fn complete(options: &PackOptions) -> Result<Packed> {
+fn complete(options: &PackOptions, label: &'static str) -> Result<Packed> {
     let manifest = Manifest::read(&options.output)?;
     Ok(Packed {
         games: manifest.games,
@@ -128,7 +143,7 @@ fn complete(options: &PackOptions) -> Result<Packed> {
         rows: manifest.frames,
         files: manifest.files.len() as u64,
         resumed: manifest.games,
-        ..packed(options)
+        ..packed(options, label)
     })
 }
 
@@ -159,7 +174,7 @@ enum Start {
     Complete,
 }
 
-fn start(options: &PackOptions, games: &Games) -> Result<Start> {
+fn start(options: &PackOptions, codec: &'static Codec, skipped: &[Skipped]) -> Result<Start> {
     let (staging, found) = Staging::open(&options.output, STAGING)?;
     let there = chunks::is_pack(&options.output);
     let left = staging.path(METADATA).exists();
@@ -170,7 +185,7 @@ fn start(options: &PackOptions, games: &Games) -> Result<Start> {
             staging.publish(&outdated)?;
             Ok(Start::Complete)
         }
-        Existing::Resume if left => resume(options, staging),
+        Existing::Resume if left => resume(options, codec, staging),
         Existing::Resume if there => {
             staging.discard()?;
             Ok(Start::Complete)
@@ -182,11 +197,11 @@ fn start(options: &PackOptions, games: &Games) -> Result<Start> {
         Existing::Refuse | Existing::Append if left => {
             refuse(options, "an interrupted job is here; go on with --resume, or start again with --overwrite")
         }
-        Existing::Append => append(options, staging, games),
+        Existing::Append => append(options, codec, staging, skipped),
         _ => {
             staging.clear()?;
             let mut standing = Box::new(Standing { file_frames: file_frames(options), ..Standing::default() });
-            standing.skipped.clone_from(&games.skipped);
+            standing.skipped = skipped.to_vec();
             Ok(Start::From(staging, standing, HashSet::new()))
         }
     }
@@ -202,8 +217,8 @@ fn staged(staging: &Staging) -> Result<usize> {
 }
 
 /// Goes on where an interrupted job closed its last file.
-fn resume(options: &PackOptions, staging: Staging) -> Result<Start> {
-    let text = GamesWriter::open(staging.path(METADATA), &CHESS)?.progress()?;
+fn resume(options: &PackOptions, codec: &'static Codec, staging: Staging) -> Result<Start> {
+    let text = GamesWriter::open(staging.path(METADATA), codec)?.progress()?;
     let Some(text) = text else {
         return refuse(options, "the interrupted job had not begun; start it again with --overwrite or --append");
     };
@@ -225,10 +240,10 @@ fn resume(options: &PackOptions, staging: Staging) -> Result<Start> {
 }
 
 /// Adds to the pack that is there: new files behind its own.
-fn append(options: &PackOptions, staging: Staging, games: &Games) -> Result<Start> {
+fn append(options: &PackOptions, codec: &'static Codec, staging: Staging, unusable: &[Skipped]) -> Result<Start> {
     let manifest = Manifest::read(&options.output)?;
-    if manifest.codec != CHESS.name {
-        return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, CHESS.name));
+    if manifest.codec != codec.name {
+        return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, codec.name));
     }
     staging.clear()?;
     let path = options.output.join(METADATA);
@@ -239,9 +254,9 @@ fn append(options: &PackOptions, staging: Staging, games: &Games) -> Result<Star
     }
     fs::copy(&path, staging.path(METADATA)).map_err(|e| Error::path(path, &e))?;
     let mut skipped = manifest.skipped;
-    skipped.retain(|before| games.skipped.iter().all(|now| now.file != before.file));
+    skipped.retain(|before| unusable.iter().all(|now| now.file != before.file));
     let skipped_before = skipped.len();
-    skipped.extend(games.skipped.iter().cloned());
+    skipped.extend(unusable.iter().cloned());
     let standing = Standing {
         append: true,
         file_frames: file_frames(options),

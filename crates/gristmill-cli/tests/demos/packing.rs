@@ -1,0 +1,127 @@
+//! Demonstrations through `pack`, `inspect`, `verify`, `stats`: whole trajectories back, whatever interrupts or damages them.
+
+use std::fs;
+use std::path::Path;
+
+use gristmill_engine::chunks::metadata::Games;
+use gristmill_engine::open::open;
+use gristmill_engine::pack::select::SqlValue;
+use gristmill_format::source::Chunk;
+
+use crate::command::{run, text};
+use crate::files::{imitation, read, shard, steps};
+
+/// The records of each trajectory of a pack.
+fn packed(pack: &Path) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut files: Vec<_> = fs::read_dir(pack).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for path in files.iter().filter(|path| path.extension().is_some_and(|ending| ending == "chunks")) {
+        let (source, mut chunk) = (open(path).unwrap(), Chunk::default());
+        for i in 0..source.len() {
+            source.chunk(i, &mut chunk).unwrap();
+            found.push(chunk.records().to_vec());
+        }
+    }
+    found
+}
+
+/// The records of each trajectory of a file or folder.
+fn records(path: &Path) -> Vec<Vec<u8>> {
+    let file = read(path);
+    let all = file.trajectories();
+    let size = all.layout().unwrap().size();
+    let record = |i: usize| {
+        let span = all.span(i).unwrap();
+        let mut out = vec![0; span.len() * size];
+        all.copy_records(span, &mut out).unwrap();
+        out
+    };
+    (0..all.ends().len()).map(record).collect()
+}
+
+/// Two folders: two shards of which the second goes on with a trajectory of the first, and one shard.
+fn input(folder: &Path) -> Vec<Vec<u8>> {
+    let (a, b) = (folder.join("a"), folder.join("b"));
+    fs::create_dir_all(&a).unwrap();
+    fs::create_dir_all(&b).unwrap();
+    let all = steps(&[5, 7, 2]);
+    shard(&a.join("demos-0.tar.zst"), &all[..8]);
+    shard(&a.join("demos-1.tar"), &all[8..]);
+    shard(&b.join("demos.tar"), &steps(&[6]));
+    [records(&a), records(&b)].concat()
+}
+
+#[test]
+fn trajectories_go_into_a_pack_and_are_told_of() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let originals = input(folder.path());
+    assert_eq!(originals.len(), 4, "one goes on in the next shard");
+    let (pack, four) = (out.path().join("pack"), out.path().join("four"));
+    let base = ["pack", "--input", text(folder.path()), "--shard-rows", "8", "--json", "--output"];
+    let dry = run(&[&base[..], &[text(&pack), "--dry-run"]].concat()).ok().json();
+    assert_eq!((&dry["games"], pack.exists()), (&4.into(), false));
+    let said = run(&[&base[..], &[text(&pack), "--workers", "1"]].concat()).ok().json();
+    assert_eq!((&said["runs"], &said["rows"], &said["files"]), (&4.into(), &20.into(), &2.into()), "{said}");
+    assert!(packed(&pack) == originals);
+    run(&[&base[..], &[text(&four), "--workers", "4"]].concat()).ok();
+    for name in ["games-00000.chunks", "games-00001.chunks", "manifest.json"] {
+        assert!(fs::read(pack.join(name)).unwrap() == fs::read(four.join(name)).unwrap(), "{name}");
+    }
+    let mut rows = Vec::new();
+    let each = &mut |game: gristmill_engine::chunks::metadata::Game| {
+        rows.push((game.source, game.frames, game.facts));
+        Ok(())
+    };
+    Games::open(&pack.join("metadata.db")).unwrap().each(each).unwrap();
+    let [form, task, ended] = ["demo.shard", "coinrun", "3x6x6"].map(|text| SqlValue::Text(text.to_owned()));
+    let facts = |over: i64, reward: f64| {
+        let dtype = SqlValue::Text("|u1".to_owned());
+        vec![form.clone(), task.clone(), SqlValue::Integer(over), SqlValue::Real(reward), dtype, ended.clone()]
+    };
+    assert_eq!(rows[0], ("a/0".to_owned(), 5, facts(1, 2.5)));
+    assert_eq!(rows[3], ("b/0".to_owned(), 6, facts(1, 3.0)));
+    let path = pack.join("games-00000.chunks");
+    let looked = run(&["inspect", text(&path), "--chunk", "0", "--frame", "1", "--json"]).ok().json();
+    assert_eq!(looked["format"], "demo.chunks", "{looked}");
+    let stats = run(&["stats", text(&pack), "--json"]).ok().json();
+    assert_eq!((&stats["demos"]["trajectories"], &stats["demos"]["steps"]), (&4.into(), &20.into()), "{stats}");
+    let checked = run(&["verify", text(&pack), "--json"]);
+    let found = checked.json();
+    assert_eq!((&found["checked"], &found["chunks"], &found["ok"]), (&20.into(), &4.into(), &true.into()), "{found}");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let bad = run(&["verify", text(&pack), "--json"]);
+    assert_eq!((bad.code, bad.json()["fault_count"].as_u64()), (1, Some(1)));
+}
+
+#[test]
+fn packs_grow_are_merged_and_leave_out_what_does_not_fit() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let originals = input(folder.path());
+    let (all, pack) = (out.path().join("all"), out.path().join("all/pack"));
+    let options = ["--input", text(folder.path()), "--output", text(&pack), "--json"];
+    run(&[&["pack"], &options[..]].concat()).ok();
+    let again = run(&[&["pack", "--append"], &options[..]].concat()).ok().json();
+    assert_eq!((&again["known"], &again["runs"]), (&4.into(), &4.into()), "{again}");
+    // One more that fits, and one of another form.
+    fs::create_dir(folder.path().join("c")).unwrap();
+    shard(&folder.path().join("c/demos.tar"), &steps(&[2, 7])[2..]);
+    imitation(&folder.path().join("i.npz"), &[3, 2], 0.0);
+    let grown = run(&[&["pack", "--append", "--on-error", "quarantine"], &options[..]].concat()).ok().json();
+    assert_eq!((&grown["known"], &grown["runs"]), (&4.into(), &5.into()), "{grown}");
+    assert_eq!(grown["skipped"].as_array().unwrap().len(), 2, "{grown}");
+    assert!(fs::read_to_string(pack.join("quarantine.jsonl")).unwrap().contains("pack them apart"));
+    let more = records(&folder.path().join("c"));
+    assert!(packed(&pack) == [originals, more].concat());
+    // Packs are merged by packing what holds them: chunks go over as they are.
+    let merged = out.path().join("merged");
+    run(&["pack", "--input", text(&all), "--output", text(&merged)]).ok();
+    assert!(packed(&merged) == packed(&pack));
+    // A pack of one kind does not take another.
+    let games = tempfile::tempdir().unwrap();
+    crate::command::generate(games.path(), "2", &[]);
+    let refused = run(&["pack", "--append", "--input", text(games.path()), "--output", text(&pack)]);
+    assert!(refused.code != 0 && refused.err.contains("chunks of `demo`, not of `chess`"), "{refused:?}");
+}

@@ -1,0 +1,286 @@
+//! A folder -> its demonstrations in order, each trajectory packed: data sets one after another, their trajectories by many
+//! threads. A data set is in memory, at its place in a shard, or, where it is larger, in columns beside the pack meanwhile.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use gristmill_format::demo::form::ReadOptions;
+use gristmill_format::demo::pack::{About, PACKED, PackedTrajectory, Trajectory, content, pack};
+use gristmill_format::demo::source::MAX_BYTES;
+use gristmill_format::demo::trajectory::End;
+use gristmill_format::detect::Format;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::Chunk;
+use gristmill_format::{Error, Kind, Result};
+use tempfile::TempDir;
+
+use super::assemble::{Assembly, Game};
+use super::games::below;
+use super::{Finds, Input};
+use crate::chunks::codec::Codec;
+use crate::chunks::demo::{DEMO, facts};
+use crate::chunks::is_pack;
+use crate::chunks::open::ChunkPack;
+use crate::demos::{self, Demonstrations, DemosOptions, shards};
+use crate::job::files::{self, Closed, Found, Opened};
+use crate::job::in_order::InOrder;
+use crate::job::pack::{Existing, PackOptions};
+use crate::pack::manifest::Skipped;
+use crate::store::Residence;
+use crate::table::FrameTable;
+
+/// Bytes of a data set that is held in memory; a larger one goes through columns.
+const HELD_BYTES: usize = 512 << 20;
+
+/// The demonstrations below a folder.
+pub(in super::super) struct Demos {
+    sets: Vec<Set>,
+    skipped: Vec<Skipped>,
+    fault: Option<Error>,
+    /// The layout of the pack that is added to.
+    layout: Option<Arc<Layout>>,
+}
+
+/// A data set: what it is called, and where it is.
+struct Set {
+    name: String,
+    place: Place,
+}
+
+enum Place {
+    /// A native file, or a folder of shards, which are one.
+    Files(PathBuf),
+    /// Trajectories that are packed already.
+    Packed(Closed),
+}
+
+/// A data set that is open.
+enum Open {
+    Files(Demonstrations, Option<TempDir>),
+    Packed(Opened),
+}
+
+impl Demos {
+    /// Lists the demonstrations below the input, in order of name; none where there are games of something else, or nothing.
+    ///
+    /// Errors: `Io` for a folder that there is not; what the pack that is added to has.
+    pub(in super::super) fn list(options: &PackOptions) -> crate::Result<Option<Self>> {
+        let root = &options.input;
+        let listing = files::list(root)?;
+        let mut found = Demos { sets: Vec::new(), skipped: Vec::new(), fault: None, layout: None };
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for closed in listing.files {
+            let path = PathBuf::from(closed.path());
+            let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+            let name = below(root, closed.path());
+            let place = match closed.format() {
+                Some(Format::Demonstrations) if root.is_dir() && shards(&folder)?.contains(&path) => {
+                    if folders.contains(&folder) {
+                        continue;
+                    }
+                    folders.push(folder.clone());
+                    let name = below(root, &folder.display().to_string());
+                    found.sets.push(Set { name, place: Place::Files(folder) });
+                    continue;
+                }
+                Some(Format::Demonstrations) => Place::Files(path),
+                Some(Format::Chunks) => match closed.open() {
+                    Found::File(opened) if opened.source.describe().format == PACKED => Place::Packed(closed),
+                    Found::Fault(e) => {
+                        found.skipped.push(Skipped::new(&name, &e));
+                        found.fault.get_or_insert(e);
+                        continue;
+                    }
+                    _ => return Ok(None),
+                },
+                Some(_) => return Ok(None),
+                None => continue,
+            };
+            found.sets.push(Set { name, place });
+        }
+        for unlisted in listing.unlisted {
+            let detail =
+                format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
+            let e = Error::new(Kind::Io(std::io::ErrorKind::Other), detail);
+            found.skipped.push(Skipped::new("", &e));
+            found.fault.get_or_insert(e);
+        }
+        let adds = matches!(options.existing, Existing::Append | Existing::Resume) && is_pack(&options.output);
+        if adds && let Ok(pack) = ChunkPack::open(&options.output, Residence::Mapped) {
+            found.layout = Some(Arc::new(pack.layout().clone()));
+        }
+        Ok((!found.sets.is_empty()).then_some(found))
+    }
+
+    fn open(set: &Set, options: &PackOptions) -> crate::Result<Open> {
+        let path = match &set.place {
+            Place::Files(path) => path,
+            Place::Packed(closed) => {
+                return match closed.open() {
+                    Found::File(opened) => Ok(Open::Packed(opened)),
+                    Found::Fault(e) => Err(e.into()),
+                    _ => Err(Error::new(Kind::Missing, "the file has gone since it was listed").into()),
+                };
+            }
+        };
+        let mut go_on = || !options.stop.load(Ordering::Relaxed);
+        let read = |max_bytes| ReadOptions { max_bytes, ..ReadOptions::default() };
+        let held = DemosOptions { read: read(HELD_BYTES), ..DemosOptions::default() };
+        match demos::open(path, &held, &mut go_on) {
+            Err(crate::Error::Format(e)) if e.kind() == Kind::TooLarge => {}
+            opened => return Ok(Open::Files(opened?, None)),
+        }
+        let near = options.output.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        let columns = tempfile::tempdir_in(near).map_err(|e| crate::Error::path(near, &e))?;
+        let spill = Some(columns.path().to_owned());
+        let spilled = DemosOptions { read: read(MAX_BYTES), spill, ..DemosOptions::default() };
+        Ok(Open::Files(demos::open(path, &spilled, &mut go_on)?, Some(columns)))
+    }
+}
+
+impl Open {
+    fn len(&self) -> usize {
+        match self {
+            Open::Files(demos, _) => demos.ends().len(),
+            Open::Packed(opened) => opened.source.len(),
+        }
+    }
+
+    /// What trajectory `i` is called, in a data set of this name.
+    fn name(&self, set: &str, i: usize) -> String {
+        match self {
+            Open::Files(..) => format!("{set}/{i}"),
+            Open::Packed(opened) => format!("{set}/{}", opened.member(i).unwrap_or_default()),
+        }
+    }
+
+    fn about(&self) -> Option<About> {
+        let Open::Files(demos, _) = self else { return None };
+        let facts = if demos.meta().is_some() { Vec::new() } else { demos.about() };
+        let metadata = demos.meta().map(|meta| meta.pickle.clone());
+        Some(About { layout: demos.layout()?.clone(), form: demos.format().to_owned(), facts, metadata })
+    }
+
+    /// Packs trajectory `i`, whose records are to have `layout`.
+    fn pack(&self, i: usize, about: Option<&About>, layout: Option<&Layout>) -> Result<(Arc<Layout>, Game)> {
+        let fits = |found: &Arc<Layout>| match layout.filter(|layout| *layout != &**found) {
+            Some(layout) => {
+                let (one, two) = (layout.to_descr(), found.to_descr());
+                Err(Error::new(Kind::WrongSize, format!("records of {two} in a pack of {one}; pack them apart")))
+            }
+            None => Ok(found.clone()),
+        };
+        let demos = match self {
+            Open::Packed(opened) => {
+                let (mut stored, mut chunk) = (Vec::new(), Chunk::default());
+                opened.fetch(i, &mut stored)?;
+                opened.decode(i, &stored, &mut chunk)?;
+                let packed = PackedTrajectory::new(&stored)?;
+                let about = packed.about()?;
+                let layout = fits(&about.layout)?;
+                let game = Game {
+                    frames: chunk.frames as u32,
+                    stored_bytes: stored.len() as u64,
+                    content: content(chunk.records(), &packed.extras(0..chunk.frames)?),
+                    facts: facts(&about, chunk.records(), packed.end()),
+                    packed: stored,
+                };
+                return Ok((layout, game));
+            }
+            Open::Files(demos, _) => demos,
+        };
+        let about = about.ok_or_else(|| Error::new(Kind::Empty, "there is no frame in it"))?;
+        let (layout, span) = (fits(&about.layout)?, demos.span(i)?);
+        let frames = u32::try_from(span.len());
+        let frames = frames.map_err(|_| Error::new(Kind::TooLarge, "more frames than 32 bits count"))?;
+        let bytes = span.len().checked_mul(layout.size()).filter(|bytes| *bytes <= MAX_BYTES);
+        let bytes = bytes.ok_or_else(|| {
+            let detail =
+                format!("a trajectory of {frames} frames of {} bytes; the bound is {MAX_BYTES}", layout.size());
+            Error::new(Kind::TooLarge, detail)
+        })?;
+        let mut records = vec![0; bytes];
+        demos.records(span.clone(), &mut records)?;
+        let extras = demos.extras(span)?.into_iter().filter(|(_, values)| !values.is_empty()).collect();
+        let end = if cut(&layout, &records) { End::Truncated } else { demos.ends()[i].1 };
+        let mut packed = Vec::new();
+        pack(&Trajectory { about, records: &records, extras: &extras, end }, &mut packed)?;
+        let stored_bytes =
+            records.len() as u64 + extras.values().flatten().map(|(_, one)| one.len() as u64).sum::<u64>();
+        let (content, facts) = (content(&records, &extras), facts(about, &records, end));
+        Ok((layout, Game { packed, frames, stored_bytes, content, facts }))
+    }
+}
+
+/// Whether the last step says itself that the trajectory was cut.
+fn cut(layout: &Layout, records: &[u8]) -> bool {
+    let last = records.len().checked_sub(layout.size());
+    let field = layout.field("truncated").zip(last);
+    field.is_some_and(|(field, last)| records[last + field.offset..][..field.bytes()].iter().any(|byte| *byte != 0))
+}
+
+impl Input for Demos {
+    fn codec(&self) -> &'static Codec {
+        &DEMO
+    }
+
+    fn label(&self) -> &'static str {
+        "demonstration chunks"
+    }
+
+    fn unusable(&self) -> (&[Skipped], Option<&Error>) {
+        (&self.skipped, self.fault.as_ref())
+    }
+
+    fn count(&self, options: &PackOptions) -> crate::Result<u64> {
+        self.sets.iter().try_fold(0, |sum, set| match Demos::open(set, options) {
+            Ok(open) => Ok(sum + open.len() as u64),
+            // What cannot be read is left out, and told of, when it is packed.
+            Err(crate::Error::Format(_)) => Ok(sum),
+            Err(e) => Err(e),
+        })
+    }
+
+    fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> crate::Result<u64> {
+        let (options, mut layout, mut count) = (assembly.options, self.layout.clone(), 0);
+        for set in &self.sets {
+            let open = match Demos::open(set, options) {
+                Ok(open) => Arc::new(open),
+                Err(crate::Error::Format(e)) => {
+                    count += 1;
+                    if !assembly.recall(&set.name)? {
+                        assembly.take(&set.name, Err(e))?;
+                    }
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            let (len, about) = (open.len(), open.about());
+            count += len as u64;
+            let mut first = 0;
+            while first < len && assembly.recall(&open.name(&set.name, first))? {
+                first += 1;
+            }
+            // The first trajectory of all decides what the others must be like.
+            let known = layout.clone().or_else(|| about.as_ref().map(|about| about.layout.clone()));
+            let (shared, expected) = (open.clone(), known.clone());
+            let make = move |i: usize| shared.pack(first + i, about.as_ref(), expected.as_deref());
+            let started = InOrder::start(options.workers, len - first, options.stop.clone(), make);
+            let mut flow = started.map_err(|e| crate::Error::path(&options.input, &e))?;
+            layout = known;
+            for i in first.. {
+                let Some(packed) = flow.next()? else { break };
+                let name = open.name(&set.name, i);
+                let packed = packed.map(|(made, game)| {
+                    layout.get_or_insert(made);
+                    game
+                });
+                assembly.take(&name, packed)?;
+                found(assembly, count);
+            }
+        }
+        assembly.recalled()?;
+        Ok(count)
+    }
+}

@@ -1,0 +1,121 @@
+"""Packs of demonstrations: packed, opened, selected and fed, against what the files themselves give."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gristmill as gm
+from gristmill.demos import get_meta_dict, write_frames
+from gristmill.envs import EnvConfig
+from gristmill.safe_pickle import Instance
+
+LENGTHS = (5, 9, 3, 7)
+SIDE = 8
+STACK = {"shape": (4, SIDE, SIDE), "dtype": np.dtype("u1")}
+BOX = Instance("Box", (), {"low": np.zeros((4, SIDE, SIDE)), "high": np.full((4, SIDE, SIDE), 255), **STACK})
+META = get_meta_dict(EnvConfig(task_name="cheetah-run"), BOX, Instance("Discrete", (), {"n": 6}))
+
+
+def frames() -> list[dict[str, Any]]:
+    """Stacks of four pictures; each picture is in eight of them, counting `next_obs`."""
+    rng = np.random.default_rng(3)
+    made = []
+    for i, length in enumerate(LENGTHS):
+        pictures = rng.integers(0, 256, (length + 4, SIDE, SIDE), dtype=np.uint8)
+        made += [
+            {
+                "obs": pictures[t : t + 4],
+                "next_obs": pictures[t + 1 : t + 5],
+                "acts": np.int64(t % 6),
+                "dones": np.bool_(t == length - 1),
+                "rews": np.float64(i),
+                "infos": {"t": t, "name": "größe"},
+            }
+            for t in range(length)
+        ]
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demos")
+    (folder / "shards").mkdir()
+    write_frames(folder / "shards" / "demos.tar", META, frames())
+    packed = gm.pack(folder / "shards", folder / "pack")
+    assert (packed.runs, packed.rows, packed.layout) == (len(LENGTHS), sum(LENGTHS), "demonstration chunks")
+    return folder
+
+
+def test_trajectories_come_back_as_the_files_have_them(folder: Path) -> None:
+    pack, demos = gm.open(folder / "pack"), gm.open(folder / "shards")
+    assert isinstance(pack, gm.Trajectories)
+    assert isinstance(demos, gm.Demos)
+    assert (pack.lengths, pack.num_frames, pack.layout.dtype) == (list(LENGTHS), sum(LENGTHS), demos.layout.dtype)
+    for i in range(len(LENGTHS)):
+        np.testing.assert_array_equal(np.asarray(pack[i]), np.asarray(demos[i]))
+        assert (pack.extras(i)["infos"], pack.truncated(i)) == (demos.extras(i)["infos"], demos.truncated(i))
+    assert pack.metadata()["env_cfg"] == demos.metadata["env_cfg"]
+    everything = np.concatenate([np.asarray(one) for one in pack])
+    order = np.random.default_rng(1).permutation(pack.num_frames).reshape(2, -1)
+    np.testing.assert_array_equal(np.asarray(pack.take(order)), everything[order])
+    chosen = pack.encode(order, gm.Fields(["acts", "obs"]))
+    assert list(chosen) == ["acts", "obs"]
+    np.testing.assert_array_equal(chosen["obs"], everything["obs"][order])
+    stored = sum(path.stat().st_size for path in (folder / "pack").glob("*.chunks"))
+    pictures = sum(length + 4 for length in LENGTHS) * SIDE * SIDE
+    assert stored < 2 * pictures, "pictures that no compression makes smaller are stored once"
+    with pytest.raises(IndexError):
+        pack.take([pack.num_frames])
+
+
+def test_they_are_selected_by_what_is_known_of_them(folder: Path) -> None:
+    pack = gm.open(folder / "pack")
+    long = pack.where("frames > ? AND total_reward > 0", 4)
+    assert isinstance(long, gm.Trajectories)
+    assert long.lengths == [9, 7]
+    assert pack.where("environment = 'cheetah-run' AND obs_shape = '4x8x8' AND terminated").lengths == list(LENGTHS)
+    np.testing.assert_array_equal(long[1:].take([0])["rews"], [3.0])
+    train, val = pack.split(val=0.5, seed=3)
+    assert sorted(train.game_ids + val.game_ids) == [0, 1, 2, 3]
+    assert isinstance(val, gm.Trajectories)
+
+
+def test_batches_are_fields_of_every_step_once_and_go_on_exactly(folder: Path) -> None:
+    pack = gm.open(folder / "pack")
+    everything = np.concatenate([np.asarray(one) for one in pack])
+    with gm.DataLoader(pack, batch_size=7, shuffle=False) as loader:
+        batch = next(loader)
+        assert {spec.name for spec in loader.outputs[""].tensors} == set(everything.dtype.names or ())
+        for name in everything.dtype.names or ():
+            np.testing.assert_array_equal(batch[name], everything[name][:7], err_msg=name)
+    options: dict[str, Any] = {"encoder": gm.Fields(["next_obs", "rews"]), "batch_size": 6, "seed": 3, "epochs": 2}
+    with gm.DataLoader(pack, threads=2, **options) as loader:
+        whole = [np.array(batch["next_obs"]) for batch in loader]
+    seen = np.concatenate(whole)[: pack.num_frames].reshape(pack.num_frames, -1)
+    expected = everything["next_obs"].reshape(pack.num_frames, -1)
+    assert sorted(map(bytes, seen)) == sorted(map(bytes, expected)), "each step once in an epoch"
+    assert not np.array_equal(seen, expected)
+    first = gm.DataLoader(pack, **options)
+    next(first)
+    second = gm.DataLoader(pack, threads=1, **options)
+    second.load_state_dict(first.state_dict())
+    for found, known in zip((np.array(batch["next_obs"]) for batch in second), whole[1:], strict=True):
+        np.testing.assert_array_equal(found, known)
+    ranks = [gm.DataLoader(pack, rank=rank, world_size=2, **options) for rank in range(2)]
+    both = [np.array(next(rank)["next_obs"]) for rank in ranks]
+    assert sorted(map(bytes, np.concatenate(both))) == sorted(map(bytes, whole[0])), "ranks share each batch"
+    with pytest.raises(gm.ConfigError, match="there is no field `reward`"):
+        gm.DataLoader(pack, encoder=gm.Fields(["reward"]))
+    with pytest.raises(TypeError, match=r"gristmill\.Fields"):
+        gm.DataLoader(pack, encoder=gm.g2048.Steps())
+
+
+def test_views_show_the_steps_around_one(folder: Path) -> None:
+    pack = gm.open(folder / "pack")
+    view = gm.views.NextStep(2)
+    loader = gm.DataLoader(pack, encoder=gm.Fields(["acts"]), view=view, batch_size=24, shuffle=False)
+    batch = next(loader)
+    steps = [(t % 6, min(t + 2, length - 1) % 6) for length in LENGTHS for t in range(length)]
+    np.testing.assert_array_equal(np.stack([batch["acts"], batch["next_acts"]], 1), steps)
