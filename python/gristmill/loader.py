@@ -75,8 +75,7 @@ class Vanished:
 
 @dataclass(frozen=True)
 class OldestNeeded:
-    """The oldest file of a directory that a state may still need: its name there, its key (the name without folders), and
-    how keys are ordered from oldest to newest (`natural` or `bytes`)."""
+    """The oldest file that a state may still need: name below its directory, key (without folders), order of keys."""
 
     name: str
     key: str
@@ -223,17 +222,10 @@ class DataLoader:
         self._engine.seek(batch)
 
     def xray(self, batch: int, row: int | None = None) -> list[dict[str, Any]]:
-        """Where the rows of any past or future batch of a loader of rows come from, as this rank has them.
+        """Where the rows of any past or future batch, or one of them, come from, as this rank has them; no row is read.
 
-        The plan alone tells: no row is read.
-
-        Args:
-            batch: its number.
-            row: one row of it; all when absent.
-
-        Returns:
-            Of each row `batch`, `row`, `epoch`, `pack_row`, `file` and `file_row`, `game` (the id of its game or run),
-            `member` (what was packed, where the pack says so) and `ply`.
+        Of each `batch`, `row`, `epoch`, `pack_row`, `file` and `file_row`, `game` (the id of its game or run), `member`
+        (what was packed, where the pack says so) and `ply`.
 
         Raises:
             ConfigError: there is no such batch or row.
@@ -355,16 +347,16 @@ class DataLoader:
 
     @property
     def oldest_needed(self) -> dict[str, OldestNeeded]:
-        """By loader stage, such as `load`: the oldest file that this loader may still need, or whoever continues from the
-        states that it saved last, or from the one that it continues. What is older may be deleted:
+        """By loader stage, such as `load`: the oldest file that this loader may still need, or whoever continues from
+        the states that it saved last, or from the one that it continues. What is older may be deleted:
 
             for path in games.glob("*.gz"):
                 if loader.oldest_needed["load"].is_after(path.name):
                     path.unlink()
 
-        States that are kept elsewhere say by themselves what they need, as `state["oldest_needed"]`; of several ranks each
-        has needs of its own. Before the first scan is in nothing is known; a loader of rows needs its whole pack, and says
-        nothing.
+        States that are kept elsewhere say by themselves what they need, as `state["oldest_needed"]`; of several ranks
+        each has needs of its own. Before the first scan is in nothing is known; a loader of rows needs its whole pack,
+        and says nothing.
         """
         if isinstance(self._engine, _gristmill.IndexLoader):
             return {}
@@ -442,8 +434,8 @@ class DataLoader:
 def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The state of a whole run, made of what `state_dict` gave on each of its ranks after the same step.
 
-    Any number of ranks continues from it, as from the list of the parts. A loader of rows or pairs has the same state on
-    every rank: it is that one.
+    Any number of ranks continues from it, as from the list of the parts. A loader of rows or pairs has the same state
+    on every rank: it is that one.
 
     Raises:
         StateError: they do not belong together, or that of a rank is not there.
