@@ -19,7 +19,8 @@ from gristmill.errors import ConfigError
 #: A path, as text or as a path object.
 Path: TypeAlias = str | os.PathLike[str]
 
-#: Batches `first` to `end - 1` of an uninterrupted run; as text `"18200..18350"`, of several outputs `"train:18200..18350"`.
+#: Batches `first` to `end - 1` of an uninterrupted run; as text `"18200..18350"`, of several outputs
+#: `"train:18200..18350"`.
 Skip: TypeAlias = tuple[int, int] | str
 
 
@@ -220,6 +221,7 @@ class DataLoaderConfig:
     world_size: int | None = None
     #: Batches to leave out: `(18200, 18350)`, the end not included, or `"train:18200..18350"` of several outputs.
     skip: Sequence[Skip] | None = None
+    ledger: Path | None = None
     index: Path | None = None
 
     #: The text that this was read from, and whether that was TOML, for the places of faults.

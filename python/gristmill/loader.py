@@ -78,11 +78,7 @@ class Vanished:
 
 @dataclass(frozen=True)
 class OldestNeeded:
-    """The oldest file of a directory that a state may still need.
-
-    Its name there, its key (the name without folders), and how keys are ordered from oldest to newest (`natural` or
-    `bytes`).
-    """
+    """The oldest file that a state may still need: name below its directory, key (without folders), order of keys."""
 
     name: str
     key: str
@@ -126,6 +122,8 @@ class DataLoader:
         skip: batches to leave out of the run, say after a spike of the loss: `(18200, 18350)` are batches 18200 to
             18349, `"train:18200..18350"` those of one output of several. All others keep their numbers and contents.
             A state says what was left out before it and goes on with the same; later batches can still be left out.
+        ledger: file in which to note what is delivered, for `gristmill verify-run`: each rank its own beside it. A run
+            that goes on from a state goes on with it; a new run needs a new one.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
@@ -151,8 +149,11 @@ class DataLoader:
         rank: int | None = None,
         world_size: int | None = None,
         skip: Sequence[Skip] = (),
+        ledger: Path | None = None,
     ) -> None:
         edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
+        if ledger is not None:
+            edits["ledger"] = os.fspath(ledger)
         options = {
             "batch_size": batch_size,
             "epochs": epochs,
@@ -176,7 +177,7 @@ class DataLoader:
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         ranks = _ranks(values, rank, world_size)
-        if edits:
+        if skip:
             edits["skip"] = [*(values.get("skip") or ()), *skip]
         try:
             self._engine = _gristmill.Loader(to_json({**values, **ranks, **edits}))
@@ -209,7 +210,7 @@ class DataLoader:
 
     @property
     def num_batches(self) -> int | None:
-        """Batches in all epochs, those that are left out included; `None` when there is no end, or none that is known."""
+        """Batches in all epochs, with those that are left out; `None` when there is no end, or none that is known."""
         return self._engine.batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
 
     def seek(self, batch: int) -> None:
@@ -222,6 +223,21 @@ class DataLoader:
         if not isinstance(self._engine, _gristmill.IndexLoader):
             raise TypeError("only a loader of rows can go anywhere; a stream continues from a state")
         self._engine.seek(batch)
+
+    def xray(self, batch: int, row: int | None = None) -> list[dict[str, Any]]:
+        """Where the rows of any past or future batch, or one of them, come from, as this rank has them; no row is read.
+
+        Of each `batch`, `row`, `epoch`, `pack_row`, `file` and `file_row`, `game` (the id of its game or run), `member`
+        (what was packed, where the pack says so) and `ply`.
+
+        Raises:
+            ConfigError: there is no such batch or row.
+            TypeError: a loader of a stream.
+        """
+        if not isinstance(self._engine, _gristmill.IndexLoader):
+            raise TypeError("only a loader of rows can tell; of a stream the tensor `ids` says where rows come from")
+        rows: list[dict[str, Any]] = json.loads(self._engine.xray(batch, row))
+        return rows
 
     @property
     def outputs(self) -> dict[str, Output]:
@@ -335,10 +351,8 @@ class DataLoader:
 
     @property
     def oldest_needed(self) -> dict[str, OldestNeeded]:
-        """By loader stage, such as `load`: the oldest file that is still needed. What is older may be deleted.
-
-        It is what this loader may need, and whoever continues from the states that it saved last, or from the one that
-        it continues itself:
+        """By loader stage, such as `load`: the oldest file that this loader may still need, or whoever continues from
+        the states that it saved last, or from the one that it continues. What is older may be deleted:
 
             for path in games.glob("*.gz"):
                 if loader.oldest_needed["load"].is_after(path.name):

@@ -6,6 +6,7 @@ pub(crate) mod demos;
 pub(crate) mod mark;
 pub(crate) mod pack;
 pub(crate) mod pictures;
+pub(crate) mod places;
 pub(crate) mod rewrite;
 pub(crate) mod river;
 pub(crate) mod stats;
@@ -20,6 +21,7 @@ use dedup::Dedup;
 use mark::Mark;
 use pack::{Merge, Pack, Values};
 use pictures::Pictures;
+use places::{VerifyRun, Xray};
 use rewrite::{Filter, Rescore, Split};
 use river::River;
 use stats::Stats;
@@ -56,6 +58,10 @@ pub(crate) enum Command {
     Dedup(Dedup),
     /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
     Verify(Verify),
+    /// Prove from the ledgers of a run that each row came exactly once, or name those that did not; exit with 1 then.
+    VerifyRun(VerifyRun),
+    /// Say which row of which game each row of any past or future batch is.
+    Xray(Xray),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
     /// Mend chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7.

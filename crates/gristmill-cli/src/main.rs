@@ -38,6 +38,8 @@ fn run() -> failure::Result<()> {
         Command::Dedup(args) => cmd::dedup::run(&args),
         Command::Mark(args) => cmd::mark::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),
+        Command::VerifyRun(args) => cmd::verify_run::run(&args),
+        Command::Xray(args) => cmd::xray::run(&args),
         Command::Stats(args) => cmd::stats::run(&args),
         Command::Rescore(args) => cmd::rescore::run(&args),
         Command::Filter(args) => cmd::filter::run(&args),

@@ -13,6 +13,7 @@ pub(crate) mod marking;
 pub(crate) mod packing;
 pub(crate) mod page;
 pub(crate) mod picture;
+pub(crate) mod places;
 pub(crate) mod rewriting;
 pub(crate) mod verification;
 

@@ -2,6 +2,7 @@
 //! `FileTable` is the plain form: arrays of records in files of one layout, one after the other.
 
 mod joined;
+mod recipe;
 mod weighed;
 
 use std::fmt::Debug;
@@ -17,6 +18,7 @@ use crate::runtime::intervals::Intervals;
 use crate::store::{HeldFile, Residence};
 
 pub use joined::JoinedTable;
+pub use recipe::{Param, Recipe, Step};
 pub use weighed::Weighed;
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
@@ -96,6 +98,8 @@ pub struct IndexInput {
     pub identity: u64,
     /// What the ids of a category stand for, where the records have one: the names of valuations.
     pub valuations: Vec<String>,
+    /// How they were selected.
+    pub recipe: Arc<Recipe>,
 }
 
 /// Numbers in a table of the rows at `places`, counted among `rows`.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
+use gristmill_engine::job::selected::Selected;
+use gristmill_engine::job::xray;
 use gristmill_engine::pipeline::ControlRequest;
 use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
@@ -179,7 +181,7 @@ pub(crate) enum Table<'py> {
 
 /// A loader of rows by number; the same calls as those of [`Loader`], but for files.
 #[pyclass(module = "gristmill._gristmill", frozen)]
-pub(crate) struct IndexLoader(Engine);
+pub(crate) struct IndexLoader(Engine, Selected);
 
 #[pymethods]
 impl IndexLoader {
@@ -191,7 +193,11 @@ impl IndexLoader {
             Table::Rows(rows) => rows.get().0.input_for(&config.encoder)?,
             Table::Games(games) => games.get().0.input(),
         };
-        py.detach(|| Ok(IndexLoader(Engine::new(input, config)?)))
+        let selected = match &rows {
+            Table::Rows(rows) => Selected::Rows(rows.get().0.clone()),
+            Table::Games(games) => Selected::Games(games.get().0.clone()),
+        };
+        py.detach(|| Ok(IndexLoader(Engine::new(input, config)?, selected)))
     }
 
     /// The configuration in JSON, with the seed that was drawn once it has started.
@@ -262,6 +268,13 @@ impl IndexLoader {
     /// Takes what `save` wrote; before `start`.
     fn load(&self, py: Python<'_>, path: PathBuf) -> Result<(), Fault> {
         py.detach(|| Ok(self.0.load(&path)?))
+    }
+
+    /// Where the rows of a batch come from, in JSON.
+    #[pyo3(signature = (batch, row))]
+    fn xray(&self, py: Python<'_>, batch: u64, row: Option<usize>) -> Result<String, Fault> {
+        let rows = py.detach(|| xray::seen(&self.0.lookup()?, &self.1, batch, row))?;
+        serde_json::to_string(&rows).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
     /// Goes to a batch; before `start`.

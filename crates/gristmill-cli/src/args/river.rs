@@ -68,6 +68,9 @@ pub(crate) struct River {
     /// Log of arrivals, as JSON lines.
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
+    /// Ledger of what is delivered, for `gristmill verify-run`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: Option<PathBuf>,
     /// Take the arrivals from the journal of an earlier run.
     #[arg(long, requires = "journal")]
     pub(crate) replay: bool,

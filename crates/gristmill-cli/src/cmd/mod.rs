@@ -17,6 +17,8 @@ pub(crate) mod tokenizer;
 pub(crate) mod top;
 pub(crate) mod values;
 pub(crate) mod verify;
+pub(crate) mod verify_run;
+pub(crate) mod xray;
 
 mod demos;
 mod rewrite;

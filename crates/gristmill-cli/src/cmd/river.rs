@@ -32,6 +32,7 @@ pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
     }
     config.quarantine = river.quarantine.clone().or(config.quarantine);
     config.journal = river.journal.clone().or(config.journal);
+    config.ledger = river.ledger.clone().or(config.ledger);
     config.index = river.index.clone().or(config.index);
     config.replay |= river.replay;
     if let Some((path, form, text)) = from {

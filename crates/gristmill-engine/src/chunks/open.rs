@@ -254,6 +254,12 @@ impl ChunkPack {
         self.place(game).map_or("", |(file, within, _)| file.index().name(within))
     }
 
+    /// The game of frame `row`, counted over all files, and its place in it; none where there is no such frame.
+    pub fn place_of(&self, row: u64) -> Option<(u64, u64)> {
+        let (file, game, frame) = self.find(row)?;
+        Some((self.first[file].1 + game as u64, u64::from(frame)))
+    }
+
     /// Replaces `out` by the records of a game, of the size that it returns.
     pub(super) fn records_of(&self, game: u64, position: &mut Position, out: &mut Vec<u8>) -> FormatResult<usize> {
         let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));

@@ -16,7 +16,7 @@ use crate::pack::METADATA;
 use crate::pack::select::{SHARES, SqlValue, named};
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
-use crate::table::{FrameTable, IndexInput, rows_at};
+use crate::table::{FrameTable, IndexInput, Param, Recipe, Step, rows_at};
 
 /// Some games of a pack, whole or the frames of them that marks let through.
 #[derive(Debug, Clone)]
@@ -25,6 +25,7 @@ pub struct GameSelection {
     /// Their numbers, ascending.
     games: Arc<[u64]>,
     rows: Arc<Intervals>,
+    recipe: Arc<Recipe>,
 }
 
 impl GameSelection {
@@ -32,7 +33,8 @@ impl GameSelection {
     pub fn all(pack: Arc<ChunkPack>) -> Self {
         let games = (0..pack.games()).collect();
         let rows = Arc::new(Intervals::all(pack.len()));
-        GameSelection { pack, games, rows }
+        let recipe = Recipe::all(pack.identity());
+        GameSelection { pack, games, rows, recipe }
     }
 
     /// The pack.
@@ -60,7 +62,11 @@ impl GameSelection {
         for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
             rows.push(first, first + count);
         }
-        GameSelection { pack: Arc::clone(&self.pack), games: games.into(), rows: Arc::new(self.rows.intersect(&rows)) }
+        GameSelection { games: games.into(), rows: Arc::new(self.rows.intersect(&rows)), ..self.clone() }
+    }
+
+    fn after(self, step: Step) -> Self {
+        GameSelection { recipe: self.recipe.then(step), ..self }
     }
 
     /// Those frames that mark `name` of the pack marks; all games remain, even without a frame.
@@ -68,7 +74,8 @@ impl GameSelection {
     /// Errors: as [`marks::rows`].
     pub fn marked(&self, name: &str) -> Result<Self> {
         let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
-        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+        let selection = GameSelection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Marked { name: name.to_owned() }))
     }
 
     /// Those frames that mark `name` of the pack does not mark.
@@ -76,7 +83,8 @@ impl GameSelection {
     /// Errors: as [`marks::rows`].
     pub fn without(&self, name: &str) -> Result<Self> {
         let rows = self.rows.without(&marks::rows(&self.pack, name)?);
-        Ok(GameSelection { rows: Arc::new(rows), ..self.clone() })
+        let selection = GameSelection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Without { name: name.to_owned() }))
     }
 
     /// How many frames of a game are selected, by its place among the games.
@@ -94,6 +102,10 @@ impl GameSelection {
     ///
     /// Errors: `Config` in `where` with what SQLite says; `Format` for the database.
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
+        Ok(self.named(sql, params)?.after(Step::Where { sql: sql.to_owned(), params: Param::of(params) }))
+    }
+
+    fn named(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let found = named(self.database()?.connection(), "games", sql, params);
         Ok(self.of_ids(found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?))
     }
@@ -106,19 +118,24 @@ impl GameSelection {
     /// The games from place `from` to place `to`.
     #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> Self {
-        self.of(self.games.iter().take(to).skip(from).copied().collect())
+        let games = self.of(self.games.iter().take(to).skip(from).copied().collect());
+        games.after(Step::Slice { from: from as u64, to: to as u64 })
     }
 
     /// Two sides, by game: on the second those that `sql` names, as in [`GameSelection::query`].
     ///
     /// Errors: as [`GameSelection::query`].
     pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
-        Ok(self.apart(self.query(sql, params)?))
+        let (first, second) = self.apart(self.named(sql, params)?);
+        let step = |second| Step::SplitWhere { sql: sql.to_owned(), params: Param::of(params), second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
     /// Two sides, by game: on the second those of these ids.
     pub fn split_ids(&self, ids: Vec<u64>) -> (Self, Self) {
-        self.apart(self.of_ids(ids))
+        let (first, second) = self.apart(self.of_ids(ids.clone()));
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        (first.after(step(false)), second.after(step(true)))
     }
 
     fn apart(&self, second: Self) -> (Self, Self) {
@@ -136,13 +153,23 @@ impl GameSelection {
             keys.insert(game.id, game.content as u64);
             Ok(())
         })?;
-        self.split_by_keys(val, seed, &keys)
+        let (first, second) = self.sides(val, seed, &keys)?;
+        let step = |second| Step::Split { val, seed, second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
     /// The same with a key for each game in place of the hash of its records: games of one key are on one side.
     ///
     /// Errors: `Config`, as [`GameSelection::split`].
     pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
+        let (first, second) = self.sides(val, seed, keys)?;
+        // Where the keys came from is not known here; which games they put where is.
+        let ids = second.games.to_vec();
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        Ok((first.after(step(false)), second.after(step(true))))
+    }
+
+    fn sides(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
         let shares = (0.0..1.0).contains(&val).then_some((val * SHARES as f64) as u64);
         let side = shares.and_then(|share| Side::new(&[SHARES - share, share], 1));
         let (Some(side), Some(share)) = (side, shares) else {
@@ -195,6 +222,6 @@ impl GameSelection {
         hash.update(&self.pack.identity().to_le_bytes());
         self.rows.hash_into(&mut hash);
         let (table, rows) = (table(&self.pack), Arc::clone(&self.rows));
-        IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new() }
+        IndexInput { table, rows, identity: hash.digest(), valuations: Vec::new(), recipe: Arc::clone(&self.recipe) }
     }
 }

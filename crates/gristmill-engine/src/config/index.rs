@@ -1,6 +1,8 @@
 //! What an index loader is to do with the rows of a table: batches, epochs, order, ranks.
 //! Pure data, in JSON from Python; what fits the table is judged by `pipeline`.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use super::sampling::HanseSamplingConfig;
@@ -66,6 +68,9 @@ pub struct IndexConfig {
     /// Batches to leave out, such as `18200..18350`. All others keep their numbers and bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<Skip>,
+    /// Ledger of what was delivered, which `gristmill verify-run` reads; several ranks write one each beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
 }
 
 impl Default for IndexConfig {
@@ -85,6 +90,7 @@ impl Default for IndexConfig {
             rank: 0,
             world_size: 1,
             skip: Vec::new(),
+            ledger: None,
         }
     }
 }

@@ -104,6 +104,9 @@ pub struct DataLoaderConfig {
     /// numbers and bytes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<Skip>,
+    /// Ledger of what was delivered, which `gristmill verify-run` reads; several ranks write one each beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
     /// Folder of the side index; the user's cache folder when absent, `"off"` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<PathBuf>,

@@ -12,10 +12,13 @@ pub mod mark;
 pub mod merge;
 pub mod pack;
 pub mod rewrite;
+pub mod selected;
 pub mod stats;
 pub mod tokenizer;
 pub mod values;
 pub mod verify;
+pub mod verify_run;
+pub mod xray;
 
 mod ceiling;
 mod files;

@@ -60,6 +60,15 @@ impl RunIndex {
         Ok(index)
     }
 
+    /// Id of the run of a row, and how many rows of that run stand before it; none where there is no such row.
+    pub fn locate(&self, row: u64) -> Option<(u64, u64)> {
+        let at = self.stretches.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
+        let (first, run) = self.stretches[at];
+        let earlier = (0..at).filter(|i| self.stretches[*i].1 == run).map(|i| self.end(i) - self.stretches[i].0);
+        let id = self.runs.get(run as usize)?.id;
+        (row < self.rows).then(|| (id, earlier.sum::<u64>() + row - first))
+    }
+
     /// Lays the runs out one after the other; whether that agrees with the rows, as far as it is looked at.
     fn count(&mut self, table: &dyn FrameTable) -> Result<bool> {
         let mut at = 0u64;

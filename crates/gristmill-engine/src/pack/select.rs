@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::marks;
 use crate::runtime::intervals::Intervals;
 use crate::stage::split::Side;
-use crate::table::{FrameTable, IndexInput, JoinedTable, rows_at};
+use crate::table::{FrameTable, IndexInput, JoinedTable, Param, Recipe, Step, rows_at};
 
 /// Shares of a split are whole numbers of this many.
 pub(crate) const SHARES: u64 = 1 << 53;
@@ -42,6 +42,7 @@ pub struct Selection {
     /// Positions of the selected runs in the index, ascending.
     runs: Arc<[u32]>,
     rows: Arc<Intervals>,
+    recipe: Arc<Recipe>,
 }
 
 impl Selection {
@@ -49,7 +50,8 @@ impl Selection {
     pub fn all(pack: Arc<Pack>) -> Self {
         let runs = (0..pack.index().runs().len() as u32).collect();
         let rows = Arc::new(Intervals::all(pack.table().len()));
-        Selection { pack, runs, rows }
+        let recipe = Recipe::all(pack.identity());
+        Selection { pack, runs, rows, recipe }
     }
 
     /// The pack.
@@ -72,7 +74,11 @@ impl Selection {
             return Ok(self.clone());
         }
         let theirs = self.pack.index().rows_of(&runs, &**self.pack.table())?;
-        Ok(Selection { pack: Arc::clone(&self.pack), runs: runs.into(), rows: Arc::new(self.rows.intersect(&theirs)) })
+        Ok(Selection { runs: runs.into(), rows: Arc::new(self.rows.intersect(&theirs)), ..self.clone() })
+    }
+
+    fn after(self, step: Step) -> Self {
+        Selection { recipe: self.recipe.then(step), ..self }
     }
 
     /// Those of the selected runs that `sql` names: a condition on table `runs`, such as `max_score > ?`, or a whole
@@ -80,6 +86,10 @@ impl Selection {
     ///
     /// Errors: `Config` in `where` with what SQLite says; `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn query(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
+        Ok(self.named(sql, params)?.after(Step::Where { sql: sql.to_owned(), params: Param::of(params) }))
+    }
+
+    fn named(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
         let found = named(self.pack.metadata()?.connection(), "runs", sql, params)
             .map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
         self.of_ids(found)
@@ -114,7 +124,9 @@ impl Selection {
                 }
             }
         }
-        Ok(Selection { rows: Arc::new(rows), ..self.clone() })
+        let Filter { step_index, max_rank, valuation } = filter.clone();
+        let selection = Selection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Filter { step_index, max_rank, valuation }))
     }
 
     /// Those rows that mark `name` of the pack marks.
@@ -122,7 +134,8 @@ impl Selection {
     /// Errors: as [`marks::rows`].
     pub fn marked(&self, name: &str) -> Result<Self> {
         let rows = self.rows.intersect(&marks::rows(&self.pack, name)?);
-        Ok(Selection { rows: Arc::new(rows), ..self.clone() })
+        let selection = Selection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Marked { name: name.to_owned() }))
     }
 
     /// Those rows that mark `name` of the pack does not mark.
@@ -130,7 +143,8 @@ impl Selection {
     /// Errors: as [`marks::rows`].
     pub fn without(&self, name: &str) -> Result<Self> {
         let rows = self.rows.without(&marks::rows(&self.pack, name)?);
-        Ok(Selection { rows: Arc::new(rows), ..self.clone() })
+        let selection = Selection { rows: Arc::new(rows), ..self.clone() };
+        Ok(selection.after(Step::Without { name: name.to_owned() }))
     }
 
     /// Two sides, by run: about the share `val` of the runs on the second. The side of a run depends on `seed` and the
@@ -139,17 +153,23 @@ impl Selection {
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no run falls on that side.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
-        self.split_by_key(val, seed, &|run| run.seed.unwrap_or(run.id))
+        let (first, second) = self.sides(val, seed, &|run| run.seed.unwrap_or(run.id))?;
+        let step = |second| Step::Split { val, seed, second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
     /// The same with another key for each run, by its id: runs of one key are on one side.
     ///
     /// Errors: `Config`, as [`Selection::split`].
     pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
-        self.split_by_key(val, seed, &|run| keys.get(&run.id).copied().unwrap_or(run.id))
+        let (first, second) = self.sides(val, seed, &|run| keys.get(&run.id).copied().unwrap_or(run.id))?;
+        // Where the keys came from is not known here; which runs they put where is.
+        let ids: Vec<u64> = second.run_ids().collect();
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
-    fn split_by_key(&self, val: f64, seed: u64, key_of: &dyn Fn(&Run) -> u64) -> Result<(Self, Self)> {
+    fn sides(&self, val: f64, seed: u64, key_of: &dyn Fn(&Run) -> u64) -> Result<(Self, Self)> {
         if !(0.0..1.0).contains(&val) {
             return Err(Error::config("val", format!("{val}, expected a share of the runs: 0 or more, below 1")));
         }
@@ -174,20 +194,25 @@ impl Selection {
     ///
     /// Errors: as [`Selection::query`].
     pub fn split_by(&self, sql: &str, params: &[SqlValue]) -> Result<(Self, Self)> {
-        self.apart(self.query(sql, params)?)
+        let (first, second) = self.apart(self.named(sql, params)?)?;
+        let step = |second| Step::SplitWhere { sql: sql.to_owned(), params: Param::of(params), second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
     /// Two sides, by run: on the second those of these ids.
     ///
     /// Errors: `Format` as [`RunIndex::rows_of`](super::runs::RunIndex::rows_of).
     pub fn split_ids(&self, ids: Vec<u64>) -> Result<(Self, Self)> {
-        self.apart(self.of_ids(ids)?)
+        let (first, second) = self.apart(self.of_ids(ids.clone())?)?;
+        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
+        Ok((first.after(step(false)), second.after(step(true))))
     }
 
     /// The rows from place `from` to place `to`, of the same runs.
     #[must_use]
     pub fn slice(&self, from: u64, to: u64) -> Self {
-        Selection { rows: Arc::new(self.rows.slice(from, to)), ..self.clone() }
+        let selection = Selection { rows: Arc::new(self.rows.slice(from, to)), ..self.clone() };
+        selection.after(Step::Slice { from, to })
     }
 
     fn apart(&self, second: Self) -> Result<(Self, Self)> {
@@ -244,16 +269,25 @@ impl Selection {
     ///
     /// Errors: as [`Pack::values`].
     pub fn input_for(&self, encoder: &EncoderConfig) -> Result<IndexInput> {
+        if encoder.aims_at_values() { self.input_with_values() } else { Ok(self.input()) }
+    }
+
+    /// What an index loader needs of the rows with the values beside them, if there are some.
+    ///
+    /// Errors: as [`Pack::values`].
+    pub fn input_with_values(&self) -> Result<IndexInput> {
         let input = self.input();
-        if !encoder.aims_at_values() {
-            return Ok(input);
-        }
         let Some(values) = self.pack.values()? else { return Ok(input) };
         let mut hash = Xxh3::new();
         hash.update(&input.identity.to_le_bytes());
         hash.update(&values.identity.to_le_bytes());
         let table = JoinedTable::new(input.table, values.table.clone(), value::TARGET)?;
-        Ok(IndexInput { table: Arc::new(table), identity: hash.digest(), ..input })
+        Ok(IndexInput {
+            table: Arc::new(table),
+            identity: hash.digest(),
+            recipe: input.recipe.then(Step::Values),
+            ..input
+        })
     }
 
     /// What an index loader needs of the rows alone.
@@ -266,6 +300,7 @@ impl Selection {
             rows: Arc::clone(&self.rows),
             identity: hash.digest(),
             valuations: self.pack.valuations().names().to_vec(),
+            recipe: Arc::clone(&self.recipe),
         }
     }
 

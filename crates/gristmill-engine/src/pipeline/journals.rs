@@ -48,7 +48,7 @@ impl Earlier {
     /// Errors: as [`History::read`]; `Config` for a file that is no journal, and for ranks that found different files first,
     /// where this is none of them.
     pub(super) fn of(path: &Path, ranks: Ranks, loaders: &[&str]) -> Result<Self> {
-        let own = of_rank(path, ranks);
+        let own = of_rank(path, ranks.rank.into(), ranks.world.into());
         let (mut alone, mut common) = (History { agreed: true, ..History::default() }, BTreeMap::new());
         if own.exists() {
             if !is_journal(&own)? {
@@ -79,9 +79,8 @@ impl Earlier {
     }
 }
 
-/// Where a rank writes its journal: `PATH`, or `PATH.R-of-N` where there are several.
-pub(super) fn of_rank(path: &Path, ranks: Ranks) -> PathBuf {
-    let Ranks { rank, world, .. } = ranks;
+/// Where a rank writes its journal or ledger: `PATH`, or `PATH.R-of-N` where there are several.
+pub(super) fn of_rank(path: &Path, rank: u64, world: u64) -> PathBuf {
     if world == 1 {
         return path.to_owned();
     }
@@ -101,8 +100,8 @@ fn is_journal(path: &Path) -> Result<bool> {
     Ok(FIRST.starts_with(&start))
 }
 
-/// The journals that there are: `PATH` and those of ranks beside it.
-fn family(path: &Path) -> Result<Vec<PathBuf>> {
+/// The journals or ledgers that there are: `PATH` and those of ranks beside it.
+pub(super) fn family(path: &Path) -> Result<Vec<PathBuf>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let at = |e| Error::path(path, &e);
     let own = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -13,18 +13,20 @@ use super::chain::{Chain, Shared};
 use super::flow::flow;
 use super::history::History;
 use super::journals;
+use super::ledger::{Begin, Book, By, PlanOf};
 use super::metrics::Observer;
 use super::notices::{self, Notices};
 use super::plan::{ChainPlan, LogPlan, Plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
 use super::roster::{Event, Roster, SharedJournal};
+use super::state::fingerprint;
 use super::verdict::Verdicts;
 use crate::config::{DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::runtime::events::Events;
-use crate::runtime::journal::{Begin, Journal};
+use crate::runtime::journal::{self, Journal};
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::stage::discover::Search;
 use crate::stage::load::{LogSpec, SourceLog};
@@ -43,6 +45,7 @@ const SAMPLE: Duration = Duration::from_millis(100);
 pub(super) struct Running {
     pub(super) scheduler: Scheduler,
     pub(super) observer: Observer,
+    pub(super) book: Option<Arc<Book>>,
 }
 
 /// A start under way: the directories are being scanned.
@@ -51,6 +54,7 @@ pub(super) struct Launch {
     observer: Observer,
     recall: Recall,
     journal: Option<SharedJournal>,
+    book: Option<Arc<Book>>,
 }
 
 impl Launch {
@@ -78,9 +82,13 @@ impl Launch {
         let rosters = rosters(config, plan, &scheduler, &recall, spill.as_ref())?;
         let journal = match &config.journal {
             Some(path) if !config.replay => {
-                let path = journals::of_rank(path, Ranks::of(config)?);
+                let path = journals::of_rank(path, rank.into(), world.into());
                 Some(Arc::new(Mutex::new(Journal::new(&path, recall.begin))))
             }
+            _ => None,
+        };
+        let book = match &config.ledger {
+            Some(path) if !config.replay => Some(Arc::new(Book::open(path, begin(config, plan, root, &recall)?)?)),
             _ => None,
         };
         let shared = Shared {
@@ -93,6 +101,7 @@ impl Launch {
             events: Arc::clone(&events),
             journal: journal.clone(),
             anchors,
+            book: book.clone(),
         };
         let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
         let chains = plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;
@@ -111,7 +120,7 @@ impl Launch {
             stop: scheduler.stop_flag(),
             readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),
         };
-        Ok(Launch { scheduler, observer, recall, journal })
+        Ok(Launch { scheduler, observer, recall, journal, book })
     }
 
     /// Whether [`Launch::finish`] can go ahead: at once, unless files of an earlier run are to be found again or
@@ -136,7 +145,7 @@ impl Launch {
     ///
     /// Errors: `State` for files that are gone or changed, `Path` for the journal, `Config` when there are no threads.
     pub(super) fn finish(self, config: &DataLoaderConfig) -> Result<Running> {
-        let Launch { scheduler, observer, recall, journal } = self;
+        let Launch { scheduler, observer, recall, journal, book } = self;
         if recall.waits_for_scan() {
             for chain in &observer.chains {
                 let vanished = recall.put_into(chain)?;
@@ -164,7 +173,7 @@ impl Launch {
         };
         scheduler.spawn("metrics", sample).map_err(failed)?;
         notices::started(&observer, budget::workers(config), recall.how());
-        Ok(Running { scheduler, observer })
+        Ok(Running { scheduler, observer, book })
     }
 }
 
@@ -205,6 +214,17 @@ fn rosters(
     plan.logs.iter().enumerate().map(one).collect()
 }
 
+/// What the ledger is told of this process.
+fn begin(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: &Recall) -> Result<Begin> {
+    let Ranks { rank, world, .. } = Ranks::of(config)?;
+    let by = if recall.goes_on() { By::State } else { By::Start };
+    let from = plan.chains.iter().map(|chain| (chain.alias.clone(), recall.first_batch(&chain.alias))).collect();
+    let skip = plan.chains.iter().map(|chain| (chain.alias.clone(), chain.skips.before(u64::MAX)));
+    let skip = skip.filter(|(_, skip)| !skip.is_empty()).collect();
+    let plan = PlanOf::Stream { config: fingerprint(config, plan), seed: root };
+    Ok(Begin::new((rank.into(), world.into()), by, (from, skip), plan))
+}
+
 /// The side index of a directory; a lost or unwritable one costs time only.
 fn facts(config: &DataLoaderConfig, directory: &Path) -> Option<Arc<Facts>> {
     let folder = match &config.index {
@@ -231,7 +251,7 @@ fn write_first(journal: &SharedJournal, observer: &Observer, recall: &Recall) ->
         }
     }
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-    let tells = recall.begin == Begin::Again;
+    let tells = recall.begin == journal::Begin::Again;
     let written = if tells { journal.open().map(|_| ()) } else { journal.append(&events) };
     written.map_err(|e| Error::path(journal.path(), &e))
 }

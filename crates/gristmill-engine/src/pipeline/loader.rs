@@ -19,14 +19,14 @@ use super::plan::{ChainPlan, DrawPlan, Plan, plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
 use super::serve::{endpoint, failed};
-use super::state::{LoaderState, Part, VERSION, fingerprint};
+use super::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
 use super::status::Status;
 use super::vanished::{Missing, Vanished};
 use super::{budget, saved, state};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::events::{Event, Level};
-use crate::runtime::handoff::Taken;
+use crate::runtime::handoff::{Taken, WhenFull};
 use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
 use crate::sink::http::Pages;
@@ -96,6 +96,12 @@ impl DataLoader {
         }
         if config.spill_limit.is_some() && config.spill.is_none() {
             return Err(Error::config("spill_limit", "it bounds the `spill` folder; set that, too"));
+        }
+        if config.ledger.is_some()
+            && let Some(chain) = plan.chains.iter().find(|chain| chain.when_full != WhenFull::Block)
+        {
+            let text = "a ledger cannot answer for batches that a full queue drops; use BLOCK";
+            return Err(Error::field(&chain.stage, "overflow_behavior", text));
         }
         let output = |chain: &super::plan::ChainPlan| Output {
             alias: chain.alias.clone(),
@@ -196,7 +202,12 @@ impl DataLoader {
             Taken::Item(Err(error)) => Err(error),
             Taken::Nothing => Ok(Next::Pending),
             Taken::Closed if self.lock().stopped => Err(Error::Stopped),
-            Taken::Closed => Ok(Next::End),
+            Taken::Closed => {
+                if let Some(book) = &running.book {
+                    book.ended(alias, chain.lock().fold.delivered.batch)?;
+                }
+                Ok(Next::End)
+            }
         }
     }
 
@@ -216,6 +227,9 @@ impl DataLoader {
             running.observer.chains.iter().for_each(|chain| chain.handoff.close());
             control.detached = running.scheduler.stop();
             running.observer.close();
+            if let Some(book) = &running.book {
+                book.close();
+            }
         }
         control.detached.clone()
     }
@@ -320,6 +334,11 @@ impl DataLoader {
             running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect();
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
         let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
+        if let Some(book) = &running.book {
+            book.state(
+                outputs.iter().map(|(alias, output): (&String, &ChainState)| (alias.clone(), output.batch)).collect(),
+            )?;
+        }
         let mut state = LoaderState {
             gristmill_state: VERSION,
             config: fingerprint(&self.config, &self.plan),

@@ -32,6 +32,7 @@
 //! | `notices` | what the logs found and what was started, as events |
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
+//! | `ledger` | what was delivered, batch by batch |
 //! | `launch` | logs, chains and threads of a start |
 //! | `index` | the other way to feed: rows of a table by number |
 //! | `loader` | the shell that people hold |
@@ -53,6 +54,7 @@ mod index;
 mod journals;
 mod lane_metrics;
 mod launch;
+pub mod ledger;
 mod loader;
 mod message;
 mod metrics;
@@ -76,7 +78,7 @@ mod verdict;
 pub use anchors::{ControlReply, ControlRequest};
 pub use budget::promise;
 pub use encoder::tokenizer;
-pub use index::{IndexLoader, RowEncoder};
+pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing};
 pub use loader::{DataLoader, Next, Output};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use needed::OldestNeeded;

@@ -45,9 +45,10 @@ impl Recall {
             Some(path) if state.is_some() || config.replay => History::read(path, files.clone()),
             _ => Ok(History { files: files.clone(), ..History::default() }),
         };
-        let own = config.journal.as_ref().map(|path| Ok::<_, Error>(journals::of_rank(path, Ranks::of(config)?)));
+        let Ranks { rank, world, .. } = Ranks::of(config)?;
+        let own = config.journal.as_ref().map(|path| journals::of_rank(path, rank.into(), world.into()));
         let again = |own: &PathBuf| if own.exists() { Begin::Again } else { Begin::New };
-        let begin = own.transpose()?.as_ref().map_or(Begin::New, again);
+        let begin = own.as_ref().map_or(Begin::New, again);
         let recall = |seed, state, history| Recall { seed, state, missing, history, replay: config.replay, begin };
         let Some(state) = &state else {
             if let Some(path) = config.journal.as_ref().filter(|_| !config.replay) {
@@ -118,6 +119,11 @@ impl Recall {
             (false, false, true) => "started to replay a journal",
             (false, false, false) => "started again from the beginning, as the journal tells",
         }
+    }
+
+    /// The batch that an output goes on with.
+    pub(super) fn first_batch(&self, alias: &str) -> u64 {
+        self.state.as_ref().and_then(|state| state.outputs.get(alias)).map_or(0, |output| output.batch)
     }
 
     /// Whether anything is to be put into the chains once the first scan is in.

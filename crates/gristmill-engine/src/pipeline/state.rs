@@ -26,6 +26,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
         memory: None,
         quarantine: None,
         journal: None,
+        ledger: None,
         replay: false,
         spill: None,
         spill_limit: None,

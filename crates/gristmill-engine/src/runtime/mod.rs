@@ -13,6 +13,7 @@ pub mod packed;
 pub mod period;
 pub mod permute;
 pub mod scheduler;
+pub mod sealed;
 pub mod seed;
 pub mod share;
 pub mod sheet;

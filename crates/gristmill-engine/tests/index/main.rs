@@ -6,11 +6,13 @@ mod converting;
 mod feeding;
 mod fixture;
 mod forms;
+mod ledgers;
 mod marking;
 mod recording;
 #[path = "../resumed/mod.rs"]
 mod resumed;
 mod resuming;
+mod seeing;
 mod selecting;
 mod skipping;
 mod viewing;

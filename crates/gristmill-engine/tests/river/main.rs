@@ -12,6 +12,7 @@ mod graphs;
 mod hanse;
 mod held;
 mod lanes;
+mod ledgers;
 mod logs;
 mod needed;
 mod rescoring;

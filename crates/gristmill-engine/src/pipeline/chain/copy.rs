@@ -10,6 +10,7 @@ use gristmill_format::source::Chunk;
 use super::{Chain, Refill, keep};
 use crate::error::{Error, Result};
 use crate::pipeline::fold::{Fill, Held, Piece};
+use crate::pipeline::ledger::Digests;
 use crate::pipeline::roster::Roster;
 use crate::runtime::scheduler::Lane;
 
@@ -55,8 +56,17 @@ impl Chain {
             })
         });
         drop(sheet);
+        let mut digests = Digests::default();
+        if self.shared.book.is_some() {
+            for (_, from) in &rows {
+                digests.frame(self.files.of(from.source), from.chunk, from.frame);
+            }
+        }
         let mut inner = self.lock();
         inner.encoding -= 1;
+        if self.shared.book.is_some() {
+            inner.digests.entry(batch).or_default().merge(digests.iter());
+        }
         inner.fold.encoded(batch, slots.into_iter());
         if let Err(error) = encoded {
             self.fail(&mut inner, error.into());

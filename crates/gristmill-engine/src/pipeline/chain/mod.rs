@@ -7,6 +7,7 @@ mod pass;
 mod read;
 mod settle;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::pipeline::anchors::Anchors;
 use crate::pipeline::branch::{Block, Branch};
 use crate::pipeline::conform::Conforms;
 use crate::pipeline::fold::{Fold, LaneFold};
+use crate::pipeline::ledger::{Book, Digests, FileHashes};
 use crate::pipeline::output::Delivery;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::ranks::key;
@@ -61,6 +63,7 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) events: Arc<Events>,
     pub(in crate::pipeline) journal: Option<SharedJournal>,
     pub(in crate::pipeline) anchors: Arc<Anchors>,
+    pub(in crate::pipeline) book: Option<Arc<Book>>,
 }
 
 /// Totals of a chain since it started.
@@ -118,6 +121,8 @@ pub(in crate::pipeline) struct Inner {
     pub(in crate::pipeline) refills: Vec<Refill>,
     pub(in crate::pipeline) refilling: usize,
     outbox: Option<Delivery>,
+    /// What is in batches that are not delivered yet, where there is a ledger.
+    digests: BTreeMap<u64, Digests>,
 }
 
 impl Inner {
@@ -150,6 +155,8 @@ pub(in crate::pipeline) struct Chain {
     row_key: Key,
     /// Draws of each branch's unpacker.
     unpack_keys: Vec<Key>,
+    /// What stands for each file in the ledger.
+    files: FileHashes,
     arena: Arena,
     sheets: Arc<SheetPool>,
     pub(in crate::pipeline) handoff: Handoff<Delivery>,
@@ -193,11 +200,13 @@ impl Chain {
             refills: Vec::new(),
             refilling: 0,
             outbox: None,
+            digests: BTreeMap::new(),
         };
         Ok(Chain {
             conforms: Conforms::new(plan.encoder.clone()),
             row_key: Key::new(shared.root, &plan.stage),
             unpack_keys: plan.branches.iter().map(|branch| Key::new(shared.root, &branch.unpacker)).collect(),
+            files: FileHashes::new(rosters),
             arena,
             sheets,
             handoff: Handoff::new(plan.capacity.max(2), plan.when_full),
@@ -222,6 +231,13 @@ impl Chain {
     pub(in crate::pipeline) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
         let taken = self.handoff.take(wait);
         if let Taken::Item(Ok(batch)) = &taken {
+            // No state may count a batch that the ledger has not.
+            if let Some(book) = &self.shared.book {
+                let digests = self.lock().digests.remove(&batch.number).unwrap_or_default();
+                if let Err(error) = book.delivered(&self.plan.alias, batch.number, &digests) {
+                    return Taken::Item(Err(error));
+                }
+            }
             let mut inner = self.lock();
             inner.fold.took(batch.number);
             inner.forget();

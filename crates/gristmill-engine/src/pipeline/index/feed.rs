@@ -12,6 +12,7 @@ use gristmill_format::layout::Conform;
 use super::assembly::{Assembly, Scratch};
 use super::plan::{Ahead, Plan, Share};
 use crate::error::{Error, Result};
+use crate::pipeline::ledger::{Book, Digests};
 use crate::pipeline::output::{Batch, Delivery};
 use crate::runtime::handoff::{Handoff, Taken, WhenFull};
 use crate::runtime::metrics::{Counter, Load};
@@ -37,6 +38,7 @@ pub(super) struct Shared {
     pub(super) stop: Arc<AtomicBool>,
     pub(super) workers: usize,
     pub(super) capacity: usize,
+    pub(super) book: Option<Book>,
 }
 
 /// Everything that workers need.
@@ -46,7 +48,7 @@ pub(super) struct Feed {
     /// Rows of one task.
     piece: usize,
     sheets: Arc<SheetPool>,
-    handoff: Handoff<(u64, Delivery)>,
+    handoff: Handoff<(u64, Delivery, Digests)>,
     /// Batches that may be begun and not taken yet.
     most: usize,
     shared: Shared,
@@ -76,6 +78,8 @@ struct Open {
     started: usize,
     done: usize,
     error: Option<Error>,
+    /// Of what is done, where there is a ledger.
+    digests: Digests,
 }
 
 /// A part of a batch.
@@ -117,6 +121,16 @@ impl Feed {
         self.lock().delivered
     }
 
+    /// The ledger, where there is one.
+    pub(super) fn book(&self) -> Option<&Book> {
+        self.shared.book.as_ref()
+    }
+
+    /// The number behind the last batch.
+    pub(super) fn batches(&self) -> Option<u64> {
+        self.plan.batches()
+    }
+
     /// Threads that gather and encode.
     pub(super) fn workers(&self) -> usize {
         self.shared.workers
@@ -140,7 +154,13 @@ impl Feed {
     /// The next batch, error or end, waiting up to `wait`.
     pub(super) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
         match self.handoff.take(wait) {
-            Taken::Item((number, delivery)) => {
+            Taken::Item((number, delivery, digests)) => {
+                // No state may count a batch that the ledger has not.
+                if let (Some(book), Ok(_)) = (&self.shared.book, &delivery)
+                    && let Err(error) = book.delivered("", number, &digests)
+                {
+                    return Taken::Item(Err(error));
+                }
                 self.lock().delivered = number + 1;
                 self.shared.signal.notify(Lane::Work);
                 Taken::Item(delivery)
@@ -158,7 +178,7 @@ impl Feed {
     /// Hands out whole batches in order, and ends the stream behind the last.
     fn settle(&self, inner: &mut Inner) {
         while let Some(open) = inner.open.pop_front_if(|open| open.done == open.share.shown) {
-            let Open { number, share, sheet, error, .. } = open;
+            let Open { number, share, sheet, error, digests, .. } = open;
             let delivery = match (error, Arc::into_inner(sheet)) {
                 (Some(error), _) => Err(error),
                 (None, Some(sheet)) => {
@@ -171,7 +191,7 @@ impl Feed {
             self.totals.batches.add(1);
             self.totals.rows.add(share.rows as u64);
             // There is room: no more are begun than fit. Only a closed queue refuses.
-            let _ = self.handoff.offer((number, delivery));
+            let _ = self.handoff.offer((number, delivery, digests));
         }
         if inner.open.is_empty() && self.plan.batches().is_some_and(|batches| inner.next >= batches) {
             self.handoff.close();
@@ -193,7 +213,8 @@ impl Feed {
         };
         let (number, share) = (inner.next, self.plan.share(inner.next));
         inner.next = self.plan.beyond(number + 1);
-        inner.open.push_back(Open { number, share, sheet, started: 0, done: 0, error: None });
+        let digests = Digests::default();
+        inner.open.push_back(Open { number, share, sheet, started: 0, done: 0, error: None, digests });
         if share.shown > self.piece {
             self.shared.signal.notify(Lane::Work);
         }
@@ -209,7 +230,7 @@ impl Feed {
 
     fn fail(&self, inner: &mut Inner, error: Error) {
         inner.failed = true;
-        let _ = self.handoff.offer((inner.delivered, Err(error)));
+        let _ = self.handoff.offer((inner.delivered, Err(error), Digests::default()));
         self.handoff.close();
     }
 
@@ -240,10 +261,15 @@ impl Feed {
         let Piece { number, from, to, rows, sheet } = piece;
         let made = self.make(number, from, to, rows, &sheet, &mut scratch);
         drop(sheet);
+        let mut digests = Digests::default();
+        if self.shared.book.is_some() {
+            self.plan.digest(number, from, &scratch.0, &mut digests);
+        }
         let mut inner = self.lock();
         inner.spare.push(scratch);
         if let Some(open) = inner.open.iter_mut().find(|open| open.number == number) {
             open.done += to - from;
+            open.digests.merge(digests.iter());
             if let Err(error) = made {
                 open.error.get_or_insert(error);
             }

@@ -1,6 +1,7 @@
 //! The loader of rows by number that people hold: starts and stops its threads, hands out batches, says where it stands.
 //! The same calls as the loader of streams; where it stands is a number, so that any place is as near as the first.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use super::assembly::Assembly;
 use super::feed::{Feed, Shared};
+use super::lookup::Lookup;
 use super::plan::{Plan, skips};
 use super::state::IndexState;
 use super::status::{stages, status};
@@ -16,6 +18,7 @@ use super::weighted::Sampler;
 use crate::config::IndexConfig;
 use crate::error::{Error, Result};
 use crate::pipeline::encoder::fingerprint_of_rows;
+use crate::pipeline::ledger::{Begin, Book, By, PlanOf};
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::metrics::{Metrics, StageMetrics};
 use crate::pipeline::serve::{endpoint, failed};
@@ -53,6 +56,8 @@ pub struct IndexLoader {
 struct Control {
     /// Number of the first batch.
     first: u64,
+    /// How it came there.
+    by: Option<By>,
     stopped: bool,
     detached: Vec<String>,
 }
@@ -155,6 +160,10 @@ impl IndexLoader {
         if let Some(running) = self.running.get() {
             return Ok(running);
         }
+        let plan = Plan::new(&self.config, self.root(), Arc::clone(self.assembly.rows()))?;
+        let plan = plan.sampled(self.sampler.clone());
+        let ledger = self.config.ledger.as_deref();
+        let book = ledger.map(|path| Book::open(path, self.begin(&control)?)).transpose()?;
         let scheduler = Scheduler::new();
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = self.config.threads.unwrap_or_else(cores).clamp(1, 1024);
@@ -163,9 +172,8 @@ impl IndexLoader {
             stop: scheduler.stop_flag(),
             workers,
             capacity: self.config.queue_capacity.clamp(1, 1 << 16),
+            book,
         };
-        let plan = Plan::new(&self.config, self.root(), Arc::clone(self.assembly.rows()))?;
-        let plan = plan.sampled(self.sampler.clone());
         let feed = Arc::new(Feed::new(plan, Arc::clone(&self.assembly), shared, control.first));
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([Arc::clone(&feed) as Arc<dyn Tasks>]);
         let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
@@ -193,7 +201,12 @@ impl IndexLoader {
             Taken::Item(Err(error)) => Err(error),
             Taken::Nothing => Ok(Next::Pending),
             Taken::Closed if self.control().stopped => Err(Error::Stopped),
-            Taken::Closed => Ok(Next::End),
+            Taken::Closed => {
+                if let (Some(book), Some(batches)) = (running.feed.book(), running.feed.batches()) {
+                    book.ended("", batches)?;
+                }
+                Ok(Next::End)
+            }
         }
     }
 
@@ -207,9 +220,39 @@ impl IndexLoader {
         control.stopped = true;
         if let Some(running) = self.running.get() {
             running.feed.close();
+            if let Some(book) = running.feed.book() {
+                book.close();
+            }
             control.detached = running.scheduler.stop();
         }
         control.detached.clone()
+    }
+
+    /// What the ledger is told of this process.
+    fn begin(&self, control: &Control) -> Result<Begin> {
+        let (config, input) = (&self.config, &self.input);
+        let decides = IndexConfig {
+            shuffle: config.shuffle,
+            sampling: config.sampling.clone(),
+            view: config.view.clone(),
+            batch_size: config.batch_size,
+            seed: Some(self.root()),
+            epochs: None,
+            ..IndexConfig::default()
+        };
+        let plan = PlanOf::Rows {
+            config: serde_json::to_value(decides).map_err(|e| Error::config("ledger", e.to_string()))?,
+            epochs: config.epochs,
+            last_batch: config.last_batch,
+            data: format!("{:016x}", input.identity),
+            rows: self.assembly.rows().len(),
+            selection: (*input.recipe).clone(),
+        };
+        let skip = self.skips.before(u64::MAX);
+        let skip = if skip.is_empty() { BTreeMap::new() } else { BTreeMap::from([(String::new(), skip)]) };
+        let from = BTreeMap::from([(String::new(), control.first)]);
+        let (rank, world) = (config.rank, config.world_size);
+        Ok(Begin::new((rank, world), control.by.unwrap_or(By::Start), (from, skip), plan))
     }
 
     /// Number of the next batch.
@@ -221,15 +264,19 @@ impl IndexLoader {
     }
 
     fn state_at(&self, batch: u64) -> IndexState {
-        IndexState::new(&self.config, self.root(), self.input.identity, self.encoding.clone(), (batch, &self.skips))
+        IndexState::new(&self.config, self.root(), &self.input, self.encoding.clone(), (batch, &self.skips))
     }
 
     /// Where the loader stands after the batches delivered so far, as JSON text. The same for every rank.
     ///
-    /// Errors: `Forked`.
+    /// Errors: `Forked`; `Path` for a ledger that cannot be written.
     pub fn state(&self) -> Result<String> {
         self.here()?;
-        Ok(self.state_at(self.position()).to_json())
+        let state = self.state_at(self.position());
+        if let Some(book) = self.running.get().and_then(|running| running.feed.book()) {
+            book.state(BTreeMap::from([(String::new(), state.batch)]))?;
+        }
+        Ok(state.to_json())
     }
 
     /// Writes [`IndexLoader::state`] as the file `path`: durable when it returns, and at no moment half written. Every rank
@@ -238,10 +285,11 @@ impl IndexLoader {
     /// Errors: `Forked`, `Path`.
     pub fn save(&self, path: &Path) -> Result<()> {
         self.here()?;
+        let state = self.state()?;
         if self.config.rank > 0 {
             return Ok(());
         }
-        write_whole(path, &[self.state()?.as_bytes()])
+        write_whole(path, &[state.as_bytes()])
     }
 
     /// Takes over what was saved at `path`; the loader must not have started.
@@ -260,13 +308,22 @@ impl IndexLoader {
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let expected = IndexState::new(&self.config, 0, self.input.identity, self.encoding.clone(), (0, &self.skips));
+        let expected = IndexState::new(&self.config, 0, &self.input, self.encoding.clone(), (0, &self.skips));
         let saved = IndexState::parse(text, &expected, &self.config, &self.skips)?;
         if *self.root.get_or_init(|| saved.seed) != saved.seed {
             return Err(Error::State(format!("it was made with another seed: {}", saved.seed)));
         }
         control.first = self.reachable(saved.batch)?;
+        control.by = Some(By::State);
         Ok(())
+    }
+
+    /// Which row stands where, as this rank has them.
+    ///
+    /// Errors: `Forked`.
+    pub fn lookup(&self) -> Result<Lookup> {
+        self.here()?;
+        Lookup::new(&self.config, self.root(), Arc::clone(self.assembly.rows()), self.sampler.clone())
     }
 
     /// Goes to batch `batch` before the start, at no cost.
@@ -279,6 +336,7 @@ impl IndexLoader {
             return Err(Error::State("the loader has started; seek in a new one".into()));
         }
         control.first = self.reachable(batch)?;
+        control.by = Some(By::Seek);
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 //! | `feed` | the tasks: gather, encode, hand out in order |
 //! | `loader` | the shell that people hold |
 //! | `encode` | single rows, asked for by number |
+//! | `lookup` | which row stands where, without a loader |
 //! | `state` | where a loader stands: a number |
 //! | `status` | its stages with their numbers, for views |
 
@@ -16,6 +17,7 @@ mod assembly;
 mod encode;
 mod feed;
 mod loader;
+mod lookup;
 mod only;
 mod plan;
 mod state;
@@ -24,3 +26,4 @@ mod weighted;
 
 pub use encode::RowEncoder;
 pub use loader::IndexLoader;
+pub use lookup::{Lookup, PlacedRow, Standing};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::weighted::Sampler;
 use crate::config::{IndexConfig, LastBatch, Shuffle};
 use crate::error::{Error, Result};
+use crate::pipeline::ledger::Digests;
 use crate::pipeline::skip::Skips;
 use crate::runtime::intervals::Intervals;
 use crate::runtime::seed::Key;
@@ -155,7 +156,7 @@ impl Plan {
     /// Errors: `Format`, with the file, where rows are drawn by weight and one cannot be weighed.
     pub(super) fn picks(&self, number: u64, from: usize, to: usize, picks: &mut Vec<Pick>, draws: bool) -> Result<()> {
         picks.clear();
-        let positions = (from..to).map(|i| number * self.batch + i as u64 * self.world + self.rank);
+        let positions = (from..to).map(|i| self.position(number, i));
         if let Some(sampler) = &self.sampler {
             return sampler.picks(self.root, positions, picks);
         }
@@ -169,6 +170,34 @@ impl Plan {
             picks.push(augmentation.pick(self.rows.row(order.row(place)), draws));
         }
         Ok(())
+    }
+
+    /// Whether there is a batch `number` in all epochs.
+    pub(super) fn reaches(&self, number: u64) -> bool {
+        let counted = number.checked_add(1).and_then(|behind| behind.checked_mul(self.batch)).is_some();
+        counted && self.batches().is_none_or(|batches| number < batches)
+    }
+
+    /// The epoch of row `i` of this rank's share of batch `number`.
+    pub(super) fn epoch(&self, number: u64, i: usize) -> u64 {
+        self.position(number, i) / self.gather.rows()
+    }
+
+    fn position(&self, number: u64, i: usize) -> u64 {
+        number * self.batch + i as u64 * self.world + self.rank
+    }
+
+    /// Adds rows from `from` on of this rank's share of batch `number`, as [`Plan::picks`] gave them, to digests.
+    pub(super) fn digest(&self, number: u64, from: usize, picks: &[Pick], digests: &mut Digests) {
+        let (mut at, mut rest) = (from, picks);
+        while !rest.is_empty() {
+            let position = self.position(number, at);
+            let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
+            let of_epoch = (self.gather.rows() - place).div_ceil(self.world);
+            let (now, later) = rest.split_at(rest.len().min(usize::try_from(of_epoch).unwrap_or(usize::MAX)));
+            digests.rows(epoch, now.iter().map(|pick| pick.row));
+            (at, rest) = (at + now.len(), later);
+        }
     }
 
     /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle, View};
 use crate::error::{Error, Result};
 use crate::pipeline::skip::Skips;
+use crate::table::{IndexInput, Recipe};
 
 /// Version of the state; raised whenever its meaning changes.
 const VERSION: u32 = 1;
@@ -18,21 +19,24 @@ pub(super) struct IndexState {
     pub(super) batch: u64,
     /// Root of the order and of augmentation.
     pub(super) seed: u64,
-    batch_size: usize,
-    shuffle: Shuffle,
+    pub(super) batch_size: usize,
+    pub(super) shuffle: Shuffle,
     /// How rows are drawn, where not each once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    sampling: Option<HanseSamplingConfig>,
+    pub(super) sampling: Option<HanseSamplingConfig>,
     /// Hash of the selected rows and of what they are rows of, hexadecimal.
-    data: String,
+    pub(super) data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,
     /// What stands for a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    view: Option<View>,
+    pub(super) view: Option<View>,
     /// Batches before it that were left out: first, and the one behind the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<(u64, u64)>,
+    /// How the rows were selected, for whoever asks which they are; what counts is their hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) selection: Option<Recipe>,
 }
 
 impl IndexState {
@@ -40,7 +44,7 @@ impl IndexState {
     pub(super) fn new(
         config: &IndexConfig,
         seed: u64,
-        data: u64,
+        input: &IndexInput,
         encoder: serde_json::Value,
         (batch, skips): (u64, &Skips),
     ) -> Self {
@@ -51,10 +55,22 @@ impl IndexState {
             batch_size: config.batch_size,
             shuffle: config.shuffle,
             sampling: config.sampling.clone(),
-            data: format!("{data:016x}"),
+            data: format!("{:016x}", input.identity),
             encoder,
             view: config.view.clone(),
             skipped: skips.before(batch),
+            selection: Some((*input.recipe).clone()),
+        }
+    }
+
+    /// Reads JSON, of whatever rows and configuration.
+    ///
+    /// Errors: `State`.
+    pub(super) fn read(text: &str) -> Result<Self> {
+        let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
+        match state.gristmill_index_state {
+            VERSION => Ok(state),
+            other => Err(Error::State(format!("version {other} is not {VERSION}"))),
         }
     }
 
@@ -68,10 +84,7 @@ impl IndexState {
     ///
     /// Errors: `State` with the differences.
     pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig, skips: &Skips) -> Result<Self> {
-        let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
-        if state.gristmill_index_state != VERSION {
-            return Err(Error::State(format!("version {} is not {VERSION}", state.gristmill_index_state)));
-        }
+        let state = IndexState::read(text)?;
         let mut differences = Vec::new();
         let mut compare = |name: &str, saved: String, now: String| {
             if saved != now {

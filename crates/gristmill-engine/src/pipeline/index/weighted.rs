@@ -261,7 +261,13 @@ mod tests {
     fn selected(ranges: &[Range<u64>]) -> IndexInput {
         let mut rows = Intervals::default();
         ranges.iter().for_each(|range| rows.push(range.start, range.end));
-        IndexInput { table: Games::new(&LENGTHS), rows: Arc::new(rows), identity: 0, valuations: Vec::new() }
+        IndexInput {
+            table: Games::new(&LENGTHS),
+            rows: Arc::new(rows),
+            identity: 0,
+            valuations: Vec::new(),
+            recipe: crate::table::Recipe::all(0),
+        }
     }
 
     fn focus() -> Option<PositionSamplingConfig> {

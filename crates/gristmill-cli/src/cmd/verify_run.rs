@@ -1,0 +1,18 @@
+//! `verify-run`: whether each row was delivered exactly once; what was not is the exit code 1.
+
+use gristmill_engine::job::verify_run::{VerifyRunOptions, verify_run};
+
+use crate::args::places::VerifyRun;
+use crate::failure::{Failure, Result};
+use crate::report::{self, places};
+
+pub(crate) fn run(args: &VerifyRun) -> Result<()> {
+    let options = VerifyRunOptions { ledgers: args.ledgers.clone(), pack: args.pack.clone(), max_rows: args.max_rows };
+    let found = verify_run(&options)?;
+    if args.json {
+        report::json(&found)?;
+    } else {
+        report::text_out(&places::verification(&found))?;
+    }
+    if found.ok { Ok(()) } else { Err(Failure::Faults) }
+}

@@ -1,0 +1,79 @@
+//! What a run delivered, and which rows a batch has, as text. Prints nothing.
+
+use std::fmt::Write;
+
+use gristmill_engine::job::selected::RowPlace;
+use gristmill_engine::job::verify_run::{OutputVerification, RunVerification, Stretch};
+use gristmill_engine::job::xray::SeenRow;
+
+/// The text of a verification.
+pub(crate) fn verification(found: &RunVerification) -> String {
+    let mut out = String::new();
+    for output in &found.outputs {
+        one(&mut out, output);
+    }
+    found.proven.iter().for_each(|text| drop(writeln!(out, "proven: {text}")));
+    found.unproven.iter().for_each(|text| drop(writeln!(out, "not proven: {text}")));
+    let verdict = if found.ok { "ok" } else { "faults" };
+    let _ = write!(out, "{verdict}: {} starts, {} processes, {} ledgers", found.starts, found.processes, found.ledgers);
+    out
+}
+
+fn one(out: &mut String, output: &OutputVerification) {
+    let name = if output.output.is_empty() { String::new() } else { format!("output {}: ", output.output) };
+    let of = output.of.map(|of| format!(" of {of}")).unwrap_or_default();
+    let _ = writeln!(out, "{name}batches 0..{}{of}", output.until);
+    for (first, end) in &output.skipped {
+        let _ = writeln!(out, "  left out: {first}..{end}");
+    }
+    if output.discarded_batches > 0 {
+        let shares = output.discarded_batches;
+        let _ = writeln!(out, "  taken back by a later start: {shares} batches of single ranks");
+    }
+    for (what, all) in [("missing", &output.missing), ("more than once", &output.twice)] {
+        all.iter().for_each(|stretch| drop(writeln!(out, "  {what}: {}", batches(stretch))));
+    }
+    for unfounded in &output.unfounded {
+        let last = unfounded.last_state.map_or("none before it".to_owned(), |at| format!("the last before it at {at}"));
+        let (start, from) = (unfounded.start, unfounded.from);
+        let _ = writeln!(out, "  start {start} goes on from batch {from}, where no process saved a state ({last})");
+    }
+    for wrong in &output.wrong_records {
+        let _ = writeln!(out, "  not the rows of the plan: {}..{} in {}", wrong.first, wrong.end, wrong.ledger);
+    }
+    for row in &output.rows {
+        let _ = writeln!(out, "  {}: batch {}, row {}: {}", row.fault, row.batch, row.row, place(&row.place));
+    }
+    for epoch in &output.epochs {
+        let state = if epoch.whole {
+            "each row once"
+        } else if epoch.differs {
+            "other rows than the selected ones"
+        } else {
+            "not whole"
+        };
+        let left_out = if epoch.skipped > 0 { format!(", {} left out", epoch.skipped) } else { String::new() };
+        let _ = writeln!(out, "  epoch {}: {} of {} rows{left_out}: {state}", epoch.epoch, epoch.delivered, epoch.rows);
+    }
+}
+
+fn batches(stretch: &Stretch) -> String {
+    let whole = stretch.rows.len() as u64 == stretch.every;
+    let rows: Vec<String> = stretch.rows.iter().take(8).map(u64::to_string).collect();
+    let more = if stretch.rows.len() > rows.len() { ", ..." } else { "" };
+    let part =
+        if whole { String::new() } else { format!(", rows {}{more} of each {}", rows.join(", "), stretch.every) };
+    format!("batches {}..{}{part}", stretch.first, stretch.end)
+}
+
+fn place(place: &RowPlace) -> String {
+    let member = place.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
+    format!("game {}{member}, ply {}; {}, row {}", place.game, place.ply, place.file, place.file_row)
+}
+
+/// The rows of a batch, one line each.
+pub(crate) fn rows(rows: &[SeenRow]) -> String {
+    let line =
+        |row: &SeenRow| format!("batch {}, row {}, epoch {}: {}\n", row.batch, row.row, row.epoch, place(&row.place));
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,118 @@
+//! `xray`, `verify-run` and `feed --skip`: places of rows, proofs of runs, and batches that are left out, of chess games.
+
+mod command;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use command::{generate, run, text};
+use gristmill_engine::chunks::open::ChunkPack;
+use gristmill_engine::chunks::select::GameSelection;
+use gristmill_engine::config::{EncoderConfig, IndexConfig};
+use gristmill_engine::open::open;
+use gristmill_engine::store::Residence;
+use gristmill_engine::{IndexLoader, Next, RowEncoder};
+use serde_json::Value;
+
+fn packed(folder: &Path) -> GameSelection {
+    generate(&folder.join("games"), "6", &[]);
+    run(&["pack", "--input", text(&folder.join("games")), "--output", text(&folder.join("pack"))]).ok();
+    let pack = ChunkPack::open(&folder.join("pack"), Residence::Mapped).unwrap();
+    GameSelection::all(Arc::new(pack)).query("id <> 2", &[]).unwrap()
+}
+
+fn loader(games: &GameSelection, ledger: Option<&Path>) -> IndexLoader {
+    let ledger = ledger.map(Path::to_owned);
+    let config = IndexConfig { batch_size: 16, seed: Some(4), epochs: Some(2), ledger, ..IndexConfig::default() };
+    IndexLoader::new(games.input(), config).unwrap()
+}
+
+#[test]
+fn each_row_of_a_batch_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = packed(folder.path());
+    let loader = loader(&games, None);
+    let (state, pack) = (folder.path().join("state.json"), folder.path().join("pack"));
+    loader.seek(7).unwrap();
+    loader.save(&state).unwrap();
+    let Next::Batch(batch) = loader.next("", None).unwrap() else { panic!("no batch") };
+    let words = ["xray", "--state", text(&state), "--pack", text(&pack), "--batch", "7"];
+    let seen = run(&[&words[..], &["--json"]].concat()).ok().json();
+    let all = GameSelection::all(Arc::clone(games.pack()));
+    let encoder = RowEncoder::new(&all.input(), &EncoderConfig::default(), &[]).unwrap();
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let places: Vec<u64> = seen.as_array().unwrap().iter().map(|row| number(row, "pack_row")).collect();
+    let mut out: Vec<Vec<u8>> = encoder.outputs().iter().map(|spec| vec![0; spec.row_bytes() * places.len()]).collect();
+    encoder.encode(&places, 4, 0, out.iter_mut().map(Vec::as_mut_slice).collect()).unwrap();
+    for (column, expected) in batch.columns.iter().zip(&out) {
+        assert!(column.bytes() == expected, "{}", column.name());
+    }
+    for row in seen.as_array().unwrap() {
+        let (game, ply) = (number(row, "game"), number(row, "ply"));
+        assert_eq!(number(row, "pack_row"), games.pack().frames(game).unwrap().0 + ply);
+        let source = open(folder.path().join("games").join(row["member"].as_str().unwrap())).unwrap();
+        assert!(game != 2 && ply < source.frames(0).unwrap() as u64);
+    }
+    let one = run(&[&words[..], &["--row", "3"]].concat()).ok().out;
+    assert!(
+        one.starts_with("batch 7, row 3, epoch ") && one.lines().count() == 1 && one.contains("training."),
+        "{one}"
+    );
+    let beyond = run(&[&words[..], &["--row", "16"]].concat());
+    assert!(beyond.code == 2 && beyond.err.contains("no row 16"), "{beyond:?}");
+}
+
+#[test]
+fn a_run_is_proven_or_what_it_lacks_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = packed(folder.path());
+    let [sound, torn] = ["sound", "torn"].map(|name| folder.path().join(name));
+    let pack = folder.path().join("pack");
+    for (ledger, lost) in [(&sound, 0), (&torn, 2)] {
+        let first = loader(&games, Some(ledger));
+        (0..5).for_each(|_| assert!(matches!(first.next("", None), Ok(Next::Batch(_)))));
+        let state = first.state().unwrap().replace("\"batch\":5", &format!("\"batch\":{}", 5 + lost));
+        drop(first);
+        let second = loader(&games, Some(ledger));
+        second.restore(&state).unwrap();
+        while matches!(second.next("", None).unwrap(), Next::Batch(_)) {}
+    }
+    let said = run(&["verify-run", text(&sound), "--pack", text(&pack)]).ok().out;
+    assert!(said.contains("epoch 1: ") && said.contains("each row once") && said.contains("ok: 2 starts"), "{said}");
+    let without = run(&["verify-run", text(&sound)]).ok().out;
+    assert!(without.contains("not proven: that the rows were those of the plan"), "{without}");
+    let found = run(&["verify-run", text(&torn), "--pack", text(&pack), "--max-rows", "5", "--json"]);
+    assert_eq!(found.code, 1);
+    let output = &found.json()["outputs"][0];
+    assert_eq!((output["missing"][0]["first"].as_u64(), output["missing"][0]["end"].as_u64()), (Some(5), Some(7)));
+    assert!(output["rows"].as_array().unwrap().len() == 5 && output["rows"][0]["member"].is_string());
+    let said = run(&["verify-run", text(&torn), "--pack", text(&pack)]);
+    assert!(said.code == 1 && said.out.contains("missing: batches 5..7") && said.out.contains("ply "), "{said:?}");
+}
+
+#[test]
+fn batches_are_left_out_of_a_feed() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(&folder.path().join("games"), "6", &[]);
+    let games = folder.path().join("games");
+    let feed = |out: &str, more: &[&str]| {
+        let out = folder.path().join(out);
+        let words = ["feed", text(&games), "--epochs", "1", "--batch-size", "16", "--seed", "1", "--out", text(&out)];
+        run(&[&words[..], &["--index", "off", "--tensors", "values"], more].concat()).ok();
+        let mut names: Vec<_> = std::fs::read_dir(&out).unwrap().map(|e| e.unwrap().path()).collect();
+        names.sort();
+        names
+            .into_iter()
+            .map(|path| (path.file_name().unwrap().to_owned(), std::fs::read(path).unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let ledger = folder.path().join("ledger");
+    let mut whole = feed("whole", &[]);
+    let found = feed("edited", &["--skip", "2..4", "--ledger", text(&ledger)]);
+    whole.drain(2..4);
+    assert!(found == whole);
+    let said = run(&["verify-run", text(&ledger)]).ok().out;
+    assert!(said.contains("left out: 2..4") && said.contains("which frames a stream had to give"), "{said}");
+    let wrong = run(&["feed", text(&games), "--skip", "4..2"]);
+    assert!(wrong.code == 2 && wrong.err.contains("the end is not included"), "{wrong:?}");
+}

@@ -1,0 +1,288 @@
+//! The ledgers of a run and the pack that it read -> whether each row of the plan was delivered exactly once to the training
+//! that survived, across all crashes and changes of ranks; else which were not. Says what it proves and what it cannot.
+
+mod coverage;
+mod digests;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::selected::{RowPlace, Selected};
+use crate::config::IndexConfig;
+use crate::error::{Error, Result};
+use crate::pipeline::ledger::{Account, Begin, By, Kept, PlanOf, Process};
+use crate::pipeline::{Lookup, PlacedRow};
+use coverage::{Share, faults};
+
+pub use coverage::Stretch;
+pub use digests::{EpochDigest, WrongRecord};
+
+/// What to verify.
+#[derive(Debug, Clone)]
+pub struct VerifyRunOptions {
+    /// Ledgers: `PATH` with those of all ranks beside it, or folders of them.
+    pub ledgers: Vec<PathBuf>,
+    /// The pack that the run read; without it digests are not compared and no row is named.
+    pub pack: Option<PathBuf>,
+    /// Name so many rows at most.
+    pub max_rows: usize,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunVerification {
+    /// Whether nothing speaks against the run.
+    pub ok: bool,
+    /// Ledgers that were read.
+    pub ledgers: usize,
+    /// Processes that wrote them.
+    pub processes: usize,
+    /// How often the run was started.
+    pub starts: u64,
+    /// Per output.
+    pub outputs: Vec<OutputVerification>,
+    /// What is proven.
+    pub proven: Vec<String>,
+    /// What is not.
+    pub unproven: Vec<String>,
+}
+
+/// What was found of one output.
+#[derive(Debug, Clone, Serialize)]
+pub struct OutputVerification {
+    /// Its alias; empty for the only one.
+    pub output: String,
+    /// Batches below this were delivered by all ranks, but for what is listed.
+    pub until: u64,
+    /// How many there are in all; none where that is not known, or there is no end.
+    pub of: Option<u64>,
+    /// Whether the run has come to its end.
+    pub complete: bool,
+    /// Batches that were left out on purpose: first, and the one behind the last.
+    pub skipped: Vec<(u64, u64)>,
+    /// What was delivered by nobody.
+    pub missing: Vec<Stretch>,
+    /// What was delivered more than once.
+    pub twice: Vec<Stretch>,
+    /// Starts from states that no process gave out: what was trained on then is not known.
+    pub unfounded: Vec<Unfounded>,
+    /// Shares of batches that were delivered to a training that did not survive, and again later.
+    pub discarded_batches: u64,
+    /// Records whose frames are not those of the plan.
+    pub wrong_records: Vec<WrongRecord>,
+    /// Digests of the epochs, where a pack was given.
+    pub epochs: Vec<EpochDigest>,
+    /// Some of the rows that are missing or came more than once.
+    pub rows: Vec<NamedRow>,
+}
+
+/// A start from a state that no process gave out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unfounded {
+    /// The start.
+    pub start: u64,
+    /// The batch that it goes on with.
+    pub from: u64,
+    /// Where the last state goes on that a process gave out before that batch: what is between is in doubt.
+    pub last_state: Option<u64>,
+}
+
+/// A row that is missing, or came more than once.
+#[derive(Debug, Clone, Serialize)]
+pub struct NamedRow {
+    /// `missing` or `twice`.
+    pub fault: &'static str,
+    /// Number of the batch.
+    pub batch: u64,
+    /// The row in it, of all ranks together.
+    pub row: usize,
+    /// Passes completed before it.
+    pub epoch: u64,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub place: RowPlace,
+}
+
+/// The plan of a run of rows, as its ledger says it.
+struct RowsPlan {
+    lookup: Lookup,
+    selected: Option<Selected>,
+    rows: u64,
+}
+
+impl RowsPlan {
+    fn new(process: &Process, pack: Option<&PathBuf>) -> Result<Option<Self>> {
+        let PlanOf::Rows { config, data, rows, selection, .. } = &process.begin.plan else { return Ok(None) };
+        let config = IndexConfig::from_json(&config.to_string())?;
+        let seed = config.seed.unwrap_or_default();
+        let selected = pack.map(|pack| Selected::open(pack, selection, data)).transpose()?;
+        let lookup = match &selected {
+            Some(selected) => Lookup::of(&config, seed, &selected.input(selection)?)?,
+            None => Lookup::counted(&config, seed, *rows)?,
+        };
+        Ok(Some(RowsPlan { lookup, selected, rows: *rows }))
+    }
+
+    /// The plan of one process, or of all ranks of its start.
+    fn lookup(&self, process: &Process, alone: bool) -> Result<Lookup> {
+        let begin = &process.begin;
+        let PlanOf::Rows { epochs, last_batch, .. } = begin.plan else {
+            return Err(Error::State("it is of a stream".to_owned()));
+        };
+        let ranks = if alone { (begin.rank, begin.world_size) } else { (0, 1) };
+        self.lookup.as_rank(epochs, last_batch, ranks)
+    }
+}
+
+/// Verifies a run.
+///
+/// Errors: `Path` for a ledger that is damaged or cannot be read; `State` for ledgers of different runs, none, or another
+/// pack; as the pack's opening.
+pub fn verify_run(options: &VerifyRunOptions) -> Result<RunVerification> {
+    let account = Account::read(&options.ledgers)?;
+    let plan = RowsPlan::new(&account.processes[0], options.pack.as_ref())?;
+    if plan.is_none() && options.pack.is_some() {
+        return Err(Error::config("pack", "the run read a stream; only runs of rows are held against a pack"));
+    }
+    let outputs = account.outputs();
+    let outputs = outputs.iter().map(|output| verify_output(&account, output, plan.as_ref(), options.max_rows));
+    let outputs = outputs.collect::<Result<Vec<_>>>()?;
+    let (proven, unproven) = words(&outputs, plan.as_ref());
+    Ok(RunVerification {
+        ok: outputs.iter().all(OutputVerification::is_sound),
+        ledgers: account.files.len(),
+        processes: account.processes.len(),
+        starts: account.processes.iter().map(|process| process.begin.order).max().unwrap_or(0),
+        outputs,
+        proven,
+        unproven,
+    })
+}
+
+impl OutputVerification {
+    fn is_sound(&self) -> bool {
+        self.missing.is_empty()
+            && self.twice.is_empty()
+            && self.unfounded.is_empty()
+            && self.wrong_records.is_empty()
+            && self.epochs.iter().all(|epoch| !epoch.differs)
+    }
+}
+
+fn verify_output(
+    account: &Account,
+    output: &str,
+    plan: Option<&RowsPlan>,
+    max_rows: usize,
+) -> Result<OutputVerification> {
+    let (kept, discarded) = account.kept(output);
+    let share = |kept: &Kept| {
+        let begin = &account.processes[kept.process].begin;
+        Share { first: kept.first, end: kept.end, rank: begin.rank, world: begin.world_size }
+    };
+    let shares: Vec<Share> = kept.iter().map(share).collect();
+    let latest: Vec<(usize, &Process)> = account.latest().collect();
+    let Some((_, last)) = latest.last().copied() else { return Err(Error::State("it has no process".to_owned())) };
+    let skipped = last.begin.skip.get(output).cloned().unwrap_or_default();
+    // How far each rank of the latest start came; one that is not there has not begun.
+    let from = last.begin.from.get(output).copied().unwrap_or(0);
+    let reached = |rank: u64| {
+        let own = latest.iter().filter(|(_, process)| process.begin.rank == rank).map(|(p, _)| *p);
+        let ends = own.flat_map(|p| kept.iter().filter(move |kept| kept.process == p).map(|kept| kept.end));
+        ends.max().unwrap_or(from)
+    };
+    let until = (0..last.begin.world_size).map(reached).min().unwrap_or(from);
+    let (missing, twice) = faults(&shares, &skipped, until);
+    let behind = skipped.iter().find(|(first, end)| (*first..*end).contains(&until)).map_or(until, |(_, end)| *end);
+    let (mut wrong_records, mut epochs, mut rows, mut of) = (Vec::new(), Vec::new(), Vec::new(), None);
+    if let Some(plan) = plan {
+        let whole = plan.lookup(last, false)?;
+        of = whole.batches();
+        if plan.selected.is_some() {
+            (wrong_records, epochs) = digests::compare(account, output, plan, &whole, &skipped)?;
+        }
+        let listed = [("missing", &missing), ("twice", &twice)];
+        for (fault, all) in listed {
+            rows.extend(named(plan, &whole, fault, all, max_rows - rows.len())?);
+        }
+    } else {
+        let ended = |process: &Process| process.ended.iter().find(|(name, _)| name == output).map(|(_, batch)| *batch);
+        let ends: Vec<Option<u64>> = latest.iter().map(|(_, process)| ended(process)).collect();
+        of = ends.iter().all(Option::is_some).then(|| ends.first().copied().flatten()).flatten().or(of);
+    }
+    Ok(OutputVerification {
+        output: output.to_owned(),
+        until,
+        of,
+        complete: of.is_some_and(|of| behind >= of),
+        skipped,
+        missing,
+        twice,
+        unfounded: unfounded(account, output),
+        discarded_batches: discarded.iter().map(|kept| kept.end - kept.first).sum(),
+        wrong_records,
+        epochs,
+        rows,
+    })
+}
+
+/// Starts of an output from states that no process gave out.
+fn unfounded(account: &Account, output: &str) -> Vec<Unfounded> {
+    let states: Vec<u64> =
+        account.processes.iter().flat_map(|process| &process.states).filter_map(|at| at.get(output).copied()).collect();
+    let begins = account.processes.iter().map(|process| &process.begin).filter(|begin| begin.by == By::State);
+    let lacks = |begin: &Begin| {
+        let from = *begin.from.get(output)?;
+        let last_state = states.iter().copied().filter(|at| *at <= from).max();
+        (last_state != Some(from)).then_some(Unfounded { start: begin.order, from, last_state })
+    };
+    let mut found: Vec<Unfounded> = begins.filter_map(lacks).collect();
+    found.sort_unstable_by_key(|unfounded| (unfounded.start, unfounded.from));
+    found.dedup();
+    found
+}
+
+/// The first rows of some stretches, with their places.
+fn named(plan: &RowsPlan, whole: &Lookup, fault: &'static str, all: &[Stretch], most: usize) -> Result<Vec<NamedRow>> {
+    let Some(selected) = &plan.selected else { return Ok(Vec::new()) };
+    let batches = all.iter().flat_map(|stretch| (stretch.first..stretch.end).map(move |batch| (stretch, batch)));
+    let rows = batches.flat_map(|(stretch, batch)| {
+        (0..whole.rows(batch)).filter(|row| stretch.has(*row as u64)).map(move |row| (batch, row))
+    });
+    let name = |(batch, row): (u64, usize)| {
+        let place =
+            |placed: PlacedRow| NamedRow { fault, batch, row, epoch: placed.epoch, place: selected.place(placed.row) };
+        Ok(whole.row(batch, row)?.map(place))
+    };
+    rows.take(most).map(name).filter_map(Result::transpose).collect()
+}
+
+/// What all of it proves, and what not.
+fn words(outputs: &[OutputVerification], plan: Option<&RowsPlan>) -> (Vec<String>, Vec<String>) {
+    let (mut proven, mut unproven) = (Vec::new(), Vec::new());
+    for found in outputs {
+        let of = if found.output.is_empty() { String::new() } else { format!("output {}: ", found.output) };
+        let whole = found.missing.is_empty() && found.twice.is_empty() && found.unfounded.is_empty();
+        if whole {
+            proven.push(format!("{of}each batch below {} was delivered by all ranks exactly once", found.until));
+        }
+        if !found.complete {
+            let tail = "a process that was killed may have delivered up to 64 batches more, which no state counts";
+            unproven.push(format!("{of}that the run has come to its end; {tail}"));
+        }
+        match plan {
+            Some(plan) if plan.selected.is_some() => {
+                if whole && found.is_sound() {
+                    proven.push(format!("{of}what was delivered are the rows of the plan, by their digests"));
+                }
+            }
+            Some(_) => unproven.push(format!("{of}that the rows were those of the plan: give the pack to compare digests")),
+            None => unproven.push(format!(
+                "{of}which frames a stream had to give: the digests say what it gave, and are there to be compared with \
+                 those of a replay"
+            )),
+        }
+    }
+    (proven, unproven)
+}

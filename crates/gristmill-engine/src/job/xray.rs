@@ -1,0 +1,78 @@
+//! A saved state and the number of a batch -> which row of which game each of its rows is, from the plan alone.
+//! Any past or future batch costs the same; no row is read.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::selected::{RowPlace, Selected};
+use crate::config::IndexConfig;
+use crate::error::{Error, Result};
+use crate::pipeline::{Lookup, PlacedRow, Standing};
+
+/// What to look at.
+#[derive(Debug, Clone)]
+pub struct XrayOptions {
+    /// Text of a state of a loader of rows.
+    pub state: String,
+    /// The pack that the rows are of.
+    pub pack: PathBuf,
+    /// The batch.
+    pub batch: u64,
+    /// One row of it; all when absent.
+    pub row: Option<usize>,
+    /// Rank and number of ranks, for rows as one of them has them; all rows of the batch when absent.
+    pub rank: Option<(u64, u64)>,
+}
+
+/// One row of a batch, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SeenRow {
+    /// Number of the batch.
+    pub batch: u64,
+    /// The row in it, from 0.
+    pub row: usize,
+    /// Passes completed before it.
+    pub epoch: u64,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub place: RowPlace,
+}
+
+/// Looks at a batch.
+///
+/// Errors: `State` for a state that says not how its rows were selected, or of another pack; `Config` in `row` for one that
+/// the batch does not have; as the pack's opening.
+pub fn xray(options: &XrayOptions) -> Result<Vec<SeenRow>> {
+    let Standing { config, data, selection, .. } = Standing::read(&options.state)?;
+    let Some(recipe) = selection else {
+        let text = "it is of a version that does not say how its rows were selected; save it again".to_owned();
+        return Err(Error::State(text));
+    };
+    let selected = Selected::open(&options.pack, &recipe, &data)?;
+    let (rank, world_size) = options.rank.unwrap_or((0, 1));
+    let seed = config.seed.unwrap_or_default();
+    let lookup = Lookup::of(&IndexConfig { rank, world_size, ..config }, seed, &selected.input(&recipe)?)?;
+    seen(&lookup, &selected, options.batch, options.row)
+}
+
+/// Rows of a batch of a plan.
+///
+/// Errors: `Config` in `batch` or `row` for what there is not.
+pub fn seen(lookup: &Lookup, selected: &Selected, batch: u64, row: Option<usize>) -> Result<Vec<SeenRow>> {
+    let rows = lookup.rows(batch);
+    if rows == 0 {
+        let batches = lookup.batches().map_or("fewer rows than 64 bits count".to_owned(), |n| format!("{n} batches"));
+        return Err(Error::config("batch", format!("there is no batch {batch}: the plan has {batches}")));
+    }
+    if let Some(row) = row.filter(|row| *row >= rows) {
+        return Err(Error::config("row", format!("there is no row {row}: batch {batch} has {rows}")));
+    }
+    let wanted = row.map_or(0..rows, |row| row..row + 1);
+    let one = |i| {
+        let seen =
+            |placed: PlacedRow| SeenRow { batch, row: i, epoch: placed.epoch, place: selected.place(placed.row) };
+        Ok(lookup.row(batch, i)?.map(seen))
+    };
+    wanted.map(one).filter_map(Result::transpose).collect()
+}

@@ -1,0 +1,191 @@
+//! The ledgers of all processes of a run -> which deliveries belong to the training that survived, and which do not.
+//! A process that goes on from a state takes back what earlier starts delivered from there on. Compares no digest.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use super::{Begin, By, Delivered, Entry, read};
+use crate::error::{Error, Result};
+use crate::pipeline::journals::family;
+
+/// One process of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Process {
+    /// Its ledger, among those of the account.
+    pub file: usize,
+    /// How it began.
+    pub begin: Begin,
+    /// What it delivered.
+    pub delivered: Vec<Delivered>,
+    /// Where the states go on that it gave out.
+    pub states: Vec<BTreeMap<String, u64>>,
+    /// Which outputs ended, and before which batch.
+    pub ended: Vec<(String, u64)>,
+}
+
+/// A stretch of batches that one process delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// The process.
+    pub process: usize,
+    /// The first batch.
+    pub first: u64,
+    /// The one behind the last.
+    pub end: u64,
+}
+
+/// What all processes of a run wrote.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Account {
+    /// The ledgers.
+    pub files: Vec<PathBuf>,
+    /// Their processes, file by file, each in the order in which they began.
+    pub processes: Vec<Process>,
+}
+
+impl Begin {
+    /// Whether two processes can be ranks of one start.
+    pub(super) fn resembles(&self, other: &Begin) -> bool {
+        (self.world_size, self.by, &self.from) == (other.world_size, other.by, &other.from)
+    }
+}
+
+impl Account {
+    /// Reads ledgers: `PATH` with those of all ranks beside it, or all ledgers in a folder.
+    ///
+    /// Errors: `Path` for one that cannot be read or is damaged, `State` where there is none, or where they are of
+    /// different runs.
+    pub fn read(paths: &[PathBuf]) -> Result<Self> {
+        let mut account = Account::default();
+        for path in paths {
+            let files = if path.is_dir() { folder(path)? } else { family(path)? };
+            for file in files {
+                if !account.files.contains(&file) {
+                    account.add(file)?;
+                }
+            }
+        }
+        let Some(first) = account.processes.first() else {
+            let at: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            return Err(Error::State(format!("there is no ledger at {}", at.join(", "))));
+        };
+        if let Some(other) = account.processes.iter().find(|other| !other.begin.plan.agrees(&first.begin.plan)) {
+            let [a, b] = [first, other].map(|process| account.files[process.file].display());
+            return Err(Error::State(format!("{a} and {b} are of different runs")));
+        }
+        Ok(account)
+    }
+
+    fn add(&mut self, path: PathBuf) -> Result<()> {
+        let at = |e| Error::path(&path, &e);
+        let entries = read(&mut BufReader::new(File::open(&path).map_err(at)?)).map_err(at)?;
+        self.take(path, entries);
+        Ok(())
+    }
+
+    /// Adds the entries of one ledger.
+    pub fn take(&mut self, path: PathBuf, entries: Vec<Entry>) {
+        let file = self.files.len();
+        for entry in entries {
+            match (entry, self.processes.last_mut()) {
+                (Entry::Begin(begin), _) => {
+                    let (delivered, states, ended) = (Vec::new(), Vec::new(), Vec::new());
+                    self.processes.push(Process { file, begin: *begin, delivered, states, ended });
+                }
+                (Entry::Delivered(delivered), Some(process)) => process.delivered.push(delivered),
+                (Entry::State { at }, Some(process)) => process.states.push(at),
+                (Entry::Ended { output, batch }, Some(process)) => process.ended.push((output, batch)),
+                _ => {}
+            }
+        }
+        self.files.push(path);
+    }
+
+    /// The processes of the start that is the latest.
+    pub fn latest(&self) -> impl Iterator<Item = (usize, &Process)> {
+        let latest = self.processes.iter().map(|process| process.begin.order).max();
+        let all = self.processes.iter().enumerate();
+        all.filter(move |(p, process)| Some(process.begin.order) == latest && !self.is_followed(*p))
+    }
+
+    /// Whether the same rank began again in the same ledger.
+    fn is_followed(&self, process: usize) -> bool {
+        self.processes.iter().skip(process + 1).any(|later| later.file == self.processes[process].file)
+    }
+
+    /// The outputs, by name.
+    pub fn outputs(&self) -> Vec<String> {
+        let mut outputs: Vec<String> =
+            self.processes.iter().flat_map(|process| process.begin.from.keys().cloned()).collect();
+        outputs.sort_unstable();
+        outputs.dedup();
+        outputs
+    }
+
+    /// The batch from which on what a process delivered of an output was taken back by later ones.
+    pub fn cut(&self, process: usize, output: &str) -> Option<u64> {
+        let takes = |(later, other): (usize, &Process)| {
+            (other.begin.by != By::Seek && self.follows(later, process))
+                .then(|| other.begin.from.get(output).copied())?
+        };
+        self.processes.iter().enumerate().filter_map(takes).min()
+    }
+
+    /// Whether one process is of a later start than another, or the same rank begun again.
+    fn follows(&self, later: usize, earlier: usize) -> bool {
+        let (a, b) = (&self.processes[earlier], &self.processes[later]);
+        if a.file == b.file {
+            return later > earlier;
+        }
+        if b.begin.order <= a.begin.order {
+            return false;
+        }
+        // Ranks of one start that fell in with it at different times.
+        let between = |other: &Process| (a.begin.order..=b.begin.order).contains(&other.begin.order);
+        let other_shapes = self.processes.iter().any(|other| between(other) && !other.begin.resembles(&a.begin));
+        other_shapes || !a.begin.resembles(&b.begin)
+    }
+
+    /// What was delivered of an output: what survived, and what was taken back.
+    pub fn kept(&self, output: &str) -> (Vec<Kept>, Vec<Kept>) {
+        let (mut kept, mut discarded) = (Vec::new(), Vec::new());
+        for (p, process) in self.processes.iter().enumerate() {
+            let cut = self.cut(p, output).unwrap_or(u64::MAX);
+            for Delivered { first, end, .. } in process.delivered.iter().filter(|delivered| delivered.output == output)
+            {
+                for (all, first, end) in [(&mut kept, *first, cut.min(*end)), (&mut discarded, cut.max(*first), *end)] {
+                    if first < end {
+                        push(all, Kept { process: p, first, end });
+                    }
+                }
+            }
+        }
+        (kept, discarded)
+    }
+}
+
+/// Adds a stretch, to the last where that ends there.
+fn push(all: &mut Vec<Kept>, next: Kept) {
+    match all.last_mut() {
+        Some(last) if (last.process, last.end) == (next.process, next.first) => last.end = next.end,
+        _ => all.push(next),
+    }
+}
+
+/// The ledgers in a folder: files whose first line is one of a process.
+fn folder(path: &Path) -> Result<Vec<PathBuf>> {
+    let at = |e| Error::path(path, &e);
+    let entries = std::fs::read_dir(path).map_err(at)?.collect::<std::io::Result<Vec<_>>>().map_err(at)?;
+    let mut files: Vec<PathBuf> = entries.iter().map(std::fs::DirEntry::path).filter(|path| is_ledger(path)).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn is_ledger(path: &Path) -> bool {
+    let mut head = [0; 27];
+    let read =
+        path.is_file() && File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head)).is_ok();
+    read && head[16..] == *b" {\"begin\":{"
+}

@@ -1,0 +1,260 @@
+//! The ledger of a run: what each process delivered, batch by batch and as digests that know no order (docs/format/ledger.md).
+//! Records and digests here; `book` writes them, `account` reads what all processes wrote and says what survived.
+
+mod account;
+mod book;
+mod files;
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::config::LastBatch;
+use crate::runtime::sealed;
+use crate::table::Recipe;
+
+pub use account::{Account, Kept, Process};
+pub(in crate::pipeline) use book::Book;
+pub(in crate::pipeline) use files::FileHashes;
+
+/// Version of the ledger; raised whenever its meaning changes.
+const VERSION: u32 = 1;
+
+/// One line of a ledger.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Entry {
+    /// A process begins.
+    Begin(Box<Begin>),
+    /// It delivered batches.
+    Delivered(Delivered),
+    /// It gave out a state.
+    State {
+        /// Per output, the batch that it goes on with.
+        at: BTreeMap<String, u64>,
+    },
+    /// An output has ended.
+    Ended {
+        /// Alias of the output.
+        output: String,
+        /// The number behind its last batch.
+        batch: u64,
+    },
+}
+
+/// How a process came to where it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// At the beginning.
+    Start,
+    /// From a saved state: what was delivered from there on has not survived.
+    State,
+    /// By number: what was delivered before has survived.
+    Seek,
+}
+
+/// The begin of a process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Begin {
+    /// Version of the ledger.
+    pub version: u32,
+    /// Which start of the run this is, from 1; the ranks of one start share it.
+    pub order: u64,
+    /// Which rank it is.
+    pub rank: u64,
+    /// Of how many.
+    pub world_size: u64,
+    /// How it came here.
+    pub by: By,
+    /// Per output, the batch that it begins with.
+    pub from: BTreeMap<String, u64>,
+    /// Per output, batches that are left out: first, and the one behind the last.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub skip: BTreeMap<String, Vec<(u64, u64)>>,
+    /// What decides the batches.
+    pub plan: PlanOf,
+}
+
+/// What decides the batches of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum PlanOf {
+    /// Rows of a pack by number.
+    Rows {
+        /// The part of the configuration that says which row stands where, with the seed.
+        config: serde_json::Value,
+        /// Passes over the rows; none for no end. Each start may have others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        epochs: Option<u64>,
+        /// What becomes of the last partial batch; each start may have another.
+        last_batch: LastBatch,
+        /// Hash of what is selected of which pack, hexadecimal.
+        data: String,
+        /// How many rows that are.
+        rows: u64,
+        /// How they were selected.
+        selection: Recipe,
+    },
+    /// A stream.
+    Stream {
+        /// The part of the configuration that changes batches.
+        config: serde_json::Value,
+        /// Root of every random draw.
+        seed: u64,
+    },
+}
+
+impl Begin {
+    /// A process of a rank and a world size; `outputs` are the batches that each output begins with, and those left out.
+    pub(in crate::pipeline) fn new(
+        (rank, world_size): (u64, u64),
+        by: By,
+        (from, skip): (BTreeMap<String, u64>, BTreeMap<String, Vec<(u64, u64)>>),
+        plan: PlanOf,
+    ) -> Self {
+        Begin { version: VERSION, order: 0, rank, world_size, by, from, skip, plan }
+    }
+}
+
+impl PlanOf {
+    /// Whether two processes are of one run: all that decides the batches is the same.
+    fn agrees(&self, other: &PlanOf) -> bool {
+        match (self, other) {
+            (PlanOf::Rows { config: a, data: c, .. }, PlanOf::Rows { config: b, data: d, .. }) => (a, c) == (b, d),
+            (a, b) => a == b,
+        }
+    }
+}
+
+/// Batches that were delivered without a gap.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Delivered {
+    /// Alias of the output.
+    pub output: String,
+    /// The first.
+    pub first: u64,
+    /// The one behind the last.
+    pub end: u64,
+    /// What was in them, per epoch of a pack; of a stream in all.
+    pub digests: Vec<Digest>,
+}
+
+/// Frames in no order: how many, the sum of their hashes modulo 2^128, and all hashes exclusive-or.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Digest {
+    /// The epoch; absent in streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
+    /// How many.
+    pub frames: u64,
+    /// Sum of hashes.
+    #[serde(with = "hexadecimal")]
+    pub sum: u128,
+    /// Exclusive-or of hashes.
+    #[serde(with = "hexadecimal")]
+    pub xor: u128,
+}
+
+impl Digest {
+    fn add(&mut self, hash: u128) {
+        self.frames += 1;
+        self.sum = self.sum.wrapping_add(hash);
+        self.xor ^= hash;
+    }
+
+    /// Adds the frames of another.
+    pub fn merge(&mut self, other: &Digest) {
+        self.frames += other.frames;
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.xor ^= other.xor;
+    }
+}
+
+/// Digests by epoch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Digests(BTreeMap<Option<u64>, Digest>);
+
+impl Digests {
+    fn of(&mut self, epoch: Option<u64>) -> &mut Digest {
+        self.0.entry(epoch).or_insert_with(|| Digest { epoch, ..Digest::default() })
+    }
+
+    /// Adds rows of a pack: their numbers in the table, in an epoch.
+    pub fn rows(&mut self, epoch: u64, rows: impl Iterator<Item = u64>) {
+        let digest = self.of(Some(epoch));
+        let mut bytes = [0; 16];
+        bytes[8..].copy_from_slice(&epoch.to_le_bytes());
+        for row in rows {
+            bytes[..8].copy_from_slice(&row.to_le_bytes());
+            digest.add(xxh3_128(&bytes));
+        }
+    }
+
+    /// Adds a frame of a stream: the hash of its file's name, its chunk there, its place in that.
+    pub fn frame(&mut self, file: u64, chunk: u32, frame: u32) {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&file.to_le_bytes());
+        bytes[8..12].copy_from_slice(&chunk.to_le_bytes());
+        bytes[12..].copy_from_slice(&frame.to_le_bytes());
+        self.of(None).add(xxh3_128(&bytes));
+    }
+
+    /// Adds all of another.
+    pub fn merge<'a>(&mut self, other: impl IntoIterator<Item = &'a Digest>) {
+        other.into_iter().for_each(|digest| self.of(digest.epoch).merge(digest));
+    }
+
+    /// Epoch by epoch.
+    pub fn iter(&self) -> impl Iterator<Item = &Digest> {
+        self.0.values()
+    }
+
+    /// That of one epoch.
+    pub fn epoch(&self, epoch: u64) -> Option<&Digest> {
+        self.0.get(&Some(epoch))
+    }
+}
+
+/// Reads the entries of one ledger, as far as they are whole.
+///
+/// Errors: as [`sealed::read`]; `InvalidData` for one that does not begin with a process, or of another version.
+pub fn read(from: &mut impl BufRead) -> std::io::Result<Vec<Entry>> {
+    let (entries, _) = sealed::read::<Entry>(from)?;
+    let invalid = |text: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
+    match entries.first() {
+        Some(Entry::Begin(_)) | None => {}
+        Some(_) => return invalid("line 1: a ledger begins with a process".to_owned()),
+    }
+    for (line, entry) in entries.iter().enumerate() {
+        match entry {
+            Entry::Begin(begin) if begin.version != VERSION => {
+                return invalid(format!("line {}: version {} is not {VERSION}", line + 1, begin.version));
+            }
+            Entry::Delivered(Delivered { first, end, .. }) if first >= end => {
+                return invalid(format!("line {}: batches {first} to {end} are none", line + 1));
+            }
+            _ => {}
+        }
+    }
+    Ok(entries)
+}
+
+mod hexadecimal {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(number: &u128, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&format!("{number:032x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u128, D::Error> {
+        let text = String::deserialize(from)?;
+        u128::from_str_radix(&text, 16).map_err(|_| D::Error::custom(format!("`{text}` is no hexadecimal number")))
+    }
+}

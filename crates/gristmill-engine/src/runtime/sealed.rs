@@ -1,0 +1,116 @@
+//! An append-only file of JSON lines that each begin with their checksum; what is written stays written.
+//! Reading it back gives the same values; a torn last line is cut off. Knows nothing of what a line means.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Longest line that is read.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// An append-only file of sealed lines.
+#[derive(Debug)]
+pub struct SealedLines {
+    file: File,
+}
+
+impl SealedLines {
+    /// Starts a new file. Errors: it exists already, or cannot be made.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Ok(SealedLines { file: OpenOptions::new().write(true).create_new(true).open(path)? })
+    }
+
+    /// Goes on with a file of `E`, behind its last whole line. Errors: there is none, it cannot be written, or as [`read`].
+    pub fn reopen<E: DeserializeOwned>(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let (_, whole) = read::<E>(&mut BufReader::new(&file))?;
+        file.set_len(whole)?;
+        Ok(SealedLines { file })
+    }
+
+    /// Appends a value: it outlives this process, not necessarily the machine.
+    pub fn append<E: Serialize>(&mut self, value: &E) -> io::Result<()> {
+        let text = serde_json::to_string(value)?;
+        self.file.seek(SeekFrom::End(0))?;
+        self.file.write_all(format!("{:016x} {text}\n", xxh3_64(text.as_bytes())).as_bytes())
+    }
+
+    /// Makes what was appended durable.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+/// Reads all whole lines, and how many bytes they take.
+///
+/// Errors: unreadable; `InvalidData`, with its number, for a line that is damaged or says what is not understood. Only the
+/// last line may be torn: it lacks its line feed, and is left out.
+pub fn read<E: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<(Vec<E>, u64)> {
+    let (mut values, mut whole, mut line) = (Vec::new(), 0, Vec::new());
+    loop {
+        line.clear();
+        let bytes = from.by_ref().take(MOST_BYTES).read_until(b'\n', &mut line)? as u64;
+        let number = values.len() + 1;
+        match opened(&line) {
+            _ if bytes == 0 => return Ok((values, whole)),
+            Some(text) => {
+                let invalid = |e| Error::new(ErrorKind::InvalidData, format!("line {number}: {e}"));
+                values.push(serde_json::from_slice(text).map_err(invalid)?);
+                whole += bytes;
+            }
+            None if bytes < MOST_BYTES && line.last() != Some(&b'\n') => return Ok((values, whole)),
+            None => {
+                let text = format!("line {number}, byte {whole}: its checksum is another; it was damaged");
+                return Err(Error::new(ErrorKind::InvalidData, text));
+            }
+        }
+    }
+}
+
+/// The text of a line, if that is whole.
+fn opened(line: &[u8]) -> Option<&[u8]> {
+    let (seal, text) = line.strip_suffix(b"\n")?.split_at_checked(17)?;
+    let seal = seal.strip_suffix(b" ").and_then(|seal| std::str::from_utf8(seal).ok())?;
+    (seal.len() == 16 && u64::from_str_radix(seal, 16).ok()? == xxh3_64(text)).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(path: &Path) -> io::Result<Vec<u64>> {
+        Ok(read(&mut BufReader::new(File::open(path)?))?.0)
+    }
+
+    #[test]
+    fn values_come_back_torn_tails_do_not_and_damage_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lines");
+        let mut lines = SealedLines::create(&path).unwrap();
+        [1u64, 22, 333].iter().for_each(|value| lines.append(value).unwrap());
+        lines.sync().unwrap();
+        assert!(SealedLines::create(&path).is_err(), "nothing is overwritten");
+        assert_eq!(all(&path).unwrap(), [1, 22, 333]);
+        let bytes = std::fs::read(&path).unwrap();
+        for cut in 1..bytes.len() {
+            std::fs::write(&path, &bytes[..cut]).unwrap();
+            let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(all(&path).unwrap(), [1, 22, 333][..whole], "cut at {cut}");
+            SealedLines::reopen::<u64>(&path).unwrap().append(&4u64).unwrap();
+            assert_eq!(all(&path).unwrap(), [&[1, 22, 333][..whole], &[4]].concat(), "gone on after {cut}");
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&path, &damaged).unwrap();
+            match all(&path) {
+                Ok(values) => assert_eq!(values, [1, 22], "byte {at}: only the last line may be torn"),
+                Err(e) => assert!(e.to_string().contains("line "), "{e}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+"""Ledgers and places of rows from Python: what was delivered is noted, any batch says which rows it has."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from generated_games import write_games
+
+import gristmill as gm
+
+
+def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None:
+    folder = write_games(tmp_path / "games", 8)
+    gm.pack(folder, tmp_path / "pack")
+    games = gm.open(tmp_path / "pack")
+    assert isinstance(games, gm.Games)
+    train = games.split(0.3, seed=1).train
+    for rank in range(2):
+        loader = gm.DataLoader(train, batch_size=8, seed=3, rank=rank, world_size=2, ledger=tmp_path / "ledger")
+        future = loader.xray(2)
+        rows = [loader.xray(number) for number in range(2)]
+        for number, batch in zip(range(3), loader, strict=False):
+            seen = future if number == 2 else rows[number]
+            assert [row["row"] for row in seen] == list(range(batch.rows))
+            records = games.take([row["pack_row"] for row in seen])
+            expected = gm.chess.encode(np.asarray(records), tensors=["values"])["values"]
+            np.testing.assert_array_equal(batch["values"], expected)
+        assert loader.xray(0) == rows[0]
+        assert loader.xray(1, 2) == rows[1][2:3]
+        assert rows[0][0]["member"].endswith(".gz")
+        assert rows[0][0]["ply"] < games.frames(rows[0][0]["game"])
+        with pytest.raises(gm.ConfigError, match="no row 4"):
+            loader.xray(0, 4)
+    assert {path.name for path in tmp_path.glob("ledger*")} == {"ledger.0-of-2", "ledger.1-of-2"}
+    again = gm.DataLoader(train, batch_size=8, seed=3, rank=0, world_size=2, ledger=tmp_path / "ledger")
+    with pytest.raises(FileExistsError, match="go on from its state"):
+        again.start()
+
+
+def test_streams_have_a_ledger_and_no_xray(tmp_path: Path) -> None:
+    folder = write_games(tmp_path / "games", 8)
+    config = gm.presets.lc0(folder, pool=8, batch_size=8, seed=1, index="off", watch=False)
+    loader = gm.DataLoader(config, ledger=tmp_path / "ledger")
+    next(loader)
+    loader.state_dict()
+    assert '"delivered":{"output":"","first":0,"end":1' in (tmp_path / "ledger").read_text()
+    with pytest.raises(TypeError, match="ids"):
+        loader.xray(0)
