@@ -58,7 +58,7 @@ pub(super) struct Game {
 }
 
 /// A pack in the making.
-pub(super) struct Assembly<'a> {
+pub(in super::super) struct Assembly<'a> {
     pub(super) options: &'a PackOptions,
     codec: &'static Codec,
     pub(super) staging: Staging,

@@ -57,7 +57,11 @@ enum Place {
 
 /// A data set that is open.
 enum Open {
-    Files(Demonstrations, Option<TempDir>),
+    /// With the folder of its columns, which goes when it is closed.
+    Files {
+        demos: Demonstrations,
+        _columns: Option<TempDir>,
+    },
     Packed(Opened),
 }
 
@@ -129,20 +133,20 @@ impl Demos {
         let held = DemosOptions { read: read(HELD_BYTES), ..DemosOptions::default() };
         match demos::open(path, &held, &mut go_on) {
             Err(crate::Error::Format(e)) if e.kind() == Kind::TooLarge => {}
-            opened => return Ok(Open::Files(opened?, None)),
+            opened => return Ok(Open::Files { demos: opened?, _columns: None }),
         }
         let near = options.output.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
         let columns = tempfile::tempdir_in(near).map_err(|e| crate::Error::path(near, &e))?;
         let spill = Some(columns.path().to_owned());
         let spilled = DemosOptions { read: read(MAX_BYTES), spill, ..DemosOptions::default() };
-        Ok(Open::Files(demos::open(path, &spilled, &mut go_on)?, Some(columns)))
+        Ok(Open::Files { demos: demos::open(path, &spilled, &mut go_on)?, _columns: Some(columns) })
     }
 }
 
 impl Open {
     fn len(&self) -> usize {
         match self {
-            Open::Files(demos, _) => demos.ends().len(),
+            Open::Files { demos, .. } => demos.ends().len(),
             Open::Packed(opened) => opened.source.len(),
         }
     }
@@ -150,13 +154,13 @@ impl Open {
     /// What trajectory `i` is called, in a data set of this name.
     fn name(&self, set: &str, i: usize) -> String {
         match self {
-            Open::Files(..) => format!("{set}/{i}"),
+            Open::Files { .. } => format!("{set}/{i}"),
             Open::Packed(opened) => format!("{set}/{}", opened.member(i).unwrap_or_default()),
         }
     }
 
     fn about(&self) -> Option<About> {
-        let Open::Files(demos, _) = self else { return None };
+        let Open::Files { demos, .. } = self else { return None };
         let facts = if demos.meta().is_some() { Vec::new() } else { demos.about() };
         let metadata = demos.meta().map(|meta| meta.pickle.clone());
         Some(About { layout: demos.layout()?.clone(), form: demos.format().to_owned(), facts, metadata })
@@ -188,7 +192,7 @@ impl Open {
                 };
                 return Ok((layout, game));
             }
-            Open::Files(demos, _) => demos,
+            Open::Files { demos, .. } => demos,
         };
         let about = about.ok_or_else(|| Error::new(Kind::Empty, "there is no frame in it"))?;
         let (layout, span) = (fits(&about.layout)?, demos.span(i)?);
