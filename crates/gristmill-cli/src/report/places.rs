@@ -12,8 +12,11 @@ pub(crate) fn verification(found: &RunVerification) -> String {
     for output in &found.outputs {
         one(&mut out, output);
     }
-    found.proven.iter().for_each(|text| drop(writeln!(out, "proven: {text}")));
-    found.unproven.iter().for_each(|text| drop(writeln!(out, "not proven: {text}")));
+    for (what, texts) in [("proven", &found.proven), ("not proven", &found.unproven)] {
+        for text in texts {
+            let _ = writeln!(out, "{what}: {text}");
+        }
+    }
     let verdict = if found.ok { "ok" } else { "faults" };
     let _ = write!(out, "{verdict}: {} starts, {} processes, {} ledgers", found.starts, found.processes, found.ledgers);
     out
@@ -31,7 +34,9 @@ fn one(out: &mut String, output: &OutputVerification) {
         let _ = writeln!(out, "  taken back by a later start: {shares} batches of single ranks");
     }
     for (what, all) in [("missing", &output.missing), ("more than once", &output.twice)] {
-        all.iter().for_each(|stretch| drop(writeln!(out, "  {what}: {}", batches(stretch))));
+        for stretch in all {
+            let _ = writeln!(out, "  {what}: {}", batches(stretch));
+        }
     }
     for unfounded in &output.unfounded {
         let last = unfounded.last_state.map_or("none before it".to_owned(), |at| format!("the last before it at {at}"));
