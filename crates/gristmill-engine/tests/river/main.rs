@@ -15,6 +15,7 @@ mod lanes;
 mod ledgers;
 mod logs;
 mod needed;
+mod packs;
 mod rescoring;
 mod resume;
 mod skip;

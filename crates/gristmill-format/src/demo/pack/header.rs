@@ -202,7 +202,7 @@ impl Header {
         let facts: Result<Vec<(String, String)>> =
             facts.as_chunks::<2>().0.iter().map(|[name, value]| Ok((said(name)?, said(value)?))).collect();
         let layout = Layout::parse_descr(&said(layout)?)?;
-        self.fits(&layout).map_err(|detail| corrupt(detail))?;
+        self.fits(&layout).map_err(corrupt)?;
         Ok(About {
             layout: Arc::new(layout),
             form: said(form)?,
