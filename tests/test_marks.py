@@ -14,8 +14,7 @@ import gristmill as gm
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("games")
-    write_games(folder, 6)
-    gm.pack(folder, folder / "pack")
+    gm.pack(write_games(folder / "in", 6), folder / "pack")
     return folder
 
 
@@ -73,12 +72,12 @@ def test_rules_and_masks_select_positions_and_loaders_see_no_others(folder: Path
 
 def test_marks_of_a_pack_that_grew_are_refused_and_extended(folder: Path, tmp_path: Path) -> None:
     grown = tmp_path / "pack"
-    gm.pack(folder, grown)
+    gm.pack(folder / "in", grown)
     pack = gm.open(grown)
     assert isinstance(pack, gm.Games)
     pack.mark("opening", "ply < 4")
     more = tmp_path / "more"
-    shutil.copytree(folder, more, ignore=shutil.ignore_patterns("pack"))
+    shutil.copytree(folder / "in", more)
     write_games(more, 9)
     gm.pack(more, grown, existing="append")
     pack = gm.open(grown)
