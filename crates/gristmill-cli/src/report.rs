@@ -30,6 +30,11 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     text_out(&text)
 }
 
+/// Prints `value` as JSON, or else as `text` says it to people, on stdout.
+pub(crate) fn either<T: Serialize>(as_json: bool, value: &T, text: impl FnOnce(&T) -> String) -> io::Result<()> {
+    if as_json { json(value) } else { text_out(&text(value)) }
+}
+
 /// Prints text, which may have several lines, on stdout.
 pub(crate) fn text_out(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

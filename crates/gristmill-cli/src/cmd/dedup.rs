@@ -25,5 +25,5 @@ pub(crate) fn run(args: &Dedup) -> Result<()> {
     }
     let found = found?;
     let groups = args.report || args.mark.is_none();
-    Ok(if args.json { report::json(&found)? } else { report::text_out(&duplicates::text(&found, groups))? })
+    Ok(report::either(args.json, &found, |found| duplicates::text(found, groups))?)
 }

@@ -27,7 +27,7 @@ struct Told<'a> {
 pub(crate) fn run(args: &Inspect) -> Result<()> {
     if args.lineage {
         let steps = inspect::lineage(&args.path)?;
-        return Ok(if args.json { report::json(&steps)? } else { report::text_out(&lineage::text(&steps))? });
+        return Ok(report::either(args.json, &steps, |steps| lineage::text(steps))?);
     }
     let whole = args.pictures.png.is_some() && args.frame.is_none();
     let frame = (args.frame.is_some() || args.chunk.is_some() && !whole)

@@ -15,16 +15,12 @@ pub(crate) fn run(args: &Mark) -> Result<()> {
     let pack: Arc<dyn Markable> = content::open(&args.pack)?;
     if args.list {
         let listed = marks::list(&*pack)?;
-        return Ok(if args.json { report::json(&listed)? } else { report::text_out(&marking::listed(&listed))? });
+        return Ok(report::either(args.json, &listed, |listed| marking::listed(listed))?);
     }
     if let Some(name) = &args.remove {
         marks::remove(&*pack, name)?;
         let listed = marks::list(&*pack)?;
-        return Ok(if args.json {
-            report::json(&listed)?
-        } else {
-            report::text_out(&marking::removed(name, listed.len()))?
-        });
+        return Ok(report::either(args.json, &listed, |left| marking::removed(name, left.len()))?);
     }
     let mut options = MarkOptions::new(args.name.as_deref().unwrap_or_default());
     options.replace = args.replace;
@@ -43,5 +39,5 @@ pub(crate) fn run(args: &Mark) -> Result<()> {
         bar.end();
     }
     let marked = marked?;
-    Ok(if args.json { report::json(&marked)? } else { report::text_out(&marking::marked(&marked))? })
+    Ok(report::either(args.json, &marked, marking::marked)?)
 }

@@ -222,7 +222,7 @@ fn begin(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: &Recall) -> 
     let skip = plan.chains.iter().map(|chain| (chain.alias.clone(), chain.skips.before(u64::MAX)));
     let skip = skip.filter(|(_, skip)| !skip.is_empty()).collect();
     let plan = PlanOf::Stream { config: fingerprint(config, plan), seed: root };
-    Ok(Begin::new((rank.into(), world.into()), by, (from, skip), plan))
+    Ok(Begin::new((rank.into(), world.into()), by, from, skip, plan))
 }
 
 /// The side index of a directory; a lost or unwritable one costs time only.

@@ -78,7 +78,9 @@ fn rules_mark_the_frames_that_the_records_say_for_any_number_of_threads() {
     rule(&markable, "few", "men < 31 OR frame.version = 7 AND game.frames % 2 = 0", |_| {}).unwrap();
     let lengths: Vec<usize> =
         originals.iter().map(|game| game.len() / if game[0] == 7 { 8396 } else { 8356 }).collect();
-    let few = expected(&originals, |game, _, frame| men(&frame) < 31 || frame.version() == 7 && lengths[game] % 2 == 0);
+    let few = expected(&originals, |game, _, frame| {
+        men(&frame) < 31 || frame.version() == 7 && lengths[game].is_multiple_of(2)
+    });
     let marked = all.marked("few").unwrap();
     assert_eq!(rows(&marked), few);
     let of_game = |game: u64| few.iter().filter(|row| marked.pack().game_of(**row) == Some(game)).count() as u64;

@@ -107,7 +107,7 @@ fn victim() {
         }
     }
     say("parked");
-    while life < u64::MAX {
+    loop {
         std::thread::sleep(Duration::from_secs(1));
     }
 }
@@ -135,7 +135,9 @@ fn killed_processes_and_other_ranks_add_up_to_each_row_once() {
         let mut ranks = spawn(&run, life, world, if life == 5 { 10_000 } else { batches });
         wait_for("batches", || (0..world).all(|rank| run.log(life, rank).contains("parked\n")));
         ranks.iter_mut().for_each(|rank| rank.kill().unwrap());
-        ranks.iter_mut().for_each(|rank| drop(rank.wait().unwrap()));
+        for rank in &mut ranks {
+            rank.wait().unwrap();
+        }
     }
     let found = run.verify(true);
     assert!(found.ok, "{found:#?}");

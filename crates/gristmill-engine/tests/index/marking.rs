@@ -41,8 +41,8 @@ fn rules_are_asked_of_every_form_of_rows() {
         assert_eq!(
             taken(&both),
             kept.iter()
-                .filter(|row| row.move_dir != 1 && row.step_index != 4 && row.run_id < 9
-                    || row.run_id < 9 && row.move_dir != 1 && row.branch_evs[3] >= 0.75)
+                .filter(|row| row.run_id < 9 && row.move_dir != 1)
+                .filter(|row| row.step_index != 4 || row.branch_evs[3] >= 0.75)
                 .copied()
                 .collect::<Vec<_>>()
         );

@@ -252,7 +252,7 @@ impl IndexLoader {
         let skip = if skip.is_empty() { BTreeMap::new() } else { BTreeMap::from([(String::new(), skip)]) };
         let from = BTreeMap::from([(String::new(), control.first)]);
         let (rank, world) = (config.rank, config.world_size);
-        Ok(Begin::new((rank, world), control.by.unwrap_or(By::Start), (from, skip), plan))
+        Ok(Begin::new((rank, world), control.by.unwrap_or(By::Start), from, skip, plan))
     }
 
     /// Number of the next batch.

@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn frequencies_are_those_of_accepting_and_rejecting() {
-        let whole = selected(&[0..48]);
+        let whole = selected(std::slice::from_ref(&(0..48)));
         let parts = selected(&[2..5, 6..9, 11..21, 28..29, 40..48]);
         for input in [&whole, &parts] {
             let games = Games::new(&LENGTHS);
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_with_its_field() {
-        let input = selected(&[0..48]);
+        let input = selected(std::slice::from_ref(&(0..48)));
         let default = HanseSamplingConfig::default;
         let length = HanseSamplingConfig { hanse_sampling_form: HanseForm::Length, ..default() };
         let faint = HanseSamplingConfig {

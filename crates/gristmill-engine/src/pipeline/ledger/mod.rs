@@ -109,11 +109,12 @@ pub enum PlanOf {
 }
 
 impl Begin {
-    /// A process of a rank and a world size; `outputs` are the batches that each output begins with, and those left out.
+    /// A process of a rank and a world size; `from` are the batches that each output begins with, `skip` those left out.
     pub(in crate::pipeline) fn new(
         (rank, world_size): (u64, u64),
         by: By,
-        (from, skip): (BTreeMap<String, u64>, BTreeMap<String, Vec<(u64, u64)>>),
+        from: BTreeMap<String, u64>,
+        skip: BTreeMap<String, Vec<(u64, u64)>>,
         plan: PlanOf,
     ) -> Self {
         Begin { version: VERSION, order: 0, rank, world_size, by, from, skip, plan }

@@ -59,7 +59,7 @@ enum Place {
 enum Open {
     /// With the folder of its columns, which goes when it is closed.
     Files {
-        demos: Demonstrations,
+        demos: Box<Demonstrations>,
         _columns: Option<TempDir>,
     },
     Packed(Opened),
@@ -133,13 +133,14 @@ impl Demos {
         let held = DemosOptions { read: read(HELD_BYTES), ..DemosOptions::default() };
         match demos::open(path, &held, &mut go_on) {
             Err(crate::Error::Format(e)) if e.kind() == Kind::TooLarge => {}
-            opened => return Ok(Open::Files { demos: opened?, _columns: None }),
+            opened => return Ok(Open::Files { demos: Box::new(opened?), _columns: None }),
         }
         let near = options.output.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
         let columns = tempfile::tempdir_in(near).map_err(|e| crate::Error::path(near, &e))?;
         let spill = Some(columns.path().to_owned());
         let spilled = DemosOptions { read: read(MAX_BYTES), spill, ..DemosOptions::default() };
-        Ok(Open::Files { demos: demos::open(path, &spilled, &mut go_on)?, _columns: Some(columns) })
+        let demos = Box::new(demos::open(path, &spilled, &mut go_on)?);
+        Ok(Open::Files { demos, _columns: Some(columns) })
     }
 }
 
