@@ -54,7 +54,11 @@ fn value(field: &FieldDescriptor, draws: &mut Draws) -> Value {
         Kind::Uint64 => Value::U64(draw >> 1),
         Kind::Float => Value::F32(Some(f32::from_bits(draw as u32)).filter(|x| x.is_finite()).unwrap_or(-0.1)),
         Kind::Double => Value::F64(Some(f64::from_bits(draw)).filter(|x| x.is_finite()).unwrap_or(1e-300)),
-        Kind::String if ["memory", "max_chunk_bytes"].contains(&field.name()) => Value::String(
+        Kind::String if field.name() == "skip" => {
+            let end = draw.max(1);
+            Value::String([format!("{}..{end}", end - 1), format!("train:0..{end}")][(draw % 2) as usize].clone())
+        }
+        Kind::String if ["memory", "max_chunk_bytes", "spill_limit"].contains(&field.name()) => Value::String(
             ["2GiB".to_owned(), "1.5 kb".to_owned(), (draw >> 1).to_string()][(draw % 3) as usize].clone(),
         ),
         Kind::String if field.name() == "json" => Value::String("\"chess\"".into()),
