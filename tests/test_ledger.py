@@ -14,7 +14,7 @@ def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None
     gm.pack(folder, tmp_path / "pack")
     games = gm.open(tmp_path / "pack")
     assert isinstance(games, gm.Games)
-    train = games.split(0.3, seed=1).train
+    train = games.split(val_games=[2, 5]).train
     for rank in range(2):
         loader = gm.DataLoader(train, batch_size=8, seed=3, rank=rank, world_size=2, ledger=tmp_path / "ledger")
         future = loader.xray(2)

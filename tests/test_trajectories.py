@@ -12,7 +12,7 @@ from gristmill.envs import EnvConfig
 from gristmill.safe_pickle import Instance
 
 LENGTHS = (5, 9, 3, 7)
-SIDE = 8
+SIDE = 24
 STACK = {"shape": (4, SIDE, SIDE), "dtype": np.dtype("u1")}
 BOX = Instance("Box", (), {"low": np.zeros((4, SIDE, SIDE)), "high": np.full((4, SIDE, SIDE), 255), **STACK})
 META = get_meta_dict(EnvConfig(task_name="cheetah-run"), BOX, Instance("Discrete", (), {"n": 6}))
@@ -75,7 +75,7 @@ def test_they_are_selected_by_what_is_known_of_them(folder: Path) -> None:
     long = pack.where("frames > ? AND total_reward > 0", 4)
     assert isinstance(long, gm.Trajectories)
     assert long.lengths == [9, 7]
-    assert pack.where("environment = 'cheetah-run' AND obs_shape = '4x8x8' AND terminated").lengths == list(LENGTHS)
+    assert pack.where("environment = 'cheetah-run' AND obs_shape = '4x24x24' AND terminated").lengths == list(LENGTHS)
     np.testing.assert_array_equal(long[1:].take([0])["rews"], [3.0])
     train, val = pack.split(val=0.5, seed=3)
     assert sorted(train.game_ids + val.game_ids) == [0, 1, 2, 3]

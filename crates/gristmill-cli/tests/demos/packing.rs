@@ -119,6 +119,17 @@ fn packs_grow_are_merged_and_leave_out_what_does_not_fit() {
     let merged = out.path().join("merged");
     run(&["pack", "--input", text(&all), "--output", text(&merged)]).ok();
     assert!(packed(&merged) == packed(&pack));
+    // Or by file, where a trajectory that two packs have comes once.
+    let joined = out.path().join("joined");
+    let other = out.path().join("other");
+    run(&["pack", "--input", text(&folder.path().join("c")), "--output", text(&other)]).ok();
+    let said = run(&["merge", text(&pack), text(&other), "--output", text(&joined), "--json"]).ok().json();
+    assert_eq!((&said["runs"], &said["known"]), (&5.into(), &1.into()), "{said}");
+    assert!(packed(&joined) == packed(&pack));
+    let pictures = out.path().join("pictures");
+    run(&["pack", "--input", text(&folder.path().join("i.npz")), "--output", text(&pictures)]).ok();
+    let refused = run(&["merge", text(&pack), text(&pictures), "--output", text(&out.path().join("no"))]);
+    assert!(refused.code != 0 && refused.err.contains("has records of"), "{refused:?}");
     // A pack of one kind does not take another.
     let games = tempfile::tempdir().unwrap();
     crate::command::generate(games.path(), "2", &[]);

@@ -19,6 +19,9 @@ mod weigh;
 use crate::error::{Error, Result};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};
 
+/// What the chunks of a pack may be.
+pub const CODECS: [&codec::Codec; 2] = [&chess::CHESS, &demo::DEMO];
+
 /// How sources call chunk files of packed chess games.
 pub const FORMAT: &str = "chess.chunks";
 

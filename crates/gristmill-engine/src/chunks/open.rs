@@ -393,7 +393,7 @@ fn row(bits: u64, position: &Position, provenance: Provenance) -> Row<'_> {
 
 /// What the chunks of some files hold, and the layout of their records: V7 for games of chess, whatever was packed.
 fn kind(files: &[File]) -> FormatResult<(&'static Codec, Arc<Layout>)> {
-    let codec = [&CHESS, &DEMO].into_iter().find(|codec| files.iter().all(|file| file.index.codec() == codec.tag));
+    let codec = super::CODECS.into_iter().find(|codec| files.iter().all(|file| file.index.codec() == codec.tag));
     let Some(codec) = codec else {
         let of = |file: &File| file.index.codec().escape_ascii().to_string();
         let codecs: Vec<String> = files.iter().map(of).collect();

@@ -11,11 +11,11 @@ use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
 use gristmill_format::{Error as FormatError, Kind};
 
 use super::{MergeOptions, Merged};
-use crate::chunks::chess::CHESS;
 use crate::chunks::codec::Codec;
 use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
 use crate::chunks::metadata::{Game, Games, GamesWriter};
-use crate::chunks::{file_name, files, is_chunks, is_pack};
+use crate::chunks::open::ChunkPack;
+use crate::chunks::{CODECS, file_name, files, is_chunks, is_pack};
 use crate::error::{Error, Result};
 use crate::lineage::Step;
 use crate::marks;
@@ -23,9 +23,7 @@ use crate::pack::manifest::WRITER;
 use crate::pack::{MANIFEST, METADATA, STAGING};
 use crate::store::publish::{self, Found, Staging};
 use crate::store::{HeldFile, Residence};
-
-/// What chunks may hold.
-const CODECS: [&Codec; 1] = [&CHESS];
+use crate::table::FrameTable;
 
 /// A pack that goes in.
 struct Input {
@@ -65,6 +63,7 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
     }
     let inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
     let codec = codec(&inputs)?;
+    same_records(&inputs)?;
     let mut known = HashSet::new();
     let wanted: Vec<Vec<bool>> = inputs.iter().map(|input| input.wanted(&mut known)).collect();
     let mut merged = Merged {
@@ -105,6 +104,20 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
         }
     }
     Ok(merged)
+}
+
+/// Refuses packs whose records differ, since those of one pack are alike.
+fn same_records(inputs: &[Input]) -> Result<()> {
+    let mut first = None;
+    for input in inputs {
+        let pack = ChunkPack::open(&input.folder, Residence::Mapped)?;
+        let first = first.get_or_insert_with(|| pack.layout().clone());
+        if pack.layout() != first {
+            let (folder, one, two) = (input.folder.display(), pack.layout().to_descr(), first.to_descr());
+            return Err(Error::config("packs", format!("{folder} has records of {one}, the first pack of {two}")));
+        }
+    }
+    Ok(())
 }
 
 /// What the chunks of all packs hold.
