@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeVar, o
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill, packed
+from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.layout import Layout
-from gristmill.packed import Duplicates, Mark, Step
+from gristmill.packed import Selection
 from gristmill.rows import Parameter, places, sides, span
 
 if TYPE_CHECKING:
@@ -30,14 +30,11 @@ class GameSplit(NamedTuple, Generic[_Side]):
     val: _Side
 
 
-class Games:
+class Games(Selection[_gristmill.Games]):
     """Some games of a chunk pack, in the order in which they are stored. Selecting decodes and copies nothing.
 
     `games[3]` is the records of one game, `games[10:20]` a selection of ten; iteration goes over the games.
     """
-
-    def __init__(self, compiled: _gristmill.Games) -> None:
-        self._compiled = compiled
 
     @property
     def layout(self) -> Layout:
@@ -53,11 +50,6 @@ class Games:
     def game_ids(self) -> list[int]:
         """Ids of the games in the pack's table `games`, ascending."""
         return self._compiled.game_ids()
-
-    @property
-    def lineage(self) -> list[Step]:
-        """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
-        return packed.steps(self._compiled.lineage())
 
     def __len__(self) -> int:
         """How many games there are."""
@@ -113,62 +105,6 @@ class Games:
         """
         return type(self)(self._compiled.query(sql, list(params)))
 
-    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
-        """Marks positions of the pack, in a file beside the data, which is not changed.
-
-        Args:
-            name: letters, digits, `.`, `-` and `_`.
-            which: a condition in SQL over every position of the pack, whatever is selected here: the fields of records
-                (`best_q`, `plies_left`, ...), `ply`, `men`, `black_to_move`, and `game.` with the columns of table
-                `games`. Or a mask: a boolean for each position of this selection.
-            replace: replace a mark of this name.
-            workers: threads that ask the rule; one per core by default.
-
-        Raises:
-            ConfigError: SQLite does not understand it, or there is a mark of this name.
-            FormatError: a position that cannot be read; it says which.
-            TypeError: neither SQL nor a mask of booleans.
-            ValueError: a mask of another length.
-        """
-        return packed.make(self._compiled, name, which, replace=replace, workers=workers)
-
-    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
-        """Extends a mark by the positions that were added to the pack since it was made.
-
-        Raises:
-            ConfigError: it is no mark of a rule.
-            FormatError: there is none of this name, or it is of another pack.
-        """
-        return packed.make(self._compiled, name, None, workers=workers)
-
-    def remove_mark(self, name: str) -> None:
-        """Removes a mark.
-
-        Raises:
-            FormatError: there is none of this name.
-        """
-        self._compiled.remove_mark(name)
-
-    def marks(self) -> list[Mark]:
-        """The marks of the pack, by name; those too that are of other positions or cannot be read."""
-        return packed.listed(self._compiled)
-
-    def marked(self, name: str) -> Self:
-        """Those of the positions that a mark marks. All games remain, even without a position.
-
-        Raises:
-            FormatError: there is no such mark, it is damaged, of another pack, or of fewer positions than are there.
-        """
-        return type(self)(self._compiled.marked(name))
-
-    def without(self, name: str) -> Self:
-        """Those of the positions that a mark does not mark.
-
-        Raises:
-            FormatError: as `marked`.
-        """
-        return type(self)(self._compiled.without(name))
-
     def split(
         self,
         val: float | None = None,
@@ -197,19 +133,6 @@ class Games:
         """
         found = sides(self._compiled, val, seed, val_where, params, "val_games", val_games, by == "content")
         return GameSplit(*map(type(self), found))
-
-    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
-        """Games of the pack that are the same: to the byte, recorded otherwise, or with colours exchanged.
-
-        Args:
-            mark: mark the positions of all but the first of each group under this name, for `without`.
-            replace: replace a mark of this name.
-
-        Raises:
-            ConfigError: there is a mark of this name.
-            FormatError: a game that cannot be read; it says which.
-        """
-        return packed.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The records of the positions at `indices`, counted within this selection, as a structured array of the same

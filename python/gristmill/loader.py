@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -20,11 +20,9 @@ from gristmill.games import Games
 from gristmill.ranks import find_rank
 from gristmill.rows import Rows
 from gristmill.sampling import Hanse
+from gristmill.states import Missing, OldestNeeded, Vanished
 from gristmill.trajectories import Fields, Trajectories
 from gristmill.views import View
-
-#: What is done where files are gone that a state needs.
-Missing = Literal["refuse", "skip", "spill"]
 
 
 @dataclass(frozen=True)
@@ -64,29 +62,6 @@ class ChunkAnchor:
 
     key: str
     chunks_since: int
-
-
-@dataclass(frozen=True)
-class Vanished:
-    """A file that a saved state needs and that is gone or changed, and what is lost with it."""
-
-    name: str
-    why: str
-    chunks: int
-    rows: int
-
-
-@dataclass(frozen=True)
-class OldestNeeded:
-    """The oldest file that a state may still need: name below its directory, key (without folders), order of keys."""
-
-    name: str
-    key: str
-    key_order: str
-
-    def is_after(self, name: Path) -> bool:
-        """Whether a file of this name below the directory is older, so that it may be deleted."""
-        return _gristmill.is_older(os.fspath(name), self.name, self.key_order)
 
 
 class DataLoader:
@@ -433,19 +408,6 @@ class DataLoader:
 
     def __repr__(self) -> str:
         return f"DataLoader({', '.join(map(repr, self.outputs.values()))})"
-
-
-def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state of a whole run, made of what `state_dict` gave on each of its ranks after the same step.
-
-    Any number of ranks continues from it, as from the list of the parts. A loader of rows or pairs has the same state
-    on every rank: it is that one.
-
-    Raises:
-        StateError: they do not belong together, or that of a rank is not there.
-    """
-    merged: dict[str, Any] = json.loads(_gristmill.merge_states([to_json(dict(state)) for state in states]))
-    return merged
 
 
 #: What rows are loaded with where nothing else is said: loaders of streams take no other.

@@ -1,10 +1,10 @@
-"""What is known of a pack beside its frames: marks, games that are the same, and how it came to be."""
+"""What selections of every kind of pack have: marks, games that are the same, and how the pack came to be."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -67,7 +67,7 @@ class Step:
 
 
 class Compiled(Protocol):
-    """What selections of every kind of pack have."""
+    """What compiled selections of every kind of pack have."""
 
     def mark(self, marking: dict[str, Any]) -> str:
         """Makes or extends a mark; what came of it, in JSON."""
@@ -77,49 +77,128 @@ class Compiled(Protocol):
         """The marks, in JSON."""
         ...
 
+    def remove_mark(self, name: str) -> None:
+        """Removes a mark."""
+        ...
+
+    def marked(self, name: str) -> Self:
+        """The frames that a mark marks."""
+        ...
+
+    def without(self, name: str) -> Self:
+        """The frames that a mark does not mark."""
+        ...
+
     def duplicates(self, name: str | None, replace: bool) -> str:
         """Games that are the same, in JSON; marked where there is a name."""
         ...
 
+    def lineage(self) -> str:
+        """How the pack came to be, in JSON."""
+        ...
 
-def make(
-    compiled: Compiled,
-    name: str,
-    which: str | npt.ArrayLike | None,
-    *,
-    replace: bool = False,
-    workers: int | None = None,
-) -> Mark:
-    """Makes a mark by a rule or a mask, or extends it where neither is given."""
-    marking: dict[str, Any] = {
-        "name": name,
-        "rule": None,
-        "mask": None,
-        "replace": replace,
-        "dry_run": False,
-        "workers": workers,
-    }
+
+C = TypeVar("C", bound=Compiled)
+
+
+class Selection(Generic[C]):
+    """A selection of a pack's frames: rows of 2048, positions of chess games, steps of trajectories."""
+
+    def __init__(self, compiled: C) -> None:
+        self._compiled = compiled
+
+    @property
+    def lineage(self) -> list[Step]:
+        """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
+        return steps(self._compiled.lineage())
+
+    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
+        """Marks frames of the pack, in a file beside the data, which is not changed.
+
+        Args:
+            name: letters, digits, `.`, `-` and `_`.
+            which: a condition in SQL over every frame of the pack, whatever is selected here: the fields of its
+                records, what is made of them, and `game.` with the columns of its table of games. Of chess: `best_q`,
+                `plies_left`, ..., `ply`, `men`, `black_to_move`. Of 2048: `move_dir`, `branch_evs_0`, ...,
+                `max_exponent`, `empty_cells`, `tile_sum`, and `reward`, `return_raw`, `return_scaled` of values beside
+                the rows. Or a mask: a boolean for each frame of this selection.
+            replace: replace a mark of this name.
+            workers: threads that ask the rule; one per core by default.
+
+        Raises:
+            ConfigError: SQLite does not understand it, or there is a mark of this name.
+            FormatError: a frame that cannot be read; it says which.
+            TypeError: neither SQL nor a mask of booleans.
+            ValueError: a mask of another length.
+        """
+        return self._marked_as({"name": name, "replace": replace, "workers": workers, **_which(which)})
+
+    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
+        """Extends a mark by the frames that were added to the pack since it was made.
+
+        Raises:
+            ConfigError: it is no mark of a rule.
+            FormatError: there is none of this name, or it is of another pack.
+        """
+        return self._marked_as({"name": name, "replace": False, "workers": workers, "rule": None, "mask": None})
+
+    def _marked_as(self, marking: dict[str, Any]) -> Mark:
+        self._compiled.mark({**marking, "dry_run": False})
+        return next(mark for mark in self.marks() if mark.name == marking["name"])
+
+    def remove_mark(self, name: str) -> None:
+        """Removes a mark.
+
+        Raises:
+            FormatError: there is none of this name.
+        """
+        self._compiled.remove_mark(name)
+
+    def marks(self) -> list[Mark]:
+        """The marks of the pack, by name; those too that are of other frames or cannot be read."""
+        return [Mark(**mark) for mark in json.loads(self._compiled.marks())]
+
+    def marked(self, name: str) -> Self:
+        """Those of the frames that a mark marks. All games remain, even without a frame.
+
+        Raises:
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer frames than are there.
+        """
+        return type(self)(self._compiled.marked(name))
+
+    def without(self, name: str) -> Self:
+        """Those of the frames that a mark does not mark.
+
+        Raises:
+            FormatError: as `marked`.
+        """
+        return type(self)(self._compiled.without(name))
+
+    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
+        """Games of the pack that are the same: to the byte, recorded otherwise, or as images: with colours exchanged in
+        chess, turned and mirrored in 2048.
+
+        Args:
+            mark: mark the frames of all but the first of each group under this name, for `without`.
+            replace: replace a mark of this name.
+
+        Raises:
+            ConfigError: there is a mark of this name.
+            FormatError: a frame that cannot be read; it says which.
+        """
+        found = json.loads(self._compiled.duplicates(mark, replace))
+        groups = [[Duplicate(**game) for game in group["games"]] for group in found.pop("groups")]
+        counts = {name: found[name] for name in ("games", "different", "exact", "same", "mirrored", "frames")}
+        return Duplicates(**counts, groups=groups)
+
+
+def _which(which: str | npt.ArrayLike) -> dict[str, Any]:
     if isinstance(which, str):
-        marking["rule"] = which
-    elif which is not None:
-        mask = np.asarray(which)
-        if mask.dtype != np.bool_ or mask.ndim != 1:
-            raise TypeError(f"expected SQL or a mask of booleans along one axis, found {mask.dtype} {mask.shape}")
-        marking["mask"] = np.ascontiguousarray(mask).view(np.uint8)
-    compiled.mark(marking)
-    return next(mark for mark in listed(compiled) if mark.name == name)
-
-
-def listed(compiled: Compiled) -> list[Mark]:
-    """The marks of a pack, by name."""
-    return [Mark(**mark) for mark in json.loads(compiled.marks())]
-
-
-def duplicates(compiled: Compiled, mark: str | None, replace: bool) -> Duplicates:
-    """Finds games that are the same, and marks all but the first of each group where there is a name."""
-    found = json.loads(compiled.duplicates(mark, replace))
-    counts = {name: found[name] for name in ("games", "different", "exact", "same", "mirrored", "frames")}
-    return Duplicates(**counts, groups=[[Duplicate(**game) for game in group["games"]] for group in found["groups"]])
+        return {"rule": which, "mask": None}
+    mask = np.asarray(which)
+    if mask.dtype != np.bool_ or mask.ndim != 1:
+        raise TypeError(f"expected SQL or a mask of booleans along one axis, found {mask.dtype} {mask.shape}")
+    return {"rule": None, "mask": np.ascontiguousarray(mask).view(np.uint8)}
 
 
 def steps(text: str) -> list[Step]:

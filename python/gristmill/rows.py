@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, overl
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill, packed
+from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.layout import Layout
-from gristmill.packed import Duplicates, Mark, Step
+from gristmill.packed import Selection
 
 if TYPE_CHECKING:
     from gristmill.encoders import Steps
@@ -37,14 +37,11 @@ class Split(NamedTuple):
     val: Rows
 
 
-class Rows:
+class Rows(Selection[_gristmill.Rows]):
     """Some rows of a pack, in the order in which they are stored. Selecting gives new `Rows`; nothing is copied.
 
     `rows[3]` is one record, `rows[10:20]` a selection of ten; iteration goes over the records.
     """
-
-    def __init__(self, compiled: _gristmill.Rows) -> None:
-        self._compiled = compiled
 
     @property
     def layout(self) -> Layout:
@@ -80,11 +77,6 @@ class Rows:
     def valuation_types(self) -> list[str]:
         """Names of the pack's valuations, by id."""
         return self._compiled.valuations
-
-    @property
-    def lineage(self) -> list[Step]:
-        """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
-        return packed.steps(self._compiled.lineage())
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -139,63 +131,6 @@ class Rows:
         names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
 
-    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
-        """Marks rows of the pack, in a file beside the data, which is not changed.
-
-        Args:
-            name: letters, digits, `.`, `-` and `_`.
-            which: a condition in SQL over every row of the pack, whatever is selected here: the fields of rows
-                (`move_dir`, `branch_evs_0`, ...), `max_exponent`, `empty_cells`, `tile_sum`, of values beside the rows
-                `reward`, `return_raw` and `return_scaled`, and `game.` with the columns of table `runs`. Or a mask: a
-                boolean for each row of this selection.
-            replace: replace a mark of this name.
-            workers: threads that ask the rule; one per core by default.
-
-        Raises:
-            ConfigError: SQLite does not understand it, or there is a mark of this name.
-            FormatError: a row that cannot be read; it says which.
-            TypeError: neither SQL nor a mask of booleans.
-            ValueError: a mask of another length.
-        """
-        return packed.make(self._compiled, name, which, replace=replace, workers=workers)
-
-    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
-        """Extends a mark by the rows that were added to the pack since it was made.
-
-        Raises:
-            ConfigError: it is no mark of a rule.
-            FormatError: there is none of this name, or it is of another pack.
-        """
-        return packed.make(self._compiled, name, None, workers=workers)
-
-    def remove_mark(self, name: str) -> None:
-        """Removes a mark.
-
-        Raises:
-            FormatError: there is none of this name.
-        """
-        self._compiled.remove_mark(name)
-
-    def marks(self) -> list[Mark]:
-        """The marks of the pack, by name; those too that are of other rows or cannot be read."""
-        return packed.listed(self._compiled)
-
-    def marked(self, name: str) -> Rows:
-        """Those of the rows that a mark marks.
-
-        Raises:
-            FormatError: there is no such mark, it is damaged, of another pack, or of fewer rows than there are now.
-        """
-        return Rows(self._compiled.marked(name))
-
-    def without(self, name: str) -> Rows:
-        """Those of the rows that a mark does not mark.
-
-        Raises:
-            FormatError: as `marked`.
-        """
-        return Rows(self._compiled.without(name))
-
     def split(
         self,
         val: float | None = None,
@@ -223,19 +158,6 @@ class Rows:
         """
         found = sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs, by == "content")
         return Split(*map(Rows, found))
-
-    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
-        """Runs of the pack that are the same: to the byte, in boards and moves, or turned and mirrored.
-
-        Args:
-            mark: mark the rows of all but the first of each group under this name, for `without`.
-            replace: replace a mark of this name.
-
-        Raises:
-            ConfigError: there is a mark of this name.
-            FormatError: a row that cannot be read; it says which.
-        """
-        return packed.duplicates(self._compiled, mark, replace)
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The rows at `indices`, counted within this selection, as a structured array of the same shape.

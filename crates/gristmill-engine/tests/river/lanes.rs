@@ -101,6 +101,47 @@ fn a_run_goes_on_with_another_number_of_ranks() {
     assert!(ranks.many(2) == whole[at..at + 2]);
 }
 
+/// The state of a rank as it is before its first scan was complete (docs/format/state.md).
+fn unscanned(state: &str) -> serde_json::Value {
+    let mut state: serde_json::Value = serde_json::from_str(state).unwrap();
+    for files in state["files"].as_object_mut().unwrap().values_mut() {
+        *files = serde_json::json!([]);
+    }
+    for lane in state["outputs"][""]["lanes"].as_object_mut().unwrap().values_mut() {
+        for branch in lane["branches"].as_array_mut().unwrap() {
+            branch.as_object_mut().unwrap().remove("drawer");
+        }
+    }
+    state
+}
+
+#[test]
+fn parts_of_before_and_after_the_first_scan_go_on_together() {
+    let config = usual();
+    let expected = Ranks::of(&config, 1).many(3);
+    let ranks = Ranks::of(&config, 2);
+    let parts = ranks.0.iter().map(|rank| {
+        rank.start().unwrap();
+        let begun = || rank.state().ok().filter(|state| !unfinished(state));
+        std::iter::repeat_with(begun).flatten().next().unwrap()
+    });
+    let parts: Vec<String> = parts.collect();
+    for late in 0..2 {
+        let both: Vec<String> = (0..2)
+            .map(|rank| if rank == late { unscanned(&parts[rank]).to_string() } else { parts[rank].clone() })
+            .collect();
+        let again = Ranks::restored(&config, 1, &format!("[{}]", both.join(",")));
+        assert!(again.many(3) == expected, "rank {late} had not scanned");
+    }
+}
+
+/// Whether a lane has no window yet.
+fn unfinished(state: &str) -> bool {
+    let state: serde_json::Value = serde_json::from_str(state).unwrap();
+    let lanes = state["outputs"][""]["lanes"].as_object().unwrap();
+    lanes.values().any(|lane| lane["branches"].as_array().unwrap().iter().any(|branch| branch["drawer"].is_null()))
+}
+
 #[test]
 fn hanse_sampling_caches_joins_and_splits_have_lanes() {
     let one = Lc0Preset { pool: 200, batch_size: 24, ..single(crowd()) };

@@ -20,9 +20,11 @@ impl Chain {
         let mut inner = self.lock();
         let inputs = self.plan.inputs();
         for input in 0..inputs {
-            let branch = &mut inner.branches[input];
-            if branch.drawer.is_none() && !branch.starting && branch.roster.ready() {
-                branch.starting = true;
+            // Parts of a state may be of before and after the first scan: any of the lanes may have yet to begin.
+            let mut lanes = inner.branches.iter().skip(input).step_by(inputs);
+            let begins = lanes.any(|branch| branch.drawer.is_none() && !branch.starting);
+            if begins && inner.branches[input].roster.ready() {
+                inner.branches.iter_mut().skip(input).step_by(inputs).for_each(|branch| branch.starting = true);
                 drop(inner);
                 self.begin(input);
                 return true;
@@ -91,11 +93,12 @@ impl Chain {
         true
     }
 
-    /// Takes what the first scan found into the windows of one input, in every lane.
+    /// Takes what the first scan found into the windows of one input, in every lane that has yet to begin.
     fn begin(&self, input: usize) {
         let inputs = self.plan.inputs();
         let inner = self.lock();
-        let plans: Vec<_> = inner.branches.iter().skip(input).step_by(inputs).map(|b| Arc::clone(&b.plan)).collect();
+        let begin = inner.branches.iter().skip(input).step_by(inputs).filter(|branch| branch.drawer.is_none());
+        let plans: Vec<_> = begin.map(|branch| Arc::clone(&branch.plan)).collect();
         let (roster, ingesting) =
             (Arc::clone(&inner.branches[input].roster), Arc::clone(&inner.branches[input].ingesting));
         let skip = inner.branches[input].missing == Missing::Skip;
@@ -111,7 +114,8 @@ impl Chain {
         let empty = drawers.iter().zip(&plans).find(|(drawer, _)| found && drawer.live() == 0);
         let empty = empty.and_then(|(_, plan)| Some((plan.stage.clone(), plan.lane?)));
         let mut inner = self.lock();
-        for (branch, drawer) in inner.branches.iter_mut().skip(input).step_by(inputs).zip(drawers) {
+        let begin = inner.branches.iter_mut().skip(input).step_by(inputs).filter(|branch| branch.drawer.is_none());
+        for (branch, drawer) in begin.zip(drawers) {
             branch.drawer = Some(drawer);
         }
         if let Some((stage, lane)) = empty.filter(|_| !self.shared.stop.load(Ordering::Relaxed)) {
