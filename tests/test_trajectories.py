@@ -82,6 +82,35 @@ def test_they_are_selected_by_what_is_known_of_them(folder: Path) -> None:
     assert isinstance(val, gm.Trajectories)
 
 
+def test_steps_are_marked_and_trajectories_kept_together(folder: Path, tmp_path: Path) -> None:
+    gm.pack(folder / "shards", tmp_path / "pack")
+    pack = gm.open(tmp_path / "pack")
+    assert isinstance(pack, gm.Trajectories)
+    late = [t for length in LENGTHS for t in range(length) if t > 3]
+    assert pack.mark("late", "ply > 3 AND game.total_reward >= 0 AND field_frame >= 0").marked == len(late)
+    np.testing.assert_array_equal(pack.marked("late").take(np.arange(len(late)))["acts"], [t % 6 for t in late])
+    assert pack.without("late").num_frames == sum(LENGTHS) - len(late)
+    found = pack.duplicates()
+    assert (found.games, found.different, found.groups) == (4, 4, [])
+    train, val = pack.split(0.3, by="content")
+    assert sorted(train.game_ids + val.game_ids) == [0, 1, 2, 3]
+    assert [step.job for step in pack.lineage] == ["pack"]
+
+
+def test_windows_stay_within_their_trajectory(folder: Path) -> None:
+    pack = gm.open(folder / "pack")
+    records = [np.asarray(one) for one in pack]
+    loader = gm.DataLoader(pack, batch_size=24, shuffle=False, view=gm.views.Window(past=2))
+    batch = loader.get_next()
+    starts = [(one, t) for one in records for t in range(len(one))]
+    assert batch.rows == len(starts)
+    for i, (one, t) in enumerate(starts):
+        shown = np.asarray(batch["mask"])[i]
+        np.testing.assert_array_equal(shown, [t - past >= 0 for past in (2, 1, 0)])
+        for name in ("obs", "acts", "rews"):
+            np.testing.assert_array_equal(np.asarray(batch[name])[i][shown], one[name][max(t - 2, 0) : t + 1])
+
+
 def test_batches_are_fields_of_every_step_once_and_go_on_exactly(folder: Path) -> None:
     pack = gm.open(folder / "pack")
     everything = np.concatenate([np.asarray(one) for one in pack])

@@ -1,6 +1,8 @@
 //! A record -> what rules may ask of it: every field that is one number, small arrays number by number, and what the kind of
 //! data makes of a record. Says names and reads values; knows no game and no SQL.
 
+use std::collections::HashSet;
+
 use gristmill_format::layout::{DType, Layout, Order, Scalar};
 
 /// Longest array of which every number has a column.
@@ -22,8 +24,9 @@ pub(super) enum Number {
     Real(f64),
 }
 
-/// The columns of records of a layout.
-pub(super) fn columns(layout: &Layout) -> Vec<Column> {
+/// The columns of records of a layout. A name that is `taken` or was given before gets `field_` in front: SQL knows no case.
+pub(super) fn columns(layout: &Layout, taken: &[&str]) -> Vec<Column> {
+    let mut taken: HashSet<String> = taken.iter().map(|name| name.to_ascii_lowercase()).collect();
     let mut columns = Vec::new();
     for field in layout.fields() {
         let DType::Scalar(scalar, order) = field.dtype else { continue };
@@ -31,7 +34,10 @@ pub(super) fn columns(layout: &Layout) -> Vec<Column> {
             continue;
         }
         for i in 0..field.count() {
-            let name = if field.shape.is_empty() { field.name.clone() } else { format!("{}_{i}", field.name) };
+            let mut name = if field.shape.is_empty() { field.name.clone() } else { format!("{}_{i}", field.name) };
+            while !taken.insert(name.to_ascii_lowercase()) {
+                name.insert_str(0, "field_");
+            }
             columns.push(Column { name, scalar, order, offset: field.offset + i * scalar.size() });
         }
     }
@@ -76,7 +82,7 @@ mod tests {
         let descr = "[('a', '|i1'), ('b', '>i4'), ('c', '<f4', (2,)), ('text', '|S4'), ('many', '<f4', (17,)), ('d', '<u8'), \
                      ('e', '<f8'), ('f', '<u2')]";
         let layout = Layout::parse_descr(descr).unwrap();
-        let found = columns(&layout);
+        let found = columns(&layout, &[]);
         let names: Vec<&str> = found.iter().map(|column| &*column.name).collect();
         assert_eq!(names, ["a", "b", "c_0", "c_1", "d", "e", "f"]);
         let mut record = vec![0; layout.size()];
@@ -93,5 +99,13 @@ mod tests {
         let values: Vec<Number> = found.iter().map(|column| column.of(&record)).collect();
         let (whole, real) = (Number::Whole, Number::Real);
         assert_eq!(values, [whole(-2), whole(-5), real(1.5), real(-2.0), whole(-1), real(0.25), whole(65535)]);
+    }
+    #[test]
+    fn every_column_has_a_name_of_its_own() {
+        let layout =
+            Layout::parse_descr("[('frame', '<i8'), ('A', '<f4'), ('a', '<f4'), ('b', '<f4', (2,)), ('b_1', '|u1')]");
+        let found = columns(&layout.unwrap(), &["frame", "ply"]);
+        let names: Vec<&str> = found.iter().map(|column| &*column.name).collect();
+        assert_eq!(names, ["field_frame", "A", "field_a", "b_0", "b_1", "field_b_1"]);
     }
 }

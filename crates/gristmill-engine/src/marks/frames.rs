@@ -45,7 +45,7 @@ pub(super) struct Scan {
 impl Scan {
     pub(super) fn new(pack: Arc<dyn Markable>) -> FormatResult<Arc<Self>> {
         let table = pack.records()?;
-        let columns = columns(table.layout());
+        let columns = columns(table.layout(), &[&OWN, pack.derived()].concat());
         let (from, to) = (AtomicU64::new(0), AtomicU64::new(0));
         Ok(Arc::new(Scan { pack, table, columns, from, to, fault: Mutex::default() }))
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Overflow, Weighted};
 use gristmill_engine::job::generate::ChessOptions;
@@ -122,8 +123,9 @@ fn parts_of_before_and_after_the_first_scan_go_on_together() {
     let ranks = Ranks::of(&config, 2);
     let parts = ranks.0.iter().map(|rank| {
         rank.start().unwrap();
-        let begun = || rank.state().ok().filter(|state| !unfinished(state));
-        std::iter::repeat_with(begun).flatten().next().unwrap()
+        let until = Instant::now() + Duration::from_secs(60);
+        let states = std::iter::repeat_with(|| rank.state().unwrap()).take_while(|_| Instant::now() < until);
+        { states }.find(|state| !unfinished(state)).expect("a window")
     });
     let parts: Vec<String> = parts.collect();
     for late in 0..2 {

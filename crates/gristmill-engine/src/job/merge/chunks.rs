@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
 use gristmill_format::{Error as FormatError, Kind};
 
-use super::{MergeOptions, Merged};
+use super::{MergeOptions, Merged, clear};
 use crate::chunks::codec::Codec;
 use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
 use crate::chunks::metadata::{Game, Games, GamesWriter};
@@ -99,7 +99,7 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
         read_back(&options.output, &entries, merged.runs)?;
         drop(inputs);
         for folder in &options.inputs {
-            merged.left.extend(delete(folder)?);
+            merged.left.extend(clear(folder, files(folder)?)?);
             merged.deleted.push(folder.display().to_string());
         }
     }
@@ -380,18 +380,4 @@ fn read_back(output: &Path, entries: &[ChunkFileEntry], games: u64) -> Result<()
         return Ok(());
     }
     Err(corrupt(output, "what was read back is not what was written; the inputs were kept"))
-}
-
-/// Deletes the files of a pack, and its folder where nothing else is in it; what is.
-fn delete(folder: &Path) -> Result<Vec<String>> {
-    for name in files(folder)? {
-        let path = folder.join(name);
-        fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
-    }
-    let others = fs::read_dir(folder).map_err(|e| Error::path(folder, &e))?;
-    let others: Vec<String> = others.flatten().map(|entry| entry.path().display().to_string()).collect();
-    if others.is_empty() {
-        fs::remove_dir(folder).map_err(|e| Error::path(folder, &e))?;
-    }
-    Ok(others)
 }

@@ -349,17 +349,22 @@ fn delete(packs: &[PathBuf], carried: &Carried) -> Result<(Vec<String>, Vec<Stri
     let (mut deleted, mut left) = (Vec::new(), Vec::new());
     for folder in packs {
         let names = pack::files(folder)?.into_iter().chain(embeddings::names(folder)?);
-        for name in names.filter(|name| carried.holds(name)) {
-            let path = folder.join(name);
-            fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
-        }
-        let others = fs::read_dir(folder).map_err(|e| Error::path(folder, &e))?;
-        let others: Vec<String> = others.flatten().map(|entry| entry.path().display().to_string()).collect();
-        if others.is_empty() {
-            fs::remove_dir(folder).map_err(|e| Error::path(folder, &e))?;
-        }
+        left.extend(clear(folder, names.filter(|name| carried.holds(name)))?);
         deleted.push(folder.display().to_string());
-        left.extend(others);
     }
     Ok((deleted, left))
+}
+
+/// Deletes the files of these names in a folder, and the folder where nothing else is in it; what is.
+fn clear(folder: &Path, names: impl IntoIterator<Item = String>) -> Result<Vec<String>> {
+    for name in names {
+        let path = folder.join(name);
+        fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
+    }
+    let others = fs::read_dir(folder).map_err(|e| Error::path(folder, &e))?;
+    let others: Vec<String> = others.flatten().map(|entry| entry.path().display().to_string()).collect();
+    if others.is_empty() {
+        fs::remove_dir(folder).map_err(|e| Error::path(folder, &e))?;
+    }
+    Ok(others)
 }
