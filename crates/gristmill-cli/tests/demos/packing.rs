@@ -130,6 +130,10 @@ fn packs_grow_are_merged_and_leave_out_what_does_not_fit() {
     run(&["pack", "--input", text(&folder.path().join("i.npz")), "--output", text(&pictures)]).ok();
     let refused = run(&["merge", text(&pack), text(&pictures), "--output", text(&out.path().join("no"))]);
     assert!(refused.code != 0 && refused.err.contains("has records of"), "{refused:?}");
+    // Commands that rewrite chess games make none of them.
+    let games = out.path().join("games");
+    let refused = run(&["convert", text(&pack), text(&games), "--container", "loose"]);
+    assert!(refused.code == 2 && refused.err.contains("there are no chess games in"), "{refused:?}");
     // A pack of one kind does not take another.
     let games = tempfile::tempdir().unwrap();
     crate::command::generate(games.path(), "2", &[]);

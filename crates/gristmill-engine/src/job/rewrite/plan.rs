@@ -1,11 +1,13 @@
 //! A path and the container wanted -> units of work: which source files give which target, in order of name.
-//! Looks at names and, where they say nothing, at first bytes; opens no container.
+//! Looks at names and, where they say nothing, at first bytes and the index of chunk files; decodes nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use gristmill_format::chess::pack::CODEC;
+use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::detect::{Format, HEAD, detect};
 
 use super::MESSAGES;
@@ -135,10 +137,16 @@ fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<
         format = detect(&stat.name, &head[..n])?;
     }
     Ok(match format {
-        Some(Format::ChessTar | Format::Chunks) => Some(true),
+        Some(Format::ChessTar) => Some(true),
+        Some(Format::Chunks) => holds_chess(store, stat).then_some(true),
         Some(Format::ChessGame) => Some(false),
         _ => None,
     })
+}
+
+/// Whether the chunks of a chunk file are chess games. One that cannot be opened is taken for such: who reads it says why.
+fn holds_chess(store: &DirStore, stat: &FileStat) -> bool {
+    store.open(&stat.name).and_then(|file| ChunkFile::open(&*file)).map_or(true, |index| index.codec() == CODEC)
 }
 
 fn units(sources: Vec<(FileStat, bool)>, container: Container) -> Vec<Unit> {
