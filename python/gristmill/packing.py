@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gristmill import _gristmill
-from gristmill.config import Path, to_json
+from gristmill.config import Path, PositionSamplingConfig, to_json
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ def pack(
     workers: int | None = None,
     existing: Literal["refuse", "overwrite", "resume", "append"] = "refuse",
     on_error: Literal["skip", "quarantine", "raise"] = "skip",
+    weigh: Iterable[PositionSamplingConfig] = (),
     dry_run: bool = False,
 ) -> Packed:
     """Makes one pack of a folder of raw games; the pack appears whole or not at all.
@@ -139,6 +140,8 @@ def pack(
         workers: threads; never changes a byte.
         existing: what to do about what is there: refuse, replace it, go on with an interrupted job, add what is new.
         on_error: leave bad games out, list them in `quarantine.jsonl` too, or raise.
+        weigh: rules by which games of chess are weighed, beside the pack's own: a stream or loader that samples by just
+            these numbers finds what each game weighs beside it.
         dry_run: look only.
 
     Raises:
@@ -152,6 +155,7 @@ def pack(
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     options |= {"input": os.fspath(input), "output": os.fspath(output)}
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
+    options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
     result: dict[str, Any] = json.loads(_gristmill.pack_games(to_json(options)))
     result["skipped"] = [Skipped(**skipped) for skipped in result["skipped"]]
     result["remarks"] = [Remark(**remark) for remark in result["remarks"]]

@@ -61,7 +61,7 @@ pub(super) struct File {
 }
 
 impl File {
-    fn open(path: PathBuf, residence: Residence) -> FormatResult<Self> {
+    pub(super) fn open(path: PathBuf, residence: Residence) -> FormatResult<Self> {
         let place = |e: Error| e.in_source(path.display().to_string());
         let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
         let held = HeldFile::open(&path, 0, len, residence)?;
@@ -70,8 +70,12 @@ impl File {
         Ok(File { path, held, index, checked })
     }
 
-    fn index(&self) -> &ChunkFile {
+    pub(super) fn index(&self) -> &ChunkFile {
         &self.index
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// An error of game `i`, with its place.
@@ -94,6 +98,18 @@ impl File {
     /// Notes that nothing is wrong with game `i`.
     fn pass(&self, i: usize) {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
+    }
+
+    /// Replaces `out` by what weighers read of game `i`, frame by frame.
+    pub(super) fn judged(&self, i: usize, out: &mut Chunk) -> FormatResult<()> {
+        (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
+        out.bytes.clear();
+        let read = self.game(i).and_then(|packed| {
+            packed.judged(Position::default, &mut out.bytes)?;
+            out.frames = packed.frames();
+            Ok(())
+        });
+        read.map_err(|e| self.named(i, e))
     }
 
     /// Packed game `i`, which there is.
@@ -224,14 +240,7 @@ impl ChunkPack {
     pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
         let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
         let (file, within, _) = self.place(game).ok_or_else(missing)?;
-        (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
-        out.bytes.clear();
-        let read = file.game(within).and_then(|packed| {
-            packed.judged(Position::default, &mut out.bytes)?;
-            out.frames = packed.frames();
-            Ok(())
-        });
-        read.map_err(|e| file.named(within, e))
+        file.judged(within, out)
     }
 
     /// Number of the game that a frame belongs to; none where there is no such frame.
@@ -282,14 +291,19 @@ impl ChunkPack {
         Some((file, game, frame))
     }
 
-    /// Reads frame `row`, counted over all files, and says where it is: file, game there, frame.
-    fn position(&self, row: u64, out: &mut Position) -> FormatResult<Provenance> {
+    /// The game of frame `row`, counted over all files, and where the frame is: file, game there, frame.
+    fn game_with(&self, row: u64) -> FormatResult<(PackedGame<'_>, Provenance)> {
         let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", self.len()));
         let (number, game, frame) = self.find(row).ok_or_else(missing)?;
         let file = &self.files[number];
-        let read = file.game(game).and_then(|packed| packed.position(frame as usize, out));
-        read.map_err(|e| file.named(game, e.in_frame(frame as usize)))?;
-        Ok(Provenance { source: number as u64, chunk: game as u32, frame })
+        let packed = file.game(game).map_err(|e| file.named(game, e.in_frame(frame as usize)))?;
+        Ok((packed, Provenance { source: number as u64, chunk: game as u32, frame }))
+    }
+
+    /// Reads a frame of a game of this pack.
+    fn position(&self, (packed, from): &(PackedGame<'_>, Provenance), out: &mut Position) -> FormatResult<()> {
+        let read = packed.position(from.frame as usize, out);
+        read.map_err(|e| self.files[from.source as usize].named(from.chunk as usize, e.in_frame(from.frame as usize)))
     }
 }
 
@@ -313,7 +327,7 @@ impl FrameTable for ChunkPack {
         }
         let mut position = Position::default();
         for (row, record) in rows.iter().zip(out.chunks_exact_mut(V7_BYTES)) {
-            self.position(*row, &mut position)?;
+            self.position(&self.game_with(*row)?, &mut position)?;
             position.write(record);
         }
         Ok(())
@@ -367,14 +381,21 @@ impl Straight for ChunkPack {
             return self.step_tensors(encoder, picks, out);
         }
         let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
-        let mut positions: Vec<(Position, Provenance)> = Vec::new();
+        let mut positions: Vec<Position> = Vec::new();
         positions.resize_with(TOGETHER.min(picks.len()), Default::default);
+        let mut games = Vec::with_capacity(positions.len());
         for (i, some) in picks.chunks(TOGETHER).enumerate() {
-            for (pick, (position, from)) in some.iter().zip(&mut positions) {
-                *from = self.position(pick.row, position)?;
+            games.clear();
+            for pick in some {
+                games.push(self.game_with(pick.row)?);
             }
-            let rows = some.iter().zip(&positions).map(|(pick, (position, from))| row(pick.bits, position, *from));
-            let rows: Vec<Row<'_>> = rows.collect();
+            games.iter().for_each(|(packed, from)| packed.look(from.frame as usize));
+            for (game, position) in games.iter().zip(&mut positions) {
+                self.position(game, position)?;
+            }
+            let read = some.iter().zip(&games).zip(&positions);
+            let rows: Vec<Row<'_>> =
+                read.map(|((pick, (_, from)), position)| row(pick.bits, position, *from)).collect();
             let first = i * TOGETHER;
             let part = |(column, size): (_, &usize)| -> &mut [u8] {
                 let column: &mut &mut [u8] = column;

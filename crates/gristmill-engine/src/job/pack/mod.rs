@@ -19,7 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub(in crate::job) use self::lineage::left_in;
 use super::meter::{Meter, peak_rss};
-use crate::config::parse;
+use crate::config::{PositionSamplingConfig, parse};
 use crate::error::{Error, Result};
 use crate::pack::manifest::{Remarked, Skipped};
 use crate::pack::read_layout;
@@ -73,6 +73,9 @@ pub struct PackOptions {
     pub on_error: OnError,
     /// Rows between two points to which a killed job can return.
     pub checkpoint_rows: u64,
+    /// Rules by which chess games are weighed, beside that of the column `weight`: streams and loaders that sample by these very
+    /// numbers need not weigh them again.
+    pub weigh: Vec<PositionSamplingConfig>,
     /// Look at the games only, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
@@ -111,6 +114,7 @@ impl PackOptions {
             existing: Existing::default(),
             on_error: OnError::default(),
             checkpoint_rows: 4_000_000,
+            weigh: Vec::new(),
             dry_run: false,
             stop: Arc::default(),
         }

@@ -4,13 +4,18 @@
 use std::path::Path;
 
 use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::container::sums;
+use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error, Kind};
 
 use super::{Fault, Verification};
-use crate::chunks::is_chunks;
+use crate::chunks::chess::WEIGHER;
 use crate::chunks::manifest::Manifest;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::sums::read as kept;
+use crate::chunks::weigh::weigh_file;
+use crate::chunks::{files, is_chunks, is_sums};
 use crate::error::Result;
 use crate::pack::{MANIFEST, METADATA};
 use crate::store::{Residence, open_file};
@@ -36,6 +41,27 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
     if let Err(e) = games(&pack, &mut |detail| tell(METADATA, detail)) {
         tell(METADATA, e.to_string());
     }
+    for name in files(folder).into_iter().flatten().filter(|name| is_sums(name)) {
+        if let Some(detail) = wrong_sums(folder, &name) {
+            tell(&name, detail);
+        }
+    }
+}
+
+/// What is wrong with the sums of this name. Those of the rule that is known here are made again and compared.
+fn wrong_sums(folder: &Path, name: &str) -> Option<String> {
+    let (chunks, rule) = sums::named(name)?;
+    let path = folder.join(&chunks);
+    // A file that cannot be opened is told where its chunks are checked.
+    let Ok(index) = open_file(&path).and_then(|bytes| ChunkFile::open(&*bytes)) else {
+        return (!path.exists()).then(|| format!("there is no {chunks}; delete it"));
+    };
+    let Some(kept) = kept(&path, &index, rule) else {
+        return Some(format!("it is damaged, or not of {chunks} as it is; it is not used, and can be deleted"));
+    };
+    let made = weigh_file(&path, &WEIGHER).ok().filter(|_| rule == WEIGHER.id())?;
+    let game = made.iter().zip(&kept).position(|(made, kept)| made != kept)?;
+    Some(format!("game {game} of {chunks} weighs {}, it says {}; delete it", made[game], kept[game]))
 }
 
 /// The same for one chunk file, where it lies in a pack: what manifest and database say of this one.

@@ -289,7 +289,8 @@ impl SourceLog {
         // A held file stays where it is, whatever becomes of its name.
         let moves = if held.is_some() { Arc::default() } else { self.moves.clone() };
         let (store, version, facts) = (self.store.clone(), self.version, self.facts.clone());
-        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held })
+        let sums = Mutex::default();
+        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held, sums })
     }
 
     fn take(&self, change: Change) {

@@ -1,6 +1,8 @@
 //! Packed bytes -> one position, or all records of the game: the only way in which packed bytes are read.
 //! Never makes the 1858 probabilities of a position unless they are asked for, or a correction touches the record.
 
+use std::hint::black_box;
+
 use super::cursor::Cursor;
 use super::header::{Header, MOST_HISTORY, Parts};
 use super::line::{Men, Step, turned};
@@ -131,6 +133,13 @@ impl<'a> PackedGame<'a> {
     /// V6 or V7.
     pub fn version(&self) -> Version {
         self.header.version
+    }
+
+    /// Looks at a byte of what frame `k` is read from: who reads several frames of different games looks at all of them first, so
+    /// that one is fetched from memory while another is.
+    pub fn look(&self, k: usize) {
+        let body = if k < self.header.frames { self.parts.body(k).ok() } else { None };
+        black_box(body.and_then(|(body, _)| body.first().copied()));
     }
 
     /// Replaces `out` by frame `k`.

@@ -121,6 +121,10 @@ impl ChunkSource for PackedGames {
         self.index.span(i).map(|_| self.index.frames(i) as usize)
     }
 
+    fn identity(&self) -> Option<u64> {
+        Some(self.index.identity())
+    }
+
     fn decode_rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
         let decoded = self.rows(i, rows, bytes, limits, out);
         decoded.map(|()| true).map_err(|e| e.in_chunk(i).in_member(self.index.name(i)))

@@ -190,6 +190,7 @@ impl Open {
                     content: content(chunk.records(), &packed.extras(0..chunk.frames)?),
                     facts: facts(&about, chunk.records(), packed.end()),
                     packed: stored,
+                    sums: Vec::new(),
                 };
                 return Ok((layout, game));
             }
@@ -214,7 +215,7 @@ impl Open {
         let stored_bytes =
             records.len() as u64 + extras.values().flatten().map(|(_, one)| one.len() as u64).sum::<u64>();
         let (content, facts) = (content(&records, &extras), facts(about, &records, end));
-        Ok((layout, Game { packed, frames, stored_bytes, content, facts }))
+        Ok((layout, Game { packed, frames, stored_bytes, content, facts, sums: Vec::new() }))
     }
 }
 
