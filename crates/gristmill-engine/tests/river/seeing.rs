@@ -7,7 +7,7 @@ use gristmill_engine::job::xray::{SeenFrame, seen_frames, xray_stream};
 use gristmill_engine::pipeline::{Reads, SightOptions};
 use gristmill_engine::{DataLoader, Result};
 
-use super::games::{changed, config, generate, ids, mixed, next, options, preset, single, varied};
+use super::games::{changed, config, generate, ids, mixed, next, options, preset, single, varied, with_cache};
 
 fn look(first: u64, survey: bool) -> SightOptions {
     let reads = if survey { Reads::Uncounted } else { Reads::Nothing };
@@ -59,7 +59,9 @@ fn rows_of_any_batch_are_those_that_come() {
     );
     check(&config(&Lc0Preset { epochs: Some(2), ..preset(mixed()) }), true);
     let hanse = Lc0Preset { tensors: preset(varied()).tensors, ..single(varied()) };
-    check(&changed(&hanse, |pool, _| pool.hanse_sampling_threshold = Some(1)), true);
+    let hanse = changed(&hanse, |pool, _| pool.hanse_sampling_threshold = Some(1));
+    check(&hanse, true);
+    check(&with_cache(hanse, 60, 4), true);
 }
 
 #[test]
