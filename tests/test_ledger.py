@@ -49,12 +49,12 @@ def test_frames_of_any_batch_of_a_stream_are_known(tmp_path: Path) -> None:
     with pytest.raises(gm.StageError, match="never counted"):
         loader.xray(30)
     future = loader.xray(2, survey=True)
-    for number in (1, 2):
-        ids = np.asarray(next(loader)["ids"])
+    next(loader)
+    ids = np.asarray(next(loader)["ids"])
     assert [(row["file"], row["game"], row["ply"]) for row in future] == [
         (loader.source_path(int(source)), game, ply) for source, game, ply in ids
     ]
-    assert loader.xray(number, 3, survey=True) == future[3:4]
+    assert loader.xray(2, 3, survey=True) == future[3:4]
     with pytest.raises(gm.ConfigError, match="no row 8"):
         loader.xray(2, 8, survey=True)
     saved = gm.DataLoader(config)

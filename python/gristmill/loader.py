@@ -204,16 +204,16 @@ class DataLoader:
     ) -> list[dict[str, Any]]:
         """Where the rows of any past or future batch, or one of them, come from, as this rank has them.
 
-        Of each `batch`, `row`, `file`, `game`, `member` (what the file calls the game, or what was packed, where that is
-        known) and `ply`; of rows of a pack also `epoch`, `pack_row` and `file_row`. Of these nothing is read. A stream is
-        run again in its own time, without its bytes: past batches by its seed or journal, later ones from where this
-        loader stands, or from the state that it was given and has not started from.
+        Of each `batch`, `row`, `file`, `game`, `member` (what the file calls the game, or what was packed, where that
+        is known) and `ply`; of rows of a pack also `epoch`, `pack_row` and `file_row`. Of a pack nothing is read. A
+        stream is run again without its bytes: past batches by its seed or journal, later ones from where this loader
+        stands, or from the state that it was given and has not started from.
 
         Args:
             batch: its number.
             row: one row of it; all when absent.
             alias: the output, of a stream.
-            survey: of a stream, whether games are read whose frames were never counted; the side index keeps the counts.
+            survey: of a stream, whether games are read whose frames were never counted; the side index keeps counts.
 
         Raises:
             ConfigError: there is no such batch or row; or the seed of the stream is not known yet.
