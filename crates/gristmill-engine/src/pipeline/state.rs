@@ -70,8 +70,8 @@ pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Resul
     let state = whole(values.into_iter().map(of_version).collect::<Result<_>>()?)?;
     let mut differences = Vec::new();
     compare("", &state.config, &fingerprint(config, plan), &mut differences);
-    if config.seed.is_some_and(|seed| seed != state.seed) {
-        differences.push(format!("seed: saved {}, configured {:?}", state.seed, config.seed));
+    if let Some(seed) = config.seed.filter(|seed| *seed != state.seed) {
+        differences.push(format!("seed: saved {}, configured {seed}", state.seed));
     }
     for chain in &plan.chains {
         let Some(output) = state.outputs.get(&chain.alias) else { continue };

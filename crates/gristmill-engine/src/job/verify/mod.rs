@@ -8,6 +8,7 @@ mod demo;
 mod fault;
 mod game;
 mod pack;
+mod told;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
