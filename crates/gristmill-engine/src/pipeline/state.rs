@@ -63,7 +63,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
 ///
 /// Errors: `State` with what differs.
 pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Result<LoaderState> {
-    let values = match serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))? {
+    let values = match serde_json::from_str(text).map_err(|e| Error::State(format!("no JSON: {e}")))? {
         serde_json::Value::Array(parts) => parts,
         one => vec![one],
     };

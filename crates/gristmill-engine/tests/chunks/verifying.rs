@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use gristmill_engine::job::values::{ValuesOptions, values};
 use gristmill_engine::job::verify::{Verification, VerifyOptions, verify};
 use rusqlite::Connection;
 
@@ -68,4 +69,16 @@ fn columns_that_records_contradict_are_told_by_game_and_name() {
         told[2].starts_with("metadata.db: game 0 is frames 0..1 of training.1.gz, the chunk files have frames 0.."),
         "{told:?}"
     );
+}
+
+#[test]
+fn sources_without_a_game_prove_nothing() {
+    let (out, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let pack_ = out.path().join("pack");
+    pack(&pack_);
+    let against = Some(empty.path().to_owned());
+    let found = verify(&VerifyOptions { against, ..VerifyOptions::new(vec![pack_.clone()]) }, &mut |_, _| {}).unwrap();
+    assert!(!found.ok && found.faults[0].kind == "empty", "{found:?}");
+    let refused = values(&ValuesOptions::new(&pack_), &mut |_, _| {}).unwrap_err().to_string();
+    assert!(refused.contains("a pack of whole games"), "{refused}");
 }

@@ -67,7 +67,8 @@ impl IndexState {
     ///
     /// Errors: `State`.
     pub(super) fn read(text: &str) -> Result<Self> {
-        let state: IndexState = serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))?;
+        let state: IndexState =
+            serde_json::from_str(text).map_err(|e| Error::State(format!("no state of a loader of rows: {e}")))?;
         match state.gristmill_index_state {
             VERSION => Ok(state),
             other => Err(Error::State(format!("version {other} is not {VERSION}"))),
