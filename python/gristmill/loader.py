@@ -202,19 +202,31 @@ class DataLoader:
             raise TypeError("only a loader of rows can go anywhere; a stream continues from a state")
         self._engine.seek(batch)
 
-    def xray(self, batch: int, row: int | None = None) -> list[dict[str, Any]]:
-        """Where the rows of any past or future batch, or one of them, come from, as this rank has them; no row is read.
+    def xray(
+        self, batch: int, row: int | None = None, *, alias: str = "", survey: bool = False
+    ) -> list[dict[str, Any]]:
+        """Where the rows of any past or future batch, or one of them, come from, as this rank has them.
 
-        Of each `batch`, `row`, `epoch`, `pack_row`, `file` and `file_row`, `game` (the id of its game or run), `member`
-        (what was packed, where the pack says so) and `ply`.
+        Of each `batch`, `row`, `file`, `game`, `member` (what the file calls the game, or what was packed, where that
+        is known) and `ply`; of rows of a pack also `epoch`, `pack_row` and `file_row`. Of a pack nothing is read. A
+        stream is run again without its bytes: past batches by its seed or journal, later ones from where this loader
+        stands, or from the state that it was given and has not started from.
+
+        Args:
+            batch: its number.
+            row: one row of it; all when absent.
+            alias: the output, of a stream.
+            survey: of a stream, whether games are read whose frames were never counted; the side index keeps counts.
 
         Raises:
-            ConfigError: there is no such batch or row.
-            TypeError: a loader of a stream.
+            ConfigError: there is no such batch or row; or the seed of the stream is not known yet.
+            StageError: games of the stream have to be surveyed first; or files that may still arrive decide.
         """
-        if not isinstance(self._engine, _gristmill.IndexLoader):
-            raise TypeError("only a loader of rows can tell; of a stream the tensor `ids` says where rows come from")
-        rows: list[dict[str, Any]] = json.loads(self._engine.xray(batch, row))
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            seen = self._engine.xray(batch, row)
+        else:
+            seen = self._engine.xray(batch, row, alias, survey)
+        rows: list[dict[str, Any]] = json.loads(seen)
         return rows
 
     @property
