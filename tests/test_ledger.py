@@ -8,6 +8,8 @@ from generated_games import write_games
 
 import gristmill as gm
 
+DROP = Path(__file__).parent.parent / "crates/gristmill-engine/tests/data/drop2048"
+
 
 def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None:
     folder = write_games(tmp_path / "games", 8)
@@ -62,3 +64,13 @@ def test_frames_of_any_batch_of_a_stream_are_known(tmp_path: Path) -> None:
     assert saved.xray(2, survey=True) == future
     with pytest.raises(gm.ConfigError, match="drawn by the run"):
         gm.DataLoader(config).xray(0)
+
+
+def test_rows_of_2048_are_known_by_their_log(tmp_path: Path) -> None:
+    gm.pack(DROP, tmp_path / "pack")
+    steps = gm.open(tmp_path / "pack")
+    assert isinstance(steps, gm.Rows)
+    logs = sorted(path.name for path in DROP.glob("*.jsonl.gz"))
+    seen = gm.DataLoader(steps, encoder=gm.g2048.HardMove(), batch_size=64, seed=1).xray(1)
+    assert [row["member"] for row in seen] == [logs[row["game"]] for row in seen]
+    assert len({row["member"] for row in seen}) > 1

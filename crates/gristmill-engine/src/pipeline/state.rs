@@ -63,7 +63,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
 ///
 /// Errors: `State`.
 pub(super) fn read(text: &str) -> Result<LoaderState> {
-    let values = match serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))? {
+    let values = match serde_json::from_str(text).map_err(|e| Error::State(format!("no JSON: {e}")))? {
         serde_json::Value::Array(parts) => parts,
         one => vec![one],
     };
@@ -77,8 +77,8 @@ pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Resul
     let state = read(text)?;
     let mut differences = Vec::new();
     compare("", &state.config, &fingerprint(config, plan), &mut differences);
-    if config.seed.is_some_and(|seed| seed != state.seed) {
-        differences.push(format!("seed: saved {}, configured {:?}", state.seed, config.seed));
+    if let Some(seed) = config.seed.filter(|seed| *seed != state.seed) {
+        differences.push(format!("seed: saved {}, configured {seed}", state.seed));
     }
     for chain in &plan.chains {
         let Some(output) = state.outputs.get(&chain.alias) else { continue };

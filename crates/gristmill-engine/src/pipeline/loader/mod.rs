@@ -327,7 +327,7 @@ impl DataLoader {
     ///
     /// Errors: `Path`, and as [`DataLoader::restore`].
     pub fn load(&self, path: &Path, missing: Missing) -> Result<()> {
-        self.restore_with(&saved::read(path)?, missing)
+        self.restore_with(&saved::read(path)?, missing).map_err(|e| e.of_state(path))
     }
 
     fn stands(&self) -> Result<LoaderState> {
