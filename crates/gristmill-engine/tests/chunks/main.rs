@@ -11,4 +11,5 @@ mod merging;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;
+mod verifying;
 mod weighted;
