@@ -14,6 +14,7 @@ pub mod open;
 pub mod select;
 mod steps;
 mod sums;
+pub mod trajectories;
 mod weigh;
 
 use crate::error::{Error, Result};

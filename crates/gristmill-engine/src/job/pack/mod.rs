@@ -73,6 +73,8 @@ pub struct PackOptions {
     pub on_error: OnError,
     /// Rows between two points to which a killed job can return.
     pub checkpoint_rows: u64,
+    /// Bytes of one data set of demonstrations that are held in memory; a larger one goes through columns beside the pack.
+    pub held_bytes: usize,
     /// Look at the games only, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
@@ -111,6 +113,7 @@ impl PackOptions {
             existing: Existing::default(),
             on_error: OnError::default(),
             checkpoint_rows: 4_000_000,
+            held_bytes: 512 << 20,
             dry_run: false,
             stop: Arc::default(),
         }
