@@ -147,4 +147,6 @@ fn a_pack_has_the_face_of_other_demonstrations_and_can_be_written_into_columns()
         assert_eq!(face.extras(0..1).unwrap().len(), all.extras().len());
     }
     assert_eq!(names(&columns).len(), 1);
+    let one = open(&packed.join("games-00000.chunks"), &DemosOptions::default(), &mut || true);
+    assert!(one.unwrap_err().to_string().contains("name its folder"));
 }

@@ -90,6 +90,10 @@ pub struct DemosOptions {
 ///
 /// Errors, with the file: as [`open_demos`]; `Stopped` where `go_on` says so; `Path` for folders that cannot be written.
 pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool) -> crate::Result<Demonstrations> {
+    if chunks::is_chunks(&key_of(path)) {
+        let detail = "one file of a pack; name its folder, or open the file as a source of chunks";
+        return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
+    }
     let pack = path.is_dir() && is_trajectories(path)?;
     let files = match path.is_dir() {
         true if pack => chunks::files(path)?.iter().map(|name| path.join(name)).collect(),
