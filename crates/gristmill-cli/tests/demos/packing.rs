@@ -159,8 +159,8 @@ fn commands_for_other_data_say_what_to_do_with_a_pack_of_trajectories() {
         (&["convert", pack, text(&to), "--to", "exponents"], "is told by the name of OUT"),
         (&["convert", text(&file), text(&out.path().join("x.tar"))], "name the folder"),
         (&["split", pack, text(&to), "--into", "a:1", "--by", "content"], "demonstrations have no symmetries"),
-        (&["values", pack], "packs of rows of 2048"),
-        (&["tokenizer", "fit", pack, "--output", text(&to)], "packs of rows of 2048"),
+        (&["values", pack], "a pack of rows of 2048 is needed"),
+        (&["tokenizer", "fit", pack, "--output", text(&to)], "a pack of rows of 2048 is needed"),
         (&["inspect", pack, "--png", text(&to)], "`gristmill convert` makes a shard of a pack"),
         (&["verify", pack, "--against", text(folder.path())], "games of chess are compared"),
     ] {
@@ -184,4 +184,31 @@ fn what_is_larger_than_may_be_held_goes_through_columns_into_the_same_pack() {
         assert!(fs::read(held.join(name)).unwrap() == fs::read(through.join(name)).unwrap(), "{name}");
     }
     assert_eq!(crate::files::names(out.path()), ["held", "through"], "columns are gone");
+}
+
+#[test]
+fn files_of_another_kind_than_the_pack_are_told() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let input = text(folder.path());
+    imitation(&folder.path().join("demos.npz"), &[3, 4], 0.0);
+    fs::write(folder.path().join("README.txt"), "no data").unwrap();
+    let demos = out.path().join("demos");
+    let said = run(&["pack", "--input", input, "--output", text(&demos), "--json"]).ok().json();
+    assert_eq!((&said["runs"], &said["skipped"]), (&2.into(), &serde_json::json!([])));
+    assert_eq!(run(&["inspect", text(&demos), "--json"]).ok().json()["format"], "demo.chunks");
+
+    let left_out = |pack: &str| {
+        let path = out.path().join(pack);
+        let said = run(&["pack", "--input", input, "--output", text(&path), "--json"]).ok().json();
+        let names = said["skipped"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap().to_owned());
+        let names: Vec<String> = names.collect();
+        let raised = run(&["pack", "--input", input, "--output", text(&path), "--overwrite", "--on-error", "raise"]);
+        assert!(raised.code == 1 && raised.err.contains("pack it apart"), "{raised:?}");
+        (said["layout"].as_str().unwrap().to_owned(), names)
+    };
+    crate::command::generate(folder.path(), "1", &[]);
+    assert_eq!(left_out("games"), ("chess chunks".to_owned(), vec!["demos.npz".to_owned()]));
+    run(&["generate", "2048", input, "--games", "1", "--moves-max", "9"]).ok();
+    let (layout, names) = left_out("steps");
+    assert_eq!((layout.as_str(), names), ("aligned48", vec!["demos.npz".to_owned(), "training.1.gz".to_owned()]));
 }

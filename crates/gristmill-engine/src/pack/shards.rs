@@ -53,8 +53,8 @@ pub fn names(pack: &Path) -> Result<Vec<String>> {
 
 /// Names of the files of rows of the pack in the folder `pack`, as [`names`].
 ///
-/// Errors: `Path`; `Format` with the folder: `Missing` where there are none, `Unsupported` for a pack of something else, `Corrupt` when a job was interrupted while
-/// it changed the pack.
+/// Errors: `Path`; `Format` with the folder: `Missing` where there are none, `Unfit` for a pack of something else, `Corrupt` when
+/// a job was interrupted while it changed the pack.
 pub fn complete(pack: &Path) -> Result<Vec<String>> {
     let refuse = |kind: Kind, detail: &str| Err(Error::new(kind, detail).in_source(pack.display().to_string()).into());
     if publish::is_interrupted(pack, super::STAGING) {
@@ -64,8 +64,7 @@ pub fn complete(pack: &Path) -> Result<Vec<String>> {
     let names = names(pack)?;
     if names.is_empty() {
         if crate::chunks::is_pack(pack) {
-            let detail = "a pack of whole games or trajectories; this is for packs of rows of 2048";
-            return refuse(Kind::Unsupported, detail);
+            return refuse(Kind::Unfit, "this is a pack of whole games; a pack of rows of 2048 is needed here");
         }
         let none = "no steps.npy and no steps-*.npy: this folder is no pack";
         let Some(games) = unpacked(pack)? else { return refuse(Kind::Missing, none) };

@@ -228,8 +228,9 @@ impl Inspection {
         }
         (self.chunks, self.frames) = (held.games(), held.len());
         self.layout = Some(layout(held.layout()));
-        self.formats.insert(if held.codec().tag == DEMO.tag { PACKED } else { FORMAT }, self.files);
-        self.pack = Some(chunk_pack::view(folder)?);
+        let pack = chunk_pack::view(folder)?;
+        self.formats.insert(if pack.codec == DEMO.name { PACKED } else { FORMAT }, self.files);
+        self.pack = Some(pack);
         Ok(())
     }
 
