@@ -14,6 +14,7 @@ pub mod open;
 pub mod select;
 mod steps;
 pub(crate) mod sums;
+pub mod trajectories;
 pub(crate) mod weigh;
 
 use crate::error::{Error, Result};

@@ -83,11 +83,16 @@ impl File {
         error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
     }
 
-    /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
-    fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
+    /// The stored bytes of game `i`, held against nothing.
+    pub(super) fn bytes(&self, i: usize) -> FormatResult<&[u8]> {
         let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
         let span = self.index().span(i).ok_or_else(missing)?;
-        let bytes = &self.held.bytes()[span.offset as usize..][..span.len as usize];
+        Ok(&self.held.bytes()[span.offset as usize..][..span.len as usize])
+    }
+
+    /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
+    pub(super) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
+        let bytes = self.bytes(i)?;
         let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
         if !known {
             self.index().check(i, bytes)?;
@@ -96,7 +101,7 @@ impl File {
     }
 
     /// Notes that nothing is wrong with game `i`.
-    fn pass(&self, i: usize) {
+    pub(super) fn pass(&self, i: usize) {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
@@ -175,38 +180,6 @@ impl ChunkPack {
         self.codec.tag == CHESS.tag
     }
 
-    /// Packed trajectory `i` of a file, whose records have the layout of the pack.
-    pub(super) fn trajectory<'a>(&self, file: &'a File, i: usize) -> FormatResult<PackedTrajectory<'a>> {
-        let (bytes, known) = file.stored(i)?;
-        let packed = PackedTrajectory::new(bytes)?;
-        if !known {
-            let (frames, said) = (packed.frames(), file.index().frames(i) as usize);
-            if frames != said {
-                let detail = format!("{frames} frames, the index says {said}");
-                return Err(Error::new(Kind::Corrupt, detail).at_byte(4));
-            }
-            let layout = packed.about()?.layout;
-            if layout != self.layout {
-                let (one, all) = (layout.to_descr(), self.layout.to_descr());
-                return Err(Error::new(Kind::WrongSize, format!("records of {one} in a pack of {all}")));
-            }
-            file.pass(i);
-        }
-        Ok(packed)
-    }
-
-    /// Trajectory `i`, with what is told of it and beside it.
-    ///
-    /// Errors: `Missing` for one that there is not, `Unsupported` in a pack of something else; `Corrupt` with the place.
-    pub fn demonstration(&self, game: u64) -> FormatResult<PackedTrajectory<'_>> {
-        let missing = || Error::new(Kind::Missing, format!("trajectory {game} of {}", self.games()));
-        if self.is_chess() {
-            return Err(Error::new(Kind::Unsupported, "games of chess are no trajectories of demonstrations"));
-        }
-        let (file, within, _) = self.place(game).ok_or_else(missing)?;
-        self.trajectory(file, within).map_err(|e| file.named(within, e))
-    }
-
     /// A hash of the indexes, and so of all that the pack holds. The same wherever it lies.
     pub fn identity(&self) -> u64 {
         self.identity
@@ -224,7 +197,7 @@ impl ChunkPack {
     }
 
     /// The file and number there of game `i`.
-    fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
+    pub(super) fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
         let file = self.first.partition_point(|(_, first)| *first <= game).checked_sub(1)?;
         let within = (game - self.first[file].1) as usize;
         Some((self.files.get(file)?, within, self.first[file].0))

@@ -77,6 +77,8 @@ pub struct PackOptions {
     /// Rules by which chess games are weighed, beside that of the column `weight`: streams and loaders that sample by these very
     /// numbers need not weigh them again.
     pub weigh: Vec<PositionSamplingConfig>,
+    /// Bytes of one data set of demonstrations that are held in memory; a larger one goes through columns beside the pack.
+    pub held_bytes: usize,
     /// Look at the games only, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
@@ -116,6 +118,7 @@ impl PackOptions {
             on_error: OnError::default(),
             checkpoint_rows: 4_000_000,
             weigh: Vec::new(),
+            held_bytes: 512 << 20,
             dry_run: false,
             stop: Arc::default(),
         }

@@ -13,6 +13,7 @@ use crate::chess::frame::Frame;
 use crate::chess::game;
 use crate::chess::record::{InputFormat, PLANES, V7_BYTES, Version, at};
 use crate::chess::transform::{Transform, flip};
+use crate::container::packed::check_room;
 use crate::encode::Sparse;
 use crate::error::{Error, Kind, Result};
 
@@ -300,18 +301,6 @@ impl<'a> PackedGame<'a> {
         }
         Err(Error::new(Kind::Corrupt, "bytes behind the end of a frame").at_byte(from.at() as u64))
     }
-}
-
-/// The bytes of so many frames of `size` bytes.
-///
-/// Errors: `TooLarge` for more than `max`.
-pub(super) fn check_room(frames: usize, size: usize, max: usize) -> Result<usize> {
-    let bytes = frames.saturating_mul(size);
-    if bytes <= max {
-        return Ok(bytes);
-    }
-    let detail = format!("{frames} frames of {size} bytes, the bound is {max}; raise max_chunk_bytes if it is real");
-    Err(Error::new(Kind::TooLarge, detail).at_byte(0))
 }
 
 /// The transform that a record is stored under.
