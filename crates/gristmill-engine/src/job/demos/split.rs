@@ -14,7 +14,7 @@ use super::{LEVEL, Phase, Progress, shards, source};
 use crate::demos::{ShardFiles, ShardOptions, shard_ending};
 use crate::error::{Error, Result};
 use crate::stage::split::Side;
-use crate::store::publish::{Found, Staging, withdraw};
+use crate::store::publish::{Found, Staging};
 
 /// What to split, and where to.
 #[derive(Debug, Clone)]
@@ -140,7 +140,7 @@ fn write(
 ) -> Result<u64> {
     let (staging, left) = Staging::open(&options.output, STAGING)?;
     if left == Found::Unfinished {
-        clear(&staging)?;
+        staging.clear()?;
     }
     let written = sides(options, found, dealt, meta, frames, &staging, progress);
     match written {
@@ -150,7 +150,7 @@ fn write(
         }
         Err(e) => {
             // What failed first is what is told.
-            let _ = clear(&staging).and_then(|()| staging.discard());
+            let _ = staging.discard();
             Err(e)
         }
     }
@@ -186,9 +186,4 @@ fn sides(
         if options.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     });
     Ok(shards::end(files, written)?.len() as u64)
-}
-
-/// Removes what an earlier run left in the staging: folders, too.
-fn clear(staging: &Staging) -> Result<()> {
-    staging.names()?.iter().try_for_each(|name| withdraw(&staging.path(name)))
 }
