@@ -24,7 +24,7 @@ help:
 	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
-	@echo "make soak               100 000 positions against other libraries, then a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make soak               100 000 positions against other libraries, 200 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make clean              remove what was built, .venv and demo-data included"

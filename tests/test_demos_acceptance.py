@@ -191,7 +191,7 @@ def test_item_6_mixing_by_weight_to_an_exact_length(several: list[gm.Demos], wei
 def test_item_6_one_order_for_workers_ranks_and_runs(several: list[gm.Demos], exhausted: Any) -> None:
     def loader(rank: int = 0, world: int = 1) -> gm.PairLoader:
         options: dict[str, Any] = {"seed": 6, "exhausted": exhausted, "weights": [1, 2, 3], "drop_last": False}
-        return gm.PairLoader(several, batch_size=12 // world, rank=rank, world_size=world, **options)
+        return gm.PairLoader(several, batch_size=12, rank=rank, world_size=world, **options)
 
     def rows(batch: gm.pairs.PairBatch) -> list[bytes]:
         return [picture.tobytes() for picture in batch.context]

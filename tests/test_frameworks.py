@@ -158,7 +158,7 @@ def test_jax_processes_share_one_order(tmp_path: Path) -> None:
 import sys, jax, numpy as np, gristmill as gm, gristmill.jax
 jax.distributed.initialize(sys.argv[1], num_processes=2, process_id=int(sys.argv[2]))
 data = gm.pairs.Columns([40], {"obs": np.zeros((40, 1)), "acts": np.arange(40), "dones": np.zeros(40, bool)})
-loader = gm.StepLoader(data, batch_size=4, seed=3, prepare=gm.pairs.Prepare())
+loader = gm.StepLoader(data, batch_size=8, seed=3, prepare=gm.pairs.Prepare())
 assert (loader.rank, loader.world_size) == (int(sys.argv[2]), 2) == (jax.process_index(), jax.process_count())
 sharding = jax.sharding.NamedSharding(jax.make_mesh((2,), ("data",)), jax.sharding.PartitionSpec("data"))
 for batch in gristmill.jax.batches(loader, sharding=sharding):

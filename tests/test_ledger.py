@@ -8,6 +8,8 @@ from generated_games import write_games
 
 import gristmill as gm
 
+DROP = Path(__file__).parent.parent / "crates/gristmill-engine/tests/data/drop2048"
+
 
 def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None:
     folder = write_games(tmp_path / "games", 8)
@@ -37,12 +39,38 @@ def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None
         again.start()
 
 
-def test_streams_have_a_ledger_and_no_xray(tmp_path: Path) -> None:
+def test_frames_of_any_batch_of_a_stream_are_known(tmp_path: Path) -> None:
     folder = write_games(tmp_path / "games", 8)
-    config = gm.presets.lc0(folder, pool=8, batch_size=8, seed=1, index="off", watch=False)
+    config = gm.presets.lc0(
+        folder, pool=8, batch_size=8, reservoir=16, tensors=["ids"], index=tmp_path / "index", watch=False
+    )
     loader = gm.DataLoader(config, ledger=tmp_path / "ledger")
     next(loader)
     loader.state_dict()
     assert '"delivered":{"output":"","first":0,"end":1' in (tmp_path / "ledger").read_text()
-    with pytest.raises(TypeError, match="ids"):
-        loader.xray(0)
+    with pytest.raises(gm.StageError, match="never counted"):
+        loader.xray(30)
+    future = loader.xray(2, survey=True)
+    next(loader)
+    ids = np.asarray(next(loader)["ids"])
+    assert [(row["file"], row["game"], row["ply"]) for row in future] == [
+        (loader.source_path(int(source)), game, ply) for source, game, ply in ids
+    ]
+    assert loader.xray(2, 3, survey=True) == future[3:4]
+    with pytest.raises(gm.ConfigError, match="no row 8"):
+        loader.xray(2, 8, survey=True)
+    saved = gm.DataLoader(config)
+    saved.load_state_dict(loader.state_dict())
+    assert saved.xray(2, survey=True) == future
+    with pytest.raises(gm.ConfigError, match="drawn by the run"):
+        gm.DataLoader(config).xray(0)
+
+
+def test_rows_of_2048_are_known_by_their_log(tmp_path: Path) -> None:
+    gm.pack(DROP, tmp_path / "pack")
+    steps = gm.open(tmp_path / "pack")
+    assert isinstance(steps, gm.Rows)
+    logs = sorted(path.name for path in DROP.glob("*.jsonl.gz"))
+    seen = gm.DataLoader(steps, encoder=gm.g2048.HardMove(), batch_size=64, seed=1).xray(1)
+    assert [row["member"] for row in seen] == [logs[row["game"]] for row in seen]
+    assert len({row["member"] for row in seen}) > 1

@@ -213,7 +213,7 @@ def test_pictures_that_are_not_channels_first_or_not_of_256_levels_are_refused(t
             gm.PairLoader(gm.open(path), prepare=Prepare("float"), batch_size=1)
 
 
-@pytest.mark.parametrize(("total", "batch", "world"), [(23, 4, 1), (23, 4, 2), (23, 3, 3), (5, 2, 4), (8, 4, 2)])
+@pytest.mark.parametrize(("total", "batch", "world"), [(23, 4, 1), (23, 8, 2), (23, 9, 3), (5, 8, 4), (8, 8, 2)])
 def test_the_last_batch_is_dropped_or_short(total: int, batch: int, world: int) -> None:
     def sizes(drop: bool) -> list[list[int]]:
         return [
@@ -226,15 +226,15 @@ def test_the_last_batch_is_dropped_or_short(total: int, batch: int, world: int) 
             for rank in range(world)
         ]
 
-    full, rest = divmod(total, batch * world)
+    full, rest = divmod(total, batch)
     kept = sizes(False)
     assert {len(one) for one in kept} == {full + (rest > 0)}, "as many batches for each rank"
     assert sum(map(sum, kept)) == total
-    assert all(one[:full] == [batch] * full for one in kept)
+    assert all(one[:full] == [batch // world] * full for one in kept)
     if rest:
         assert [one[-1] for one in kept] == [len(range(rank, rest, world)) for rank in range(world)]
     if full:
-        assert sizes(True) == [[batch] * full] * world
+        assert sizes(True) == [[batch // world] * full] * world
     else:
         with pytest.raises(gm.ConfigError, match="do not fill"):
             sizes(True)

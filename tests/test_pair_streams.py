@@ -114,7 +114,7 @@ def test_a_state_taken_at_any_batch_gives_the_identical_remainder(tmp_path: Path
         data = [columns([7, 1, 5], infos=infos), columns([6, 4], 100)]
         face = gm.StepLoader if kind == "Steps" else gm.PairLoader
         mixed: dict[str, Any] = {"weights": [1, 2], "exhausted": exhausted, "seed": 3, "drop_last": False}
-        return face(data, constructor, batch_size=2, rank=rank, world_size=2, **mixed)
+        return face(data, constructor, batch_size=4, rank=rank, world_size=2, **mixed)
 
     passes = 3
     for rank in range(2):
@@ -142,7 +142,7 @@ def test_a_run_goes_on_with_another_number_of_ranks_and_another_batch_size() -> 
     expected = steps_of(loader(0, 1, 1), 2)
     found: list[int] = []
     state = loader(0, 1, 1).state_dict()
-    for world, batch, rounds in [(2, 3, 4), (3, 5, 2), (1, 7, 9), (4, 2, 100)]:
+    for world, batch, rounds in [(2, 6, 4), (3, 15, 2), (1, 7, 9), (4, 8, 100)]:
         ranks = [loader(rank, world, batch) for rank in range(world)]
         for one in ranks:
             one.load_state_dict(state)
@@ -243,7 +243,7 @@ def test_states_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_ranks_are_found_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     def ranks(**options: Any) -> tuple[int, int]:
-        loader = gm.PairLoader(columns([30]), batch_size=2, **options)
+        loader = gm.PairLoader(columns([30]), batch_size=30, **options)
         return loader.rank, loader.world_size
 
     assert ranks() == (0, 1)
@@ -277,7 +277,7 @@ try:
     gm.PairLoader(data, batch_size=1)
 except gm.ConfigError as error:
     print(error)
-print(gm.PairLoader(data, batch_size=1, rank=1, world_size=2).rank)
+print(gm.PairLoader(data, batch_size=2, rank=1, world_size=2).rank)
 """
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")

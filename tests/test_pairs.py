@@ -219,9 +219,7 @@ def test_ranks_share_one_order(tmp_path: Path, demos: gm.Demos, world: int) -> N
     common: dict[str, Any] = {"nominal_length": 60, "seed": 8}
     alone = acts_of(gm.PairLoader([demos, other], ROWS, batch_size=6, **common), passes=2)
     shares = [
-        acts_of(
-            gm.PairLoader([demos, other], ROWS, batch_size=6 // world, rank=r, world_size=world, **common), passes=2
-        )
+        acts_of(gm.PairLoader([demos, other], ROWS, batch_size=6, rank=r, world_size=world, **common), passes=2)
         for r in range(world)
     ]
     assert [row for rows in zip(*shares, strict=True) for row in rows] == alone
@@ -277,6 +275,7 @@ def test_numbers_out_of_range_are_refused(tmp_path: Path, demos: gm.Demos) -> No
         ({"batch_size": 14}, "do not fill"),
         ({"batch_size": 1, "rank": 1}, "rank 1 alone says too little"),
         ({"batch_size": 1, "rank": 1, "world_size": 1}, "rank 1 of 1"),
+        ({"batch_size": 5, "rank": 0, "world_size": 2}, "5 rows for 2 ranks; .* 4 would do"),
         ({"batch_size": 1, "weights": [0.0]}, "weight"),
         ({"batch_size": 1, "nominal_length": 0}, "do not fill"),
         ({"batch_size": 1, "pairs": gm.pairs.TemporalOffset(None, 8)}, "gives no pairs"),

@@ -189,7 +189,7 @@ from test_torch_streams import acts, loader
 import gristmill.torch
 rank = int(sys.argv[1])
 torch.distributed.init_process_group("gloo", init_method="file://" + {file!r}, rank=rank, world_size=2)
-source = loader(batch_size=2)
+source = loader(batch_size=4)
 assert (source.rank, source.world_size) == (rank, 2)
 fed = gristmill.torch.DataLoader(source, num_workers=rank + 1)
 mine = torch.tensor([row for _ in range(2) for batch in acts(fed) for row in batch])

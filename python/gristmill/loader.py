@@ -21,7 +21,7 @@ from gristmill.ranks import find_rank, ranks_of_stream
 from gristmill.row_options import DEFAULTS, encoder_config
 from gristmill.rows import Rows
 from gristmill.sampling import Blocks, Hanse
-from gristmill.states import Missing, OldestNeeded, Vanished
+from gristmill.states import Missing, OldestNeeded, Vanished, check_missing
 from gristmill.trajectories import Fields
 from gristmill.views import View
 
@@ -68,6 +68,8 @@ class DataLoader:
     """
 
     _engine: _gristmill.Loader | _gristmill.IndexLoader
+    #: Of rows, which they are, and how many of how many.
+    _rows: str | None = None
 
     def __init__(
         self,
@@ -105,6 +107,7 @@ class DataLoader:
             options["rank"], options["world_size"] = find_rank(rank, world_size)
             shown = {} if view is None else {"view": view.to_config()}
             config = to_json({**encoder_config(source, encoder), **shown, **options, **edits})
+            self._rows = repr(source)
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
         given = [name for name, value in options.items() if value != DEFAULTS[name]]
@@ -161,19 +164,31 @@ class DataLoader:
             raise TypeError("only a loader of rows can go anywhere; a stream continues from a state")
         self._engine.seek(batch)
 
-    def xray(self, batch: int, row: int | None = None) -> list[dict[str, Any]]:
-        """Where the rows of any past or future batch, or one of them, come from, as this rank has them; no row is read.
+    def xray(
+        self, batch: int, row: int | None = None, *, alias: str = "", survey: bool = False
+    ) -> list[dict[str, Any]]:
+        """Where the rows of any past or future batch, or one of them, come from, as this rank has them.
 
-        Of each `batch`, `row`, `epoch`, `pack_row`, `file` and `file_row`, `game` (the id of its game or run), `member`
-        (what was packed, where the pack says so) and `ply`.
+        Of each `batch`, `row`, `file`, `game`, `member` (what the file calls the game, or what was packed, where that
+        is known) and `ply`; of rows of a pack also `epoch`, `pack_row` and `file_row`. Of a pack nothing is read. A
+        stream is run again without its bytes: past batches by its seed or journal, later ones from where this loader
+        stands, or from the state that it was given and has not started from.
+
+        Args:
+            batch: its number.
+            row: one row of it; all when absent.
+            alias: the output, of a stream.
+            survey: of a stream, whether games are read whose frames were never counted; the side index keeps counts.
 
         Raises:
-            ConfigError: there is no such batch or row.
-            TypeError: a loader of a stream.
+            ConfigError: there is no such batch or row; or the seed of the stream is not known yet.
+            StageError: games of the stream have to be surveyed first; or files that may still arrive decide.
         """
-        if not isinstance(self._engine, _gristmill.IndexLoader):
-            raise TypeError("only a loader of rows can tell; of a stream the tensor `ids` says where rows come from")
-        rows: list[dict[str, Any]] = json.loads(self._engine.xray(batch, row))
+        if isinstance(self._engine, _gristmill.IndexLoader):
+            seen = self._engine.xray(batch, row)
+        else:
+            seen = self._engine.xray(batch, row, alias, survey)
+        rows: list[dict[str, Any]] = json.loads(seen)
         return rows
 
     @property
@@ -241,11 +256,12 @@ class DataLoader:
             state: what `state_dict` gave, or a list of what it gave on each rank.
             missing: where files are gone that the state needs, whether the start refuses it with their names or goes on
                 without them (see `vanished`); all other draws stay what they were. What the `spill` folder holds is not
-                gone: "spill" says that one relies on it.
+                gone: "spill" says that one relies on it. A loader of rows needs its whole pack, whatever is said here.
 
         Raises:
             StateError: the state belongs to another configuration or other files, or the loader runs already.
         """
+        check_missing(missing)
         whole = state if isinstance(state, Mapping) else list(state)
         if isinstance(self._engine, _gristmill.IndexLoader):
             self._engine.restore(to_json(whole))
@@ -274,6 +290,7 @@ class DataLoader:
             StateError: as `load_state_dict`, and for a folder that lacks the part of a rank.
             OSError: it cannot be read.
         """
+        check_missing(missing)
         if isinstance(self._engine, _gristmill.IndexLoader):
             self._engine.load(path)
         else:
@@ -369,4 +386,5 @@ class DataLoader:
             engine.stop()
 
     def __repr__(self) -> str:
-        return f"DataLoader({', '.join(map(repr, self.outputs.values()))})"
+        parts = [] if self._rows is None else [self._rows]
+        return f"DataLoader({', '.join([*parts, *map(repr, self.outputs.values())])})"

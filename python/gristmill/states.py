@@ -6,13 +6,23 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
 
 #: What is done where files are gone that a state needs.
 Missing = Literal["refuse", "skip", "spill"]
+
+
+def check_missing(missing: Missing) -> None:
+    """Refuses what is none of the choices.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if missing not in get_args(Missing):
+        raise ValueError(f"missing is {missing!r}; expected 'refuse', 'skip' or 'spill'")
 
 
 @dataclass(frozen=True)

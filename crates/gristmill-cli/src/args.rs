@@ -46,7 +46,7 @@ pub(crate) enum Command {
     Generate(Generate),
     /// Say what a file or directory is: format, counts, layout, and one frame drawn.
     Inspect(Inspect),
-    /// Make one pack of a folder of raw games (2048), to be read at random.
+    /// Make one pack of a folder of chess games, raw logs of 2048 or demonstrations, to be read at random.
     Pack(Pack),
     /// Make one pack of several.
     Merge(Merge),

@@ -110,7 +110,24 @@ fn batches_are_left_out_of_a_feed() {
     whole.drain(2..4);
     assert!(found == whole);
     let said = run(&["verify-run", text(&ledger)]).ok().out;
-    assert!(said.contains("left out: 2..4") && said.contains("which frames a stream had to give"), "{said}");
+    assert!(said.contains("left out: 2..4") && said.contains("give the configuration"), "{said}");
+    let config = folder.path().join("run.toml");
+    let words = ["feed", text(&games), "--epochs", "1", "--batch-size", "16", "--seed", "1", "--index", "off"];
+    let written = run(&[&words[..], &["--tensors", "values", "--dry-run"]].concat()).ok().out;
+    std::fs::write(&config, written).unwrap();
+    let said = run(&["verify-run", text(&ledger), "--config", text(&config)]).ok().out;
+    assert!(said.contains("proven: what was delivered are the frames of the plan"), "{said}");
+    let words = ["xray", "--config", text(&config), "--batch", "2"];
+    let uncounted = run(&words);
+    assert!(uncounted.code == 1 && uncounted.err.contains("training.1.gz") && uncounted.err.contains("--survey"));
+    let seen = run(&[&words[..], &["--survey", "--json"]].concat()).ok().json();
+    assert_eq!(seen.as_array().unwrap().len(), 16);
+    let said = run(&[&words[..], &["--survey", "--row", "15"]].concat()).ok().out;
+    let row = &seen[15];
+    let expected = format!("batch 2, row 15: game 0, ply {}; {}\n", row["ply"], row["file"].as_str().unwrap());
+    assert_eq!(said, expected);
+    let both = run(&["xray", "--config", text(&config), "--pack", text(&games), "--batch", "2"]);
+    assert!(both.code == 2 && run(&["xray", "--batch", "2"]).code == 2);
     let wrong = run(&["feed", text(&games), "--skip", "4..2"]);
     assert!(wrong.code == 2 && wrong.err.contains("the end is not included"), "{wrong:?}");
 }

@@ -1,7 +1,7 @@
 //! Why the river does not run: refused configurations, stages that failed, states that do not fit.
 //! Names the stage and field; text for people is made here once, faces only choose exit codes and exception types.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `Result` with the engine's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -96,6 +96,16 @@ impl Error {
             stage.get_or_insert_with(|| name.into());
         }
         self
+    }
+
+    /// The same fault, with the place of the state, if it is one of a state that does not name it.
+    #[must_use]
+    pub fn of_state(self, path: &Path) -> Self {
+        let path = path.display().to_string();
+        match self {
+            Error::State(message) if !message.contains(&path) => Error::State(format!("{path}: {message}")),
+            other => other,
+        }
     }
 
     /// An operating-system error on a path.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
 use gristmill_engine::job::selected::Selected;
 use gristmill_engine::job::xray;
-use gristmill_engine::pipeline::ControlRequest;
+use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions};
 use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
 };
@@ -134,6 +134,22 @@ impl Loader {
     fn load(&self, py: Python<'_>, path: PathBuf, missing: &str) -> Result<(), Fault> {
         let missing = policy(missing)?;
         py.detach(|| Ok(self.0.load(&path, missing)?))
+    }
+
+    /// Where the rows of a batch come from, in JSON; games whose frames were never counted are read with `survey`.
+    #[pyo3(signature = (batch, row, output, survey))]
+    fn xray(
+        &self,
+        py: Python<'_>,
+        batch: u64,
+        row: Option<usize>,
+        output: String,
+        survey: bool,
+    ) -> Result<String, Fault> {
+        let reads = if survey { Reads::Uncounted } else { Reads::Nothing };
+        let options = SightOptions { output, first: batch, reads };
+        let rows = py.detach(|| xray::seen_frames(&self.0.sight(&options)?, batch, row))?;
+        serde_json::to_string(&rows).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
     /// Name, why, chunks and rows of the reservoir of each file that it goes on without.

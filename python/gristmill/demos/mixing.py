@@ -72,7 +72,7 @@ class MixedLoader(Generic[Made]):
         Args:
             datasets: `Demos`, `Columns`, or what `load_wds_datasets` gives.
             constructor: what a row is.
-            batch_size: rows of a batch of one rank.
+            batch_size: rows of a batch of all ranks together; their number divides it.
             nominal_length: rows of all batches of a pass and of all ranks together; by default as many as the data sets
                 have, or as there are until a pass ends by `exhausted`.
             weights: how often each data set is chosen; equally often by default.
@@ -98,6 +98,10 @@ class MixedLoader(Generic[Made]):
         if not shuffle and len(several) > 1:
             raise ConfigError("several data sets have no stored order; shuffle them", field="shuffle")
         self._rank, self._world = find_rank(rank, world_size)
+        if batch_size % self._world:
+            near = max(batch_size // self._world, 1) * self._world
+            message = f"{batch_size} rows for {self._world} ranks; it is the size of all ranks together, and they must"
+            raise ConfigError(f"{message} divide it. {near} would do", field="batch_size")
         self._prepare = prepare or KEEP
         if prepare is not None:
             for data in several:
@@ -116,12 +120,11 @@ class MixedLoader(Generic[Made]):
             message = f"{self._length} pairs; with exhausted={exhausted!r} there are {most} in a pass"
             raise ConfigError(message, field="nominal_length")
         self._batch_size = batch_size
-        self._global = batch_size * self._world
         self._drop = drop_last
-        if self._length < 1 or (drop_last and self._length < self._global):
-            message = f"{self._length} pairs do not fill a batch of {self._global}; lower it, or keep the last one"
+        if self._length < 1 or (drop_last and self._length < self._batch_size):
+            message = f"{self._length} pairs do not fill a batch of {self._batch_size}; lower it, or keep the last one"
             raise ConfigError(message, field="nominal_length")
-        self._gatherer = Gatherer([own[0] for own in self._epochs], self._prepare, pad, batch_size)
+        self._gatherer = Gatherer([own[0] for own in self._epochs], self._prepare, pad, batch_size // self._world)
         self._pass, self._row = 0, 0
         self._options: dict[str, Any] = {
             "nominal_length": self._length,
@@ -150,20 +153,20 @@ class MixedLoader(Generic[Made]):
 
     def __len__(self) -> int:
         """Batches of a pass."""
-        whole, rest = divmod(self._length, self._global)
+        whole, rest = divmod(self._length, self._batch_size)
         return whole if self._drop or rest == 0 else whole + 1
 
     def __iter__(self) -> Iterator[Made]:
         """The batches that are left of this pass; iterate again for the next one."""
         for start in self.starts():
             batch = self.batch_at(self._pass, start)
-            self.move(self._pass, start + self._global)
+            self.move(self._pass, start + self._batch_size)
             yield batch
 
     def starts(self) -> range:
         """The rows of this pass, counted over all ranks, at which its batches begin that are still to come."""
-        end = self._length - self._global + 1 if self._drop else self._length
-        return range(self._row, end, self._global)
+        end = self._length - self._batch_size + 1 if self._drop else self._length
+        return range(self._row, end, self._batch_size)
 
     def move(self, epoch: int, row: int = 0) -> None:
         """Goes to a row of a pass, or to the pass behind it where no batch is left."""
@@ -183,7 +186,7 @@ class MixedLoader(Generic[Made]):
 
     def batch_at(self, epoch: int, start: int) -> Made:
         """What this rank has of the batch that begins at a row of a pass; any batch is as near as the next."""
-        count = min(self._global, self._length - start)
+        count = min(self._batch_size, self._length - start)
         sources, rows, passes = (
             numbers(part)[self._rank :: self._world] for part in self._order.rows(self._place(epoch, start), count)
         )

@@ -6,8 +6,12 @@ use clap::{Args, ValueEnum};
 
 /// A folder of games -> a pack.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill pack --input games --output pack\n  \
+gristmill pack --input games --output pack --append\n  \
+gristmill pack --input logs --output steps --layout packed46 --shard-rows 100000000")]
 pub(crate) struct Pack {
-    /// Folder of games, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and .jsonl.gz.
+    /// Folder of data of one kind, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and
+    /// .jsonl.gz; demonstrations (shards or native files). What is of another kind is left out and told.
     #[arg(long, value_name = "DIR")]
     pub(crate) input: PathBuf,
     /// Folder of the pack; made if it does not exist.
@@ -16,7 +20,7 @@ pub(crate) struct Pack {
     /// Worker threads; never changes a byte [default: the number of cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,
-    /// Rows in each file; without it there is one file of all rows, or one for 4000000 positions of chess.
+    /// Rows in each file; without it there is one file of all rows, or one for 4000000 positions or steps of other data.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) shard_rows: Option<u64>,
     /// Form of the rows of 2048 [default: aligned48, or that of the pack that is added to].
@@ -34,8 +38,8 @@ pub(crate) struct Pack {
     /// What to do about a game that cannot be taken.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
-    /// Rows of 2048 between two points to which a killed job can return [default: 4000000]; refused for chess, where each
-    /// file is one.
+    /// Rows of 2048 between two points to which a killed job can return [default: 4000000]; refused for other data,
+    /// where each file is one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) checkpoint_rows: Option<u64>,
     /// Say what would be packed, and write nothing.
@@ -48,6 +52,8 @@ pub(crate) struct Pack {
 
 /// Packs -> one pack.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill merge monday tuesday wednesday --output week\n  \
+gristmill merge --left a --right b --output ab --delete-inputs")]
 pub(crate) struct Merge {
     /// The packs, in the order in which their rows follow each other.
     pub(crate) packs: Vec<PathBuf>,

@@ -12,7 +12,8 @@ use crate::failure::{Failure, Result};
 pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
     let (mut config, from) = match river.inputs.as_slice() {
         [one] if is_config(one) => {
-            let (config, form, text) = from_file(river, one)?;
+            refuse_options(river, one)?;
+            let (config, form, text) = read(one)?;
             (config, Some((one, form, text)))
         }
         _ => (config::lc0(&preset(river)?)?, None),
@@ -44,8 +45,8 @@ pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
     Ok(config)
 }
 
-/// The configuration of a file, its form and its text.
-fn from_file(river: &River, path: &str) -> Result<(DataLoaderConfig, TextForm, String)> {
+/// Refuses options that a file of configuration has to say.
+fn refuse_options(river: &River, path: &str) -> Result<()> {
     let given = [
         ("--pool", river.pool.is_some()),
         ("--reservoir", river.reservoir.is_some()),
@@ -61,6 +62,11 @@ fn from_file(river: &River, path: &str) -> Result<(DataLoaderConfig, TextForm, S
     if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
         return Err(Failure::Usage(format!("{flag} goes with directories; write it into {path} instead")));
     }
+    Ok(())
+}
+
+/// The configuration of a file, its form and its text.
+pub(super) fn read(path: &str) -> Result<(DataLoaderConfig, TextForm, String)> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("{path}: {e}")))?;
     let usage = |e| Failure::Usage(format!("{path}: {e}"));
     let (form, config) = if path.ends_with(".toml") {

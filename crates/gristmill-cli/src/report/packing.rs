@@ -15,14 +15,20 @@ pub(crate) fn packed(packed: &Packed) -> String {
     let left_out = packed.skipped.iter().map(|skipped| {
         let line = skipped.line.map(|line| format!(", line {line}")).unwrap_or_default();
         let column = skipped.column.map(|column| format!(" column {column}")).unwrap_or_default();
-        format!("left out: {}{line}{column}: {}: {}", skipped.file, skipped.kind, skipped.detail)
+        let byte = skipped.offset.filter(|_| skipped.line.is_none()).map(|n| format!(", byte {n}")).unwrap_or_default();
+        format!("left out: {}{line}{column}{byte}: {}: {}", skipped.file, skipped.kind, skipped.detail)
     });
     some(&mut out, left_out, "left out");
     some(&mut out, packed.remarks.iter().map(|odd| format!("odd: {}: {}", odd.file, odd.detail)), "odd");
     let verb = if packed.dry_run { "would hold" } else { "holds" };
     let files = if packed.files == 1 { "one file".to_owned() } else { format!("{} files", packed.files) };
     let Packed { pack, rows, runs, layout, .. } = packed;
-    let _ = write!(out, "{pack} {verb} {rows} rows of {runs} games in {files}, {layout}");
+    if packed.dry_run && *rows == 0 {
+        // Games other than those of 2048 are not decoded for this.
+        let _ = write!(out, "{pack} would hold {runs} games, less those that are in it or cannot be taken; {layout}");
+    } else {
+        let _ = write!(out, "{pack} {verb} {rows} rows of {runs} games in {files}, {layout}");
+    }
     let mut part = |n: u64, what: &str| {
         if n > 0 {
             let _ = write!(out, "; {n} {what}");

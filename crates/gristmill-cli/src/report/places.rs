@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use gristmill_engine::job::selected::RowPlace;
-use gristmill_engine::job::verify_run::{OutputVerification, RunVerification, Stretch};
-use gristmill_engine::job::xray::SeenRow;
+use gristmill_engine::job::verify_run::{OutputVerification, Place, RunVerification, Stretch};
+use gristmill_engine::job::xray::{SeenFrame, SeenRow};
+use gristmill_engine::pipeline::Origin;
 
 /// The text of a verification.
 pub(crate) fn verification(found: &RunVerification) -> String {
@@ -44,10 +45,14 @@ fn one(out: &mut String, output: &OutputVerification) {
         let _ = writeln!(out, "  start {start} goes on from batch {from}, where no process saved a state ({last})");
     }
     for wrong in &output.wrong_records {
-        let _ = writeln!(out, "  not the rows of the plan: {}..{} in {}", wrong.first, wrong.end, wrong.ledger);
+        let _ = writeln!(out, "  not those of the plan: {}..{} in {}", wrong.first, wrong.end, wrong.ledger);
     }
     for row in &output.rows {
-        let _ = writeln!(out, "  {}: batch {}, row {}: {}", row.fault, row.batch, row.row, place(&row.place));
+        let place = match &row.place {
+            Place::Row(row) => place(row),
+            Place::Frame(frame) => origin(frame),
+        };
+        let _ = writeln!(out, "  {}: batch {}, row {}: {place}", row.fault, row.batch, row.row);
     }
     for epoch in &output.epochs {
         let state = if epoch.whole {
@@ -74,6 +79,16 @@ fn batches(stretch: &Stretch) -> String {
 fn place(place: &RowPlace) -> String {
     let member = place.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
     format!("game {}{member}, ply {}; {}, row {}", place.game, place.ply, place.file, place.file_row)
+}
+
+fn origin(origin: &Origin) -> String {
+    let member = origin.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
+    format!("game {}{member}, ply {}; {}", origin.game, origin.ply, origin.file)
+}
+
+/// The rows of a batch of a stream, one line each.
+pub(crate) fn frames(rows: &[SeenFrame]) -> String {
+    rows.iter().map(|row| format!("batch {}, row {}: {}\n", row.batch, row.row, origin(&row.origin))).collect()
 }
 
 /// The rows of a batch, one line each.

@@ -150,3 +150,30 @@ fn packs_grow_are_merged_and_leave_out_what_does_not_fit() {
     let refused = run(&["pack", "--append", "--input", text(games.path()), "--output", text(&pack)]);
     assert!(refused.code != 0 && refused.err.contains("chunks of `demo`, not of `chess`"), "{refused:?}");
 }
+
+#[test]
+fn files_of_another_kind_than_the_pack_are_told() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let input = text(folder.path());
+    imitation(&folder.path().join("demos.npz"), &[3, 4], 0.0);
+    fs::write(folder.path().join("README.txt"), "no data").unwrap();
+    let demos = out.path().join("demos");
+    let said = run(&["pack", "--input", input, "--output", text(&demos), "--json"]).ok().json();
+    assert_eq!((&said["runs"], &said["skipped"]), (&2.into(), &serde_json::json!([])));
+    assert_eq!(run(&["inspect", text(&demos), "--json"]).ok().json()["format"], "demo.chunks");
+
+    let left_out = |pack: &str| {
+        let path = out.path().join(pack);
+        let said = run(&["pack", "--input", input, "--output", text(&path), "--json"]).ok().json();
+        let names = said["skipped"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap().to_owned());
+        let names: Vec<String> = names.collect();
+        let raised = run(&["pack", "--input", input, "--output", text(&path), "--overwrite", "--on-error", "raise"]);
+        assert!(raised.code == 1 && raised.err.contains("pack it apart"), "{raised:?}");
+        (said["layout"].as_str().unwrap().to_owned(), names)
+    };
+    crate::command::generate(folder.path(), "1", &[]);
+    assert_eq!(left_out("games"), ("chess chunks".to_owned(), vec!["demos.npz".to_owned()]));
+    run(&["generate", "2048", input, "--games", "1", "--moves-max", "9"]).ok();
+    let (layout, names) = left_out("steps");
+    assert_eq!((layout.as_str(), names), ("aligned48", vec!["demos.npz".to_owned(), "training.1.gz".to_owned()]));
+}

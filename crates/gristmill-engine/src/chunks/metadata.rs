@@ -2,6 +2,7 @@
 //! The writer keeps a write-ahead log and leaves none behind; the reader changes nothing.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use gristmill_format::{Error, Kind};
@@ -163,12 +164,19 @@ impl Games {
     ///
     /// Errors: `Format` with the path; what `each` says.
     pub fn each(&self, each: &mut dyn FnMut(Game) -> Result<()>) -> Result<()> {
+        self.of(0..i64::MAX.cast_unsigned(), each)
+    }
+
+    /// Gives the games of these ids to `each`, in order.
+    ///
+    /// Errors: as [`Games::each`].
+    pub fn of(&self, ids: Range<u64>, each: &mut dyn FnMut(Game) -> Result<()>) -> Result<()> {
         let refuse = |e| refusal(&self.path, &e);
         let common = COMMON.map(|(name, _)| name).join(", ");
-        let sql = format!("SELECT {common}, * FROM games ORDER BY id");
+        let sql = format!("SELECT {common}, * FROM games WHERE id >= ?1 AND id < ?2 ORDER BY id");
         let mut statement = self.db.prepare(&sql).map_err(refuse)?;
         let columns = statement.column_count();
-        let mut rows = statement.query([]).map_err(refuse)?;
+        let mut rows = statement.query([ids.start.cast_signed(), ids.end.cast_signed()]).map_err(refuse)?;
         while let Some(row) = rows.next().map_err(refuse)? {
             let number = |i: usize| row.get::<_, i64>(i).map(i64::cast_unsigned);
             let read = || {

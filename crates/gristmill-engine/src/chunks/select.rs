@@ -106,8 +106,7 @@ impl GameSelection {
     }
 
     fn named(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
-        let found = named(self.database()?.connection(), "games", sql, params);
-        Ok(self.of_ids(found.map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?))
+        Ok(self.of_ids(named(self.database()?.connection(), "games", sql, params)?))
     }
 
     fn of_ids(&self, mut named: Vec<u64>) -> Self {

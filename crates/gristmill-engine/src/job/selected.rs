@@ -144,7 +144,7 @@ impl Selected {
             Selected::Rows(rows) => {
                 let (file, file_row) = rows.pack().table().locate(row);
                 let (game, ply) = rows.pack().index().locate(row).unwrap_or_default();
-                RowPlace { pack_row: row, file, file_row, game, member: None, ply }
+                RowPlace { pack_row: row, file, file_row, game, member: rows.pack().source(game), ply }
             }
             Selected::Games(games) => {
                 let pack = games.pack();

@@ -1,14 +1,14 @@
 //! A saved state and the number of a batch -> which row of which game each of its rows is, from the plan alone.
-//! Any past or future batch costs the same; no row is read.
+//! Any past or future batch of a pack costs the same, and no row is read; a stream is run again without its bytes.
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::selected::{RowPlace, Selected};
-use crate::config::IndexConfig;
+use crate::config::{DataLoaderConfig, IndexConfig};
 use crate::error::{Error, Result};
-use crate::pipeline::{Lookup, PlacedRow, Standing};
+use crate::pipeline::{Lookup, Origin, PlacedRow, Sight, SightOptions, Standing};
 
 /// What to look at.
 #[derive(Debug, Clone)]
@@ -75,4 +75,44 @@ pub fn seen(lookup: &Lookup, selected: &Selected, batch: u64, row: Option<usize>
         Ok(lookup.row(batch, i)?.map(seen))
     };
     wanted.map(one).filter_map(Result::transpose).collect()
+}
+
+/// One row of a batch of a stream, and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SeenFrame {
+    /// Number of the batch.
+    pub batch: u64,
+    /// The row in it, from 0.
+    pub row: usize,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub origin: Origin,
+}
+
+/// Looks at the batch `options.first` of a stream, or one row of it: the stream of a configuration, as it goes on from the
+/// text of a state, or else from its beginning.
+///
+/// Errors: as [`Sight::new`] and [`Sight::next_batch`]; `Config` in `batch` or `row` for what there is not.
+pub fn xray_stream(
+    config: &DataLoaderConfig,
+    state: Option<&str>,
+    options: &SightOptions,
+    row: Option<usize>,
+) -> Result<Vec<SeenFrame>> {
+    seen_frames(&Sight::new(config, state, options)?, options.first, row)
+}
+
+/// Rows of the first batch of a stream that is looked at.
+///
+/// Errors: as [`xray_stream`].
+pub fn seen_frames(sight: &Sight, batch: u64, row: Option<usize>) -> Result<Vec<SeenFrame>> {
+    let Some(seen) = sight.next_batch()? else {
+        return Err(Error::config("batch", format!("there is no batch {batch}: the stream ends before it")));
+    };
+    let rows = seen.rows.len();
+    if let Some(row) = row.filter(|row| *row >= rows) {
+        return Err(Error::config("row", format!("there is no row {row}: batch {batch} has {rows}")));
+    }
+    let wanted = row.map_or(0..rows, |row| row..row + 1);
+    Ok(wanted.map(|row| SeenFrame { batch: seen.number, row, origin: sight.origin(seen.rows[row]) }).collect())
 }

@@ -12,7 +12,7 @@ use super::Markable;
 use super::frames::{NAME, Scan};
 use crate::error::{Error, Result};
 use crate::pack::METADATA;
-use crate::pack::metadata::open_connection;
+use crate::pack::metadata::{complaint, open_connection};
 
 /// A rule made ready to be asked.
 pub struct Asker {
@@ -98,7 +98,7 @@ pub fn columns(pack: &Arc<dyn Markable>, rule: &str) -> Result<Option<BTreeSet<S
 
 /// What SQLite says of a rule.
 fn told(rule: &str, e: &rusqlite::Error) -> Error {
-    let said = e.to_string();
+    let said = complaint(e);
     let advice = if said.contains("ambiguous") {
         "; say `frame.` or `game.` before the name"
     } else if said.contains("no such column") {

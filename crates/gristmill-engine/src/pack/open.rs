@@ -2,7 +2,7 @@
 //! Says which form its rows have and never mixes forms; files are mapped or read into memory, and never changed.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use gristmill_format::g2048::form::{Columns, Form};
 use gristmill_format::layout::Conform;
@@ -39,6 +39,8 @@ pub struct Pack {
     index: Arc<RunIndex>,
     valuations: ValuationTypes,
     identity: u64,
+    /// Opened when somebody first asks where a run came from.
+    sources: OnceLock<Mutex<Option<Metadata>>>,
 }
 
 /// Rewards and returns of the rows of a pack.
@@ -70,7 +72,20 @@ impl Pack {
         let index = Arc::new(index);
         let (folder, table) = (folder.to_owned(), Arc::new(RunTable::new(table, Arc::clone(&index))));
         let (values_in, values) = (folder.clone(), OnceLock::new());
-        Ok(Pack { folder, columns, table, embeddings, residence, values_in, values, index, valuations, identity })
+        let sources = OnceLock::new();
+        Ok(Pack {
+            folder,
+            columns,
+            table,
+            embeddings,
+            residence,
+            values_in,
+            values,
+            index,
+            valuations,
+            identity,
+            sources,
+        })
     }
 
     /// The same with values that lie in another folder.
@@ -138,6 +153,13 @@ impl Pack {
     /// Errors: as [`Metadata::open`].
     pub fn metadata(&self) -> Result<Metadata> {
         Metadata::open(self.folder.join(METADATA))
+    }
+
+    /// The log that a run was packed from, by its path below the folder that was packed; `None` where the pack does not say.
+    pub fn source(&self, run: u64) -> Option<String> {
+        let open = || Mutex::new(self.metadata().ok().filter(|metadata| metadata.has_extras().is_ok_and(|has| has)));
+        let asked = self.sources.get_or_init(open).lock().unwrap_or_else(PoisonError::into_inner);
+        asked.as_ref()?.source(run).ok()?
     }
 
     /// A hash of what the pack holds: layout, runs, names, and some of its rows. The same wherever the pack lies.

@@ -11,7 +11,7 @@ pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::metadata::Run;
+use super::metadata::{Run, columns, complaint};
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::config::EncoderConfig;
@@ -95,9 +95,7 @@ impl Selection {
     }
 
     fn named(&self, sql: &str, params: &[SqlValue]) -> Result<Self> {
-        let found = named(self.pack.metadata()?.connection(), "runs", sql, params)
-            .map_err(|e| Error::config("where", format!("{e}, in `{sql}`")))?;
-        self.of_ids(found)
+        self.of_ids(named(self.pack.metadata()?.connection(), "runs", sql, params)?)
     }
 
     fn of_ids(&self, mut named: Vec<u64>) -> Result<Self> {
@@ -316,7 +314,16 @@ impl Selection {
 }
 
 /// Ids that a condition on a table, or a whole query, gives.
-pub(crate) fn named(db: &Connection, table: &str, sql: &str, params: &[SqlValue]) -> rusqlite::Result<Vec<u64>> {
+pub(crate) fn named(db: &Connection, table: &str, sql: &str, params: &[SqlValue]) -> Result<Vec<u64>> {
+    ask(db, table, sql, params).map_err(|e| {
+        let said = complaint(&e);
+        let there = columns(db, table).ok().filter(|_| said.contains("no such column"));
+        let there = there.map_or(String::new(), |names| format!("; `{table}` has {}", names.join(", ")));
+        Error::config("where", format!("{said}{there}, in `{sql}`"))
+    })
+}
+
+fn ask(db: &Connection, table: &str, sql: &str, params: &[SqlValue]) -> rusqlite::Result<Vec<u64>> {
     let start = sql.trim_start().get(..6).unwrap_or_default().to_ascii_lowercase();
     let whole = start.starts_with("select") || start.starts_with("with") && !start.starts_with("within");
     // The line feeds keep a comment at the end of the condition from hiding what follows it.

@@ -20,9 +20,10 @@ use super::plan::{ChainPlan, LogPlan, Plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
 use super::roster::{Event, Roster, SharedJournal};
+use super::sight::Reads;
 use super::state::fingerprint;
 use super::verdict::Verdicts;
-use crate::config::{DataLoaderConfig, FrameFormat};
+use crate::config::{BadChunks, DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::runtime::events::Events;
@@ -63,7 +64,7 @@ impl Launch {
     /// Errors: `Path` for a directory, journal or report, `State` for a seed that does not fit.
     pub(super) fn new(
         config: &DataLoaderConfig,
-        plan: &Plan,
+        (plan, sight): (&Plan, Option<Reads>),
         root: u64,
         recall: Recall,
         anchors: Arc<Anchors>,
@@ -73,7 +74,9 @@ impl Launch {
         }
         let events = Arc::new(Events::default());
         let report = config.quarantine.as_deref();
-        let verdicts = Arc::new(Verdicts::new(config.bad_chunks, report, Arc::clone(&events))?);
+        // Who only looks has no use for errors in between.
+        let policy = if sight.is_some() { BadChunks::Skip } else { config.bad_chunks };
+        let verdicts = Arc::new(Verdicts::new(policy, report, Arc::clone(&events))?);
         let scheduler = Scheduler::new();
         let limit = config.spill_limit.map_or(SPILL_LIMIT, |limit| limit.0);
         let Ranks { rank, world, .. } = Ranks::of(config)?;
@@ -81,7 +84,7 @@ impl Launch {
         let spill = spill.transpose()?;
         let rosters = rosters(config, plan, &scheduler, &recall, spill.as_ref())?;
         let journal = match &config.journal {
-            Some(path) if !config.replay => {
+            Some(path) if !config.replay && sight.is_none() => {
                 let path = journals::of_rank(path, rank.into(), world.into());
                 Some(Arc::new(Mutex::new(Journal::new(&path, recall.opening))))
             }
@@ -102,6 +105,7 @@ impl Launch {
             journal: journal.clone(),
             anchors,
             book: book.clone(),
+            sight,
         };
         let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
         let chains = plan.chains.iter().map(chain).collect::<Result<Vec<_>>>()?;

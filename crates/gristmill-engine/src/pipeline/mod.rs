@@ -17,6 +17,7 @@
 //! | `state` | where a loader stands, as data |
 //! | `restore` | where a chain stands, and back |
 //! | `saved` | states on disk |
+//! | `sight` | streams that are only looked at |
 //! | `skip` | which batches are left out |
 //! | `parts` | states of several ranks into one |
 //! | `journals` | what the journals of all ranks tell |
@@ -69,6 +70,7 @@ mod restore;
 mod roster;
 mod saved;
 mod serve;
+mod sight;
 mod skip;
 mod state;
 mod status;
@@ -79,11 +81,14 @@ pub use anchors::{ControlReply, ControlRequest};
 pub use budget::promise;
 pub use encoder::tokenizer;
 pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing};
-pub use loader::{DataLoader, Next, Output};
+pub use loader::{DataLoader, Next, Origin, Output, SeenBatch, Sight, SightOptions};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use needed::OldestNeeded;
 pub use output::{Batch, Column};
 pub use parts::merge_states;
+pub use saved::read as read_state;
+pub use sight::Reads;
+pub(crate) use state::differences;
 pub use status::{
     BadChunksStatus, CountStatus, GaugeStatus, InputStatus, LoadStatus, OutputStatus, QueueStatus, RunState,
     STATUS_VERSION, StageStatus, Status, TextStatus,

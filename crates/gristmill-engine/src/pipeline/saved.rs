@@ -75,7 +75,7 @@ fn names(folder: &Path) -> Result<Vec<Name>> {
 /// Reads what [`write`] wrote: the state, or a list of the parts of the newest step that is whole.
 ///
 /// Errors: `Path`; `State` for a folder without a whole step, with what each lacks.
-pub(super) fn read(path: &Path) -> Result<String> {
+pub fn read(path: &Path) -> Result<String> {
     let text = |path: &Path| std::fs::read_to_string(path).map_err(|e| Error::path(path, &e));
     if !path.is_dir() {
         return text(path);

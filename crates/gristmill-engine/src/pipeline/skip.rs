@@ -29,6 +29,11 @@ impl Skips {
         Ok(found.into_iter().map(Skips::new).collect())
     }
 
+    /// All batches below `end`.
+    pub(crate) fn below(end: u64) -> Self {
+        Skips(if end > 0 { vec![(0, end)] } else { Vec::new() })
+    }
+
     fn new(mut ranges: Vec<(u64, u64)>) -> Self {
         ranges.sort_unstable();
         let mut joined: Vec<(u64, u64)> = Vec::new();

@@ -10,7 +10,7 @@ use super::drawer::{Admission, DrawerState};
 use super::fold::Held;
 use super::needed::OldestNeeded;
 use super::parts::whole;
-use super::plan::Plan;
+use super::plan::{Plan, plan};
 use super::roster::Recorded;
 use crate::config::{DataLoaderConfig, FilePathProviderConfig};
 use crate::error::{Error, Result};
@@ -59,25 +59,41 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
     serde_json::to_value(config).unwrap_or_default()
 }
 
+/// Reads a state, or the parts of several ranks in a list.
+///
+/// Errors: `State`.
+pub(super) fn read(text: &str) -> Result<LoaderState> {
+    let values = match serde_json::from_str(text).map_err(|e| Error::State(format!("no JSON: {e}")))? {
+        serde_json::Value::Array(parts) => parts,
+        one => vec![one],
+    };
+    whole(values.into_iter().map(of_version).collect::<Result<_>>()?)
+}
+
 /// Reads a state, or the parts of several ranks in a list, and compares it with a config.
 ///
 /// Errors: `State` with what differs.
 pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Result<LoaderState> {
-    let values = match serde_json::from_str(text).map_err(|e| Error::State(e.to_string()))? {
-        serde_json::Value::Array(parts) => parts,
-        one => vec![one],
-    };
-    let state = whole(values.into_iter().map(of_version).collect::<Result<_>>()?)?;
+    let state = read(text)?;
     let mut differences = Vec::new();
     compare("", &state.config, &fingerprint(config, plan), &mut differences);
-    if config.seed.is_some_and(|seed| seed != state.seed) {
-        differences.push(format!("seed: saved {}, configured {:?}", state.seed, config.seed));
+    if let Some(seed) = config.seed.filter(|seed| *seed != state.seed) {
+        differences.push(format!("seed: saved {}, configured {seed}", state.seed));
     }
     for chain in &plan.chains {
         let Some(output) = state.outputs.get(&chain.alias) else { continue };
         differences.extend(chain.skips.difference(&output.skipped, output.batch));
     }
     if differences.is_empty() { Ok(state) } else { Err(Error::State(differences.join("; "))) }
+}
+
+/// How the part of a config that changes batches differs from what was noted of it.
+///
+/// Errors: as [`plan`].
+pub(crate) fn differences(config: &DataLoaderConfig, noted: &serde_json::Value) -> Result<Vec<String>> {
+    let mut differences = Vec::new();
+    compare("", noted, &fingerprint(config, &plan(config)?), &mut differences);
+    Ok(differences)
 }
 
 /// The document of a state of this version.

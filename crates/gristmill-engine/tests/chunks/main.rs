@@ -10,4 +10,5 @@ mod merging;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;
+mod verifying;
 mod weighted;

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, Skip};
-use gristmill_engine::job::verify_run::{RunVerification, Unfounded, VerifyRunOptions, verify_run};
+use gristmill_engine::job::verify_run::{Against, Place, RunVerification, Unfounded, VerifyRunOptions, verify_run};
 use gristmill_engine::pack::select::Selection;
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::{Error, IndexLoader, Next};
@@ -51,8 +51,9 @@ impl Run {
     }
 
     fn verify(&self, pack: bool) -> RunVerification {
-        let pack = pack.then(|| self.at("pack"));
-        verify_run(&VerifyRunOptions { ledgers: vec![self.at("ledger")], pack, max_rows: 1000 }).unwrap()
+        let against = if pack { Against::Pack(self.at("pack")) } else { Against::Nothing };
+        verify_run(&VerifyRunOptions { ledgers: vec![self.at("ledger")], against, max_rows: 1000 }, &mut |_, _| ())
+            .unwrap()
     }
 
     fn log(&self, life: u64, rank: u64) -> String {
@@ -150,8 +151,8 @@ fn killed_processes_and_other_ranks_add_up_to_each_row_once() {
     let path = run.at("ledger.1-of-2");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("frames\":1", "frames\":2", 1)).unwrap();
-    let options = VerifyRunOptions { ledgers: vec![run.at("ledger")], pack: None, max_rows: 1 };
-    assert!(verify_run(&options).unwrap_err().to_string().contains("checksum"));
+    let options = VerifyRunOptions { ledgers: vec![run.at("ledger")], against: Against::Nothing, max_rows: 1 };
+    assert!(verify_run(&options, &mut |_, _| ()).unwrap_err().to_string().contains("checksum"));
 }
 
 #[test]
@@ -181,8 +182,13 @@ fn what_is_lost_repeated_or_left_out_is_named() {
         .flat_map(|b| (0..24).map(move |i| (b, i)))
         .map(|(b, i)| lookup.row(b, i).unwrap().unwrap().row)
         .collect();
-    assert_eq!(output.rows.iter().map(|row| row.place.pack_row).collect::<Vec<_>>(), expected);
-    assert!(output.rows.iter().all(|row| row.fault == "missing" && row.place.file.contains("steps-000")));
+    let places = output.rows.iter().map(|row| match &row.place {
+        Place::Row(place) => place,
+        Place::Frame(frame) => panic!("a row of a pack is no frame of a stream: {frame:?}"),
+    });
+    assert_eq!(places.clone().map(|place| place.pack_row).collect::<Vec<_>>(), expected);
+    assert!(output.rows.iter().all(|row| row.fault == "missing"));
+    assert!(places.clone().all(|place| place.file.contains("steps-000")));
     // Batches 10 to 12 of one rank are taken again without going back to a state.
     let again = run.loader(1, 2, &["30..33"]);
     again.seek(10).unwrap();
@@ -219,6 +225,6 @@ fn a_ledger_is_of_one_run() {
     assert_eq!(left as u64, again.batches().unwrap() - 3);
     let found = run.verify(true);
     assert!(found.ok && found.outputs[0].complete && found.unproven.is_empty(), "{found:#?}");
-    let wrong = VerifyRunOptions { ledgers: vec![run.at("none")], pack: None, max_rows: 1 };
-    assert!(verify_run(&wrong).unwrap_err().to_string().contains("no ledger"));
+    let wrong = VerifyRunOptions { ledgers: vec![run.at("none")], against: Against::Nothing, max_rows: 1 };
+    assert!(verify_run(&wrong, &mut |_, _| ()).unwrap_err().to_string().contains("no ledger"));
 }

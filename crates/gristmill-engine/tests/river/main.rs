@@ -18,6 +18,7 @@ mod needed;
 mod packs;
 mod rescoring;
 mod resume;
+mod seeing;
 mod skip;
 mod status;
 mod stopping;

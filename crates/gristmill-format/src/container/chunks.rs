@@ -166,7 +166,7 @@ impl ChunkFile {
 
     /// Holds the stored bytes of chunk `i` against their checksum.
     ///
-    /// Errors: `Missing`, `Corrupt`.
+    /// Errors: `Missing`; `Corrupt` with the byte of the file where the chunk begins.
     pub fn check(&self, i: usize, bytes: &[u8]) -> Result<()> {
         let Some(entry) = self.entries.get(i) else {
             return Err(Error::new(Kind::Missing, format!("chunk {i} of a file of {}", self.len())));
@@ -174,7 +174,7 @@ impl ChunkFile {
         if bytes.len() == entry.len as usize && xxh3_64(bytes) == entry.checksum {
             return Ok(());
         }
-        Err(Error::new(Kind::Corrupt, "the stored bytes do not have their checksum").at_byte(0))
+        Err(Error::new(Kind::Corrupt, "the stored bytes do not have their checksum").at_byte(entry.offset))
     }
 }
 

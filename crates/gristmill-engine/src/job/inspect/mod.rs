@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::layout_aligned;
@@ -22,6 +23,7 @@ use serde::Serialize;
 
 use super::files::{self, Found, Opened};
 use super::pack::left_in;
+use crate::chunks::demo::DEMO;
 use crate::chunks::open::ChunkPack;
 use crate::chunks::{FORMAT, is_pack};
 use crate::error::Result;
@@ -226,8 +228,9 @@ impl Inspection {
         }
         (self.chunks, self.frames) = (held.games(), held.len());
         self.layout = Some(layout(held.layout()));
-        self.formats.insert(FORMAT, self.files);
-        self.pack = Some(chunk_pack::view(folder)?);
+        let pack = chunk_pack::view(folder)?;
+        self.formats.insert(if pack.codec == DEMO.name { PACKED } else { FORMAT }, self.files);
+        self.pack = Some(pack);
         Ok(())
     }
 

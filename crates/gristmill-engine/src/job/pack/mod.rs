@@ -8,6 +8,7 @@ mod flow;
 mod game;
 mod lineage;
 mod start;
+mod strangers;
 mod work;
 
 use std::path::PathBuf;
@@ -143,7 +144,7 @@ pub struct Packed {
     pub known: u64,
     /// Games in the pack now. In a dry run: those that would be looked at.
     pub runs: u64,
-    /// Rows in the pack now. In a dry run: as many as the sidecars promise.
+    /// Rows in the pack now. In a dry run: as many as the sidecars of 2048 promise; 0 of others, which are not decoded.
     pub rows: u64,
     /// Files of rows.
     pub files: u64,
@@ -192,8 +193,9 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
 
 /// Packs the games of the one kind that the input holds.
 fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
-    let steps = discover::discover(&options.input);
+    let mut steps = discover::discover(&options.input);
     if !steps.sidecars.is_empty() {
+        steps.faults.extend(strangers::beside_logs(&options.input));
         if crate::chunks::is_pack(&options.output) {
             let text = "there is a pack of something else; take another folder for games of 2048, or remove it first";
             return Err(Error::config("output", format!("{}: {text}", options.output.display())));

@@ -113,8 +113,8 @@ fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
     let detail = match found.faults.first() {
         Some(e) => format!("no games could be found: {}", e.detail()),
         None => {
-            "no games here; expected chess games (.gz, or tars of them), or for 2048 pairs of .meta.json (or .meta.json.gz) and \
-             .jsonl.gz files of one name"
+            "no games here; expected chess games (.gz, or tars of them), for 2048 pairs of .meta.json (or .meta.json.gz) and \
+             .jsonl.gz files of one name, or demonstrations (.tar.zst, .tgz, .tar, .pkl.gz, .pkl, .npz)"
                 .to_owned()
         }
     };

@@ -91,6 +91,13 @@ pub(super) fn verify(
         report.absorb(keep, found);
         progress(report, None);
     }
+    for unlisted in listing.unlisted {
+        report.add(keep, Fault::unlisted(sources, unlisted));
+    }
+    if report.chunks == 0 && report.fault_count == 0 {
+        let e = Error::new(Kind::Empty, "there is no chess game in it to compare with");
+        report.add(keep, Fault::new(&e.in_source(sources.display().to_string())));
+    }
     Ok(())
 }
 

@@ -7,10 +7,10 @@ use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::{Error, Kind};
 
 use super::{Fault, Verification};
-use crate::chunks::is_chunks;
 use crate::chunks::manifest::Manifest;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::{files, is_chunks};
 use crate::error::Result;
 use crate::pack::{MANIFEST, METADATA};
 use crate::store::{Residence, open_file};
@@ -21,21 +21,52 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
         let e = Error::new(Kind::Corrupt, detail).in_source(folder.join(name).display().to_string());
         found.add(keep, Fault::new(&e));
     };
-    // A file that cannot be opened is told where the files are checked.
-    let Ok(pack) = ChunkPack::open(folder, Residence::Mapped) else { return };
+    let mut whole = true;
     match Manifest::read(folder) {
         Ok(manifest) => {
-            let said: Vec<_> = manifest.files.iter().map(|file| (file.name.clone(), file.index_xxh3.clone())).collect();
-            let are: Vec<_> = pack.checksums().map(|(name, hash)| (name, format!("{hash:016x}"))).collect();
-            if said != are {
-                tell(MANIFEST, format!("it lists the files {said:?}, there are {are:?}"));
+            for file in manifest.files.iter().filter(|file| !folder.join(&file.name).is_file()) {
+                tell(&file.name, "the manifest lists it; it is not there".to_owned());
+                whole = false;
+            }
+            let there = files(folder).unwrap_or_default().into_iter().filter(|name| is_chunks(name));
+            for name in there.filter(|name| manifest.files.iter().all(|file| file.name != *name)) {
+                tell(&name, "the manifest does not list it".to_owned());
+                whole = false;
+            }
+            // A file that cannot be opened is told where the files are checked.
+            let index = |name: &str| Some(ChunkFile::open(&*open_file(&folder.join(name)).ok()?).ok()?.identity());
+            for file in &manifest.files {
+                let is = index(&file.name).map(|hash| format!("{hash:016x}"));
+                if is.as_ref().is_some_and(|is| *is != file.index_xxh3) {
+                    tell(MANIFEST, differs(&file.name, &file.index_xxh3, &is.unwrap_or_default()));
+                }
             }
         }
-        Err(e) => tell(MANIFEST, e.to_string()),
+        Err(e) => tell(MANIFEST, what(&e)),
     }
-    if let Err(e) = games(&pack, &mut |detail| tell(METADATA, detail)) {
-        tell(METADATA, e.to_string());
+    if !folder.join(METADATA).is_file() {
+        return tell(METADATA, "it is not there".to_owned());
     }
+    // Games are numbered over all files: where one is missing, the others do not have their numbers.
+    if whole
+        && let Ok(pack) = ChunkPack::open(folder, Residence::Mapped)
+        && let Err(e) = games(&pack, &mut |detail| tell(METADATA, detail))
+    {
+        tell(METADATA, what(&e));
+    }
+}
+
+/// What is wrong, without the file, which is told beside it.
+fn what(e: &crate::Error) -> String {
+    match e {
+        crate::Error::Format(e) => e.detail().to_owned(),
+        crate::Error::Path { message, .. } => message.clone(),
+        e => e.to_string(),
+    }
+}
+
+fn differs(name: &str, said: &str, is: &str) -> String {
+    format!("it lists {name} with the checksum {said}, the file has {is}")
 }
 
 /// The same for one chunk file, where it lies in a pack: what manifest and database say of this one.
@@ -50,13 +81,13 @@ pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
         found.add(keep, Fault::new(&e));
     };
     let number = match Manifest::read(folder) {
-        Err(e) => return tell(MANIFEST, e.to_string()),
+        Err(e) => return tell(MANIFEST, what(&e)),
         Ok(manifest) => match manifest.files.iter().position(|file| file.name == name) {
             None => return tell(MANIFEST, format!("it does not list {name}")),
             Some(number) => {
                 let (said, is) = (&manifest.files[number].index_xxh3, format!("{:016x}", index.identity()));
                 if *said != is {
-                    tell(MANIFEST, format!("it lists {name} with the checksum {said}, the file has {is}"));
+                    tell(MANIFEST, differs(name, said, &is));
                 }
                 number as u64
             }
@@ -77,7 +108,7 @@ pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
         })
     });
     match each {
-        Err(e) => tell(METADATA, e.to_string()),
+        Err(e) => tell(METADATA, what(&e)),
         Ok(()) if next != index.len() => {
             tell(METADATA, format!("it has {next} games of {name}, there are {}", index.len()));
         }
@@ -90,15 +121,22 @@ fn games(pack: &ChunkPack, tell: &mut dyn FnMut(String)) -> Result<()> {
     let mut next = 0;
     Games::open(&pack.folder().join(METADATA))?.each(&mut |game| {
         let there = pack.frames(game.id);
-        if game.id != next || there != Some((game.first_frame, game.frames)) || pack.source(game.id) != game.source {
-            let said = (game.first_frame, game.frames);
-            tell(format!("game {} has {said:?} (first frame, frames), the chunk files say {there:?}", game.id));
+        let source = pack.source(game.id);
+        if game.id != next || there != Some((game.first_frame, game.frames)) || source != game.source {
+            let is = there
+                .map_or("no such game".to_owned(), |(first, frames)| format!("{} of {source}", range(first, frames)));
+            let said = range(game.first_frame, game.frames);
+            tell(format!("game {} is {said} of {}, the chunk files have {is}", game.id, game.source));
         }
         next = game.id + 1;
         Ok(())
     })?;
     if next != pack.games() {
-        tell(format!("the last of its games is before number {next}, there are {}", pack.games()));
+        tell(format!("its games end before number {next}, the chunk files have {}", pack.games()));
     }
     Ok(())
+}
+
+fn range(first: u64, frames: u64) -> String {
+    format!("frames {first}..{}", first.saturating_add(frames))
 }

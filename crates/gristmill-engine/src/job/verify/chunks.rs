@@ -14,6 +14,7 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, chess};
 
 use super::game::{HIGHEST_TILE, Played, STEPS};
+use super::told::Told;
 use super::{Example, Fault, Verification, demo};
 use crate::job::files::Opened;
 use crate::job::inspect::Step;
@@ -46,6 +47,7 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
     }
     // Demonstrations are decoded already.
     let chunks = if file.demo.is_some() { 0 } else { file.source.len() };
+    let told = Told::of(file);
     for i in 0..chunks {
         found.chunks += 1;
         if let Err(e) = file.fetch(i, &mut hand.stored) {
@@ -67,6 +69,9 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
             continue;
         }
         found.checked += hand.chunk.frames as u64;
+        if let Some(told) = &told {
+            told.check(i, &hand.chunk, keep, found);
+        }
         match hand.chunk.layout.as_deref() == Some(&**layout_aligned()) {
             true => steps(file, i, &hand.chunk, keep, found),
             false => positions(file, i, &hand.chunk, keep, found),

@@ -1,8 +1,11 @@
 //! One thing that is wrong: where, which check found it, what was expected; and a 2048 row drawn with it.
 
+use std::path::Path;
+
 use gristmill_format::Error;
 use serde::Serialize;
 
+use crate::job::files::Unlisted;
 use crate::job::inspect::Step;
 
 /// One thing that is wrong, and where.
@@ -50,6 +53,12 @@ impl Fault {
             detail: e.detail().to_owned(),
             ..Fault::default()
         }
+    }
+
+    /// Files or folders at or below `path` that could not be read.
+    pub(super) fn unlisted(path: &Path, unlisted: Unlisted) -> Self {
+        let detail = format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
+        Fault { file: Some(path.display().to_string()), kind: unlisted.kind, detail, ..Fault::default() }
     }
 
     /// The check that found it: the rule, or else the kind.

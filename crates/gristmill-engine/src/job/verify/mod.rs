@@ -8,6 +8,7 @@ mod demo;
 mod fault;
 mod game;
 mod pack;
+mod told;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -175,9 +176,7 @@ fn one_path(
         pack::verify(&folder, options, report, progress)?;
     }
     for unlisted in listing.unlisted {
-        let detail = format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
-        let file = Some(path.display().to_string());
-        report.add(keep, Fault { file, kind: unlisted.kind, detail, ..Fault::default() });
+        report.add(keep, Fault::unlisted(path, unlisted));
     }
     Ok(())
 }

@@ -3,16 +3,17 @@
 
 mod coverage;
 mod digests;
+mod stream;
 
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::selected::{RowPlace, Selected};
-use crate::config::IndexConfig;
+use crate::config::{DataLoaderConfig, IndexConfig};
 use crate::error::{Error, Result};
 use crate::pipeline::ledger::{Account, Begin, By, Kept, PlanOf, Process};
-use crate::pipeline::{Lookup, PlacedRow};
+use crate::pipeline::{Lookup, Origin, PlacedRow};
 use coverage::{Share, faults};
 
 pub use coverage::Stretch;
@@ -23,10 +24,22 @@ pub use digests::{EpochDigest, WrongRecord};
 pub struct VerifyRunOptions {
     /// Ledgers: `PATH` with those of all ranks beside it, or folders of them.
     pub ledgers: Vec<PathBuf>,
-    /// The pack that the run read; without it digests are not compared and no row is named.
-    pub pack: Option<PathBuf>,
+    /// What its records are held against.
+    pub against: Against,
     /// Name so many rows at most.
     pub max_rows: usize,
+}
+
+/// What the records of a run are held against.
+#[derive(Debug, Clone, Default)]
+pub enum Against {
+    /// Nothing: no digest is compared, and no row named.
+    #[default]
+    Nothing,
+    /// The pack whose rows it read.
+    Pack(PathBuf),
+    /// The configuration of the stream that it read, which is run again without its bytes.
+    Stream(Box<DataLoaderConfig>),
 }
 
 /// What was found.
@@ -71,6 +84,8 @@ pub struct OutputVerification {
     pub discarded_batches: u64,
     /// Records whose frames are not those of the plan.
     pub wrong_records: Vec<WrongRecord>,
+    /// From where on records of a stream were not held against its plan, and why.
+    pub not_compared: Option<NotCompared>,
     /// Digests of the epochs, where a pack was given.
     pub epochs: Vec<EpochDigest>,
     /// Some of the rows that are missing or came more than once.
@@ -88,6 +103,25 @@ pub struct Unfounded {
     pub last_state: Option<u64>,
 }
 
+/// Batches that could not be held against the plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotCompared {
+    /// The first.
+    pub from: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// Where a row comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Place {
+    /// A row of a pack.
+    Row(RowPlace),
+    /// A frame of a stream.
+    Frame(Origin),
+}
+
 /// A row that is missing, or came more than once.
 #[derive(Debug, Clone, Serialize)]
 pub struct NamedRow {
@@ -97,11 +131,12 @@ pub struct NamedRow {
     pub batch: u64,
     /// The row in it, of all ranks together.
     pub row: usize,
-    /// Passes completed before it.
-    pub epoch: u64,
+    /// Passes completed before it; of rows of a pack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
     /// Where it comes from.
     #[serde(flatten)]
-    pub place: RowPlace,
+    pub place: Place,
 }
 
 /// The plan of a run of rows, as its ledger says it.
@@ -112,8 +147,18 @@ struct RowsPlan {
 }
 
 impl RowsPlan {
-    fn new(process: &Process, pack: Option<&PathBuf>) -> Result<Option<Self>> {
-        let PlanOf::Rows { config, data, rows, selection, .. } = &process.begin.plan else { return Ok(None) };
+    fn new(process: &Process, against: &Against) -> Result<Option<Self>> {
+        let PlanOf::Rows { config, data, rows, selection, .. } = &process.begin.plan else {
+            let text = "the run read a stream, which is held against its configuration";
+            return if matches!(against, Against::Pack(_)) { Err(Error::config("pack", text)) } else { Ok(None) };
+        };
+        let pack = match against {
+            Against::Nothing => None,
+            Against::Pack(pack) => Some(pack),
+            Against::Stream(_) => {
+                return Err(Error::config("config", "the run read rows of a pack, which is what it is held against"));
+            }
+        };
         let config = IndexConfig::from_json(&config.to_string())?;
         let seed = config.seed.unwrap_or_default();
         let selected = pack.map(|pack| Selected::open(pack, selection, data)).transpose()?;
@@ -135,20 +180,20 @@ impl RowsPlan {
     }
 }
 
+/// Told how many batches of an output were held against the plan, and of how many.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
 /// Verifies a run.
 ///
-/// Errors: `Path` for a ledger that is damaged or cannot be read; `State` for ledgers of different runs, none, or another
-/// pack; as the pack's opening.
-pub fn verify_run(options: &VerifyRunOptions) -> Result<RunVerification> {
+/// Errors: `Path` for a ledger that is damaged or cannot be read; `State` for ledgers of different runs, none, another pack, or
+/// another configuration; as the pack's opening, and the start of a stream.
+pub fn verify_run(options: &VerifyRunOptions, progress: Progress<'_>) -> Result<RunVerification> {
     let account = Account::read(&options.ledgers)?;
-    let plan = RowsPlan::new(&account.processes[0], options.pack.as_ref())?;
-    if plan.is_none() && options.pack.is_some() {
-        return Err(Error::config("pack", "the run read a stream; only runs of rows are held against a pack"));
-    }
+    let plan = RowsPlan::new(&account.processes[0], &options.against)?;
     let outputs = account.outputs();
-    let outputs = outputs.iter().map(|output| verify_output(&account, output, plan.as_ref(), options.max_rows));
+    let outputs = outputs.iter().map(|output| verify_output(&account, output, plan.as_ref(), options, progress));
     let outputs = outputs.collect::<Result<Vec<_>>>()?;
-    let (proven, unproven) = words(&outputs, plan.as_ref());
+    let (proven, unproven) = words(&outputs, plan.as_ref(), matches!(options.against, Against::Stream(_)));
     Ok(RunVerification {
         ok: outputs.iter().all(OutputVerification::is_sound),
         ledgers: account.files.len(),
@@ -174,7 +219,8 @@ fn verify_output(
     account: &Account,
     output: &str,
     plan: Option<&RowsPlan>,
-    max_rows: usize,
+    options: &VerifyRunOptions,
+    progress: Progress<'_>,
 ) -> Result<OutputVerification> {
     let (kept, discarded) = account.kept(output);
     let share = |kept: &Kept| {
@@ -195,21 +241,26 @@ fn verify_output(
     let until = (0..last.begin.world_size).map(reached).min().unwrap_or(from);
     let (missing, twice) = faults(&shares, &skipped, until);
     let behind = skipped.iter().find(|(first, end)| (*first..*end).contains(&until)).map_or(until, |(_, end)| *end);
-    let (mut wrong_records, mut epochs, mut rows, mut of) = (Vec::new(), Vec::new(), Vec::new(), None);
+    let (mut wrong_records, mut not_compared, mut epochs) = (Vec::new(), None, Vec::new());
+    let (mut rows, mut of) = (Vec::new(), None);
+    let listed = [("missing", &missing), ("twice", &twice)];
     if let Some(plan) = plan {
         let whole = plan.lookup(last, false)?;
         of = whole.batches();
         if plan.selected.is_some() {
-            (wrong_records, epochs) = digests::compare(account, output, plan, &whole, &skipped)?;
+            (wrong_records, epochs) = digests::compare((account, output), plan, &whole, &skipped, progress)?;
         }
-        let listed = [("missing", &missing), ("twice", &twice)];
         for (fault, all) in listed {
-            rows.extend(named(plan, &whole, fault, all, max_rows - rows.len())?);
+            rows.extend(named(plan, &whole, fault, all, options.max_rows - rows.len())?);
         }
     } else {
         let ended = |process: &Process| process.ended.iter().find(|(name, _)| name == output).map(|(_, batch)| *batch);
         let ends: Vec<Option<u64>> = latest.iter().map(|(_, process)| ended(process)).collect();
         of = ends.iter().all(Option::is_some).then(|| ends.first().copied().flatten()).flatten().or(of);
+        if let Against::Stream(config) = &options.against {
+            let compared = stream::compare((account, output), config, &listed, options.max_rows, progress)?;
+            (wrong_records, not_compared, rows) = (compared.wrong_records, compared.not_compared, compared.rows);
+        }
     }
     Ok(OutputVerification {
         output: output.to_owned(),
@@ -222,6 +273,7 @@ fn verify_output(
         unfounded: unfounded(account, output),
         discarded_batches: discarded.iter().map(|kept| kept.end - kept.first).sum(),
         wrong_records,
+        not_compared,
         epochs,
         rows,
     })
@@ -251,15 +303,17 @@ fn named(plan: &RowsPlan, whole: &Lookup, fault: &'static str, all: &[Stretch], 
         (0..whole.rows(batch)).filter(|row| stretch.has(*row as u64)).map(move |row| (batch, row))
     });
     let name = |(batch, row): (u64, usize)| {
-        let place =
-            |placed: PlacedRow| NamedRow { fault, batch, row, epoch: placed.epoch, place: selected.place(placed.row) };
+        let place = |placed: PlacedRow| {
+            let (epoch, place) = (Some(placed.epoch), Place::Row(selected.place(placed.row)));
+            NamedRow { fault, batch, row, epoch, place }
+        };
         Ok(whole.row(batch, row)?.map(place))
     };
     rows.take(most).map(name).filter_map(Result::transpose).collect()
 }
 
 /// What all of it proves, and what not.
-fn words(outputs: &[OutputVerification], plan: Option<&RowsPlan>) -> (Vec<String>, Vec<String>) {
+fn words(outputs: &[OutputVerification], plan: Option<&RowsPlan>, stream: bool) -> (Vec<String>, Vec<String>) {
     let (mut proven, mut unproven) = (Vec::new(), Vec::new());
     for found in outputs {
         let of = if found.output.is_empty() { String::new() } else { format!("output {}: ", found.output) };
@@ -277,11 +331,22 @@ fn words(outputs: &[OutputVerification], plan: Option<&RowsPlan>) -> (Vec<String
                     proven.push(format!("{of}what was delivered are the rows of the plan, by their digests"));
                 }
             }
-            Some(_) => unproven.push(format!("{of}that the rows were those of the plan: give the pack to compare digests")),
-            None => unproven.push(format!(
-                "{of}which frames a stream had to give: the digests say what it gave, and are there to be compared with \
-                 those of a replay"
-            )),
+            Some(_) => {
+                unproven.push(format!("{of}that the rows were those of the plan: give the pack to compare digests"))
+            }
+            None => match (&found.not_compared, stream) {
+                (_, false) => {
+                    let text = "that the frames were those of the plan: give the configuration to compare digests";
+                    unproven.push(format!("{of}{text}"));
+                }
+                (Some(NotCompared { from, why }), true) => {
+                    unproven.push(format!("{of}that the frames from batch {from} on were those of the plan: {why}"));
+                }
+                (None, true) if whole && found.is_sound() => {
+                    proven.push(format!("{of}what was delivered are the frames of the plan, by their digests"));
+                }
+                (None, true) => {}
+            },
         }
     }
     (proven, unproven)

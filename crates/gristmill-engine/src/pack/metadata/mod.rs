@@ -277,6 +277,15 @@ impl Metadata {
         has_table(&self.db, "extras").map_err(|e| refusal(&self.path, &e))
     }
 
+    /// The log that a run was packed from; only where [`Metadata::has_extras`].
+    ///
+    /// Errors: `Format` with the path.
+    pub fn source(&self, run: u64) -> Result<Option<String>> {
+        let asked = self.db.prepare_cached("SELECT source FROM extras WHERE run_id = ?1");
+        let found = asked.and_then(|mut asked| asked.query_row([run.cast_signed()], |row| row.get(0)).optional());
+        found.map_err(|e| refusal(&self.path, &e))
+    }
+
     /// Gives the extras of every run that has some to `each`, by ascending run id.
     ///
     /// Errors: `Format` with the path; what `each` says.
@@ -396,7 +405,8 @@ fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
     found?.query_row([name], |_| Ok(())).optional().map(|found| found.is_some())
 }
 
-fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+/// Names of the columns of a table.
+pub(crate) fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
     let names = statement.query_map([table], |row| row.get(0))?;
     names.collect()
@@ -414,6 +424,14 @@ fn immutable(path: &Path) -> String {
         }
     }
     uri + "?immutable=1"
+}
+
+/// What SQLite says of SQL that somebody wrote, without the query that was made around it.
+pub(crate) fn complaint(e: &rusqlite::Error) -> String {
+    match e {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        e => e.to_string(),
+    }
 }
 
 pub(crate) fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {

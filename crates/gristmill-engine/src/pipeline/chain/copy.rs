@@ -1,8 +1,6 @@
 //! The work lane's second half: frames from blocks into slots, slots into the rows of a batch, reservoirs refilled.
 //! Each frame is copied here twice and nowhere else.
 
-use std::sync::Arc;
-
 use gristmill_format::encode::{Provenance, Row};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
@@ -16,8 +14,9 @@ use crate::runtime::scheduler::Lane;
 
 impl Chain {
     pub(super) fn fill_one(&self, fill: Fill) {
-        if let Some(conform) = &fill.block.conform {
-            self.totals.filling.during(|| self.copy(&fill.block.chunk, conform, &fill.rows));
+        match &fill.block.conform {
+            Some(conform) => self.totals.filling.during(|| self.copy(&fill.block.chunk, conform, &fill.rows)),
+            None => self.fill_blindly(&fill.rows),
         }
         let mut inner = self.lock();
         inner.fold.filled(fill.number);
@@ -27,6 +26,10 @@ impl Chain {
     }
 
     fn copy(&self, chunk: &Chunk, conform: &Conform, rows: &[(u32, u32)]) {
+        if self.shared.sight.is_some() {
+            self.fill_blindly(rows);
+            return;
+        }
         let size = self.conforms.size();
         for &(frame, slot) in rows {
             self.arena.fill(slot, |bytes| conform.record(chunk.record(frame as usize), &mut bytes[..size]));
@@ -78,16 +81,17 @@ impl Chain {
 
     /// Reads the rows of one chunk that a restored reservoir or cache held.
     pub(super) fn refill_one(&self, refill: Refill, roster: &Roster, mut chunk: Chunk) {
-        let read = self.read_refill(&refill, roster, &mut chunk);
-        if let Ok((conform, cached)) = &read {
-            let kept = cached.iter().map(|(_, row)| (row.from.frame, row.slot));
-            self.copy(&chunk, conform, &refill.rows.iter().copied().chain(kept).collect::<Vec<_>>());
-        }
+        let read = if self.shared.sight.is_some() && refill.cached.is_empty() {
+            self.fill_blindly(&refill.rows);
+            Ok(Vec::new())
+        } else {
+            self.refill_slots(&refill, roster, &mut chunk)
+        };
         let mut inner = self.lock();
         inner.refilling -= 1;
         inner.spare_chunks.push(chunk);
         match read {
-            Ok((_, cached)) => inner.branches[refill.branch].cached.extend(cached),
+            Ok(cached) => inner.branches[refill.branch].cached.extend(cached),
             Err(error) if !refill.rows.is_empty() => self.fail(&mut inner, error),
             // It was bad when the cache was to keep it, and gives nothing when it is looked for.
             Err(_) => inner.fold.free.extend(refill.cached.iter().map(|(_, slot)| *slot)),
@@ -97,8 +101,8 @@ impl Chain {
         self.shared.signal.notify(Lane::Work);
     }
 
-    /// Decodes the chunk of a refill and finds the rows of the uses that the cache held.
-    fn read_refill(&self, refill: &Refill, roster: &Roster, chunk: &mut Chunk) -> Result<(Arc<Conform>, Vec<Cached>)> {
+    /// Decodes the chunk of a refill and copies its rows into their slots; finds the rows of the uses that the cache held.
+    fn refill_slots(&self, refill: &Refill, roster: &Roster, chunk: &mut Chunk) -> Result<Vec<Cached>> {
         let (b, index) = (refill.branch, refill.chunk);
         let source = roster.open(refill.source)?;
         let mut bytes = Vec::new();
@@ -114,7 +118,10 @@ impl Chain {
             let from = Provenance { source: refill.source, chunk: index, frame: *rows.first()? };
             Some(((place, use_count), Held { slot, branch: u32::try_from(b).ok()?, from }))
         };
-        Ok((conform, refill.cached.iter().filter_map(row).collect()))
+        let cached: Vec<Cached> = refill.cached.iter().filter_map(row).collect();
+        let kept = cached.iter().map(|(_, row)| (row.from.frame, row.slot));
+        self.copy(chunk, &conform, &refill.rows.iter().copied().chain(kept).collect::<Vec<_>>());
+        Ok(cached)
     }
 }
 

@@ -17,14 +17,14 @@ use crate::stage::pool::Contents;
 
 /// A use of a chunk, as a task needs to know it.
 #[derive(Debug, Clone, Copy)]
-struct Use {
-    branch: usize,
-    id: u64,
-    draw: Draw,
+pub(super) struct Use {
+    pub(super) branch: usize,
+    pub(super) id: u64,
+    pub(super) draw: Draw,
     /// Further uses whose rows the cache keeps.
-    keep: u32,
+    pub(super) keep: u32,
     /// Frames of the chunk, where they are known.
-    frames: Option<usize>,
+    pub(super) frames: Option<usize>,
 }
 
 /// The rows of a use of a chunk, and how its records become the chain's.
@@ -188,7 +188,7 @@ impl Chain {
         Ok(Some(weights))
     }
 
-    fn rows(&self, of: Use, source: &Source, frames: usize, weights: Option<&[f32]>) -> Vec<u32> {
+    pub(super) fn rows(&self, of: Use, source: &Source, frames: usize, weights: Option<&[f32]>) -> Vec<u32> {
         let mut rows = Vec::new();
         for ahead in 0..=of.keep {
             let use_count = of.draw.use_count.wrapping_add(ahead as u16);

@@ -3,6 +3,7 @@
 
 mod copy;
 mod decode;
+mod look;
 mod pass;
 mod read;
 mod settle;
@@ -25,6 +26,7 @@ use crate::pipeline::output::Delivery;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::ranks::key;
 use crate::pipeline::roster::{Roster, SharedJournal};
+use crate::pipeline::sight::Reads;
 use crate::pipeline::verdict::{Scope, Verdicts};
 use crate::runtime::arena::Arena;
 use crate::runtime::events::Events;
@@ -64,6 +66,8 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) journal: Option<SharedJournal>,
     pub(in crate::pipeline) anchors: Arc<Anchors>,
     pub(in crate::pipeline) book: Option<Arc<Book>>,
+    /// What of its chunks is read where it is only looked at; no row of it is copied then.
+    pub(in crate::pipeline) sight: Option<Reads>,
 }
 
 /// Totals of a chain since it started.
@@ -225,6 +229,11 @@ impl Chain {
     /// The tensors of a batch.
     pub(in crate::pipeline) fn tensors(&self) -> &[TensorSpec] {
         self.plan.encoder.outputs()
+    }
+
+    /// What stands for a file in the ledger.
+    pub(in crate::pipeline) fn file_hash(&self, source: u64) -> u64 {
+        self.files.of(source)
     }
 
     /// The next batch, error or end, waiting up to `wait`.

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use gristmill_format::source::Chunk;
 
+use super::decode::Use;
 use super::settle::empty_lane;
 use super::{Chain, Fault, Inner, Shared};
 use crate::error::Error;
@@ -65,6 +66,7 @@ impl Chain {
         };
         ticket.phase = Phase::Busy;
         let (id, chunk, open) = (ticket.source, ticket.draw.at.chunk, ticket.open.take());
+        let (of, taken) = (Use { branch: b, id, draw: ticket.draw, keep: ticket.keep, frames: None }, ticket.taken);
         let own = branch.plan.number;
         drop(inner);
         let known = self.shared.verdicts.of(own, id, chunk);
@@ -75,13 +77,23 @@ impl Chain {
                     Some(source) => source,
                     None => roster.open(id).map_err(as_format)?,
                 };
+                match self.look(of, taken, &source, &roster) {
+                    Ok(None) => {}
+                    Ok(Some(phase)) => return Ok(phase),
+                    Err(error) => {
+                        self.fail(&mut self.lock(), error);
+                        return Ok(Phase::Busy);
+                    }
+                }
                 source.fetch(chunk as usize, &self.shared.limits, &mut bytes)?;
-                Ok(source)
+                Ok(Phase::Read(source, std::mem::take(&mut bytes)))
             }
         });
-        self.branch_totals[b].stored_bytes.add(bytes.len() as u64);
+        if let Ok(Phase::Read(_, bytes)) = &read {
+            self.branch_totals[b].stored_bytes.add(bytes.len() as u64);
+        }
         let phase = match read {
-            Ok(source) => Phase::Read(source, bytes),
+            Ok(phase) => phase,
             Err(error) => Phase::Done(self.bad(b, id, chunk, (Scope::Bytes, error), Chunk::default())),
         };
         let mut inner = self.lock();

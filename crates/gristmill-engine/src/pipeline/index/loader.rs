@@ -296,7 +296,8 @@ impl IndexLoader {
     ///
     /// Errors: `Path`, and as [`IndexLoader::restore`].
     pub fn load(&self, path: &Path) -> Result<()> {
-        self.restore(&std::fs::read_to_string(path).map_err(|e| Error::path(path, &e))?)
+        let text = std::fs::read_to_string(path).map_err(|e| Error::path(path, &e))?;
+        self.restore(&text).map_err(|e| e.of_state(path))
     }
 
     /// Takes a state over; the loader must not have started.

@@ -72,7 +72,11 @@ impl Plan {
             return Err(Error::config("rank", text));
         }
         if size == 0 || !size.is_multiple_of(world) || size / world > MOST_ROWS as u64 {
-            let text = format!("{size} rows for {world} ranks; expected 1 to {MOST_ROWS} for each, the same for all");
+            let near = (size.min(world * MOST_ROWS as u64) / world).max(1) * world;
+            let text = format!(
+                "{size} rows for {world} ranks; it is the size of all ranks together, and they must divide it, with 1 to \
+                 {MOST_ROWS} rows for each. {near} would do"
+            );
             return Err(Error::config("batch_size", text));
         }
         if rows.is_empty() {

@@ -69,7 +69,8 @@ impl Account {
         }
         let Some(first) = account.processes.first() else {
             let at: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-            return Err(Error::State(format!("there is no ledger at {}", at.join(", "))));
+            let text = format!("no ledger here: {}; one is written by a loader with ledger=PATH", at.join(", "));
+            return Err(Error::config("ledger", text));
         };
         if let Some(other) = account.processes.iter().find(|other| !other.begin.plan.agrees(&first.begin.plan)) {
             let [a, b] = [first, other].map(|process| account.files[process.file].display());

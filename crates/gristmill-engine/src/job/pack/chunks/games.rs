@@ -18,6 +18,7 @@ use crate::chunks::codec::Codec;
 use crate::job::files::{self, Closed, Found, Opened};
 use crate::job::in_order::InOrder;
 use crate::job::pack::PackOptions;
+use crate::job::pack::strangers::stranger;
 use crate::pack::manifest::Skipped;
 
 /// Formats of files whose chunks are chess games.
@@ -105,6 +106,7 @@ impl Games {
                     found.files.push(if single { File::One(closed, name) } else { File::Many(Arc::new(opened), name) });
                 }
                 Found::Fault(e) => found.skip(root, e),
+                Found::File(other) => found.skip(root, stranger(&other.path, "games of chess")),
                 _ => {}
             }
         }

@@ -1,6 +1,8 @@
 //! The loader that people hold: starts and stops the river, hands out batches by alias, says where it stands.
 //! A thin shell: what flows is decided by the plan, in what order by the chains.
 
+mod look;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,6 +21,7 @@ use super::plan::{ChainPlan, DrawPlan, Plan, plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
 use super::serve::{endpoint, failed};
+use super::sight::Reads;
 use super::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
 use super::status::Status;
 use super::vanished::{Missing, Vanished};
@@ -30,6 +33,8 @@ use crate::runtime::handoff::{Taken, WhenFull};
 use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
 use crate::sink::http::Pages;
+
+pub use look::{Origin, SeenBatch, Sight, SightOptions};
 
 /// How often a start looks whether the first scan is in.
 const SCAN_POLL: Duration = Duration::from_millis(2);
@@ -60,6 +65,8 @@ pub struct Output {
 pub struct DataLoader {
     config: DataLoaderConfig,
     plan: Plan,
+    /// What of its chunks is read where it is only looked at.
+    sight: Option<Reads>,
     outputs: Vec<Output>,
     made_in: u32,
     root: OnceLock<u64>,
@@ -119,6 +126,7 @@ impl DataLoader {
             anchors: Arc::new(Anchors::new(pools.map(|branch| branch.stage.clone()))),
             config,
             plan,
+            sight: None,
             outputs,
             made_in: std::process::id(),
             root,
@@ -170,7 +178,7 @@ impl DataLoader {
                 None => {
                     let recall = Recall::new(&self.config, &self.plan, control.restore.clone())?;
                     let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
-                    Launch::new(&self.config, &self.plan, root, recall, Arc::clone(&self.anchors))?
+                    Launch::new(&self.config, (&self.plan, self.sight), root, recall, Arc::clone(&self.anchors))?
                 }
             };
             if launch.scanned()? {
@@ -319,7 +327,7 @@ impl DataLoader {
     ///
     /// Errors: `Path`, and as [`DataLoader::restore`].
     pub fn load(&self, path: &Path, missing: Missing) -> Result<()> {
-        self.restore_with(&saved::read(path)?, missing)
+        self.restore_with(&saved::read(path)?, missing).map_err(|e| e.of_state(path))
     }
 
     fn stands(&self) -> Result<LoaderState> {

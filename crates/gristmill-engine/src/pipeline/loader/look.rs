@@ -1,0 +1,202 @@
+//! A configuration, and perhaps a state -> which frames the batches of its stream hold, past or future. Its plan runs; what
+//! does not decide is not read. What depends on files that may still arrive is refused.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use gristmill_format::encode::Provenance;
+use serde::Serialize;
+
+use super::{DataLoader, Next};
+use crate::config::{DataLoaderConfig, Skip};
+use crate::error::{Error, Result};
+use crate::pipeline::journals::{Files, History, family};
+use crate::pipeline::sight::{Reads, origins, see};
+use crate::pipeline::state::{self, LoaderState};
+
+/// What to look at.
+#[derive(Debug, Clone, Default)]
+pub struct SightOptions {
+    /// The output; empty for the only one.
+    pub output: String,
+    /// The first batch.
+    pub first: u64,
+    /// What of the chunks is read.
+    pub reads: Reads,
+}
+
+/// Where a row of a batch of a stream comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// The file, below its directory.
+    pub file: String,
+    /// The game in that file, from 0.
+    pub game: u64,
+    /// What the file calls that game, where it has names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// The position in the game, from 0.
+    pub ply: u64,
+}
+
+/// The frames of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenBatch {
+    /// Its number.
+    pub number: u64,
+    /// Where its rows come from, in order.
+    pub rows: Vec<Provenance>,
+}
+
+/// Draws of each pool and lane below which no file that arrives can change anything.
+type Known = BTreeMap<(String, Option<u32>), u64>;
+
+/// A stream that is only looked at, batch by batch.
+pub struct Sight {
+    loader: DataLoader,
+    output: String,
+    /// Absent where no file can arrive.
+    known: Option<Known>,
+}
+
+impl Sight {
+    /// Looks at the stream of a configuration from a batch on: as it goes on from a state, the text of it or of all its
+    /// parts, or else from its beginning, with what its journal tells.
+    ///
+    /// Errors: `Config` for a batch before the state, an unknown seed or no such output; as [`DataLoader::new`] and
+    /// [`DataLoader::restore`].
+    pub fn new(config: &DataLoaderConfig, state: Option<&str>, options: &SightOptions) -> Result<Self> {
+        let journal = config.journal.as_deref().filter(|path| family(path).is_ok_and(|files| !files.is_empty()));
+        let saved = state.map(state::read).transpose()?;
+        let mut config = DataLoaderConfig {
+            ledger: None,
+            quarantine: None,
+            journal: journal.map(std::path::Path::to_owned),
+            replay: state.is_none() && journal.is_some(),
+            skip: saved.as_ref().map(left_out).unwrap_or_default(),
+            ..config.clone()
+        };
+        if state.is_none() && journal.is_none() && config.seed.is_none() {
+            return Err(Error::config("seed", "it was drawn by the run; give a state of it, its journal or its seed"));
+        }
+        let files = config.stage.iter_mut().filter_map(|stage| stage.file_path_provider.as_mut());
+        let watched = files.fold(false, |watched, files| watched | std::mem::replace(&mut files.watch, false));
+        let mut loader = DataLoader::new(config)?;
+        if !loader.outputs.iter().any(|output| output.alias == options.output) {
+            let known: Vec<&str> = loader.outputs.iter().map(|output| output.alias.as_str()).collect();
+            let text = format!("there is no output `{}`; expected one of: {}", options.output, known.join(", "));
+            return Err(Error::config("output", text));
+        }
+        if let Some(text) = state {
+            loader.restore(text)?;
+        }
+        let next = saved.as_ref().and_then(|saved| saved.outputs.get(&options.output)).map_or(0, |output| output.batch);
+        if options.first < next {
+            let text = format!(
+                "batch {} lies before the state, which goes on with batch {next}; give an earlier state, or none to begin \
+                 at the beginning",
+                options.first
+            );
+            return Err(Error::config("batch", text));
+        }
+        let known = if watched { Some(known(&loader, saved.as_ref())?) } else { None };
+        see(&mut loader.plan, options.first);
+        loader.sight = Some(options.reads);
+        Ok(Sight { loader, output: options.output.clone(), known })
+    }
+
+    /// The next batch; `None` at the end of the stream.
+    ///
+    /// Errors: `Stage` for a batch that depends on files that may still arrive, and for chunks whose frames were never
+    /// counted; as the stream itself.
+    pub fn next_batch(&self) -> Result<Option<SeenBatch>> {
+        let Next::Batch(batch) = self.loader.next(&self.output, None)? else { return Ok(None) };
+        self.check(batch.number)?;
+        let rows = origins(batch.columns[0].bytes(), batch.rows).collect();
+        Ok(Some(SeenBatch { number: batch.number, rows }))
+    }
+
+    /// Refuses the batch that was taken last where it depends on draws beyond those that are known.
+    fn check(&self, batch: u64) -> Result<()> {
+        let Some(known) = &self.known else { return Ok(()) };
+        let running = self.loader.runs_here();
+        let chain = running.and_then(|r| r.observer.chains.iter().find(|chain| chain.plan.alias == self.output));
+        let Some(inner) = chain.map(|chain| chain.lock()) else { return Ok(()) };
+        for (branch, (head, taken)) in inner.branches.iter().zip(&inner.fold.delivered.branches) {
+            let lane = branch.plan.lane.map(|lane| lane.index);
+            let known = known.get(&(branch.plan.stage.clone(), lane)).copied().unwrap_or(0);
+            let draws = head + u64::from(*taken > 0);
+            if draws > known {
+                let text = format!(
+                    "batch {batch} takes {draws} draws, and files that arrive may change all from draw {known} on: give the \
+                     journal of the run, or a later state"
+                );
+                return Err(Error::stage(&branch.plan.stage, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a row comes from, in words.
+    pub fn origin(&self, row: Provenance) -> Origin {
+        let rosters = self.loader.runs_here().map(|running| &running.observer.rosters);
+        let mut rosters = rosters.into_iter().flatten();
+        let source = rosters.find_map(|roster| roster.name(row.source).and(roster.open(row.source).ok()));
+        let member = source.and_then(|source| Some(source.chunks.locate(row.chunk as usize)?.1?.to_owned()));
+        let file = self.loader.source_path(row.source).unwrap_or_default();
+        Origin { file, game: row.chunk.into(), member, ply: row.frame.into() }
+    }
+
+    /// What stands for the file of a row in the ledger.
+    pub(crate) fn file_hash(&self, row: Provenance) -> u64 {
+        let running = self.loader.runs_here();
+        let chain = running.and_then(|r| r.observer.chains.iter().find(|chain| chain.plan.alias == self.output));
+        chain.map_or(0, |chain| chain.file_hash(row.source))
+    }
+}
+
+impl DataLoader {
+    /// Looks at the stream of this loader, as this rank has it: past batches by doing again what its journal or its seed
+    /// tells, later ones from where it stands. It need not have started, and goes on undisturbed.
+    ///
+    /// Errors: as [`Sight::new`] and [`DataLoader::state`].
+    pub fn sight(&self, options: &SightOptions) -> Result<Sight> {
+        let state = match self.runs_here() {
+            Some(_) => Some(Arc::new(self.stands()?)),
+            None => self.lock().restore.as_ref().map(|(state, _)| Arc::clone(state)),
+        };
+        let seed = state.as_ref().map(|state| state.seed);
+        let config = DataLoaderConfig { seed: self.config().seed.or(seed), ..self.config() };
+        let comes = |state: &Arc<LoaderState>| {
+            state.outputs.get(&options.output).is_some_and(|output| output.batch <= options.first)
+        };
+        let text = state.filter(comes).map(|state| serde_json::to_string(&*state)).transpose();
+        Sight::new(&config, text.map_err(|e| Error::State(e.to_string()))?.as_deref(), options)
+    }
+}
+
+/// The batches that a state says were left out.
+fn left_out(saved: &LoaderState) -> Vec<Skip> {
+    let of = |(alias, (first, end)): (&String, (u64, u64))| Skip { output: Some(alias.clone()), first, end };
+    let outputs = saved.outputs.iter();
+    outputs.flat_map(|(alias, output)| output.skipped.iter().map(move |range| (alias, *range))).map(of).collect()
+}
+
+/// What a journal and a state tell for certain.
+fn known(loader: &DataLoader, saved: Option<&LoaderState>) -> Result<Known> {
+    let mut known = match &loader.config.journal {
+        Some(path) => History::read(path, Files::new())?.reached,
+        None => Known::new(),
+    };
+    let Some(saved) = saved else { return Ok(known) };
+    for chain in &loader.plan.chains {
+        let Some(output) = saved.outputs.get(&chain.alias) else { continue };
+        for (b, branch) in chain.branches.iter().enumerate() {
+            let lane = branch.lane.map(|lane| lane.index);
+            let state = output.lanes.get(&lane.unwrap_or(0)).and_then(|lane| lane.branches.get(b % chain.inputs()));
+            let reached = known.entry((branch.stage.clone(), lane)).or_default();
+            *reached = state.map_or(0, |state| state.drawn).max(*reached);
+        }
+    }
+    Ok(known)
+}

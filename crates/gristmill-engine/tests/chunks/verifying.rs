@@ -1,0 +1,84 @@
+//! Packs that lack something, or whose database says otherwise than their games: each is told once, and by its name.
+
+use std::fs;
+use std::path::Path;
+
+use gristmill_engine::job::values::{ValuesOptions, values};
+use gristmill_engine::job::verify::{Verification, VerifyOptions, verify};
+use rusqlite::Connection;
+
+use crate::fixture::{games, packed};
+
+fn pack(out: &Path) {
+    let input = tempfile::tempdir().unwrap();
+    games(input.path(), 1, 6, gristmill_format::chess::Version::V6, None);
+    let made = packed(input.path(), out, |_| {}).unwrap();
+    assert!(made.files > 2, "{made:?}");
+}
+
+fn faults(path: &Path) -> Vec<String> {
+    let Verification { faults, .. } = verify(&VerifyOptions::new(vec![path.to_owned()]), &mut |_, _| {}).unwrap();
+    let name = |file: &str| file.rsplit('/').next().unwrap().to_owned();
+    faults.iter().map(|one| format!("{}: {}", one.file.as_deref().map(name).unwrap_or_default(), one.detail)).collect()
+}
+
+#[test]
+fn what_is_missing_is_told_by_name_whatever_else_is_damaged() {
+    let out = tempfile::tempdir().unwrap();
+    let pack_ = out.path().join("pack");
+    pack(&pack_);
+    assert_eq!(faults(&pack_), [""; 0]);
+    fs::remove_file(pack_.join("games-00001.chunks")).unwrap();
+    assert_eq!(faults(&pack_), ["games-00001.chunks: the manifest lists it; it is not there"]);
+    let first = pack_.join("games-00000.chunks");
+    let bytes = fs::read(&first).unwrap();
+    fs::write(&first, &bytes[..bytes.len() - 9]).unwrap();
+    fs::copy(pack_.join("games-00002.chunks"), pack_.join("games-00077.chunks")).unwrap();
+    fs::remove_file(pack_.join("metadata.db")).unwrap();
+    let told = faults(&pack_);
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].starts_with("games-00000.chunks: "), "{told:?}");
+    let others = [
+        "games-00001.chunks: the manifest lists it; it is not there",
+        "games-00077.chunks: the manifest does not list it",
+        "metadata.db: it is not there",
+    ];
+    assert_eq!(told[1..], others);
+    fs::write(pack_.join("manifest.json"), "{").unwrap();
+    let told = faults(&pack_);
+    assert!(told.iter().any(|one| one.starts_with("manifest.json: manifest: EOF")), "{told:?}");
+}
+
+#[test]
+fn columns_that_records_contradict_are_told_by_game_and_name() {
+    let out = tempfile::tempdir().unwrap();
+    let pack_ = out.path().join("pack");
+    pack(&pack_);
+    let change =
+        |sql: &str| assert_eq!(Connection::open(pack_.join("metadata.db")).unwrap().execute(sql, []).unwrap(), 1);
+    change("UPDATE games SET weight = weight + 1, result = 0.5 WHERE id = 3");
+    change("UPDATE games SET content_xxh3 = zeroblob(16) WHERE id = 5");
+    let expected = [
+        "metadata.db: the records of game 3 (training.4.gz) say otherwise in result, weight",
+        "metadata.db: the records of game 5 (training.6.gz) say otherwise in content_xxh3",
+    ];
+    assert_eq!(faults(&pack_), expected);
+    change("UPDATE games SET frames = 1 WHERE id = 0");
+    let told = faults(&pack_);
+    assert!(
+        told[2].starts_with("metadata.db: game 0 is frames 0..1 of training.1.gz, the chunk files have frames 0.."),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn sources_without_a_game_prove_nothing() {
+    let (out, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let pack_ = out.path().join("pack");
+    pack(&pack_);
+    let against = Some(empty.path().to_owned());
+    let found = verify(&VerifyOptions { against, ..VerifyOptions::new(vec![pack_.clone()]) }, &mut |_, _| {}).unwrap();
+    assert!(!found.ok && found.faults[0].kind == "empty", "{found:?}");
+    let refused = values(&ValuesOptions::new(&pack_), &mut |_, _| {}).unwrap_err().to_string();
+    assert!(refused.contains("a pack of whole games"), "{refused}");
+}
