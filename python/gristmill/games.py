@@ -170,7 +170,7 @@ class Games(Selection[_gristmill.Games]):
         return place
 
     def __repr__(self) -> str:
-        whole = self._compiled.frames_of_pack
-        frames = f"{self.num_frames}" if self.num_frames == whole else f"{self.num_frames} of {whole}"
-        folder = os.fspath(self._compiled.folder)
+        packed = self._compiled.packed()
+        frames = f"{self.num_frames}" if self.num_frames == packed.frames else f"{self.num_frames} of {packed.frames}"
+        folder = os.fspath(packed.folder)
         return f"{type(self).__name__}({folder!r}, games={len(self)}, frames={frames})"

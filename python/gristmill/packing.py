@@ -68,7 +68,9 @@ class Merged:
     known: int
     #: What lies beside the rows, as beside those of all packs: `values`, `embeddings`.
     carried: list[str]
-    #: What lies beside the rows of some pack and was not carried, and why.
+    #: Names of the marks that it has, since all packs have them by the same rule.
+    marks: list[str]
+    #: What lies beside the rows of some pack and was not carried, marks included, and why.
     lost: list[str]
     deleted: list[str]
     left: list[str]

@@ -1,12 +1,10 @@
 //! Chess games through `pack`, `inspect`, `verify` and `convert`: into a pack and back to the very records.
 
-mod command;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use command::{generate, run, text};
+use crate::command::{generate, run, text};
 use gristmill_engine::open::open;
 use gristmill_format::source::Chunk;
 

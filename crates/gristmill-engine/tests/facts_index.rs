@@ -1,15 +1,13 @@
 //! The side index: a restart walks no tar again, whatever happened to the file in between.
 #![allow(clippy::unwrap_used, reason = "a test may fail, and says what it skips")]
 
-mod games;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use games::tar;
+use crate::games::tar;
 use gristmill_engine::chunks::chess::WEIGHER;
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::facts::Facts;

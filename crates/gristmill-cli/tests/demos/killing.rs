@@ -9,7 +9,7 @@ use gristmill_format::container::npz_write::NpzWriter;
 use gristmill_format::layout::{DType, Order, Scalar};
 
 use crate::command::{gristmill, run, text};
-use crate::files::names;
+use super::files::names;
 
 /// Long enough for anything on a busy machine; reaching it fails the test.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -10,7 +10,7 @@ use gristmill_engine::pack::select::SqlValue;
 use gristmill_format::source::Chunk;
 
 use crate::command::{run, text};
-use crate::files::{imitation, read, shard, steps};
+use super::files::{imitation, read, shard, steps};
 
 /// The records of each trajectory of a pack.
 fn packed(pack: &Path) -> Vec<Vec<u8>> {
@@ -124,7 +124,17 @@ fn packs_grow_are_merged_and_leave_out_what_does_not_fit() {
     let joined = out.path().join("joined");
     let other = out.path().join("other");
     run(&["pack", "--input", text(&folder.path().join("c")), "--output", text(&other)]).ok();
-    let said = run(&["merge", text(&pack), text(&other), "--output", text(&joined), "--json"]).ok().json();
+    for pack in [&pack, &other] {
+        run(&["mark", text(pack), "odd", "--rule", "ply % 2 = 1 AND game.frames > 2"]).ok();
+    }
+    let said = run(&["merge", text(&other), text(&pack), "--output", text(&joined), "--json"]).ok().json();
+    assert_eq!(said["marks"], serde_json::json!(["odd"]), "{said}");
+    let mark = |words: &[&str]| run(&[&["mark", text(&joined)], words, &["--json"]].concat()).ok().json();
+    let carried = mark(&["--list"])[0]["marked"].clone();
+    let asked = mark(&["again", "--rule", "ply % 2 = 1 AND game.frames > 2"])["marked"].clone();
+    assert!(carried == asked && asked.as_u64() > Some(3), "{carried} {asked}");
+    let said =
+        run(&["merge", text(&pack), text(&other), "--output", text(&joined), "--overwrite", "--json"]).ok().json();
     assert_eq!((&said["runs"], &said["known"]), (&5.into(), &1.into()), "{said}");
     assert!(packed(&joined) == packed(&pack));
     let pictures = out.path().join("pictures");
@@ -183,7 +193,7 @@ fn what_is_larger_than_may_be_held_goes_through_columns_into_the_same_pack() {
     for name in ["games-00000.chunks", "manifest.json"] {
         assert!(fs::read(held.join(name)).unwrap() == fs::read(through.join(name)).unwrap(), "{name}");
     }
-    assert_eq!(crate::files::names(out.path()), ["held", "through"], "columns are gone");
+    assert_eq!(crate::demos::files::names(out.path()), ["held", "through"], "columns are gone");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::value::Extra;
 
 use crate::command::{run, text};
-use crate::files::{imitation, names, read, shard, steps, trajectories};
+use crate::demos::files::{imitation, names, read, shard, steps, trajectories};
 
 /// Makes the pack `to` of what lies in `from`.
 fn pack(from: &Path, to: &Path) {

@@ -95,8 +95,18 @@ pub(super) fn refused(path: &[String], stages: &[Option<String>], message: Strin
     Error::Config { at: None, stage, field, message }
 }
 
+/// What is looked for in a splitter and is not there, and what there is instead.
+const SPLIT_BY: (&str, &str) = (
+    "unknown field `by`, expected `output`",
+    "; streams are split by the names of files: pack the games, and `split(by=\"content\")` of the pack keeps copies and mirrored \
+     games on one side, or let `gristmill split --by content` make a folder for each side",
+);
+
 /// Adds "did you mean" to serde's message about an unknown field or variant.
 fn suggest(message: &str) -> String {
+    if message.starts_with(SPLIT_BY.0) {
+        return message.trim_end().to_owned() + SPLIT_BY.1;
+    }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let nearest = match (message.contains("unknown field") || message.contains("unknown variant"), quoted.next()) {
         (true, Some(found)) => quoted
@@ -151,5 +161,8 @@ mod tests {
         let error = DataLoaderConfig::from_json(r#"{"sede": 3}"#).unwrap_err().to_string();
         assert!(error.starts_with("line 1, column 7: `sede`: unknown field `sede`"), "{error}");
         assert!(error.ends_with("did you mean `seed`?"), "{error}");
+        let split = r#"{"stage": [{"name": "split", "chunk_source_splitter": {"by": "content"}}]}"#;
+        let error = DataLoaderConfig::from_json(split).unwrap_err().to_string();
+        assert!(error.contains("stage `split`, field `by`") && error.contains("gristmill split --by content"), "{error}");
     }
 }

@@ -87,7 +87,7 @@ impl Launch {
         let journal = match &config.journal {
             Some(path) if !config.replay && sight.is_none() => {
                 let path = journals::of_rank(path, rank.into(), world.into());
-                Some(Arc::new(Mutex::new(Journal::new(&path, recall.begin))))
+                Some(Arc::new(Mutex::new(Journal::new(&path, recall.opening))))
             }
             _ => None,
         };
@@ -259,7 +259,7 @@ fn write_first(journal: &SharedJournal, observer: &Observer, recall: &Recall) ->
         }
     }
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-    let tells = recall.begin == journal::Begin::Again;
+    let tells = recall.opening == journal::Opening::Again;
     let written = if tells { journal.open().map(|_| ()) } else { journal.append(&events) };
     written.map_err(|e| Error::path(journal.path(), &e))
 }

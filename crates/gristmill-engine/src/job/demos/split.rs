@@ -15,7 +15,7 @@ use crate::chunks::trajectories::is_trajectories;
 use crate::demos::{ShardFiles, ShardOptions, shard_ending};
 use crate::error::{Error, Result};
 use crate::stage::split::Side;
-use crate::store::publish::{Found, Staging, withdraw};
+use crate::store::publish::{Found, Staging};
 
 /// What to split, and where to.
 #[derive(Debug, Clone)]
@@ -145,7 +145,7 @@ fn write(
 ) -> Result<u64> {
     let (staging, left) = Staging::open(&options.output, STAGING)?;
     if left == Found::Unfinished {
-        clear(&staging)?;
+        staging.clear()?;
     }
     let written = sides(options, found, dealt, meta, frames, &staging, progress);
     match written {
@@ -155,7 +155,7 @@ fn write(
         }
         Err(e) => {
             // What failed first is what is told.
-            let _ = clear(&staging).and_then(|()| staging.discard());
+            let _ = staging.discard();
             Err(e)
         }
     }
@@ -191,9 +191,4 @@ fn sides(
         if options.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     });
     Ok(shards::end(files, written)?.len() as u64)
-}
-
-/// Removes what an earlier run left in the staging: folders, too.
-fn clear(staging: &Staging) -> Result<()> {
-    staging.names()?.iter().try_for_each(|name| withdraw(&staging.path(name)))
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 use gristmill_format::g2048::RowForm;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(in crate::job) use self::lineage::left_in;
+pub(in crate::job) use self::lineage::{known_of, left_in};
 use super::meter::{Meter, peak_rss};
 use crate::config::{PositionSamplingConfig, parse};
 use crate::error::{Error, Result};

@@ -214,7 +214,11 @@ pub fn rewrite(
     let result = run(&plan, &mut ledger, &mut writer, stop, &mut report, progress);
     scheduler.stop();
     writer.abandon();
-    result.map(|()| report)
+    result?;
+    if !report.interrupted && !options.dry_run {
+        ledger::tell_others(&options.outs)?;
+    }
+    Ok(report)
 }
 
 fn run(
