@@ -214,5 +214,7 @@ def test_faults_say_what_differs_and_where(tmp_path: Path, records: tuple[Path, 
         loader.load(tmp_path / "state.json")
     with pytest.raises(gm.ConfigError, match="7 rows for 2 ranks; .* 6 would do"):
         gm.DataLoader(games, batch_size=7, rank=0, world_size=2)
-    with pytest.raises(gm.ConfigError, match="^`where`: no such column: resul; `games` has id, file, .*, in `resul = 1`$"):
+    with pytest.raises(
+        gm.ConfigError, match="^`where`: no such column: resul; `games` has id, file, .*, in `resul = 1`$"
+    ):
         games.where("resul = 1")
