@@ -110,6 +110,8 @@ class DataLoader:
             self._rows = repr(source)
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
+        if not isinstance(source, DataLoaderConfig | Mapping):
+            raise TypeError(_no_source(source))
         given = [name for name, value in options.items() if value != DEFAULTS[name]]
         given = [name for name, value in (("encoder", encoder), ("view", view)) if value is not None] + given
         if given:
@@ -388,3 +390,14 @@ class DataLoader:
     def __repr__(self) -> str:
         parts = [] if self._rows is None else [self._rows]
         return f"DataLoader({', '.join([*parts, *map(repr, self.outputs.values())])})"
+
+
+def _no_source(given: object) -> str:
+    """What is said of a source that no loader takes."""
+    if isinstance(given, str | os.PathLike):
+        advice = "open it by gristmill.open, or make a configuration by gristmill.presets"
+    elif hasattr(given, "lengths"):
+        advice = "gristmill.PairLoader and StepLoader take demonstrations in files; gristmill.pack makes a pack of them"
+    else:
+        advice = "gristmill.open gives these, gristmill.presets configurations"
+    return f"expected a configuration, or rows or games of a pack, found {type(given).__name__}: {advice}"

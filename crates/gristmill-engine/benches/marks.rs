@@ -74,7 +74,7 @@ fn measure(name: &str, total: u64, is_in: impl Fn(u64) -> bool) {
     black_box(wanted);
     let bits = |bytes: u64| bytes as f64 * 8.0 / total as f64;
     println!("{name}: {len} of {total} rows, {:.4} bits a row in the mark file", bits(file));
-    let mut said = |what: &str, bits: f64, ns: f64| println!("  {what:14} {bits:8.3} bits a row  {ns:12.1} ns row()");
+    let said = |what: &str, bits: f64, ns: f64| println!("  {what:14} {bits:8.3} bits a row  {ns:12.1} ns row()");
     said("selection", bits(our_bytes), timed(MANY, len, |i| ours.row(i)));
     said("list", bits(len * 8), timed(MANY, len, |i| list[i as usize]));
     said("bit vector", bits(words.len() as u64 * 8), timed(FEW, len, |i| scanned(&words, i)));

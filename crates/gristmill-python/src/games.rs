@@ -87,6 +87,11 @@ impl Games {
         self.0.rows().len()
     }
 
+    /// Whether no frame of a selected game was left out.
+    fn is_whole(&self) -> bool {
+        self.0.is_whole()
+    }
+
     /// Layout of the records.
     fn layout(&self) -> Layout {
         Layout(self.0.layout().clone())

@@ -8,4 +8,5 @@ mod packing;
 mod pictures;
 mod refusing;
 mod splitting;
+mod unpacking;
 mod verifying;

@@ -1,13 +1,15 @@
 //! Text -> config, config -> text. An unknown key is refused with the nearest known one.
 //! Every refusal has line and column, and the stage and field that it lies in.
 
+use std::collections::BTreeMap;
+
 use serde::Deserializer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::DataLoaderConfig;
 use super::text::TextForm;
+use super::{DataLoaderConfig, PositionSamplingConfig};
 use crate::error::{Error, Result};
 
 impl DataLoaderConfig {
@@ -32,6 +34,18 @@ impl DataLoaderConfig {
     /// Writes JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl PositionSamplingConfig {
+    /// Reads the words of an option: names and numbers with commas between them, as between the braces of TOML.
+    ///
+    /// Errors: `Config` in `option`; an unknown name comes with the nearest known one.
+    pub fn from_words(option: &str, words: &str) -> Result<Self> {
+        let mut rule: BTreeMap<String, Self> = toml::from_str(&format!("rule = {{ {words} }}"))
+            .map_err(|e| Error::config(option, format!("{}, in `{words}`", suggest(e.message()))))?;
+        let more = || Error::config(option, format!("expected names and numbers of one rule, found `{words}`"));
+        rule.remove("rule").filter(|_| rule.is_empty()).ok_or_else(more)
     }
 }
 

@@ -23,6 +23,7 @@ use super::roster::{Event, Roster, SharedJournal};
 use super::sight::Reads;
 use super::state::fingerprint;
 use super::verdict::Verdicts;
+use crate::chunks::trajectories::{NO_STREAM, is_trajectories};
 use crate::config::{BadChunks, DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
@@ -189,6 +190,9 @@ fn rosters(
     spill: Option<&Arc<Spill>>,
 ) -> Result<Vec<Arc<Roster>>> {
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
+        if is_trajectories(&log.directory).unwrap_or(false) {
+            return Err(Error::field(&log.files, "directory", format!("{}: {NO_STREAM}", log.directory.display())));
+        }
         let store: Arc<dyn Store> = Arc::new(DirStore::new(&log.directory)?);
         let find = Search {
             store: Arc::clone(&store),

@@ -16,6 +16,7 @@ use crate::chunks::codec::Codec;
 use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
 use crate::chunks::metadata::{Game, Games, GamesWriter};
 use crate::chunks::open::ChunkPack;
+use crate::chunks::sums;
 use crate::chunks::{CODECS, file_name, files, is_chunks, is_pack};
 use crate::error::{Error, Result};
 use crate::lineage::Step;
@@ -343,6 +344,11 @@ impl Assembly<'_> {
         }
         let to = self.staging.path(&file_name(number));
         let identity = if taken.len() == games.len() { link(file, &to)? } else { self.copy(file, &taken, &to)? };
+        for (rule, sums) in sums::all(&file.path, &file.index) {
+            let of = |game: &&Game| sums.get(game.chunk as usize).copied();
+            let sums: Vec<f32> = taken.iter().filter_map(of).collect();
+            sums::write(&to, identity, rule, &sums)?;
+        }
         let first = self.frames;
         for (chunk, game) in taken.iter().enumerate() {
             let place = (number as u64, chunk as u64);
