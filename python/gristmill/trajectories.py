@@ -39,7 +39,7 @@ class Trajectories(Games):
     @property
     def path(self) -> str:
         """The folder of the pack."""
-        return os.fspath(self._compiled.folder)
+        return os.fspath(self._compiled.packed().folder)
 
     @property
     def format(self) -> str:

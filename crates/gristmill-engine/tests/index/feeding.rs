@@ -161,7 +161,7 @@ fn states_of_other_rows_orders_or_encoders_are_refused() {
     let (train, _) = pack.split(0.3, 42).unwrap();
     let hard = EncoderConfig::G2048(G2048EncoderConfig { target: G2048Target::HardMove, ..Default::default() });
     for (rows, config, word) in [
-        (&train, config.clone(), "rows"),
+        (&train, config.clone(), "selection"),
         (&pack, IndexConfig { batch_size: 30, ..config.clone() }, "batch_size"),
         (&pack, IndexConfig { shuffle: Shuffle::Off, ..config.clone() }, "shuffle"),
         (&pack, IndexConfig { seed: Some(3), ..config.clone() }, "seed"),
