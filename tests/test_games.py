@@ -198,21 +198,23 @@ def test_packs_are_merged(tmp_path: Path, records: tuple[Path, Records]) -> None
 def test_faults_say_what_differs_and_where(tmp_path: Path, records: tuple[Path, Records]) -> None:
     games = gm.open(records[0])
     assert isinstance(games, gm.Games)
-    chosen = games.where("result = 1")
+    chosen = games.where("id > 2")
     options: dict[str, Any] = {"batch_size": 8, "seed": 1}
     loader = gm.DataLoader(games, **options)
     shown = gm.DataLoader(chosen, **options)
     assert repr(shown).startswith(f"DataLoader({chosen!r}, Output("), "it says how many of how many"
-    with pytest.raises(gm.StateError, match=r'selection: saved \[\], now \[\{"where":\{"sql":"result = 1"\}\}\]$'):
+    with pytest.raises(gm.StateError, match=r'selection of rows: saved \[\], now \[\{"where":\{"sql":"id > 2"\}\}\]$'):
         shown.load_state_dict(loader.state_dict())
-    with pytest.raises(gm.StateError, match='shuffle: saved "rows", now "off"$'):
+    with pytest.raises(gm.StateError, match=r'shuffle: saved "rows", now "off"$'):
         gm.DataLoader(games, shuffle=False, **options).load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match="missing is 'ignore'; expected 'refuse', 'skip' or 'spill'"):
         loader.load_state_dict(loader.state_dict(), missing="ignore")  # type: ignore[arg-type]
     (tmp_path / "state.json").write_text("{]")
     with pytest.raises(gm.StateError, match=r"state\.json: no state of a loader of rows: "):
         loader.load(tmp_path / "state.json")
-    with pytest.raises(gm.ConfigError, match="7 rows for 2 ranks; .* 6 would do"):
+    with pytest.raises(gm.ConfigError, match=r"7 rows for 2 ranks; .* 6 would do"):
         gm.DataLoader(games, batch_size=7, rank=0, world_size=2)
-    with pytest.raises(gm.ConfigError, match="^`where`: no such column: resul; `games` has id, file, .*, in `resul = 1`$"):
+    with pytest.raises(
+        gm.ConfigError, match=r"^`where`: no such column: resul; `games` has id, file, .*, in `resul = 1`$"
+    ):
         games.where("resul = 1")
