@@ -87,6 +87,7 @@ bench: tables
 	$(BIN)/python scripts/requirements.py bench | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
 	$(BIN)/maturin develop --locked --quiet --release
 	$(BIN)/python scripts/bench_demos.py
+	$(BIN)/python scripts/bench_demo_pack.py
 
 soak: package tables
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_tablebase.py

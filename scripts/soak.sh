@@ -1,6 +1,6 @@
 #!/bin/bash
-# make soak, last part: generated games judged by python-chess, then a long feed of a directory to which games are added,
-# some of them damaged; memory must stop growing.
+# make soak, last part: demonstrations packed that are larger than memory may be, generated games judged by python-chess,
+# then a long feed of a directory to which games are added, some of them damaged; memory must stop growing.
 # Fails when the loader dies, finds no bad chunk, or is larger at the end than after a quarter of the time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,6 +18,8 @@ finish() {
   rm -rf "$folder"
 }
 trap finish EXIT
+
+.venv/bin/python scripts/soak_pack.py "$gristmill"
 
 "$gristmill" generate chess "$folder/judged" --games 40 --seed 2
 GRISTMILL_GAMES=$folder/judged .venv/bin/pytest -q tests/test_judged_games.py

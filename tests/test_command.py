@@ -116,9 +116,33 @@ def test_words_that_make_no_sense(words: list[str], says: str, tmp_path: Path) -
 
 
 def test_every_command_has_help() -> None:
-    for words in [[], ["convert"], ["generate"], ["generate", "random"]]:
+    for words in [[], ["convert"], ["generate"], ["generate", "random"], ["inspect"], ["pack"], ["stats"], ["verify"]]:
         assert "usage: gristmill" in run(*words, "--help").stdout
     assert "--json" in run("generate", "random", "--help").stdout
+
+
+def test_data_sets_are_packed_and_looked_at(native: Path, tmp_path: Path) -> None:
+    minari, pack = tmp_path / "mine/spin-v0", tmp_path / "pack"
+    run("convert", native, minari, "--to", "minari-hdf5")
+    looked = told("inspect", minari)
+    assert (looked["format"], looked["chunks"], looked["frames"]) == ("demo.minari.hdf5", 3, 13)
+    assert "obs" in run("inspect", minari).stdout
+    stats = told("stats", minari)["demos"]
+    assert (stats["trajectories"], stats["steps"], stats["length"]["max"]) == (3, 13, 7)
+    assert told("verify", minari)["ok"]
+    assert (told("pack", "--input", minari, "--output", pack, "--dry-run")["runs"], pack.exists()) == (3, False)
+    said = run("pack", "--input", minari.parent, "--output", pack).stdout
+    assert f"{pack} holds 3 trajectories of 13 steps" in said
+    assert told("pack", "--input", minari, "--output", pack, "--append")["known"] == 3
+    assert gm.open(pack).lengths == [7, 1, 5]
+    run("pack", "--input", native.parent / "pack", "--output", tmp_path / "x", code=2)
+    run("pack", "--input", minari, "--output", pack, "--append", "--resume", code=2)
+    with h5py.File(minari / "data/main_data.hdf5", "r+") as file:
+        del file["episode_1/rewards"]
+    found = json.loads(run("verify", minari, "--json", code=1).stdout)
+    assert (found["ok"], found["fault_count"]) == (False, 1)
+    assert "episode 1: `rewards`: missing" in found["faults"][0]["detail"]
+    run("stats", minari, code=1)
 
 
 def test_what_is_damaged_is_told_with_its_place(native: Path, tmp_path: Path) -> None:

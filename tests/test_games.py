@@ -195,6 +195,20 @@ def test_packs_are_merged(tmp_path: Path, records: tuple[Path, Records]) -> None
         gm.merge([folder, tmp_path / "second"], tmp_path / "other", shard_rows=10)
 
 
+def test_packs_keep_what_games_weigh(tmp_path: Path) -> None:
+    write_games(tmp_path / "drop", 4)
+    rule = gm.PositionSamplingConfig(diff_focus_q_weight=2.0, diff_focus_gamma=2.0)
+    gm.pack(tmp_path / "drop", tmp_path / "pack", weigh=[rule])
+    before = {path.name: path.read_bytes() for path in (tmp_path / "pack").glob("*.sums")}
+    assert len(before) == 2, "by the pack's own rule, and by the one that was asked for"
+    sampling = gm.Hanse(form="weight", position_sampling=rule)
+    with gm.DataLoader(gm.open(tmp_path / "pack"), sampling=sampling, batch_size=8, seed=1) as loader:
+        next(loader)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "pack").glob("*.sums")} == before
+    with pytest.raises(gm.ConfigError, match="diff_focus_q_weight"):
+        gm.pack(tmp_path / "drop", tmp_path / "other", weigh=[gm.PositionSamplingConfig()])
+
+
 def test_faults_say_what_differs_and_where(tmp_path: Path, records: tuple[Path, Records]) -> None:
     games = gm.open(records[0])
     assert isinstance(games, gm.Games)

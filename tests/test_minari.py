@@ -171,6 +171,31 @@ def test_shards_and_back(recorded: Path, tmp_path: Path) -> None:
     same(demos, gm.open(tmp_path / "again-v0"))
 
 
+def test_data_sets_are_packed_and_come_back(recorded: Path, tmp_path: Path) -> None:
+    demos, name = gm.open(recorded), recorded.name
+    packed = gm.pack(recorded, tmp_path / "pack")
+    assert (packed.runs, packed.rows, packed.skipped) == (11, demos.num_frames, [])
+    pack = gm.open(tmp_path / "pack")
+    assert pack.lengths == demos.lengths
+    for i, (one, two) in enumerate(zip(pack, demos, strict=True)):
+        assert (pack.member(i), pack.truncated(i)) == (f"{name}/{i}", demos.truncated(i))
+        for field in ("acts_1", "obs_image", "obs_deep_grid", "rews"):
+            np.testing.assert_array_equal(one[field], two[field.replace("_", ".")])
+    assert pack.where("environment = 'EveryKind-v0'").num_frames == demos.num_frames
+    assert [step.sources["name"] for step in pack.lineage if step.sources] == [name]
+    again = gm.pack(recorded.parent, tmp_path / "pack", existing="append")
+    assert (again.known, again.runs) == (11, 11), "by what they hold"
+    done = write(tmp_path / "again-v0", pack)
+    assert (done.filled, done.lost) == ([], [])
+    same(demos, gm.open(tmp_path / "again-v0"))
+    assert {path.name for path in tmp_path.iterdir()} == {"pack", "again-v0"}, "the shards are gone"
+    (tmp_path / "both").mkdir()
+    shutil.copytree(recorded, tmp_path / "both" / name)
+    (tmp_path / "both" / "demos.tar").touch()
+    with pytest.raises(gm.ConfigError, match=r"both/demos\.tar; pack them apart"):
+        gm.pack(tmp_path / "both", tmp_path / "none")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_opening_reads_no_episode(tmp_path: Path, form: Any) -> None:
     """What is damaged is noticed when it is read: before that nothing looked at it."""

@@ -56,7 +56,7 @@ def test_trajectories_come_back_as_the_files_have_them(folder: Path) -> None:
     for i in range(len(LENGTHS)):
         np.testing.assert_array_equal(np.asarray(pack[i]), np.asarray(demos[i]))
         assert (pack.extras(i)["infos"], pack.truncated(i)) == (demos.extras(i)["infos"], demos.truncated(i))
-    assert pack.metadata()["env_cfg"] == demos.metadata["env_cfg"]
+    assert pack.metadata["env_cfg"] == demos.metadata["env_cfg"]
     everything = np.concatenate([np.asarray(one) for one in pack])
     order = np.random.default_rng(1).permutation(pack.num_frames).reshape(2, -1)
     np.testing.assert_array_equal(np.asarray(pack.take(order)), everything[order])
@@ -139,6 +139,92 @@ def test_batches_are_fields_of_every_step_once_and_go_on_exactly(folder: Path) -
         gm.DataLoader(pack, encoder=gm.Fields(["reward"]))
     with pytest.raises(TypeError, match=r"gristmill\.Fields"):
         gm.DataLoader(pack, encoder=gm.g2048.Steps())
+
+
+def test_arrays_of_a_pack_are_those_of_its_files(folder: Path, tmp_path: Path) -> None:
+    pack = gm.open(folder / "pack")
+    known = gm.load_dataset_dict(folder / "shards")
+    assert set(known) == {"obs", "next_obs", "acts", "dones", "rews", "infos"}
+    face = gm.demos.open_demos(folder / "pack")
+    assert (face.lengths, face.metadata["env_cfg"], face.format) == (
+        pack.lengths,
+        pack.metadata["env_cfg"],
+        "demo.chunks",
+    )
+    spilled = gm.open(folder / "pack", spill=tmp_path)
+    for given in (folder / "pack", str(folder / "pack"), pack, face, spilled):
+        for count in (None, 2):
+            arrays = gm.load_dataset_dict(given, n_traj=count)
+            assert set(arrays) == set(known)
+            for name, array in arrays.items():
+                np.testing.assert_array_equal(array, known[name][: None if count is None else sum(LENGTHS[:2])])
+    chosen = gm.load_dataset_dict(pack.where("frames > 4 AND total_reward > 0"))
+    ends = np.cumsum(LENGTHS)
+    np.testing.assert_array_equal(chosen["obs"], np.concatenate([known["obs"][5:14], known["obs"][ends[2] :]]))
+    assert isinstance(spilled.column("obs"), np.memmap)
+    np.testing.assert_array_equal(np.asarray(face[1]), np.asarray(pack[1]))
+    wrong: list[dict[str, Any]] = [
+        {"n_traj": 5},
+        {"frame_stack": 2},
+        {"compat": True},
+        {"env_data": {"data_root": "."}},
+    ]
+    for options in wrong:
+        with pytest.raises(gm.ConfigError) as refused:
+            gm.load_dataset_dict(pack, **options)
+        assert [refused.value.field] == list(options)
+    with pytest.raises(gm.FormatError, match="there is no field `reward`"):
+        pack.column("reward")
+
+
+def test_pairs_and_mixes_take_packs(folder: Path, tmp_path: Path) -> None:
+    packs, shards = gm.open(folder / "pack"), gm.open(folder / "shards")
+    for constructor in (gm.pairs.Identity(), gm.pairs.TemporalOffset("dynamics", temporal_offset=2)):
+        options: dict[str, Any] = {"batch_size": 5, "seed": 4, "drop_last": False}
+        wanted = gm.PairLoader([shards, shards], constructor, **options)
+        mixed = gm.PairLoader([packs, shards], constructor, **options)
+        assert mixed.state_dict() == wanted.state_dict(), "a state goes on over either"
+        for one, two in zip(mixed, wanted, strict=True):
+            for name, array in two.asdict().items():
+                np.testing.assert_array_equal(one.asdict()[name], array)
+    steps = gm.StepLoader(packs, batch_size=24, shuffle=False)
+    np.testing.assert_array_equal(np.asarray(next(iter(steps))["acts"]), np.asarray(shards.column("acts")))
+    prepared = gm.PairLoader(packs, gm.pairs.Identity(), batch_size=4, prepare=gm.pairs.Prepare())
+    assert next(iter(prepared)).context.shape == (4, 4, SIDE, SIDE)
+    gm.pack(folder / "shards", tmp_path / "marked")
+    marked = gm.open(tmp_path / "marked")
+    marked.mark("late", "ply > 3")
+    with pytest.raises(gm.ConfigError, match=r"gristmill\.DataLoader"):
+        gm.PairLoader([marked.marked("late")], gm.pairs.Identity(), batch_size=2)
+
+
+def test_data_sets_are_found_where_a_pack_lies(folder: Path, tmp_path: Path) -> None:
+    there = tmp_path / "data" / "processed" / "demos" / "dm_control" / "cheetah-run"
+    gm.pack(folder / "shards", there)
+    configs = [{"env_cfg": {"task_name": "cheetah-run"}, "env_data": {"wds_n_trajs": 3}}]
+    found = gm.load_wds_datasets(configs, root=tmp_path)
+    assert found.datasets[0].lengths == list(LENGTHS[:3])
+    assert found.metadata["color_space"] == "RGB"
+    pairs = gm.PairLoader(found.datasets, gm.pairs.Identity(), batch_size=4, seed=1)
+    assert len(pairs) == sum(LENGTHS[:3]) // 4
+
+
+def test_loaders_say_what_takes_what(folder: Path) -> None:
+    wrong: Any
+    for wrong, advice in [(folder / "pack", "gristmill.open"), (gm.open(folder / "shards"), "gristmill.PairLoader")]:
+        with pytest.raises(TypeError, match=advice):
+            gm.DataLoader(wrong, batch_size=4)
+    for wrong in (str(folder / "pack"), [folder / "pack"]):
+        with pytest.raises(TypeError, match=r"gristmill\.open"):
+            gm.PairLoader(wrong, gm.pairs.Identity(), batch_size=4)
+    with pytest.raises(TypeError, match=r"gristmill\.Fields"):
+        gm.open(folder / "pack").encode([0], gm.g2048.Steps())
+
+
+def test_streams_say_what_feeds_a_pack(folder: Path) -> None:
+    config = gm.presets.lc0(folder / "pack", batch_size=4, epochs=1)
+    with pytest.raises(gm.ConfigError, match=r"gristmill\.open\(PACK\)"):
+        next(gm.DataLoader(config))
 
 
 def test_views_show_the_steps_around_one(folder: Path) -> None:

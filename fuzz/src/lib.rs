@@ -32,7 +32,7 @@ use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 
 pub use demo::{npz, shard};
 pub use g2048::{log_line, rows, sidecar, tokenizer};
-pub use packs::{chunks, marks, packed, trajectory};
+pub use packs::{chunks, marks, packed, trajectory, weights};
 pub use pickles::pickle;
 pub use rescorer::rescore;
 pub use syzygies::{MATERIALS, closure, compressed, constant, syzygy};

@@ -1,10 +1,11 @@
-//! Bodies for packed games, packed trajectories, chunk files and marks: what reads back is bounded, repeatable, and packs again to what reads the same.
+//! Bodies for packed games, packed trajectories, chunk files, sums and marks: what reads back is bounded, repeatable, and packs again to what reads the same.
 
 use gristmill_format::Kind;
 use gristmill_format::chess::Frame;
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::marks::Mark;
+use gristmill_format::container::sums;
 use gristmill_format::demo::pack::{PackedTrajectory, Scratch, Trajectory, pack};
 
 const MOST: usize = 1 << 20;
@@ -87,6 +88,17 @@ pub fn chunks(data: &[u8]) {
         let _ = file.check(i, &data[span.offset as usize..end as usize]);
     }
     assert_eq!(file.locate(file.total_frames()), None);
+}
+
+/// What is read for some file and rule is written as these very bytes, and is nothing for another file or rule.
+pub fn weights(data: &[u8]) {
+    let number = |at: usize| data.get(at..at + 8).and_then(|bytes| Some(u64::from_le_bytes(*bytes.first_chunk()?)));
+    let (Some(index), Some(rule), Some(chunks)) = (number(8), number(16), number(24)) else { return };
+    let chunks = usize::try_from(chunks).unwrap_or(usize::MAX).min(data.len());
+    let Some(weights) = sums::read(data, index, rule, chunks) else { return };
+    assert!(weights.iter().all(|sum| sum.is_finite() && *sum >= 0.0));
+    assert_eq!(sums::write(index, rule, &weights), data);
+    assert!(sums::read(data, !index, rule, chunks).is_none() && sums::read(data, index, !rule, chunks).is_none());
 }
 
 /// A refusal says where; what is read keeps its bounds and comes back from what is written of it.

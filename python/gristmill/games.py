@@ -153,8 +153,12 @@ class Games(Selection[_gristmill.Games]):
             IndexError: there is no such position.
             ConfigError: a tensor that does not exist.
             FormatError: a game that is damaged; it says which.
+            TypeError: an encoder of something else.
         """
         found = places(indices, self.num_frames)
+        if encoder is not None and not hasattr(encoder, "names"):
+            advice = "gristmill.chess.Tensors is for games of chess, gristmill.Fields for trajectories"
+            raise TypeError(f"{type(encoder).__name__} makes nothing of whole games: {advice}")
         made = self._compiled.encode([] if encoder is None else list(encoder.names), found.reshape(-1).view(np.uint8))
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
@@ -166,7 +170,7 @@ class Games(Selection[_gristmill.Games]):
         return place
 
     def __repr__(self) -> str:
-        whole = self._compiled.frames_of_pack
-        frames = f"{self.num_frames}" if self.num_frames == whole else f"{self.num_frames} of {whole}"
-        folder = os.fspath(self._compiled.folder)
+        packed = self._compiled.packed()
+        frames = f"{self.num_frames}" if self.num_frames == packed.frames else f"{self.num_frames} of {packed.frames}"
+        folder = os.fspath(packed.folder)
         return f"{type(self).__name__}({folder!r}, games={len(self)}, frames={frames})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -17,51 +16,14 @@ from gristmill.config import DataLoaderConfig, Path, Skip, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
 from gristmill.games import Games
-from gristmill.ranks import find_rank
+from gristmill.outputs import ChunkAnchor, Output, TensorSpec
+from gristmill.ranks import find_rank, ranks_of_stream
+from gristmill.row_options import DEFAULTS, encoder_config
 from gristmill.rows import Rows
-from gristmill.sampling import Hanse
+from gristmill.sampling import Blocks, Hanse
 from gristmill.states import Missing, OldestNeeded, Vanished, check_missing
-from gristmill.trajectories import Fields, Trajectories
+from gristmill.trajectories import Fields
 from gristmill.views import View
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Shuffling for packs beyond memory: blocks in random order, the rows of several of them shuffled together.
-
-    Only the blocks that are being shuffled, and those that come next, have to be in memory.
-    """
-
-    #: Neighbouring rows of a block.
-    rows: int = 65_536
-    #: Blocks whose rows are shuffled together.
-    blocks: int = 16
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """Name, NumPy type string and shape of one row of a tensor."""
-
-    name: str
-    dtype: str
-    row_shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Output:
-    """What a loader delivers under one alias."""
-
-    alias: str
-    batch_size: int
-    tensors: tuple[TensorSpec, ...]
-
-
-@dataclass(frozen=True)
-class ChunkAnchor:
-    """The anchor of a pool: the key of a file (empty before one was set), and how many chunks came after it."""
-
-    key: str
-    chunks_since: int
 
 
 class DataLoader:
@@ -134,7 +96,7 @@ class DataLoader:
         options = {
             "batch_size": batch_size,
             "epochs": epochs,
-            "shuffle": _shuffle(shuffle),
+            "shuffle": shuffle.to_config() if isinstance(shuffle, Blocks) else "rows" if shuffle else "off",
             "sampling": None if sampling is None else sampling.to_config(),
             "last_batch": last_batch,
             "seed": seed,
@@ -144,17 +106,19 @@ class DataLoader:
         if isinstance(source, Games | Rows):
             options["rank"], options["world_size"] = find_rank(rank, world_size)
             shown = {} if view is None else {"view": view.to_config()}
-            config = to_json({**_encoder(source, encoder), **shown, **options, **edits})
+            config = to_json({**encoder_config(source, encoder), **shown, **options, **edits})
             self._rows = repr(source)
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
-        given = [name for name, value in options.items() if value != _OPTIONS[name]]
+        if not isinstance(source, DataLoaderConfig | Mapping):
+            raise TypeError(_no_source(source))
+        given = [name for name, value in options.items() if value != DEFAULTS[name]]
         given = [name for name, value in (("encoder", encoder), ("view", view)) if value is not None] + given
         if given:
             name = given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
-        ranks = _ranks(values, rank, world_size)
+        ranks = ranks_of_stream(values, rank, world_size)
         if skip:
             edits["skip"] = [*(values.get("skip") or ()), *skip]
         try:
@@ -429,47 +393,12 @@ class DataLoader:
         return f"DataLoader({', '.join([*parts, *map(repr, self.outputs.values())])})"
 
 
-#: What rows are loaded with where nothing else is said: loaders of streams take no other.
-_OPTIONS: dict[str, Any] = {
-    "batch_size": 1024,
-    "epochs": 1,
-    "shuffle": "rows",
-    "sampling": None,
-    "last_batch": "keep",
-    "seed": None,
-    "threads": None,
-    "queue_capacity": 4,
-}
-
-
-def _encoder(source: Rows | Games, encoder: Steps | Tensors | Fields | None) -> dict[str, Any]:
-    """What a configuration says of the encoder; it has to be of the kind that fits."""
-    if isinstance(source, Trajectories):
-        if not isinstance(encoder, Fields | None):
-            raise TypeError(f"trajectories take gristmill.Fields; leave the encoder out, found {encoder!r}")
-        return {"encoder": "fields", **({} if encoder is None else {"tensors": list(encoder.names)})}
-    if isinstance(source, Games):
-        if not isinstance(encoder, Tensors | None):
-            raise TypeError(f"games of chess take gristmill.chess.Tensors; leave the encoder out, found {encoder!r}")
-        return {"encoder": "chess", **({} if encoder is None else {"tensors": encoder.names})}
-    if not isinstance(encoder, Steps):
-        raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
-    return {"encoder": encoder.to_config()}
-
-
-def _ranks(values: Mapping[str, Any], rank: int | None, world_size: int | None) -> dict[str, int]:
-    """Rank and number of ranks of a stream, where they are said anywhere."""
-    for name, value in (("rank", rank), ("world_size", world_size)):
-        configured = values.get(name)
-        if None not in (value, configured) and value != configured:
-            raise ConfigError(f"{name} is {value}, and {configured} in the configuration", field=name)
-    rank = values.get("rank") if rank is None else rank
-    world_size = values.get("world_size") if world_size is None else world_size
-    number, ranks = find_rank(rank, world_size)
-    return {"rank": number, "world_size": ranks} if (rank, world_size, ranks) != (None, None, 1) else {}
-
-
-def _shuffle(shuffle: bool | Blocks) -> str | dict[str, dict[str, int]]:
-    if isinstance(shuffle, Blocks):
-        return {"blocks": {"rows": shuffle.rows, "blocks": shuffle.blocks}}
-    return "rows" if shuffle else "off"
+def _no_source(given: object) -> str:
+    """What is said of a source that no loader takes."""
+    if isinstance(given, str | os.PathLike):
+        advice = "open it by gristmill.open, or make a configuration by gristmill.presets"
+    elif hasattr(given, "lengths"):
+        advice = "gristmill.PairLoader and StepLoader take demonstrations in files; gristmill.pack makes a pack of them"
+    else:
+        advice = "gristmill.open gives these, gristmill.presets configurations"
+    return f"expected a configuration, or rows or games of a pack, found {type(given).__name__}: {advice}"

@@ -9,6 +9,8 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from gristmill import _gristmill
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -69,16 +71,8 @@ class Step:
 class Compiled(Protocol):
     """What compiled selections of every kind of pack have."""
 
-    def mark(self, marking: dict[str, Any]) -> str:
-        """Makes or extends a mark; what came of it, in JSON."""
-        ...
-
-    def marks(self) -> str:
-        """The marks, in JSON."""
-        ...
-
-    def remove_mark(self, name: str) -> None:
-        """Removes a mark."""
+    def packed(self) -> _gristmill.Packed:
+        """The pack, with what all kinds of packs have."""
         ...
 
     def marked(self, name: str) -> Self:
@@ -87,14 +81,6 @@ class Compiled(Protocol):
 
     def without(self, name: str) -> Self:
         """The frames that a mark does not mark."""
-        ...
-
-    def duplicates(self, name: str | None, replace: bool) -> str:
-        """Games that are the same, in JSON; marked where there is a name."""
-        ...
-
-    def lineage(self) -> str:
-        """How the pack came to be, in JSON."""
         ...
 
 
@@ -110,7 +96,7 @@ class Selection(Generic[C]):
     @property
     def lineage(self) -> list[Step]:
         """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
-        return steps(self._compiled.lineage())
+        return steps(self._compiled.packed().lineage())
 
     def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
         """Marks frames of the pack, in a file beside the data, which is not changed.
@@ -143,7 +129,7 @@ class Selection(Generic[C]):
         return self._marked_as({"name": name, "replace": False, "workers": workers, "rule": None, "mask": None})
 
     def _marked_as(self, marking: dict[str, Any]) -> Mark:
-        self._compiled.mark({**marking, "dry_run": False})
+        self._compiled.packed().mark(marking)
         return next(mark for mark in self.marks() if mark.name == marking["name"])
 
     def remove_mark(self, name: str) -> None:
@@ -152,11 +138,11 @@ class Selection(Generic[C]):
         Raises:
             FormatError: there is none of this name.
         """
-        self._compiled.remove_mark(name)
+        self._compiled.packed().remove_mark(name)
 
     def marks(self) -> list[Mark]:
         """The marks of the pack, by name; those too that are of other frames or cannot be read."""
-        return [Mark(**mark) for mark in json.loads(self._compiled.marks())]
+        return [Mark(**mark) for mark in json.loads(self._compiled.packed().marks())]
 
     def marked(self, name: str) -> Self:
         """Those of the frames that a mark marks. All games remain, even without a frame.
@@ -186,7 +172,7 @@ class Selection(Generic[C]):
             ConfigError: there is a mark of this name.
             FormatError: a frame that cannot be read; it says which.
         """
-        found = json.loads(self._compiled.duplicates(mark, replace))
+        found = json.loads(self._compiled.packed().duplicates(mark, replace))
         groups = [[Duplicate(**game) for game in group["games"]] for group in found.pop("groups")]
         counts = {name: found[name] for name in ("games", "different", "exact", "same", "mirrored", "frames")}
         return Duplicates(**counts, groups=groups)

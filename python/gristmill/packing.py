@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gristmill import _gristmill
-from gristmill.config import Path, to_json
+from gristmill.config import Path, PositionSamplingConfig, to_json
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Merged:
     known: int
     #: What lies beside the rows, as beside those of all packs: `values`, `embeddings`.
     carried: list[str]
-    #: What lies beside the rows of some pack and was not carried, and why.
+    #: Names of the marks that it has, since all packs have them by the same rule.
+    marks: list[str]
+    #: What lies beside the rows of some pack and was not carried, marks included, and why.
     lost: list[str]
     deleted: list[str]
     left: list[str]
@@ -127,19 +129,26 @@ def pack(
     workers: int | None = None,
     existing: Literal["refuse", "overwrite", "resume", "append"] = "refuse",
     on_error: Literal["skip", "quarantine", "raise"] = "skip",
+    weigh: Iterable[PositionSamplingConfig] = (),
     dry_run: bool = False,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Packed:
-    """Makes one pack of a folder of raw games; the pack appears whole or not at all.
+    """Makes one pack of a folder of raw games or demonstrations; the pack appears whole or not at all.
 
     Args:
-        input: folder with games at any depth: for 2048, pairs of `.meta.json(.gz)` and `.jsonl.gz` files.
+        input: folder with games at any depth: for 2048, pairs of `.meta.json(.gz)` and `.jsonl.gz` files; or with
+            demonstrations. Or a Minari data set, or a folder of some, each of which becomes shards beside the pack
+            meanwhile (`pip install gristmill[minari]`).
         output: folder of the pack.
         layout: form of the rows; by default 48 bytes, or that of the pack that is added to.
         shard_rows: rows of every file but the last; by default one file.
         workers: threads; never changes a byte.
         existing: what to do about what is there: refuse, replace it, go on with an interrupted job, add what is new.
         on_error: leave bad games out, list them in `quarantine.jsonl` too, or raise.
+        weigh: rules by which games of chess are weighed, beside the pack's own: a stream or loader that samples by just
+            these numbers finds what each game weighs beside it.
         dry_run: look only.
+        progress: called with episodes of a Minari data set that were read, and all of them.
 
     Raises:
         ConfigError: options that do not fit each other or what is there.
@@ -152,7 +161,13 @@ def pack(
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     options |= {"input": os.fspath(input), "output": os.fspath(output)}
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
-    result: dict[str, Any] = json.loads(_gristmill.pack_games(to_json(options)))
+    options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
+    # What reads Minari is an extra.
+    from gristmill.demos.minari.packing import as_shards
+
+    with as_shards(options["input"], options["output"], progress) as shards:
+        options["input"] = shards or options["input"]
+        result: dict[str, Any] = json.loads(_gristmill.pack_games(to_json(options)))
     result["skipped"] = [Skipped(**skipped) for skipped in result["skipped"]]
     result["remarks"] = [Remark(**remark) for remark in result["remarks"]]
     return Packed(**result)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from gristmill.errors import ConfigError
 
@@ -65,3 +66,15 @@ def _detect() -> Iterator[tuple[str, tuple[int, int]]]:
             except ValueError:
                 text = f"{rank}={os.environ[rank]!r} and {size}={os.environ[size]!r} are no numbers"
                 raise ConfigError(f"{text}; give rank and world_size", field="rank") from None
+
+
+def ranks_of_stream(values: Mapping[str, Any], rank: int | None, world_size: int | None) -> dict[str, int]:
+    """Rank and number of ranks of a stream, where they are said anywhere."""
+    for name, value in (("rank", rank), ("world_size", world_size)):
+        configured = values.get(name)
+        if None not in (value, configured) and value != configured:
+            raise ConfigError(f"{name} is {value}, and {configured} in the configuration", field=name)
+    rank = values.get("rank") if rank is None else rank
+    world_size = values.get("world_size") if world_size is None else world_size
+    number, ranks = find_rank(rank, world_size)
+    return {"rank": number, "world_size": ranks} if (rank, world_size, ranks) != (None, None, 1) else {}

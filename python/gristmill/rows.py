@@ -219,9 +219,9 @@ class Rows(Selection[_gristmill.Rows]):
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def __repr__(self) -> str:
-        whole = self._compiled.frames_of_pack
-        rows = f"{len(self)}" if len(self) == whole else f"{len(self)} of {whole}"
-        return f"Rows({os.fspath(self._compiled.folder)!r}, rows={rows}, runs={self.num_runs})"
+        packed = self._compiled.packed()
+        rows = f"{len(self)}" if len(self) == packed.frames else f"{len(self)} of {packed.frames}"
+        return f"Rows({os.fspath(packed.folder)!r}, rows={rows}, runs={self.num_runs})"
 
 
 def sides(

@@ -1,4 +1,4 @@
-"""Rows drawn by weight from a pack of whole games: Hanse sampling without passes and without rejection."""
+"""In which order a loader takes the rows of a pack: drawn by weight, or shuffled block by block."""
 
 from __future__ import annotations
 
@@ -41,3 +41,20 @@ class Hanse:
 
 def _set(config: PositionSamplingConfig) -> dict[str, Any]:
     return {name: value for name, value in asdict(config).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Shuffling for packs beyond memory: blocks in random order, the rows of several of them shuffled together.
+
+    Only the blocks that are being shuffled, and those that come next, have to be in memory.
+    """
+
+    #: Neighbouring rows of a block.
+    rows: int = 65_536
+    #: Blocks whose rows are shuffled together.
+    blocks: int = 16
+
+    def to_config(self) -> dict[str, dict[str, int]]:
+        """The value of `shuffle` in a configuration."""
+        return {"blocks": {"rows": self.rows, "blocks": self.blocks}}

@@ -98,8 +98,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Games` for a chunk pack, `Trajectories` for one of demonstrations, `Rows` for a folder of rows, `Demos` for a
-        file of demonstrations, a folder of shards or a Minari data set, else `Source`.
+        `Games` for a chunk pack, `Trajectories` for one of demonstrations (`Demos` where it is spilled), `Rows` for a
+        folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else `Source`.
 
     Args:
         path: the file or folder.
@@ -121,13 +121,14 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         from gristmill.demos.minari import open_minari
 
         return open_minari(path, spill=spill)
-    if _gristmill.holds_demos(path):
+    packed = _gristmill.holds_games(path)
+    if (spill is not None or not packed) and _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
         return open_demos(path, spill=spill)
     if spill is not None:
         raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
-    if _gristmill.holds_games(path):
+    if packed:
         if values is not None:
             raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
         games = _gristmill.open_games(path, memory)

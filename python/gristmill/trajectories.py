@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gristmill import safe_pickle
+from gristmill.arrays import Array
 from gristmill.demos.source import plain
+from gristmill.errors import ConfigError, FormatError
 from gristmill.games import Games
+
+#: Bytes of one field of all steps that are unpacked into memory at once.
+_MOST = 2 << 30
 
 
 @dataclass(frozen=True)
@@ -22,9 +31,20 @@ class Trajectories(Games):
     """Some trajectories of a pack of demonstrations, as `gristmill.open` gives them.
 
     What is said of games is true of trajectories: `where` and `split` select them, `take` and `encode` give steps by
-    number, `trajectories[3]` is the records of one. Columns of table `games`, for `where`: form, environment,
-    terminated, total_reward, obs_dtype, obs_shape, and those of every pack.
+    number, `trajectories[3]` is the records of one. Loaders of pairs take them like any other demonstrations.
+    Columns of table `games`, for `where`: form, environment, terminated, total_reward, obs_dtype, obs_shape, and those
+    of every pack.
     """
+
+    @property
+    def path(self) -> str:
+        """The folder of the pack."""
+        return os.fspath(self._compiled.folder)
+
+    @property
+    def format(self) -> str:
+        """Short name of the container and format, as files have it."""
+        return "demo.chunks"
 
     @property
     def lengths(self) -> list[int]:
@@ -49,7 +69,42 @@ class Trajectories(Games):
         found = self._compiled.extras(self._place(index))
         return {name: [plain(kind, data) for _, kind, data in values] for name, values in found}
 
-    def metadata(self, index: int = 0) -> dict[str, Any]:
+    def column(self, name: str) -> Array:
+        """One field of all steps of all trajectories, unpacked into memory.
+
+        Raises:
+            ConfigError: a mark left out steps, so that those that follow each other here did not.
+            FormatError: there is no such field, or it takes more than 2 GiB.
+        """
+        return self.columns([name])[name]
+
+    def columns(self, names: Iterable[str]) -> dict[str, Array]:
+        """Some fields of all steps by name, as `column` gives them: each step is looked up once for all of them.
+
+        Raises:
+            ConfigError: as of `column`.
+            FormatError: as of `column`.
+        """
+        wanted, dtype = list(names), self.layout.dtype
+        if not self._compiled.is_whole():
+            message = "a mark left out steps, and what follows each other here did not; feed it by gristmill.DataLoader"
+            raise ConfigError(message, field="marked")
+        for name in wanted:
+            if name not in self.layout.names:
+                raise FormatError(f"there is no field `{name}`", kind="missing")
+            size = math.prod(dtype[name].shape) * dtype[name].base.itemsize * self.num_frames
+            if size > _MOST:
+                advice = "select fewer, feed them by gristmill.DataLoader, or give open_demos a folder (`spill`)"
+                message = f"`{name}` of {self.num_frames} steps takes {size} bytes, more than {_MOST}; {advice}"
+                raise FormatError(message, kind="too_large")
+        return self.encode(np.arange(self.num_frames), Fields(wanted))
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the file of the first trajectory said about itself; empty where there is none."""
+        return self.metadata_of(0) if len(self) else {}
+
+    def metadata_of(self, index: int) -> dict[str, Any]:
         """What the file of a trajectory said about itself: for shards `env_cfg`, `observation_space`, `action_space`.
 
         Raises:

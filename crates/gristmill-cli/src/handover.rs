@@ -3,6 +3,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -15,8 +16,11 @@ const VARIABLE: &str = "GRISTMILL_PYTHON";
 /// What `convert --to` makes by way of Python.
 const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
 
+/// Most folders between the one that is packed and a Minari data set: namespaces of its name.
+const DEPTH: u32 = 6;
+
 /// Whether the words, without the program's name, are for Python: random play, a form that it writes, or a Minari data set to
-/// be converted.
+/// be converted, looked at or packed.
 pub(crate) fn is_meant(words: &[OsString]) -> bool {
     match words {
         [verb, kind, ..] if verb == "generate" && kind == "random" => true,
@@ -25,6 +29,14 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
             let to = rest.windows(2).any(|pair| pair[0] == "--to" && form(&pair[1]))
                 || rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--to=")).any(|to| FORMS.contains(&to));
             to || rest.iter().any(|word| is_minari(Path::new(word)))
+        }
+        [verb, rest @ ..] if ["inspect", "verify", "stats"].iter().any(|known| verb == *known) => {
+            rest.iter().any(|word| is_minari(Path::new(word)))
+        }
+        [verb, rest @ ..] if verb == "pack" => {
+            let given = rest.windows(2).filter(|pair| pair[0] == "--input").map(|pair| Path::new(&pair[1]));
+            let joined = rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--input=")).map(Path::new);
+            given.chain(joined).any(|input| holds_minari(input, DEPTH))
         }
         _ => false,
     }
@@ -87,6 +99,16 @@ fn interpreter(words: Vec<OsString>) -> Result<(OsString, Vec<OsString>)> {
     Ok((python, kept))
 }
 
+/// Whether a Minari data set lies at `path` or in the folders below.
+fn holds_minari(path: &Path, depth: u32) -> bool {
+    if is_minari(path) {
+        return true;
+    }
+    let below = fs::read_dir(path).into_iter().flatten().flatten();
+    let mut folders = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    depth > 0 && folders.any(|folder| holds_minari(&folder.path(), depth - 1))
+}
+
 /// Whether a Minari data set lies at `path`, as far as that is seen without reading.
 fn is_minari(path: &Path) -> bool {
     path.ends_with("main_data.hdf5") && path.is_file()
@@ -98,8 +120,6 @@ fn is_minari(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn words(text: &str) -> Vec<OsString> {
@@ -122,6 +142,10 @@ mod tests {
             "convert --to=parquet a b".to_owned(),
             format!("convert {set} a.tar"),
             format!("convert {set}/data a.tar --json"),
+            format!("inspect {set} --json"),
+            format!("verify {empty} {set}"),
+            format!("pack --output a --input {set}"),
+            format!("pack --input={root} --output a", root = root.path().display()),
         ] {
             assert!(is_meant(&words(&text)), "{text}");
         }
@@ -130,7 +154,13 @@ mod tests {
         {
             assert!(!is_meant(&words(text)), "{text}");
         }
-        assert!(!is_meant(&words(&format!("convert {empty} a.tar"))));
+        for text in [
+            format!("convert {empty} a.tar"),
+            format!("pack --input {empty} --output {set}"),
+            "pack --input".to_owned(),
+        ] {
+            assert!(!is_meant(&words(&text)), "{text}");
+        }
     }
 
     #[test]

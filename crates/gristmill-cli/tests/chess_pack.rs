@@ -1,12 +1,10 @@
 //! Chess games through `pack`, `inspect`, `verify` and `convert`: into a pack and back to the very records.
 
-mod command;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use command::{generate, run, text};
+use crate::command::{generate, run, text};
 use gristmill_engine::open::open;
 use gristmill_format::source::Chunk;
 
@@ -31,7 +29,12 @@ fn games_go_into_a_pack_and_come_back() {
     let (input, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     generate(input.path(), "5", &[]);
     let (pack, back) = (out.path().join("pack"), out.path().join("back"));
-    let said = run(&["pack", "--input", text(input.path()), "--output", text(&pack)]).ok().out;
+    let with = |rule: &str| run(&["pack", "--input", text(input.path()), "--output", text(&pack), "--weigh", rule]);
+    let refused = with("diff_focus_q_wieght = 6");
+    assert!(refused.code == 2 && refused.err.contains("did you mean `diff_focus_q_weight`"), "{}", refused.err);
+    let said = with("diff_focus_q_weight = 6, diff_focus_gamma = 0.5").ok().out;
+    let sums = fs::read_dir(&pack).unwrap().filter(|e| text(&e.as_ref().unwrap().path()).ends_with(".sums")).count();
+    assert_eq!(sums, 2, "by the pack's own rule, and by the one that was asked for");
     assert!(said.contains("of 5 games in one file, chess chunks"), "{said}");
     let looked = run(&["inspect", text(&pack.join("games-00000.chunks")), "--json"]).ok().json();
     assert_eq!((looked["format"].as_str(), looked["chunks"].as_u64()), (Some("chess.chunks"), Some(5)));

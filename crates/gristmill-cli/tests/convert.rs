@@ -1,11 +1,9 @@
 //! `convert` of 2048 rows as a command: what it says, its exit codes, and what a kill leaves.
 
-mod command;
-
 use std::fs;
 use std::path::Path;
 
-use command::{gristmill, run, text};
+use crate::command::{gristmill, run, text};
 
 /// A pack of `games` generated games.
 fn pack(root: &Path, games: &str) -> std::path::PathBuf {

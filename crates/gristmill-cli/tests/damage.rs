@@ -2,13 +2,11 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-mod command;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use command::{Ran, generate, only, run, text};
+use crate::command::{Ran, generate, only, run, text};
 use serde_json::Value;
 
 /// A folder with one game, its file, and its bytes.

@@ -1,10 +1,8 @@
 //! What `inspect` and `verify` say of demonstrations: metadata, counts, a step as a table, and what is wrong.
 
-mod command;
-
 use std::fs;
 
-use command::{run, text};
+use crate::command::{run, text};
 use gristmill_format::container::gzip;
 use gristmill_format::container::tar::TarWriter;
 

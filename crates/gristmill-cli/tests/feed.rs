@@ -1,14 +1,12 @@
 //! `feed` and `bench` on generated games: counts, determinism, configurations, bad games, stopping.
 
-mod command;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use command::{generate, gristmill, run, text};
+use crate::command::{generate, gristmill, run, text};
 
 /// The `.npy` files of a folder by name, with their bytes.
 fn arrays(folder: &Path) -> Vec<(String, Vec<u8>)> {

@@ -1,11 +1,11 @@
 //! Marks, duplicates, splits by content and lineage through the command, on games that it generated itself.
 
-mod command;
-
 use std::fs;
 use std::path::Path;
 
-use command::{generate, run, text};
+use crate::command::{generate, run, text};
+use gristmill_format::container::gzip::compress;
+use gristmill_format::container::marks::Mark;
 
 fn pack(input: &Path, output: &Path, more: &[&str]) {
     run(&[&["pack", "--input", text(input), "--output", text(output)], more].concat()).ok();
@@ -119,6 +119,32 @@ fn packs_tell_how_they_came_to_be() {
     let merged = lineage("merged");
     assert_eq!((&merged[0]["job"], merged[0]["from"].as_array().map(Vec::len)), (&"merge".into(), Some(2)));
     assert_eq!(merged[0]["from"][1], lineage("drop2-pack"));
+    // What is made of the merged pack tells the same, and what is made of that.
+    run(&["values", text(&at("merged")), "--gamma", "0.5"]).ok();
+    let valued = lineage("merged/values.json");
+    assert_eq!((&valued[0]["job"], &valued[0]["options"]["gamma"]), (&"values".into(), &0.5.into()));
+    assert_eq!(valued[0]["from"][0], merged);
+    run(&["convert", text(&at("merged")), text(&at("aligned")), "--to", "packed46"]).ok();
+    run(&["merge", text(&at("aligned")), text(&right), "--output", text(&at("twice"))]).ok();
+    assert_eq!(lineage("twice")[0]["from"][0][0]["from"][0], merged);
+    let joined = at("merged/values");
+    run(&[
+        "convert",
+        text(&at("merged")),
+        text(&at("played")),
+        "--to",
+        "exponents",
+        "--join",
+        text(&joined),
+        "--lossy",
+    ])
+    .ok();
+    assert_eq!(lineage("played")[0]["from"], serde_json::json!([merged, valued]));
+    run(&["split", text(&at("good")), text(&at("parts")), "--into", "a:1,b:1"]).ok();
+    let sides = ["parts/a", "parts/b"].map(lineage);
+    assert_eq!((&sides[0][0]["job"], &sides[1][0]["options"]["folder"]), (&"split".into(), &"b".into()));
+    assert_eq!(sides[1][0]["from"], sides[0][0]["from"]);
+    assert_eq!(sides[1][0]["from"][0][0]["job"], "filter");
     let none = run(&["inspect", "--lineage", text(&at("games"))]);
     assert!(none.code == 1 && none.err.contains("nothing here tells"), "{none:?}");
     // A pack of before tells nothing, and opens.
@@ -129,4 +155,131 @@ fn packs_tell_how_they_came_to_be() {
     run(&["verify", text(&left)]).ok();
     run(&["merge", text(&left), text(&right), "--output", text(&at("merged2"))]).ok();
     assert_eq!(lineage("merged2")[0]["from"][0][0]["job"], "unrecorded");
+}
+
+/// Generates games into a pack of their own.
+fn generated(out: &Path, name: &str, words: &[&str], more: &[&str]) {
+    let games = out.join(format!("{name}-games"));
+    let few = if words[0] == "chess" { ["--plies-max", "20"] } else { ["--moves-max", "30"] };
+    run(&[&["generate", words[0], text(&games)], &words[1..], &few].concat()).ok();
+    pack(&games, &out.join(name), more);
+}
+
+fn mark(pack: &Path, name: &str, rule: &str) {
+    run(&["mark", text(pack), name, "--rule", rule]).ok();
+}
+
+/// Merges packs; what was said, and the new pack.
+fn merge(out: &Path, inputs: &[&str], output: &str, more: &[&str]) -> serde_json::Value {
+    let paths: Vec<_> = inputs.iter().map(|name| out.join(name)).collect();
+    let inputs: Vec<_> = paths.iter().map(|path| text(path)).collect();
+    let to = out.join(output);
+    run(&[&["merge"], &inputs[..], &["--output", text(&to), "--json"], more].concat()).ok().json()
+}
+
+/// Asserts that a pack has exactly these marks, each as its rule finds it now.
+fn are_as_found(pack: &Path, names: &[&str]) {
+    let read = |name: &str| Mark::from_bytes(&fs::read(pack.join(format!("marks/{name}.mark"))).unwrap()).unwrap();
+    let entries = fs::read_dir(pack.join("marks")).unwrap();
+    let mut found: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    found.sort();
+    assert_eq!(found, names.iter().map(|name| format!("{name}.mark")).collect::<Vec<_>>());
+    for name in names {
+        let carried = read(name);
+        assert!(!carried.rows.is_empty() && carried.rows.len() < carried.frames, "{name} tells nothing: {carried:?}");
+        run(&["mark", text(pack), name, "--rule", &carried.rule, "--replace"]).ok();
+        assert_eq!(read(name), carried, "{name}");
+    }
+}
+
+fn says(said: &serde_json::Value, name: &str, why: &str) {
+    let start = format!("mark `{name}` is not carried: ");
+    let lost: Vec<&str> = said["lost"].as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect();
+    assert!(lost.iter().any(|text| text.starts_with(&start) && text.contains(why)), "{name}: {why}: {lost:#?}");
+}
+
+#[test]
+fn marks_of_games_go_along_when_packs_are_merged() {
+    let out = tempfile::tempdir().unwrap();
+    let at = |name: &str| out.path().join(name);
+    generated(out.path(), "a", &["chess", "--games", "3", "--seed", "5"], &["--shard-rows", "25"]);
+    // The second game of `a`, and two of its own around it.
+    generated(out.path(), "b", &["chess", "--games", "3", "--first", "2", "--seed", "5"], &[]);
+    generated(out.path(), "c", &["chess", "--games", "2", "--seed", "6"], &[]);
+    let rules = [("black", "ply < 6 AND black_to_move = 1"), ("long", "game.frames > 10 AND ply % 3 = 0")];
+    for pack in ["a", "b", "c"] {
+        rules.iter().for_each(|(name, rule)| mark(&at(pack), name, rule));
+        mark(&at(pack), "numbered", "frame.frame < 9");
+        mark(&at(pack), "placed", "game.first_frame = 0 -- a comment");
+        mark(&at(pack), "longest", "frames = (SELECT max(frames) FROM games)");
+        mark(&at(pack), "other", &format!("ply < {}", u8::from(pack == "b") + 1));
+        mark(&at(pack), "broken", "ply < 3");
+        mark(&at(pack), "grown", "ply < 3");
+        run(&["dedup", text(&at(pack)), "--mark", "again"]).ok();
+    }
+    mark(&at("a"), "alone", "ply < 3");
+    let broken = at("b").join("marks/broken.mark");
+    let mut bytes = fs::read(&broken).unwrap();
+    bytes[70] ^= 1;
+    fs::write(&broken, bytes).unwrap();
+    run(&["generate", "chess", text(&at("c-games")), "--games", "1", "--first", "9", "--seed", "6"]).ok();
+    pack(&at("c-games"), &at("c"), &["--append"]);
+    ["black", "long", "longest", "numbered"].iter().for_each(|name| {
+        run(&["mark", text(&at("c")), name, "--update"]).ok();
+    });
+    let dry = merge(out.path(), &["a", "b", "c"], "none", &["--dry-run"]);
+    let said = merge(out.path(), &["a", "b", "c"], "abc", &[]);
+    assert_eq!((&said["marks"], &said["known"]), (&serde_json::json!(["black", "long"]), &2.into()), "{said}");
+    assert_eq!((&dry["marks"], &dry["lost"]), (&said["marks"], &said["lost"]));
+    for (name, why) in [
+        ("again", "dedup"),
+        ("alone", "has none of this name"),
+        ("broken", "broken.mark"),
+        ("grown", "--update"),
+        ("longest", "SELECT"),
+        ("numbered", "`frame.frame`"),
+        ("other", "different rules"),
+    ] {
+        says(&said, name, why);
+    }
+    are_as_found(&at("abc"), &["black", "long"]);
+    merge(out.path(), &["c", "a"], "abc", &["--overwrite"]);
+    are_as_found(&at("abc"), &["black", "long"]);
+    let said = merge(out.path(), &["b", "a"], "ba", &["--delete-inputs"]);
+    says(&said, "placed", "`game.first_frame`");
+    are_as_found(&at("ba"), &["black", "grown", "long"]);
+    assert!(at("a/marks/placed.mark").exists() && !at("a/marks/long.mark").exists(), "what is not carried stays");
+}
+
+#[test]
+fn marks_of_steps_go_along_when_packs_are_merged() {
+    let out = tempfile::tempdir().unwrap();
+    let at = |name: &str| out.path().join(name);
+    let played = |name: &str, seed: &str, more: &[&str]| {
+        generated(out.path(), name, &["2048", "--games", "2", "--seed", seed, "--depth", "0"], more);
+    };
+    played("a", "1", &["--layout", "packed46", "--shard-rows", "20"]);
+    played("b", "2", &[]);
+    fs::create_dir(at("empty-games")).unwrap();
+    fs::write(at("empty-games/x.meta.json"), r#"{"seed":1,"num_moves":0,"score":0,"max_tile":2}"#).unwrap();
+    fs::write(at("empty-games/x.jsonl.gz"), compress(1, b"").unwrap()).unwrap();
+    pack(&at("empty-games"), &at("empty"), &[]);
+    for pack in ["a", "b"] {
+        run(&["values", text(&at(pack))]).ok();
+        mark(&at(pack), "high", "max_exponent >= 4 AND game.steps > 3");
+        mark(&at(pack), "paid", "reward > 0");
+        mark(&at(pack), "first", "run_id = 0");
+    }
+    let said = merge(out.path(), &["b", "empty", "a"], "both", &["--shard-rows", "33"]);
+    assert_eq!(said["marks"], serde_json::json!(["high", "paid"]), "{said}");
+    says(&said, "first", "`frame.run_id`");
+    are_as_found(&at("both"), &["high", "paid"]);
+    fs::remove_file(at("a").join("values.json")).unwrap();
+    let said = merge(out.path(), &["a", "b"], "ab", &[]);
+    says(&said, "paid", "`frame.reward`");
+    are_as_found(&at("ab"), &["high"]);
+    let marked = at("b").join("marks");
+    fs::remove_dir_all(&marked).unwrap();
+    merge(out.path(), &["b", "empty"], "ab", &["--overwrite"]);
+    assert!(!at("ab").join("marks").exists(), "marks of the pack that was replaced");
 }

@@ -1,8 +1,6 @@
 //! The memory that a loader promises is what the whole process keeps, measured at its peak.
 
-mod command;
-
-use command::{generate, run, text};
+use crate::command::{generate, run, text};
 
 const FRAME: u64 = 8448;
 const BATCH: u64 = 1024 * 36_176;

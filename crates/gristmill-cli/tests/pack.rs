@@ -1,11 +1,9 @@
 //! `pack` and `merge` as commands: what they say, and what is left when they are killed at any moment.
 
-mod command;
-
 use std::fs;
 use std::path::Path;
 
-use command::{gristmill, run, text};
+use crate::command::{gristmill, run, text};
 use gristmill_format::container::gzip::compress;
 
 /// The text of a game, each game and line different.

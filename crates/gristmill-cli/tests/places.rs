@@ -1,11 +1,9 @@
 //! `xray`, `verify-run` and `feed --skip`: places of rows, proofs of runs, and batches that are left out, of chess games.
 
-mod command;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use command::{generate, run, text};
+use crate::command::{generate, run, text};
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{EncoderConfig, IndexConfig};

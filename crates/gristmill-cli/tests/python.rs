@@ -1,10 +1,6 @@
 //! Commands that need Python: their words reach the interpreter as they are, its exit code comes back, and where there is no
 //! Python, or none with the package, that is what is said. The package itself is tested with pytest.
-#![cfg(unix)]
-
-mod command;
-
-use command::{Ran, gristmill, run};
+use crate::command::{Ran, gristmill, run};
 
 /// Tells its words and ends with 3.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/python");

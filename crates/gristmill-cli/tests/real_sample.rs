@@ -2,11 +2,9 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-mod command;
-
 use std::path::{Path, PathBuf};
 
-use command::{run, text};
+use crate::command::{run, text};
 
 fn sample() -> Option<PathBuf> {
     let shared = match std::env::var_os("GRISTMILL_SHARED") {

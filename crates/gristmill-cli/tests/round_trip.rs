@@ -1,10 +1,8 @@
 //! What `generate` writes, `inspect`, `verify` and `stats` read, and they agree on what it is.
 
-mod command;
-
 use std::fs;
 
-use command::{generate, gristmill, only, run, text};
+use crate::command::{generate, gristmill, only, run, text};
 
 #[test]
 fn games_as_files() {

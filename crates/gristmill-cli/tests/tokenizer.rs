@@ -1,10 +1,8 @@
 //! `tokenizer fit`: from generated games through a pack to an artifact that the encoders take.
 
-mod command;
-
 use std::path::Path;
 
-use command::{run, text};
+use crate::command::{run, text};
 use serde_json::Value;
 
 fn pack(folder: &Path) -> std::path::PathBuf {
@@ -32,6 +30,10 @@ fn a_pack_gives_a_tokenizer() {
         assert!(edges.len() == 9 && edges.windows(2).all(|pair| pair[0] < pair[1]), "{name}: {edges:?}");
         assert_eq!(ran["valuations"][i]["name"], name);
     }
+    let lineage = |path: &Path| run(&["inspect", "--lineage", text(path), "--json"]).ok().json();
+    let told = &lineage(&out)[0];
+    assert_eq!((&told["job"], &told["options"]["num_bins"]), (&"tokenizer fit".into(), &8.into()));
+    assert_eq!(told["from"][0], lineage(&pack));
     let again = run(&words);
     assert_eq!(again.code, 1);
     assert!(again.err.contains("--overwrite"), "{}", again.err);

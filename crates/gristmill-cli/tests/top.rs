@@ -1,17 +1,14 @@
 //! `top` and `feed --top` in a real terminal: what is seen, keys, sizes, loaders that stop, vanish and come back.
 
-mod command;
-mod terminal;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use command::{generate, gristmill, run, text};
+use crate::command::{generate, gristmill, run, text};
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
 use gristmill_engine::{DataLoader, Next};
-use terminal::Terminal;
+use crate::terminal::Terminal;
 
 /// A running `feed`, killed when it is dropped.
 struct Feeding {

@@ -1,8 +1,6 @@
 //! Words that make no sense are refused with exit code 2 and advice; help and version are there for every command.
 
-mod command;
-
-use command::run;
+use crate::command::run;
 
 #[test]
 fn unknown_words_are_refused() {

@@ -1,12 +1,10 @@
 //! `values` as a command: what it says and leaves, what `verify` finds, and what `merge`, `convert` and `pack` do about it.
 //! Acceptance cases 16 and 17 of the specification on the real binary.
 
-mod command;
-
 use std::fs;
 use std::path::Path;
 
-use command::{run, text};
+use crate::command::{run, text};
 
 /// A pack of so many games that were really played.
 fn pack(root: &Path, name: &str, seed: &str, more: &[&str]) -> std::path::PathBuf {

@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::error::{Error, Result};
 use crate::pack::MANIFEST;
 use crate::pack::manifest::WRITER;
+use crate::store::publish::write_whole;
 
 /// Generations that are told in full; what went into the oldest is told as a number of jobs. Readers of JSON have a bound.
 const GENERATIONS: usize = 16;
@@ -110,16 +112,39 @@ impl Taken {
     }
 }
 
-/// The lineage that the manifest in a folder tells; none where there is no manifest, or an old one.
-pub fn of_manifest(folder: &Path) -> Option<Vec<Step>> {
-    #[derive(Deserialize)]
-    struct Manifest {
-        lineage: Option<Vec<Step>>,
-    }
-    let path = folder.join(MANIFEST);
-    std::fs::metadata(&path).ok().filter(|meta| meta.len() <= MOST_BYTES)?;
+/// What tells the lineage of a folder without a manifest; hidden, so that no reader takes it for data.
+pub const FILE: &str = ".gristmill-lineage.json";
+
+/// A document that tells how it, or what lies beside it, came to be. Tokenizers have a place of their own for what is said of
+/// them.
+#[derive(Serialize, Deserialize)]
+struct Document {
+    lineage: Option<Vec<Step>>,
+    #[serde(default, skip_serializing)]
+    metadata: Option<Box<Document>>,
+}
+
+/// The lineage that a file tells: a manifest, `values.json`, a tokenizer; none where it tells none.
+pub fn of_file(path: &Path) -> Option<Vec<Step>> {
+    std::fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= MOST_BYTES)?;
     let text = std::fs::read_to_string(path).ok()?;
-    serde_json::from_str::<Manifest>(&text).ok()?.lineage
+    let Document { lineage, metadata } = serde_json::from_str(&text).ok()?;
+    lineage.or_else(|| metadata?.lineage)
+}
+
+/// The lineage that the manifest in a folder tells, or what stands there in its place; none where there is neither.
+pub fn of_folder(folder: &Path) -> Option<Vec<Step>> {
+    of_file(&folder.join(MANIFEST)).or_else(|| of_file(&folder.join(FILE)))
+}
+
+/// Writes the lineage of a folder that gets no manifest.
+///
+/// Errors: `Path`.
+pub fn write(folder: &Path, lineage: Vec<Step>) -> Result<()> {
+    let path = folder.join(FILE);
+    let text = serde_json::to_string_pretty(&Document { lineage: Some(lineage), metadata: None });
+    let text = text.map_err(|e| Error::path(&path, &e.into()))? + "\n";
+    write_whole(&path, &[text.as_bytes()])
 }
 
 /// Steps with what went into them told for so many generations.
@@ -168,17 +193,22 @@ mod tests {
     }
 
     #[test]
-    fn manifests_without_lineage_have_none() {
+    fn what_tells_no_lineage_has_none() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(of_manifest(folder.path()), None);
+        assert_eq!(of_folder(folder.path()), None);
         for (text, found) in [
             ("{\"format\": \"x\"}", None),
             ("nonsense", None),
+            ("{\"lineage\": 3}", None),
+            ("{\"metadata\": {\"lineage\": [{\"job\": \"fit\", \"writer\": \"w\"}]}}", Some("fit")),
             ("{\"lineage\": [{\"job\": \"pack\", \"writer\": \"w\"}], \"rows\": 3}", Some("pack")),
         ] {
             std::fs::write(folder.path().join(MANIFEST), text).unwrap();
-            let lineage = of_manifest(folder.path());
+            let lineage = of_folder(folder.path());
             assert_eq!(lineage.as_ref().map(|steps| &*steps[0].job), found, "{text}");
         }
+        let other = tempfile::tempdir().unwrap();
+        write(other.path(), vec![Step::new("split")]).unwrap();
+        assert_eq!(of_folder(other.path()), Some(vec![Step::new("split")]));
     }
 }

@@ -1,14 +1,12 @@
 //! The source log: what the scan found, what came later, opening, reading and what goes wrong on the way.
 #![allow(clippy::unwrap_used, reason = "a test may fail, and says what it skips")]
 
-mod games;
-
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use games::{game, tar};
+use crate::games::{game, tar};
 use gristmill_engine::stage::discover::Search;
 use gristmill_engine::stage::load::{Arrival, LogSpec, Source, SourceLog};
 use gristmill_engine::store::{DirStore, MemoryStore, Store};

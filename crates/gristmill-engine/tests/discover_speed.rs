@@ -1,5 +1,5 @@
 //! Measured, not judged: the scan of 100 000 small files, and the time from the close of a file to its arrival.
-//! Run with `cargo test --release --test discover_speed -- --ignored --nocapture`.
+//! Run with `cargo test --release --test parts discover_speed -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and this one prints what it measured")]
 
 use std::fs;

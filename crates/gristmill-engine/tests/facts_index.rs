@@ -1,19 +1,24 @@
 //! The side index: a restart walks no tar again, whatever happened to the file in between.
 #![allow(clippy::unwrap_used, reason = "a test may fail, and says what it skips")]
 
-mod games;
-
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use games::tar;
+use crate::games::tar;
+use gristmill_engine::chunks::chess::WEIGHER;
+use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::facts::Facts;
+use gristmill_engine::job;
+use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
+use gristmill_engine::job::pack::PackOptions;
 use gristmill_engine::stage::discover::Search;
 use gristmill_engine::stage::load::{LogSpec, Source, SourceLog};
 use gristmill_engine::store::{FileStat, MemoryStore, Store};
+use gristmill_format::chess::{DiffFocus, Version};
+use gristmill_format::weigh::Weigher;
 
 /// Scans the store and opens everything, as a fresh process would; returns the sources and the reads it took.
 fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (Vec<Arc<Source>>, u64) {
@@ -69,6 +74,40 @@ fn a_restart_walks_no_tar_again() {
     assert_eq!(third[1].len(), 2);
     let (_, reads) = restart(&store, Some(&open(folder.path())));
     assert_eq!(reads, 0, "and noted anew");
+}
+
+#[test]
+fn what_games_of_a_pack_weigh_is_read_once_and_no_game_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (drop, pack) = (folder.path().join("drop"), folder.path().join("pack"));
+    let chess = ChessOptions {
+        folder: drop.clone(),
+        games: 5,
+        first: 1,
+        seed: 3,
+        plies_max: 30,
+        version: Version::V6,
+        games_per_tar: None,
+    };
+    let mut generator = ChessGenerator::new(chess).unwrap();
+    while generator.write_next().unwrap().is_some() {}
+    job::pack::pack(&PackOptions::new(&drop, &pack), &mut |_| {}).unwrap();
+    let store = Arc::new(MemoryStore::new());
+    for entry in fs::read_dir(&pack).unwrap() {
+        let path = entry.unwrap().path();
+        store.write(path.file_name().unwrap().to_str().unwrap(), fs::read(&path).unwrap());
+    }
+    let expected = Games::open(&pack.join("metadata.db")).unwrap().column("weight").unwrap();
+    let source = restart(&store, None).0.remove(0);
+    let before = store.reads();
+    for _ in 0..3 {
+        let weights: Vec<f64> = (0..5).map(|i| source.weight(WEIGHER.id(), i).unwrap().into()).collect();
+        assert_eq!(weights, expected);
+    }
+    assert_eq!(store.reads() - before, 1, "one read of one small file");
+    let other = DiffFocus { gamma: 2.0, ..WEIGHER };
+    assert_eq!((source.weight(other.id(), 0), source.weight(WEIGHER.id(), 5)), (None, None));
+    assert_eq!(store.reads() - before, 1);
 }
 
 #[test]

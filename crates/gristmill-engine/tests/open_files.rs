@@ -1,13 +1,11 @@
 //! `open(path)`: any single file of chunks, read whole; and what it says of files it cannot read.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and says what it skips")]
 
-mod games;
-
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use games::{game, tar};
+use crate::games::{game, tar};
 use gristmill_engine::open::{open, open_within};
 use gristmill_format::Kind;
 use gristmill_format::source::{Chunk, Limits};

@@ -188,6 +188,12 @@ pub trait ChunkSource: Send + Sync + Debug {
         self.decode(i, bytes, limits, out)
     }
 
+    /// A hash of what the file says of all its chunks, their checksums among it, where it has one: what is kept beside the
+    /// file is of these very chunks.
+    fn identity(&self) -> Option<u64> {
+        None
+    }
+
     /// What was wrong with the container when it was opened; the chunks that it lists can still be tried.
     fn faults(&self) -> &[Error] {
         &[]

@@ -1,5 +1,5 @@
 //! Replays every file of the fuzz corpora on stable Rust through the bodies of the fuzz targets.
-//! `cargo test -p gristmill-format --test corpus_replay -- --ignored` writes the seeds anew.
+//! `cargo test -p gristmill-format --test formats corpus_replay -- --ignored` writes the seeds anew.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -20,6 +20,7 @@ use gristmill_format::chess::{InputFormat, Version};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::marks::{Mark, Origin};
+use gristmill_format::container::sums;
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::demo::pack::{About, Trajectory, pack};
 use gristmill_format::demo::trajectory::{End, layout};
@@ -90,6 +91,11 @@ fn chunks() {
 #[test]
 fn marks() {
     replay("marks", fuzz_bodies::marks);
+}
+
+#[test]
+fn weights() {
+    replay("weights", fuzz_bodies::weights);
 }
 
 #[test]
@@ -308,6 +314,12 @@ fn write_seeds() {
         let file = [&MAGIC[..], &bytes, &bytes, &file.finish()].concat();
         put("chunks", name, &file);
         put("chunks", &format!("{name}-cut"), &file[..file.len() - 60]);
+    }
+
+    for (name, weights) in [("many", &[1.5, 0.0, 3.25e7, f32::MAX][..]), ("none", &[]), ("wrong", &[f32::NAN])] {
+        let bytes = sums::write(7, 0x1234_5678_9abc_def0, weights);
+        put("weights", name, &bytes);
+        put("weights", &format!("{name}-cut"), &bytes[..bytes.len() - 1]);
     }
 
     for (name, rule, rows) in [

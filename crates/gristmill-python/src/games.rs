@@ -9,8 +9,6 @@ use gristmill_engine::chunks::chess::CHESS;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::EncoderConfig;
-use gristmill_engine::content::Contents;
-use gristmill_engine::marks::Markable;
 use gristmill_engine::store::Residence;
 use gristmill_format::demo::trajectory::End;
 use pyo3::prelude::*;
@@ -21,7 +19,7 @@ use crate::chess::Tensor;
 use crate::demos::{Extras, given};
 use crate::error::Fault;
 use crate::layout::Layout;
-use crate::packed::{self, Marking};
+use crate::packed::{self, Packed};
 use crate::rows::{Parameter, bound, encoded, numbers};
 
 /// Some games of a chunk pack.
@@ -41,16 +39,6 @@ pub(crate) fn holds_games(path: PathBuf) -> bool {
     gristmill_engine::chunks::is_pack(&path)
 }
 
-impl Games {
-    fn markable(&self) -> Arc<dyn Markable> {
-        Arc::new(Arc::clone(self.0.pack()))
-    }
-
-    fn contents(&self) -> Arc<dyn Contents> {
-        Arc::new(Arc::clone(self.0.pack()))
-    }
-}
-
 #[pymethods]
 impl Games {
     /// How many games there are.
@@ -58,10 +46,9 @@ impl Games {
         self.0.games().len()
     }
 
-    /// The folder of the pack.
-    #[getter]
-    fn folder(&self) -> PathBuf {
-        self.0.pack().folder().to_owned()
+    /// The pack, with what all kinds of packs have.
+    fn packed(&self) -> Packed {
+        Packed::new(self.0.pack(), self.0.rows())
     }
 
     /// What the games are: `chess` or `demo`.
@@ -100,6 +87,11 @@ impl Games {
         self.0.rows().len()
     }
 
+    /// Whether no frame of a selected game was left out.
+    fn is_whole(&self) -> bool {
+        self.0.is_whole()
+    }
+
     /// Layout of the records.
     fn layout(&self) -> Layout {
         Layout(self.0.layout().clone())
@@ -136,42 +128,11 @@ impl Games {
         py.detach(|| Ok(Games(self.0.without(name)?)))
     }
 
-    /// Marks frames of the pack; what came of it, in JSON.
-    fn mark(&self, py: Python<'_>, marking: Marking) -> Result<String, Fault> {
-        packed::run(py, &self.markable(), self.0.rows(), &marking)
-    }
-
-    /// The marks of the pack, in JSON.
-    fn marks(&self, py: Python<'_>) -> Result<String, Fault> {
-        packed::listed(py, &self.markable())
-    }
-
     /// Two sides, each game on one with its copies and images.
     fn split_by_content(&self, py: Python<'_>, val: f64, seed: u64) -> Result<(Self, Self), Fault> {
-        let keys = packed::keys(py, &self.contents())?;
+        let keys = packed::keys(py, self.0.pack())?;
         let (train, val) = py.detach(|| self.0.split_by_keys(val, seed, &keys))?;
         Ok((Games(train), Games(val)))
-    }
-
-    /// Games of the pack that are the same, in JSON; marked where a name is given.
-    fn duplicates(&self, py: Python<'_>, name: Option<String>, replace: bool) -> Result<String, Fault> {
-        packed::duplicates(py, &self.contents(), name, replace)
-    }
-
-    /// How the pack came to be, in JSON; none where its manifest does not tell.
-    fn lineage(&self) -> Result<String, Fault> {
-        packed::lineage(self.0.pack().folder())
-    }
-
-    /// Removes a mark of the pack.
-    fn remove_mark(&self, name: &str) -> Result<(), Fault> {
-        Ok(gristmill_engine::marks::remove(&*self.markable(), name)?)
-    }
-
-    /// Frames of the whole pack.
-    #[getter]
-    fn frames_of_pack(&self) -> u64 {
-        self.markable().total()
     }
 
     /// Two sides by game, at random.

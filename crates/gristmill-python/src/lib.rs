@@ -43,6 +43,8 @@ mod _gristmill {
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader, is_older, merge_states};
     #[pymodule_export]
+    use crate::packed::Packed;
+    #[pymodule_export]
     use crate::packing::{convert_rows, merge_packs, pack_games, value_rows};
     #[pymodule_export]
     use crate::pairs::{BatchMemory, Mix, class_order, pair_rows, window_rows, write_whole};

@@ -1,8 +1,8 @@
-//! A pack and a rule or a mask in, a mark beside the data; and what marks there are, as JSON text.
+//! What every kind of pack has, whatever was selected of it: marks, games that come again, lineage; answers are JSON text.
 //! The GIL is free while the engine works; Ctrl-C ends a job between two stretches of frames.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -14,6 +14,7 @@ use gristmill_engine::marks::{self, Markable};
 use gristmill_engine::runtime::intervals::Intervals;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use crate::array::Contiguous;
 use crate::error::Fault;
@@ -32,33 +33,80 @@ pub(crate) struct Marking {
     #[pyo3(item)]
     replace: bool,
     #[pyo3(item)]
-    dry_run: bool,
-    #[pyo3(item)]
     workers: Option<usize>,
 }
 
-/// Marks frames of `pack`; of a mask those of the selection `rows`.
-pub(crate) fn run(
-    py: Python<'_>,
-    pack: &Arc<dyn Markable>,
-    rows: &Intervals,
-    marking: &Marking,
-) -> Result<String, Fault> {
-    let mut options = MarkOptions::new(&*marking.name);
-    options.replace = marking.replace;
-    options.dry_run = marking.dry_run;
-    options.workers = marking.workers.unwrap_or(options.workers);
-    let which = match (&marking.rule, &marking.mask) {
-        (Some(rule), _) => Some(Which::Rule(rule.clone())),
-        (None, Some(mask)) => Some(Which::Given(masked(rows, mask.bytes())?)),
-        (None, None) => None,
-    };
-    watched(py, &options.stop, |look| -> gristmill_engine::Result<Marked> {
-        match &which {
-            Some(which) => mark(pack, which, &options, &mut |_, _| look()),
-            None => update(pack, &options, &mut |_, _| look()),
-        }
-    })
+/// A pack, and the frames that were selected of it.
+#[pyclass(module = "gristmill._gristmill", frozen)]
+pub(crate) struct Packed {
+    pack: Arc<dyn Markable>,
+    contents: Arc<dyn Contents>,
+    rows: Arc<Intervals>,
+}
+
+impl Packed {
+    pub(crate) fn new<P: Markable + Contents + Clone + 'static>(pack: &P, rows: &Arc<Intervals>) -> Self {
+        Packed { pack: Arc::new(pack.clone()), contents: Arc::new(pack.clone()), rows: Arc::clone(rows) }
+    }
+}
+
+#[pymethods]
+impl Packed {
+    /// The folder of the pack.
+    #[getter]
+    fn folder(&self) -> PathBuf {
+        self.pack.folder().to_owned()
+    }
+
+    /// Frames of the whole pack.
+    #[getter]
+    fn frames(&self) -> u64 {
+        self.pack.total()
+    }
+
+    /// Marks frames of the pack; of a mask those that are selected.
+    fn mark(&self, py: Python<'_>, marking: Marking) -> Result<String, Fault> {
+        let mut options = MarkOptions::new(marking.name);
+        options.replace = marking.replace;
+        options.workers = marking.workers.unwrap_or(options.workers);
+        let which = match (marking.rule, &marking.mask) {
+            (Some(rule), _) => Some(Which::Rule(rule)),
+            (None, Some(mask)) => Some(Which::Given(masked(&self.rows, mask.bytes())?)),
+            (None, None) => None,
+        };
+        watched(py, &options.stop, |look| -> gristmill_engine::Result<Marked> {
+            match &which {
+                Some(which) => mark(&self.pack, which, &options, &mut |_, _| look()),
+                None => update(&self.pack, &options, &mut |_, _| look()),
+            }
+        })
+    }
+
+    /// What is known of the marks.
+    fn marks(&self, py: Python<'_>) -> Result<String, Fault> {
+        json(&py.detach(|| marks::list(&*self.pack))?)
+    }
+
+    /// Removes a mark.
+    fn remove_mark(&self, name: &str) -> Result<(), Fault> {
+        Ok(marks::remove(&*self.pack, name)?)
+    }
+
+    /// Games that are the same; marked where a name is given.
+    fn duplicates(&self, py: Python<'_>, name: Option<String>, replace: bool) -> Result<String, Fault> {
+        let mut options = MarkOptions::new(name.unwrap_or_default());
+        options.replace = replace;
+        watched(py, &options.stop, |look| dedup(&self.contents, &options, &mut |_, _| look()))
+    }
+
+    /// How the pack came to be: a list of jobs, empty where nothing tells.
+    fn lineage(&self) -> Result<String, Fault> {
+        json(&gristmill_engine::lineage::of_folder(self.pack.folder()).unwrap_or_default())
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<String, Fault> {
+    serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }
 
 fn masked(rows: &Intervals, mask: &[u8]) -> Result<Intervals, Fault> {
@@ -77,18 +125,12 @@ fn masked(rows: &Intervals, mask: &[u8]) -> Result<Intervals, Fault> {
     Ok(found)
 }
 
-/// What is known of the marks of a pack.
-pub(crate) fn listed(py: Python<'_>, pack: &Arc<dyn Markable>) -> Result<String, Fault> {
-    let listed = py.detach(|| marks::list(&**pack))?;
-    serde_json::to_string(&listed).map_err(|e| PyValueError::new_err(e.to_string()).into())
-}
-
 /// What a split by content takes for each game of a pack, by its id.
-pub(crate) fn keys(py: Python<'_>, pack: &Arc<dyn Contents>) -> Result<HashMap<u64, u64>, Fault> {
-    let stop = Arc::default();
+pub(crate) fn keys<P: Contents + Clone + 'static>(py: Python<'_>, pack: &P) -> Result<HashMap<u64, u64>, Fault> {
+    let (pack, stop): (Arc<dyn Contents>, _) = (Arc::new(pack.clone()), Arc::default());
     let mut raised = None;
     let keys = py.detach(|| {
-        split_keys(pack, &stop, &mut |_, _| {
+        split_keys(&pack, &stop, &mut |_, _| {
             if let Err(e) = Python::attach(|py| py.check_signals()) {
                 raised = Some(e);
                 stop.store(true, Ordering::Relaxed);
@@ -99,22 +141,4 @@ pub(crate) fn keys(py: Python<'_>, pack: &Arc<dyn Contents>) -> Result<HashMap<u
         (Some(e), Err(_)) => Err(e.into()),
         (_, keys) => Ok(keys?),
     }
-}
-
-/// Games of a pack that are the same, in JSON; marked where a name is given.
-pub(crate) fn duplicates(
-    py: Python<'_>,
-    pack: &Arc<dyn Contents>,
-    name: Option<String>,
-    replace: bool,
-) -> Result<String, Fault> {
-    let mut options = MarkOptions::new(name.unwrap_or_default());
-    options.replace = replace;
-    watched(py, &options.stop, |look| dedup(pack, &options, &mut |_, _| look()))
-}
-
-/// How the pack in `folder` came to be, in JSON: a list of jobs.
-pub(crate) fn lineage(folder: &Path) -> Result<String, Fault> {
-    let steps = gristmill_engine::lineage::of_manifest(folder).unwrap_or_default();
-    serde_json::to_string(&steps).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }

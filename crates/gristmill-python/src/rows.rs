@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use gristmill_engine::RowEncoder;
 use gristmill_engine::config::EncoderConfig;
-use gristmill_engine::content::Contents;
 use gristmill_engine::job::tokenizer;
-use gristmill_engine::marks::Markable;
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::{Filter, Selection, SqlValue};
 use gristmill_engine::store::Residence;
@@ -22,7 +20,7 @@ use crate::array::{Contiguous, Memory};
 use crate::chess::Tensor;
 use crate::error::Fault;
 use crate::layout::Layout;
-use crate::packed::{self, Marking};
+use crate::packed::{self, Packed};
 
 /// Some rows of a pack.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -70,16 +68,6 @@ pub(crate) fn numbers(buffer: &Contiguous) -> Vec<u64> {
 
 type Range = (Option<u64>, Option<u64>);
 
-impl Rows {
-    fn markable(&self) -> Arc<dyn Markable> {
-        Arc::new(Arc::clone(self.0.pack()))
-    }
-
-    fn contents(&self) -> Arc<dyn Contents> {
-        Arc::new(Arc::clone(self.0.pack()))
-    }
-}
-
 #[pymethods]
 impl Rows {
     /// How many rows there are.
@@ -87,10 +75,9 @@ impl Rows {
         usize::try_from(self.0.rows().len()).unwrap_or(usize::MAX)
     }
 
-    /// The folder of the pack.
-    #[getter]
-    fn folder(&self) -> PathBuf {
-        self.0.pack().folder().to_owned()
+    /// The pack, with what all kinds of packs have.
+    fn packed(&self) -> Packed {
+        Packed::new(self.0.pack(), self.0.rows())
     }
 
     /// Name of the form of the rows.
@@ -154,42 +141,11 @@ impl Rows {
         py.detach(|| Ok(Rows(self.0.without(name)?)))
     }
 
-    /// Marks frames of the pack; what came of it, in JSON.
-    fn mark(&self, py: Python<'_>, marking: Marking) -> Result<String, Fault> {
-        packed::run(py, &self.markable(), self.0.rows(), &marking)
-    }
-
-    /// The marks of the pack, in JSON.
-    fn marks(&self, py: Python<'_>) -> Result<String, Fault> {
-        packed::listed(py, &self.markable())
-    }
-
     /// Two sides, each game on one with its copies and images.
     fn split_by_content(&self, py: Python<'_>, val: f64, seed: u64) -> Result<(Self, Self), Fault> {
-        let keys = packed::keys(py, &self.contents())?;
+        let keys = packed::keys(py, self.0.pack())?;
         let (train, val) = py.detach(|| self.0.split_by_keys(val, seed, &keys))?;
         Ok((Rows(train), Rows(val)))
-    }
-
-    /// Games of the pack that are the same, in JSON; marked where a name is given.
-    fn duplicates(&self, py: Python<'_>, name: Option<String>, replace: bool) -> Result<String, Fault> {
-        packed::duplicates(py, &self.contents(), name, replace)
-    }
-
-    /// How the pack came to be, in JSON; none where its manifest does not tell.
-    fn lineage(&self) -> Result<String, Fault> {
-        packed::lineage(self.0.pack().folder())
-    }
-
-    /// Removes a mark of the pack.
-    fn remove_mark(&self, name: &str) -> Result<(), Fault> {
-        Ok(gristmill_engine::marks::remove(&*self.markable(), name)?)
-    }
-
-    /// Frames of the whole pack.
-    #[getter]
-    fn frames_of_pack(&self) -> u64 {
-        self.markable().total()
     }
 
     /// Two sides by run, at random.

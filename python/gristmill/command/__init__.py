@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from gristmill.command import convert, generate
+from gristmill.command import convert, generate, look, pack
 from gristmill.errors import ConfigError, GristmillError
 
 _CODES = "Exit codes: 0 all is well, 1 something failed, 2 wrong usage. "
@@ -29,6 +29,8 @@ def main(words: Sequence[str]) -> int:
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     convert.add_to(verbs)
     generate.add_to(verbs)
+    look.add_to(verbs)
+    pack.add_to(verbs)
     args = parser.parse_args(words)
     try:
         signal.signal(signal.SIGTERM, _stop)
@@ -45,7 +47,8 @@ def main(words: Sequence[str]) -> int:
         return _told(error, 1)
     except KeyboardInterrupt:
         return _told("stopped; the output is as it was", 1)
-    return 0
+    # A check that found faults ran to its end, and failed.
+    return 0 if result.get("ok", True) else 1
 
 
 def _told(what: object, code: int) -> int:

@@ -89,10 +89,14 @@ class MixedLoader(Generic[Made]):
 
         Raises:
             ConfigError: a number is out of range, a data set has no rows or lacks a field, or shapes differ.
+            TypeError: paths, which are to be opened first.
         """
         several: list[Any] = list(datasets) if isinstance(datasets, Sequence) else [datasets]
         if not several:
             raise ConfigError("no data set; expected at least one", field="datasets")
+        # The letters of a path are paths too, by their type.
+        if any(isinstance(data, str | os.PathLike) for data in several):
+            raise TypeError("expected data sets, found a path: open it by gristmill.open")
         if batch_size < 1:
             raise ConfigError(f"batches of {batch_size}; expected at least 1", field="batch_size")
         if not shuffle and len(several) > 1:

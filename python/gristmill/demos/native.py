@@ -1,12 +1,12 @@
-"""Stored demonstrations of one task, in the form their project keeps them in, as one dictionary of arrays."""
+"""Stored demonstrations of one task in the form that it is kept in, or any others, as a dictionary of arrays."""
 
 from __future__ import annotations
 
 import glob
 import os
 import random
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,12 +22,33 @@ STORED = ("atari", "dm_control", "magical", "minecraft", "procgen")
 #: Steps of one piece that MineRL's own reader hands out.
 _MINERL_PIECE = 100
 
+#: Fields that readers of shards make, and that are no data.
+_MADE_BY_READERS = ("frame", "__key__")
+
 #: Arrays by name; all have the same first axis, the steps of all trajectories one after another.
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
+@runtime_checkable
+class Stored(Protocol):
+    """Demonstrations that are open: `Demos`, or `Trajectories` of a pack."""
+
+    @property
+    def lengths(self) -> list[int]:
+        """Steps of each trajectory."""
+        ...
+
+    def columns(self, names: Iterable[str]) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Some fields of all steps by name."""
+        ...
+
+    def extras(self, index: int) -> dict[str, list[Any]]:
+        """What travels beside the records of a trajectory."""
+        ...
+
+
 def load_dataset_dict(
-    env_cfg: EnvConfig | Mapping[str, Any] | None = None,
+    env_cfg: EnvConfig | Mapping[str, Any] | str | os.PathLike[str] | Stored | None = None,
     env_data: EnvData | Mapping[str, Any] | None = None,
     n_traj: int | None = None,
     *,
@@ -36,10 +57,11 @@ def load_dataset_dict(
     compat: bool = False,
     spill: str | os.PathLike[str] | None = None,
 ) -> Arrays:
-    """The stored demonstrations of the task that `env_cfg` names, from where `env_data` says they are.
+    """The stored demonstrations of the task that `env_cfg` names, from where `env_data` says they are; or those given.
 
     Args:
-        env_cfg: the task; a mapping is read over the defaults.
+        env_cfg: the task; a mapping is read over the defaults. Or demonstrations themselves, with `n_traj` and `spill`
+            alone: the path of a pack, shards or a file, or what `gristmill.open` gives for one, selections included.
         env_data: where data lies; a mapping is read over the defaults.
         n_traj: take only the first so many trajectories, in order of file name.
         task_name: another task than that of `env_cfg`.
@@ -52,21 +74,28 @@ def load_dataset_dict(
 
     Returns:
         `obs`, `next_obs` (T, C, H, W), `acts` (T, ...), `dones` (T,), and `truncated`, `rews`,
-        `infos` (T,) where they exist. Views that are kept apart are `obs_<view>` and `next_obs_<view>`.
+        `infos` (T,) where they exist. Views that are kept apart are `obs_<view>` and `next_obs_<view>`. Demonstrations
+        that were given have whatever fields they have.
 
     Raises:
         OSError: a file cannot be read.
         ConfigError: an unknown key, benchmark or task; no file; fewer than `n_traj` trajectories.
         FormatError: a file is damaged; it says where.
     """
+    if n_traj is not None and n_traj < 1:
+        raise ConfigError(f"{n_traj} trajectories; expected at least 1, or None for all", field="n_traj")
+    if isinstance(env_cfg, str | os.PathLike | Stored):
+        options = {"env_data": env_data, "task_name": task_name, "frame_stack": frame_stack, "compat": compat}
+        for name, value in options.items():
+            if value:
+                raise ConfigError(f"{name} does not go with demonstrations that are given", field=name)
+        return _given(env_cfg, n_traj, spill)
     cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg or {})
     data = env_data if isinstance(env_data, EnvData) else EnvData.from_dict(env_data or {})
     benchmark = cfg.benchmark_name
     if benchmark not in STORED:
         message = f"`{benchmark}` has no demonstrations of its own; {', '.join(STORED)} have"
         raise EnvConfig.refusal("benchmark_name", message)
-    if n_traj is not None and n_traj < 1:
-        raise ConfigError(f"{n_traj} trajectories; expected at least 1, or None for all", field="n_traj")
     if task_name is not None:
         cfg = cfg.updated({"task_name": task_name})
     if frame_stack is not None:
@@ -90,6 +119,26 @@ def load_dataset_dict(
 def _too_few(cfg: EnvConfig, found: int, n_traj: int) -> ConfigError:
     message = f"{found} trajectories of `{cfg.task_name}` have an end; n_traj={n_traj} asks for more"
     return ConfigError(message, field="n_traj")
+
+
+def _given(source: str | os.PathLike[str] | Stored, n_traj: int | None, spill: str | os.PathLike[str] | None) -> Arrays:
+    """The arrays of demonstrations that are not looked for: all fields, and `infos` where each step has some."""
+    from gristmill.source import open as open_any
+
+    demos: Any = source
+    if isinstance(source, str | os.PathLike):
+        demos = open_any(source, spill=spill)
+        if not isinstance(demos, Stored):
+            raise ConfigError(f"{os.fspath(source)} holds no demonstrations", field="env_cfg")
+    elif spill is not None:
+        raise ConfigError("these are open already; `gristmill.open` takes a folder to spill them to", field="spill")
+    lengths = demos.lengths
+    if n_traj is not None and n_traj > len(lengths):
+        raise ConfigError(f"there are {len(lengths)} trajectories; n_traj={n_traj} asks for more", field="n_traj")
+    steps = sum(lengths[:n_traj])
+    columns = demos.columns(name for name in demos.layout.names if name not in ("", *_MADE_BY_READERS))
+    arrays: Arrays = {name.replace(".", "_"): column[:steps] for name, column in columns.items()}
+    return _with_infos(arrays, demos, steps, len(lengths[:n_traj]))
 
 
 def _files(cfg: EnvConfig, data: EnvData) -> list[str]:
@@ -180,7 +229,12 @@ def _spilled(cfg: EnvConfig, data: EnvData, n_traj: int | None, folder: str) -> 
     steps = sum(demos.lengths[:n_traj])
     fields = demos.columns(name for name in demos.layout.names if name)
     arrays: Arrays = {name.replace(".", "_"): column[:steps] for name, column in fields.items()}
-    infos = [info for i in range(len(demos.lengths[:n_traj])) for info in demos.extras(i).get("infos", [])]
+    return _with_infos(arrays, demos, steps, len(demos.lengths[:n_traj]))
+
+
+def _with_infos(arrays: Arrays, demos: Stored, steps: int, count: int) -> Arrays:
+    """The arrays of the first `count` trajectories with `infos`, where each step has some."""
+    infos = [info for i in range(count) for info in demos.extras(i).get("infos", [])]
     if len(infos) == steps:
         arrays["infos"] = np.fromiter(infos, dtype=object, count=steps)
     return arrays

@@ -38,6 +38,10 @@ pub(crate) struct Pack {
     /// What to do about a game that cannot be taken.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
+    /// A rule by which games of chess are weighed, for streams and loaders that sample by it; as often as there are rules. Names
+    /// and numbers of `position_sampling`, such as "diff_focus_q_weight = 6, diff_focus_pol_scale = 2".
+    #[arg(long, value_name = "RULE")]
+    pub(crate) weigh: Vec<String>,
     /// Rows of 2048 between two points to which a killed job can return [default: 4000000]; refused for other data,
     /// where each file is one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]

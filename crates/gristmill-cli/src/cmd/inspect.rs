@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use gristmill_engine::job::inspect::{self, Inspection, StripOptions};
+use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::strip;
 use serde::Serialize;
@@ -37,7 +38,12 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
     if let Some(out) = &args.pictures.png {
         let Some(demo) = &seen.demo else {
             let path = args.path.display();
-            return Err(Failure::Usage(format!("--png is for a file of demonstrations; {path} is {}", seen.format)));
+            let advice = match seen.format == PACKED {
+                true => "; `gristmill convert` makes a shard of a pack, such as demos.tar.zst",
+                false => "",
+            };
+            let text = format!("--png is for a file of demonstrations; {path} is {}{advice}", seen.format);
+            return Err(Failure::Usage(text));
         };
         pictures = inspect::write_png(demo, &options(args), out, args.pictures.overwrite)?;
     }

@@ -1,6 +1,7 @@
 //! `pack`: raw games in, a pack out. An interrupt leaves what `--resume` goes on with.
 
 use gristmill_engine::Error;
+use gristmill_engine::config::PositionSamplingConfig;
 use gristmill_engine::job::pack::{self, Existing, PackOptions};
 use gristmill_format::g2048::RowForm;
 
@@ -15,6 +16,8 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.map(RowForm::from);
     options.checkpoint_rows = args.checkpoint_rows.unwrap_or(options.checkpoint_rows);
+    let rules = args.weigh.iter().map(|rule| PositionSamplingConfig::from_words("weigh", rule));
+    options.weigh = rules.collect::<Result<_, Error>>()?;
     options.dry_run = args.dry_run;
     options.stop = stopping::flag()?;
     options.existing = match (args.overwrite, args.resume, args.append) {

@@ -14,7 +14,14 @@ pub(crate) fn run(args: &VerifyRun) -> Result<()> {
         (None, None) => Against::Nothing,
     };
     let options = VerifyRunOptions { ledgers: args.ledgers.clone(), against, max_rows: args.max_rows };
-    let found = verify_run(&options)?;
+    let mut bar = None;
+    let found = verify_run(&options, &mut |done, all| {
+        bar.get_or_insert_with(|| report::Progress::new(all, "batches", !args.json)).at(done, "");
+    });
+    if let Some(bar) = bar {
+        bar.end();
+    }
+    let found = found?;
     if args.json {
         report::json(&found)?;
     } else {

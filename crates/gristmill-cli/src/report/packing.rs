@@ -52,6 +52,9 @@ pub(crate) fn merged(merged: &Merged) -> String {
     if !merged.carried.is_empty() {
         let _ = writeln!(out, "beside the rows: {}", merged.carried.join(", "));
     }
+    if !merged.marks.is_empty() {
+        let _ = writeln!(out, "marks: {}", merged.marks.join(", "));
+    }
     if merged.known > 0 {
         let _ = writeln!(out, "passed over, since they were there already: {} games", merged.known);
     }

@@ -9,7 +9,7 @@ use gristmill_format::container::pickle::{PickleLimits, parse};
 use gristmill_format::demo::form::ReadOptions;
 
 use crate::command::{run, text};
-use crate::files::{imitation, names, procgen, read, shard, steps, trajectories};
+use super::files::{imitation, names, procgen, read, shard, steps, trajectories};
 
 #[test]
 fn native_files_become_shards_of_every_packing() {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::command::{run, text};
-use crate::files::{imitation, shard, steps};
+use super::files::{imitation, shard, steps};
 
 #[test]
 fn known_trajectories_give_known_numbers() {

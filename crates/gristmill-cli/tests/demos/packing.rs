@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use gristmill_engine::chunks::metadata::Games;
+use gristmill_engine::job::pack::{self, PackOptions};
 use gristmill_engine::open::open;
 use gristmill_engine::pack::select::SqlValue;
 use gristmill_format::source::Chunk;
 
 use crate::command::{run, text};
-use crate::files::{imitation, read, shard, steps};
+use super::files::{imitation, read, shard, steps};
 
 /// The records of each trajectory of a pack.
 fn packed(pack: &Path) -> Vec<Vec<u8>> {
@@ -123,22 +124,76 @@ fn packs_grow_are_merged_and_leave_out_what_does_not_fit() {
     let joined = out.path().join("joined");
     let other = out.path().join("other");
     run(&["pack", "--input", text(&folder.path().join("c")), "--output", text(&other)]).ok();
-    let said = run(&["merge", text(&pack), text(&other), "--output", text(&joined), "--json"]).ok().json();
+    for pack in [&pack, &other] {
+        run(&["mark", text(pack), "odd", "--rule", "ply % 2 = 1 AND game.frames > 2"]).ok();
+    }
+    let said = run(&["merge", text(&other), text(&pack), "--output", text(&joined), "--json"]).ok().json();
+    assert_eq!(said["marks"], serde_json::json!(["odd"]), "{said}");
+    let mark = |words: &[&str]| run(&[&["mark", text(&joined)], words, &["--json"]].concat()).ok().json();
+    let carried = mark(&["--list"])[0]["marked"].clone();
+    let asked = mark(&["again", "--rule", "ply % 2 = 1 AND game.frames > 2"])["marked"].clone();
+    assert!(carried == asked && asked.as_u64() > Some(3), "{carried} {asked}");
+    let said =
+        run(&["merge", text(&pack), text(&other), "--output", text(&joined), "--overwrite", "--json"]).ok().json();
     assert_eq!((&said["runs"], &said["known"]), (&5.into(), &1.into()), "{said}");
     assert!(packed(&joined) == packed(&pack));
     let pictures = out.path().join("pictures");
     run(&["pack", "--input", text(&folder.path().join("i.npz")), "--output", text(&pictures)]).ok();
     let refused = run(&["merge", text(&pack), text(&pictures), "--output", text(&out.path().join("no"))]);
     assert!(refused.code != 0 && refused.err.contains("has records of"), "{refused:?}");
-    // Commands that rewrite chess games make none of them.
-    let games = out.path().join("games");
-    let refused = run(&["convert", text(&pack), text(&games), "--container", "loose"]);
-    assert!(refused.code == 2 && refused.err.contains("there are no chess games in"), "{refused:?}");
     // A pack of one kind does not take another.
     let games = tempfile::tempdir().unwrap();
     crate::command::generate(games.path(), "2", &[]);
     let refused = run(&["pack", "--append", "--input", text(games.path()), "--output", text(&pack)]);
     assert!(refused.code != 0 && refused.err.contains("chunks of `demo`, not of `chess`"), "{refused:?}");
+}
+
+#[test]
+fn commands_for_other_data_say_what_to_do_with_a_pack_of_trajectories() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    input(folder.path());
+    let pack = out.path().join("pack");
+    run(&["pack", "--input", text(folder.path()), "--output", text(&pack)]).ok();
+    let (pack, file, to) = (text(&pack), pack.join("games-00000.chunks"), out.path().join("to"));
+    let config = out.path().join("stream.toml");
+    fs::write(&config, run(&["feed", pack, "--dry-run"]).ok().out).unwrap();
+    for (words, advice) in [
+        (&["feed", pack, "--epochs", "1"][..], "gristmill.DataLoader(gristmill.open(PACK)"),
+        (&["feed", text(out.path()), "--epochs", "1"], "the latest fault: "),
+        (&["feed", pack], "gristmill.DataLoader(gristmill.open(PACK)"),
+        (&["feed", text(&config)], "gristmill.DataLoader(gristmill.open(PACK)"),
+        (&["bench", pack], "gristmill.DataLoader"),
+        (&["rescore", pack, text(&to)], "it is a pack of demonstrations, which `convert` and `split` take"),
+        (&["filter", pack, text(&to)], "it is a pack of demonstrations"),
+        (&["convert", pack, text(&to), "--container", "loose"], "options of chess games do not apply"),
+        (&["convert", pack, text(&to), "--to", "exponents"], "is told by the name of OUT"),
+        (&["convert", text(&file), text(&out.path().join("x.tar"))], "name the folder"),
+        (&["split", pack, text(&to), "--into", "a:1", "--by", "content"], "demonstrations have no symmetries"),
+        (&["values", pack], "a pack of rows of 2048 is needed"),
+        (&["tokenizer", "fit", pack, "--output", text(&to)], "a pack of rows of 2048 is needed"),
+        (&["inspect", pack, "--png", text(&to)], "`gristmill convert` makes a shard of a pack"),
+        (&["verify", pack, "--against", text(folder.path())], "games of chess are compared"),
+    ] {
+        let refused = run(words);
+        assert!(refused.code != 0 && refused.err.contains(advice), "{words:?}: {refused:?}");
+        assert!(!to.exists(), "{words:?}");
+    }
+    assert_eq!(run(&["inspect", pack, "--json"]).ok().json()["format"], "demo.chunks");
+}
+
+#[test]
+fn what_is_larger_than_may_be_held_goes_through_columns_into_the_same_pack() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    input(folder.path());
+    let (held, through) = (out.path().join("held"), out.path().join("through"));
+    for (output, held_bytes) in [(&held, 1 << 20), (&through, 2000)] {
+        let options = PackOptions { held_bytes, ..PackOptions::new(folder.path(), output) };
+        pack::pack(&options, &mut |_| {}).unwrap();
+    }
+    for name in ["games-00000.chunks", "manifest.json"] {
+        assert!(fs::read(held.join(name)).unwrap() == fs::read(through.join(name)).unwrap(), "{name}");
+    }
+    assert_eq!(crate::demos::files::names(out.path()), ["held", "through"], "columns are gone");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use gristmill_format::demo::picture::picture;
 use gristmill_format::demo::value::Value;
 
 use crate::command::{run, text};
-use crate::files::{imitation, names, shard, steps};
+use super::files::{imitation, names, shard, steps};
 use crate::terminal::Terminal;
 
 /// Sides and pixels of a PNG file: red values, row by row.

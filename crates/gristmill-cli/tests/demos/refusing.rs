@@ -5,7 +5,7 @@ use std::fs;
 use gristmill_format::container::tar::TarWriter;
 
 use crate::command::{run, text};
-use crate::files::{imitation, names, procgen, shard, steps};
+use super::files::{imitation, names, procgen, shard, steps};
 
 #[test]
 fn bad_input_says_why_and_writes_nothing() {

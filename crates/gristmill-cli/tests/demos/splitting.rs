@@ -5,7 +5,7 @@ use std::fs;
 use gristmill_engine::stage::split::Side;
 
 use crate::command::{run, text};
-use crate::files::{names, read, shard, steps, trajectories};
+use super::files::{names, read, shard, steps, trajectories};
 
 #[test]
 fn trajectories_go_where_the_hash_says_and_none_is_cut() {

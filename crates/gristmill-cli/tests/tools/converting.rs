@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::command::{generate, run, text};
-use crate::folders::{V6, games, is_sound, names, records, spoil, tree, unpacked};
+use super::folders::{V6, games, is_sound, names, records, spoil, tree, unpacked};
 
 /// Bytes of a V7 record, and where its `d_st` is.
 const V7: usize = 8396;

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::command::{generate, run, text};
-use crate::folders::games;
+use super::folders::games;
 
 fn sum(map: &Value) -> u64 {
     map.as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum()

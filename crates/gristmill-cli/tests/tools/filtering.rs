@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::command::{run, text};
-use crate::folders::{V6, games, is_sound, names, spoil, tree};
+use super::folders::{V6, games, is_sound, names, spoil, tree};
 
 /// Two games with a fault each, one that cannot be read, three good ones.
 fn mixed() -> (tempfile::TempDir, std::path::PathBuf) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::command::{Ran, generate, run, text};
-use crate::folders::{games, is_sound, names, unpacked};
+use super::folders::{games, is_sound, names, unpacked};
 
 /// A table of three men all of whose positions have one value, for whoever is to move: 2 is a draw, 4 a win.
 fn constant(material: &str, wdl: bool, value: u8) -> Vec<u8> {

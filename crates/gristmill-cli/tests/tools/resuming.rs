@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::command::{gristmill, run, text};
-use crate::folders::{games, tree};
+use super::folders::{games, tree};
 
 /// Starts a run of the words, and stops it by `signal` once some files are there; whether it was still at it.
 fn broken_off(words: &[&str], out: &Path, signal: &str, files: usize) -> bool {

@@ -1,7 +1,7 @@
 //! Splitting: every game is in one folder, and in the one that a loader's split would put it.
 
 use crate::command::{generate, run, text};
-use crate::folders::{games, tree};
+use super::folders::{games, tree};
 
 #[test]
 fn a_split_is_disjoint_and_complete() {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::command::{generate, run, text};
-use crate::folders::games;
+use super::folders::games;
 
 #[test]
 fn wrong_words_and_places_are_refused() {

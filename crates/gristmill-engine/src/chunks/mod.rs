@@ -13,8 +13,9 @@ pub mod metadata;
 pub mod open;
 pub mod select;
 mod steps;
-mod sums;
-mod weigh;
+pub(crate) mod sums;
+pub mod trajectories;
+pub(crate) mod weigh;
 
 use crate::error::{Error, Result};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};
@@ -40,6 +41,11 @@ pub fn is_chunks(name: &str) -> bool {
         .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// Whether a file of this name holds what the games of a chunk file of a pack weigh.
+pub fn is_sums(name: &str) -> bool {
+    gristmill_format::container::sums::named(name).is_some_and(|(chunks, _)| is_chunks(&chunks))
+}
+
 /// Whether the folder is a chunk pack, or was to become one.
 pub fn is_pack(folder: &Path) -> bool {
     folder.join(file_name(0)).is_file()
@@ -58,8 +64,8 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
     for entry in entries {
         names.push(entry.map_err(refuse)?.file_name().to_string_lossy().into_owned());
     }
-    names.retain(|name| is_chunks(name));
-    names.sort_unstable();
+    names.retain(|name| is_chunks(name) || is_sums(name));
+    names.sort_unstable_by_key(|name| (is_sums(name), name.clone()));
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, MANIFEST, QUARANTINE].map(str::to_owned);
     names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));

@@ -61,7 +61,7 @@ pub(super) struct File {
 }
 
 impl File {
-    fn open(path: PathBuf, residence: Residence) -> FormatResult<Self> {
+    pub(super) fn open(path: PathBuf, residence: Residence) -> FormatResult<Self> {
         let place = |e: Error| e.in_source(path.display().to_string());
         let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
         let held = HeldFile::open(&path, 0, len, residence)?;
@@ -70,8 +70,12 @@ impl File {
         Ok(File { path, held, index, checked })
     }
 
-    fn index(&self) -> &ChunkFile {
+    pub(super) fn index(&self) -> &ChunkFile {
         &self.index
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// An error of game `i`, with its place.
@@ -79,11 +83,16 @@ impl File {
         error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
     }
 
-    /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
-    fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
+    /// The stored bytes of game `i`, held against nothing.
+    pub(super) fn bytes(&self, i: usize) -> FormatResult<&[u8]> {
         let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
         let span = self.index().span(i).ok_or_else(missing)?;
-        let bytes = &self.held.bytes()[span.offset as usize..][..span.len as usize];
+        Ok(&self.held.bytes()[span.offset as usize..][..span.len as usize])
+    }
+
+    /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
+    pub(super) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
+        let bytes = self.bytes(i)?;
         let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
         if !known {
             self.index().check(i, bytes)?;
@@ -92,8 +101,20 @@ impl File {
     }
 
     /// Notes that nothing is wrong with game `i`.
-    fn pass(&self, i: usize) {
+    pub(super) fn pass(&self, i: usize) {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
+    }
+
+    /// Replaces `out` by what weighers read of game `i`, frame by frame.
+    pub(super) fn judged(&self, i: usize, out: &mut Chunk) -> FormatResult<()> {
+        (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
+        out.bytes.clear();
+        let read = self.game(i).and_then(|packed| {
+            packed.judged(Position::default, &mut out.bytes)?;
+            out.frames = packed.frames();
+            Ok(())
+        });
+        read.map_err(|e| self.named(i, e))
     }
 
     /// Packed game `i`, which there is.
@@ -159,38 +180,6 @@ impl ChunkPack {
         self.codec.tag == CHESS.tag
     }
 
-    /// Packed trajectory `i` of a file, whose records have the layout of the pack.
-    pub(super) fn trajectory<'a>(&self, file: &'a File, i: usize) -> FormatResult<PackedTrajectory<'a>> {
-        let (bytes, known) = file.stored(i)?;
-        let packed = PackedTrajectory::new(bytes)?;
-        if !known {
-            let (frames, said) = (packed.frames(), file.index().frames(i) as usize);
-            if frames != said {
-                let detail = format!("{frames} frames, the index says {said}");
-                return Err(Error::new(Kind::Corrupt, detail).at_byte(4));
-            }
-            let layout = packed.about()?.layout;
-            if layout != self.layout {
-                let (one, all) = (layout.to_descr(), self.layout.to_descr());
-                return Err(Error::new(Kind::WrongSize, format!("records of {one} in a pack of {all}")));
-            }
-            file.pass(i);
-        }
-        Ok(packed)
-    }
-
-    /// Trajectory `i`, with what is told of it and beside it.
-    ///
-    /// Errors: `Missing` for one that there is not, `Unsupported` in a pack of something else; `Corrupt` with the place.
-    pub fn demonstration(&self, game: u64) -> FormatResult<PackedTrajectory<'_>> {
-        let missing = || Error::new(Kind::Missing, format!("trajectory {game} of {}", self.games()));
-        if self.is_chess() {
-            return Err(Error::new(Kind::Unsupported, "games of chess are no trajectories of demonstrations"));
-        }
-        let (file, within, _) = self.place(game).ok_or_else(missing)?;
-        self.trajectory(file, within).map_err(|e| file.named(within, e))
-    }
-
     /// A hash of the indexes, and so of all that the pack holds. The same wherever it lies.
     pub fn identity(&self) -> u64 {
         self.identity
@@ -208,7 +197,7 @@ impl ChunkPack {
     }
 
     /// The file and number there of game `i`.
-    fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
+    pub(super) fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
         let file = self.first.partition_point(|(_, first)| *first <= game).checked_sub(1)?;
         let within = (game - self.first[file].1) as usize;
         Some((self.files.get(file)?, within, self.first[file].0))
@@ -224,14 +213,7 @@ impl ChunkPack {
     pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
         let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
         let (file, within, _) = self.place(game).ok_or_else(missing)?;
-        (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
-        out.bytes.clear();
-        let read = file.game(within).and_then(|packed| {
-            packed.judged(Position::default, &mut out.bytes)?;
-            out.frames = packed.frames();
-            Ok(())
-        });
-        read.map_err(|e| file.named(within, e))
+        file.judged(within, out)
     }
 
     /// Number of the game that a frame belongs to; none where there is no such frame.
@@ -282,14 +264,19 @@ impl ChunkPack {
         Some((file, game, frame))
     }
 
-    /// Reads frame `row`, counted over all files, and says where it is: file, game there, frame.
-    fn position(&self, row: u64, out: &mut Position) -> FormatResult<Provenance> {
+    /// The game of frame `row`, counted over all files, and where the frame is: file, game there, frame.
+    fn game_with(&self, row: u64) -> FormatResult<(PackedGame<'_>, Provenance)> {
         let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", self.len()));
         let (number, game, frame) = self.find(row).ok_or_else(missing)?;
         let file = &self.files[number];
-        let read = file.game(game).and_then(|packed| packed.position(frame as usize, out));
-        read.map_err(|e| file.named(game, e.in_frame(frame as usize)))?;
-        Ok(Provenance { source: number as u64, chunk: game as u32, frame })
+        let packed = file.game(game).map_err(|e| file.named(game, e.in_frame(frame as usize)))?;
+        Ok((packed, Provenance { source: number as u64, chunk: game as u32, frame }))
+    }
+
+    /// Reads a frame of a game of this pack.
+    fn position(&self, (packed, from): &(PackedGame<'_>, Provenance), out: &mut Position) -> FormatResult<()> {
+        let read = packed.position(from.frame as usize, out);
+        read.map_err(|e| self.files[from.source as usize].named(from.chunk as usize, e.in_frame(from.frame as usize)))
     }
 }
 
@@ -313,7 +300,7 @@ impl FrameTable for ChunkPack {
         }
         let mut position = Position::default();
         for (row, record) in rows.iter().zip(out.chunks_exact_mut(V7_BYTES)) {
-            self.position(*row, &mut position)?;
+            self.position(&self.game_with(*row)?, &mut position)?;
             position.write(record);
         }
         Ok(())
@@ -367,14 +354,21 @@ impl Straight for ChunkPack {
             return self.step_tensors(encoder, picks, out);
         }
         let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
-        let mut positions: Vec<(Position, Provenance)> = Vec::new();
+        let mut positions: Vec<Position> = Vec::new();
         positions.resize_with(TOGETHER.min(picks.len()), Default::default);
+        let mut games = Vec::with_capacity(positions.len());
         for (i, some) in picks.chunks(TOGETHER).enumerate() {
-            for (pick, (position, from)) in some.iter().zip(&mut positions) {
-                *from = self.position(pick.row, position)?;
+            games.clear();
+            for pick in some {
+                games.push(self.game_with(pick.row)?);
             }
-            let rows = some.iter().zip(&positions).map(|(pick, (position, from))| row(pick.bits, position, *from));
-            let rows: Vec<Row<'_>> = rows.collect();
+            games.iter().for_each(|(packed, from)| packed.look(from.frame as usize));
+            for (game, position) in games.iter().zip(&mut positions) {
+                self.position(game, position)?;
+            }
+            let read = some.iter().zip(&games).zip(&positions);
+            let rows: Vec<Row<'_>> =
+                read.map(|((pick, (_, from)), position)| row(pick.bits, position, *from)).collect();
             let first = i * TOGETHER;
             let part = |(column, size): (_, &usize)| -> &mut [u8] {
                 let column: &mut &mut [u8] = column;

@@ -93,6 +93,12 @@ impl GameSelection {
         frames.map_or(0, |(first, count)| self.rows.rank(first + count) - self.rows.rank(first))
     }
 
+    /// Whether no frame of a selected game was left out.
+    pub fn is_whole(&self) -> bool {
+        let frames = self.games.iter().filter_map(|game| self.pack.frames(*game)).map(|(_, frames)| frames);
+        frames.sum::<u64>() == self.rows.len()
+    }
+
     fn database(&self) -> Result<Games> {
         Games::open(&self.pack.folder().join(METADATA))
     }

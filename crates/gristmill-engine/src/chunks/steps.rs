@@ -47,19 +47,31 @@ impl ChunkPack {
         })
     }
 
+    /// Some fields, by their numbers in the layout, of some steps: each back to back to the start of its buffer.
+    ///
+    /// Errors: as [`PackedTrajectory::fields`], with the place.
+    pub(crate) fn step_fields(
+        &self,
+        rows: impl Iterator<Item = u64>,
+        fields: &[usize],
+        out: &mut [&mut [u8]],
+    ) -> Result<()> {
+        let sizes: Vec<usize> = fields.iter().map(|field| self.layout().fields()[*field].bytes()).collect();
+        self.steps(rows, |i, packed, frame, scratch| {
+            let part = |(column, size): (_, &usize)| -> &mut [u8] {
+                let column: &mut &mut [u8] = column;
+                &mut column[i * size..][..*size]
+            };
+            let mut parts: Vec<&mut [u8]> = out.iter_mut().zip(&sizes).map(part).collect();
+            packed.fields(frame, fields, scratch, &mut parts)
+        })
+    }
+
     /// Tensors of steps. Where each is a field, no other field is read.
     pub(super) fn step_tensors(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()> {
         let rows = picks.iter().map(|pick| pick.row);
-        let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
         if let Some(fields) = fields(encoder, self.layout()) {
-            return self.steps(rows, |i, packed, frame, scratch| {
-                let part = |(column, size): (_, &usize)| -> &mut [u8] {
-                    let column: &mut &mut [u8] = column;
-                    &mut column[i * size..][..*size]
-                };
-                let mut parts: Vec<&mut [u8]> = out.iter_mut().zip(&sizes).map(part).collect();
-                packed.fields(frame, &fields, scratch, &mut parts)
-            });
+            return self.step_fields(rows, &fields, out);
         }
         let rows: Vec<u64> = rows.collect();
         let size = self.layout().size();

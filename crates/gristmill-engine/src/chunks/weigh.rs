@@ -1,18 +1,16 @@
 //! What the games and positions of a chunk pack weigh, from the fields that weighers read: no board or policy is decoded.
-//! Sums by the pack's own rule are in its database; others are weighed once and kept beside it.
+//! Sums are read from beside the chunk files; those of other rules are weighed once, and kept there.
 
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use gristmill_format::Result;
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Weigher, total};
 
-use super::chess::{WEIGHER, WEIGHT};
-use super::manifest::Manifest;
-use super::metadata::Games;
-use super::open::ChunkPack;
+use super::open::{ChunkPack, File};
 use super::sums;
-use crate::pack::METADATA;
+use crate::store::Residence;
 use crate::table::Weighed;
 
 impl ChunkPack {
@@ -22,36 +20,52 @@ impl ChunkPack {
             let frames = |game| self.frames(game).map_or(0, |(_, frames)| frames as usize);
             return (0..self.games()).map(|game| total(std::iter::repeat_n(weight, frames(game)))).collect();
         }
-        let own = (weigher.id() == WEIGHER.id()).then(|| self.packed_sums().ok().flatten()).flatten();
-        let kept = || sums::read(self.folder(), self.identity(), weigher.id(), self.games() as usize).map(Arc::from);
-        own.or_else(kept).unwrap_or_else(|| {
-            let found = self.weigh_all(weigher);
-            if found.iter().all(|sum| !sum.is_nan()) {
-                sums::keep(self.folder(), self.identity(), weigher.id(), &found);
-            }
-            found
+        self.files.iter().flat_map(|file| file.sums(weigher)).collect()
+    }
+}
+
+impl File {
+    /// As [`ChunkPack::sums`], of the games of this file. Where the folder cannot be written to, they are weighed again next time.
+    fn sums(&self, weigher: &dyn Weigher) -> Vec<f32> {
+        if let Some(kept) = sums::read(self.path(), self.index(), weigher.id()) {
+            return kept;
+        }
+        let found: Vec<f32> = self.weigh(weigher).map(|sum| sum.unwrap_or(f32::NAN)).collect();
+        if found.iter().all(|sum| !sum.is_nan()) {
+            let _ = sums::write(self.path(), self.index().identity(), weigher.id(), &found);
+        }
+        found
+    }
+
+    /// What each game weighs, from its bytes.
+    fn weigh(&self, weigher: &dyn Weigher) -> impl Iterator<Item = Result<f32>> {
+        let (mut chunk, mut weights) = (Chunk::default(), Vec::new());
+        (0..self.index().len()).map(move |game| {
+            self.judged(game, &mut chunk)?;
+            weigher.weigh(&chunk, &mut weights)?;
+            Ok(total(weights.iter().copied()))
         })
     }
+}
 
-    fn weigh_all(&self, weigher: &dyn Weigher) -> Arc<[f32]> {
-        let (mut chunk, mut weights) = (Chunk::default(), Vec::new());
-        let each = (0..self.games()).map(|game| {
-            let weighed = self.weights(game, weigher, &mut chunk, &mut weights);
-            if weighed.is_ok() { total(weights.iter().copied()) } else { f32::NAN }
-        });
-        each.collect()
+/// The checksum of the index of the chunk file at `path`, and what each of its games weighs, from their bytes; none where that is
+/// kept beside it already.
+///
+/// Errors: `Format`, with file and game.
+pub(crate) fn unkept(path: &Path, weigher: &dyn Weigher) -> Result<Option<(u64, Vec<f32>)>> {
+    let file = File::open(path.to_owned(), Residence::Mapped)?;
+    if sums::read(path, file.index(), weigher.id()).is_some() {
+        return Ok(None);
     }
+    let sums = file.weigh(weigher).collect::<Result<_>>()?;
+    Ok(Some((file.index().identity(), sums)))
+}
 
-    /// What the database says that each game weighs; none where it does not say it of just these games.
-    fn packed_sums(&self) -> crate::Result<Option<Arc<[f32]>>> {
-        let manifest = Manifest::read(self.folder())?;
-        let said = manifest.files.iter().map(|file| (file.name.clone(), file.index_xxh3.clone()));
-        if !said.eq(self.checksums().map(|(name, hash)| (name, format!("{hash:016x}")))) {
-            return Ok(None);
-        }
-        let sums = Games::open(&self.folder().join(METADATA))?.column(WEIGHT)?;
-        Ok((sums.len() as u64 == self.games()).then(|| sums.into_iter().map(|sum| sum as f32).collect()))
-    }
+/// What each game of the chunk file at `path` weighs, from their bytes.
+///
+/// Errors: `Format`, with file and game.
+pub(crate) fn weigh_file(path: &Path, weigher: &dyn Weigher) -> Result<Vec<f32>> {
+    File::open(path.to_owned(), Residence::Mapped)?.weigh(weigher).collect()
 }
 
 impl Weighed for ChunkPack {

@@ -1,13 +1,15 @@
 //! Text -> config, config -> text. An unknown key is refused with the nearest known one.
 //! Every refusal has line and column, and the stage and field that it lies in.
 
+use std::collections::BTreeMap;
+
 use serde::Deserializer;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::DataLoaderConfig;
 use super::text::TextForm;
+use super::{DataLoaderConfig, PositionSamplingConfig};
 use crate::error::{Error, Result};
 
 impl DataLoaderConfig {
@@ -32,6 +34,18 @@ impl DataLoaderConfig {
     /// Writes JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl PositionSamplingConfig {
+    /// Reads the words of an option: names and numbers with commas between them, as between the braces of TOML.
+    ///
+    /// Errors: `Config` in `option`; an unknown name comes with the nearest known one.
+    pub fn from_words(option: &str, words: &str) -> Result<Self> {
+        let mut rule: BTreeMap<String, Self> = toml::from_str(&format!("rule = {{ {words} }}"))
+            .map_err(|e| Error::config(option, format!("{}, in `{words}`", suggest(e.message()))))?;
+        let more = || Error::config(option, format!("expected names and numbers of one rule, found `{words}`"));
+        rule.remove("rule").filter(|_| rule.is_empty()).ok_or_else(more)
     }
 }
 
@@ -81,8 +95,18 @@ pub(super) fn refused(path: &[String], stages: &[Option<String>], message: Strin
     Error::Config { at: None, stage, field, message }
 }
 
+/// What is looked for in a splitter and is not there, and what there is instead.
+const SPLIT_BY: (&str, &str) = (
+    "unknown field `by`, expected `output`",
+    "; streams are split by the names of files: pack the games, and `split(by=\"content\")` of the pack keeps copies and mirrored \
+     games on one side, or let `gristmill split --by content` make a folder for each side",
+);
+
 /// Adds "did you mean" to serde's message about an unknown field or variant.
 fn suggest(message: &str) -> String {
+    if message.starts_with(SPLIT_BY.0) {
+        return message.trim_end().to_owned() + SPLIT_BY.1;
+    }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let nearest = match (message.contains("unknown field") || message.contains("unknown variant"), quoted.next()) {
         (true, Some(found)) => quoted
@@ -137,5 +161,8 @@ mod tests {
         let error = DataLoaderConfig::from_json(r#"{"sede": 3}"#).unwrap_err().to_string();
         assert!(error.starts_with("line 1, column 7: `sede`: unknown field `sede`"), "{error}");
         assert!(error.ends_with("did you mean `seed`?"), "{error}");
+        let split = r#"{"stage": [{"name": "split", "chunk_source_splitter": {"by": "content"}}]}"#;
+        let error = DataLoaderConfig::from_json(split).unwrap_err().to_string();
+        assert!(error.contains("stage `split`, field `by`") && error.contains("gristmill split --by content"), "{error}");
     }
 }

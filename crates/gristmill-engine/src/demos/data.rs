@@ -1,10 +1,11 @@
 //! Demonstrations that are open: trajectories by number, fields of all steps, what travels beside them. One face over what is
-//! in memory, what is reached by its place in shards, and what was written into columns.
+//! in memory, what is reached by its place in shards or in a pack, and what was written into columns.
 
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::shard::ShardMeta;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::trajectory::{End, Trajectories};
@@ -15,6 +16,7 @@ use gristmill_format::{Error, Kind, Result};
 
 use super::columns::Columns;
 use super::indexed::Indexed;
+use super::packed::Packed;
 
 /// A field's extras: frame and value.
 pub type Extras = Vec<(usize, Extra)>;
@@ -33,6 +35,7 @@ enum Data {
     Held(DemoFile),
     Indexed(Indexed),
     Columns(Columns),
+    Packed(Packed),
 }
 
 impl Demonstrations {
@@ -48,6 +51,10 @@ impl Demonstrations {
         Demonstrations { key, source, max, data: Data::Columns(columns) }
     }
 
+    pub(super) fn packed(key: String, source: String, pack: Packed, max: usize) -> Self {
+        Demonstrations { key, source, max, data: Data::Packed(pack) }
+    }
+
     /// File name without directory.
     pub fn key(&self) -> &str {
         &self.key
@@ -59,6 +66,7 @@ impl Demonstrations {
             Data::Held(file) => file.describe().format,
             Data::Indexed(_) => "demo.shard",
             Data::Columns(columns) => columns.format(),
+            Data::Packed(_) => PACKED,
         }
     }
 
@@ -68,6 +76,7 @@ impl Demonstrations {
             Data::Held(file) => file.trajectories().layout(),
             Data::Indexed(shards) => shards.layout.as_ref(),
             Data::Columns(columns) => Some(columns.layout()),
+            Data::Packed(pack) => pack.layout(),
         }
     }
 
@@ -77,6 +86,7 @@ impl Demonstrations {
             Data::Held(file) => file.trajectories().ends(),
             Data::Indexed(shards) => &shards.ends,
             Data::Columns(columns) => columns.ends(),
+            Data::Packed(pack) => pack.ends(),
         }
     }
 
@@ -86,6 +96,7 @@ impl Demonstrations {
             Data::Held(file) => file.trajectories().frames(),
             Data::Indexed(shards) => shards.frames,
             Data::Columns(columns) => columns.frames(),
+            Data::Packed(pack) => pack.frames(),
         }
     }
 
@@ -95,6 +106,7 @@ impl Demonstrations {
             Data::Held(file) => file.meta(),
             Data::Indexed(shards) => shards.meta.as_ref(),
             Data::Columns(columns) => columns.meta(),
+            Data::Packed(pack) => pack.meta(),
         }
     }
 
@@ -105,6 +117,7 @@ impl Demonstrations {
             Data::Held(file) => file.about().iter().map(owned).collect(),
             Data::Indexed(shards) => shards.meta.iter().flat_map(ShardMeta::about).map(|a| owned(&a)).collect(),
             Data::Columns(columns) => columns.about().to_vec(),
+            Data::Packed(pack) => pack.about().to_vec(),
         }
     }
 
@@ -133,6 +146,7 @@ impl Demonstrations {
         match &self.data {
             Data::Held(file) => file.trajectories().copy_records(frames, out),
             Data::Columns(columns) => columns.records(frames, out),
+            Data::Packed(pack) => pack.records(frames, out),
             Data::Indexed(shards) => {
                 let size = shards.layout.as_ref().map_or(0, |layout| layout.size());
                 let start = frames.start;
@@ -157,6 +171,7 @@ impl Demonstrations {
             Data::Columns(columns) => {
                 wanted.iter_mut().try_for_each(|(name, out)| columns.read(name, all.clone(), out))
             }
+            Data::Packed(pack) => pack.columns(all, wanted),
             Data::Indexed(shards) => {
                 // One field is picked out of each frame; of several the whole frame is read, in one go.
                 let only = if let [(name, _)] = wanted { Some(*name) } else { None };
@@ -196,6 +211,7 @@ impl Demonstrations {
         match &self.data {
             Data::Held(file) => Ok(extras(file.trajectories(), frames.clone(), frames.start)),
             Data::Columns(columns) => columns.extras(frames).map_err(|e| self.place(e)),
+            Data::Packed(pack) => pack.extras(frames).map_err(|e| self.place(e)),
             Data::Indexed(shards) => {
                 let found = shards.read(frames.start, frames.end, None, self.max).map_err(|e| self.place(e))?;
                 Ok(extras(&found, 0..found.frames(), 0))
@@ -209,6 +225,7 @@ impl Demonstrations {
     pub(super) fn blocks(&self, each: &mut dyn FnMut(&Trajectories) -> crate::Result<()>) -> crate::Result<()> {
         match &self.data {
             Data::Held(file) => each(file.trajectories()),
+            Data::Packed(pack) => pack.blocks(each),
             Data::Columns(_) => Err(Error::new(Kind::Unsupported, "it lies in columns already").into()),
             Data::Indexed(shards) => {
                 shards.blocks((0, shards.frames), None, self.max, &mut |_, block| each(&block).map_err(told))?;

@@ -5,10 +5,12 @@ mod data;
 mod indexed;
 mod manifest;
 mod open;
+mod packed;
 mod spill;
 mod write;
 
 pub use data::{Demonstrations, Extras};
 pub use open::{DemosOptions, holds, how, open, open_demos, shards};
+pub(crate) use packed::Packed;
 pub use spill::{Spill, Spilled};
 pub use write::{SHARD_ENDINGS, ShardFiles, ShardOptions, shard_ending};

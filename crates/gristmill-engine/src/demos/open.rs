@@ -14,7 +14,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::data::{Demonstrations, advise, told};
 use super::indexed::{Indexed, facts_of, look};
+use super::packed::Packed;
 use super::spill::{Spill, Spilled};
+use crate::chunks;
+use crate::chunks::trajectories::is_trajectories;
 use crate::facts::Facts;
 use crate::store::{Room, open_file};
 
@@ -24,12 +27,13 @@ const BLOCK_BYTES: usize = 4 << 20;
 /// Names of shards.
 const SHARDS: [&str; 4] = [".tar", ".tar.zst", ".tar.gz", ".tgz"];
 
-/// Whether `path` holds demonstrations: a file that is one by name and first bytes, or a folder with shards directly in it.
+/// Whether `path` holds demonstrations: a file that is one by name and first bytes, a folder with shards directly in it, or a pack
+/// of trajectories.
 ///
-/// Errors, with the path: `Io`.
+/// Errors, with the path: `Io`; as of a pack's first file.
 pub fn holds(path: &Path) -> Result<bool> {
     if path.is_dir() {
-        return Ok(!shards(path)?.is_empty());
+        return Ok(!shards(path)?.is_empty() || is_trajectories(path)?);
     }
     let bytes = open_file(path)?;
     let mut head = Vec::new();
@@ -80,13 +84,22 @@ pub struct DemosOptions {
     pub spill: Option<PathBuf>,
 }
 
-/// Opens a file in any form, or all shards directly in a folder, in order of name, as one: a trajectory that no `dones` ended
-/// goes on in the next shard. Plain shards are not read but looked through, and not even that where the side index knows them; of
+/// Opens a file in any form, all shards directly in a folder, in order of name, as one (a trajectory that no `dones` ended goes on
+/// in the next shard), or a pack of trajectories, of which only headers are read. Plain shards are not read but looked through, and not even that where the side index knows them; of
 /// packed ones all frames are looked at. `go_on` is asked now and then.
 ///
 /// Errors, with the file: as [`open_demos`]; `Stopped` where `go_on` says so; `Path` for folders that cannot be written.
 pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool) -> crate::Result<Demonstrations> {
-    let files = if path.is_dir() { shards(path)? } else { vec![path.to_owned()] };
+    if chunks::is_chunks(&key_of(path)) {
+        let detail = "one file of a pack; name its folder, or open the file as a source of chunks";
+        return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
+    }
+    let pack = path.is_dir() && is_trajectories(path)?;
+    let files = match path.is_dir() {
+        true if pack => chunks::files(path)?.iter().map(|name| path.join(name)).collect(),
+        true => shards(path)?,
+        false => vec![path.to_owned()],
+    };
     if files.is_empty() {
         return Err(no_shards(path).into());
     }
@@ -98,6 +111,10 @@ pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool
         .transpose()?;
     match spilled {
         Some(Spilled::There(there)) => return Ok(*there),
+        Some(Spilled::Fresh(mut spill)) if pack => {
+            spill.add_all(&packed(path, options.read.max_bytes)?)?;
+            return spill.finish();
+        }
         Some(Spilled::Fresh(mut spill)) => {
             for file in &files {
                 proceed(go_on)?;
@@ -105,6 +122,7 @@ pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool
             }
             return spill.finish();
         }
+        None if pack => return packed(path, options.read.max_bytes),
         None => {}
     }
     let (max, source) = (options.read.max_bytes, path.display().to_string());
@@ -123,6 +141,12 @@ pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool
     }
     let all = all.ok_or_else(|| no_shards(path))?;
     Ok(Demonstrations::held(source, all, max))
+}
+
+/// The trajectories of a pack; not more than `max` bytes of one field are held in memory at once.
+fn packed(path: &Path, max: usize) -> crate::Result<Demonstrations> {
+    let source = path.display().to_string();
+    Ok(Demonstrations::packed(key_of(path), source, Packed::open(path, max)?, max))
 }
 
 fn proceed(go_on: &mut dyn FnMut() -> bool) -> crate::Result<()> {

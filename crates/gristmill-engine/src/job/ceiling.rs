@@ -16,6 +16,10 @@ use crate::error::{Error, Result};
 /// Records in a sample, at most: 33 MB, more than a cache holds.
 const SAMPLE: usize = 4096;
 
+/// What is said where nothing can be measured.
+const NOTHING: &str =
+    "no readable game of chess to measure with; packs of other data are fed by gristmill.DataLoader in Python";
+
 /// Most bytes a game of the sample may inflate to.
 const MAX_GAME: usize = 16 << 20;
 
@@ -40,7 +44,7 @@ impl Sample {
             sample.add(folder)?;
         }
         if sample.frames() == 0 {
-            return Err(Error::Stage { stage: "bench".into(), message: "no readable game to measure with".into() });
+            return Err(Error::Stage { stage: "bench".into(), message: NOTHING.into() });
         }
         Ok(sample)
     }
@@ -67,9 +71,10 @@ impl Sample {
                 continue;
             }
             let Some(layout) = chunk.layout.clone() else { continue };
+            let Ok(conform) = Conform::new(&layout, layout_v7()) else { continue };
             let at = self.records.len();
             self.records.resize(at + chunk.frames * Version::V7.bytes(), 0);
-            Conform::new(&layout, layout_v7())?.records(chunk.records(), &mut self.records[at..])?;
+            conform.records(chunk.records(), &mut self.records[at..])?;
             self.stored.push(stored.clone());
         }
         Ok(())

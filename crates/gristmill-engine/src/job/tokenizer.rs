@@ -11,7 +11,9 @@ use gristmill_format::layout::Conform;
 use serde::Serialize;
 use serde_json::{Map, json};
 
+use super::pack::known_of;
 use crate::error::{Error, Result};
+use crate::lineage::Step;
 use crate::pack::select::Selection;
 use crate::store::publish::write_whole;
 
@@ -103,6 +105,7 @@ pub fn fit(
         "rows_of_other_valuations": rows_of_other_valuations,
         "unusable_rows": unusable_rows,
         "zero_tolerance": options.zero_tolerance,
+        "lineage": [lineage(selection, options)],
     });
     let tokenizer = fit.finish(metadata.as_object().cloned().unwrap_or_else(Map::new))?;
     let valuations = Valuation::ALL.iter().zip(counts).map(|(kind, counts)| KindSummary {
@@ -119,6 +122,17 @@ pub fn fit(
     let valuations = valuations.collect();
     let summary = Summary { rows: total, passes, num_bins, valuations, rows_of_other_valuations, unusable_rows };
     Ok(Fitted { tokenizer, summary })
+}
+
+/// How the tokenizer comes to be.
+fn lineage(selection: &Selection, options: &FitOptions) -> Step {
+    Step::new("tokenizer fit")
+        .with("num_bins", options.num_bins)
+        .with("failure_cutoff", options.failure_cutoff)
+        .with("zero_tolerance", options.zero_tolerance)
+        .with("rows", selection.rows().len())
+        .with("selected", json!(selection.recipe().steps))
+        .made_from(vec![known_of(selection.pack().folder())])
 }
 
 /// Refuses a file that is there already, unless it may be replaced.

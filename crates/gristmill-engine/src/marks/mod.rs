@@ -120,9 +120,14 @@ pub fn check_name(name: &str) -> Result<()> {
     Err(Error::config("name", text))
 }
 
+/// The file of a mark, by its name in the folder of the pack.
+pub fn file_name(name: &str) -> String {
+    format!("{FOLDER}/{name}{ENDING}")
+}
+
 /// The file of a mark.
 fn path_of(folder: &Path, name: &str) -> PathBuf {
-    folder.join(FOLDER).join(format!("{name}{ENDING}"))
+    folder.join(file_name(name))
 }
 
 /// Names of the marks of a pack, sorted.
@@ -142,6 +147,13 @@ pub fn names(folder: &Path) -> Result<Vec<String>> {
     }
     names.sort_unstable();
     Ok(names)
+}
+
+/// The files of the marks of a pack, by their names in its folder.
+///
+/// Errors: `Path`.
+pub fn files(folder: &Path) -> Result<Vec<String>> {
+    Ok(names(folder)?.iter().map(|name| file_name(name)).collect())
 }
 
 /// Whether a pack has a mark of this name.

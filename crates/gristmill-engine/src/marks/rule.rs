@@ -1,8 +1,11 @@
-//! An SQL condition -> the frames of a stretch that it accepts. One connection, for one thread; it changes nothing.
+//! An SQL condition -> the frames of a stretch that it accepts, and the columns that it reads. One connection, for one thread;
+//! it changes nothing.
 //! Frames are `frame`, the row of their game is `game`; what only one of the two has needs no prefix.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, params};
 
 use super::Markable;
@@ -63,6 +66,34 @@ impl Asker {
         found.sort_unstable();
         Ok(found)
     }
+}
+
+/// The columns that a rule reads, as `frame.NAME` and `game.NAME`; none for one that has a `SELECT`, and so may read anything.
+///
+/// Errors: as [`Asker::new`].
+pub fn columns(pack: &Arc<dyn Markable>, rule: &str) -> Result<Option<BTreeSet<String>>> {
+    let mut db = open_connection(&pack.folder().join(METADATA))?;
+    let games = pack.games_table();
+    let refuse = |e: rusqlite::Error| told(rule, &e);
+    Scan::new(Arc::clone(pack))?.join(&db).map_err(refuse)?;
+    let read = Arc::new(Mutex::new((BTreeSet::new(), 0)));
+    let note = Arc::clone(&read);
+    // SQLite asks whether a statement may read what it reads.
+    let ask = move |context: AuthContext<'_>| {
+        let mut noted = note.lock().unwrap_or_else(PoisonError::into_inner);
+        match context.action {
+            AuthAction::Read { table_name: NAME, column_name } => _ = noted.0.insert(format!("frame.{column_name}")),
+            AuthAction::Read { column_name, .. } => _ = noted.0.insert(format!("game.{column_name}")),
+            AuthAction::Select => noted.1 += 1,
+            _ => {}
+        }
+        Authorization::Allow
+    };
+    db.authorizer(Some(ask)).map_err(refuse)?;
+    // Joined by nothing, so that what is read is read by the rule.
+    db.prepare(&format!("SELECT 1 FROM {NAME} AS frame, {games} AS game WHERE (\n{rule}\n)")).map_err(refuse)?;
+    let mut noted = read.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok((noted.1 <= 1).then(|| std::mem::take(&mut noted.0)))
 }
 
 /// What SQLite says of a rule.

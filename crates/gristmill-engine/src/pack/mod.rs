@@ -8,6 +8,7 @@ use gristmill_format::g2048::RowForm;
 use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Result};
+use crate::lineage;
 
 pub mod array;
 pub mod embeddings;
@@ -69,7 +70,7 @@ pub fn is_rows(name: &str) -> bool {
 
 /// Whether a file of this name belongs to the pack in its folder.
 pub fn is_part(name: &str) -> bool {
-    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, values::MADE];
+    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, values::MADE, lineage::FILE];
     is_rows(name)
         || embeddings::is_vectors(name)
         || values::is_values(name)
@@ -88,7 +89,7 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
     };
     names.extend(values::names(folder)?);
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
-    let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE].map(str::to_owned);
+    let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, lineage::FILE].map(str::to_owned);
     names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));
     Ok(names)
 }

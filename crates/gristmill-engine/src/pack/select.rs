@@ -64,6 +64,11 @@ impl Selection {
         &self.rows
     }
 
+    /// What was done to select them.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
     /// Ids of the selected runs, ascending. A run may have no row that passes the filters.
     pub fn run_ids(&self) -> impl ExactSizeIterator<Item = u64> {
         self.runs.iter().map(|run| self.pack.index().runs()[*run as usize].id)

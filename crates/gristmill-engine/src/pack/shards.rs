@@ -53,8 +53,8 @@ pub fn names(pack: &Path) -> Result<Vec<String>> {
 
 /// Names of the files of rows of the pack in the folder `pack`, as [`names`].
 ///
-/// Errors: `Path`; `Format` with the folder: `Missing` where there are none, `Corrupt` when a job was interrupted while
-/// it changed the pack.
+/// Errors: `Path`; `Format` with the folder: `Missing` where there are none, `Unfit` for a pack of something else, `Corrupt` when
+/// a job was interrupted while it changed the pack.
 pub fn complete(pack: &Path) -> Result<Vec<String>> {
     let refuse = |kind: Kind, detail: &str| Err(Error::new(kind, detail).in_source(pack.display().to_string()).into());
     if publish::is_interrupted(pack, super::STAGING) {

@@ -14,6 +14,7 @@ use super::manifest::RowFile;
 use super::runs::Number;
 use super::shards::{self, Shard};
 use crate::error::Result;
+use crate::lineage::Step;
 use crate::store::{Residence, open_file};
 use crate::table::{FileTable, FrameTable, Part};
 
@@ -79,15 +80,18 @@ pub struct Made {
     pub rows: u64,
     /// The files, in order.
     pub files: Vec<RowFile>,
+    /// How the values came to be; empty where an earlier version wrote them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lineage: Vec<Step>,
 }
 
 impl Made {
     /// What says that these files were made by `options`.
-    pub fn new(options: &ValueOptions, files: Vec<RowFile>) -> Self {
+    pub fn new(options: &ValueOptions, files: Vec<RowFile>, lineage: Vec<Step>) -> Self {
         let ValueOptions { gamma, reward_scale, epsilon } = *options;
         let (format, writer) = (FORMAT.to_owned(), super::manifest::WRITER.to_owned());
         let rows = files.iter().map(|file| file.rows).sum();
-        Made { format, version: VERSION, writer, gamma, reward_scale, epsilon, rows, files }
+        Made { format, version: VERSION, writer, gamma, reward_scale, epsilon, rows, files, lineage }
     }
 
     /// The numbers by which the values were made.
@@ -237,7 +241,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Made::read(folder.path()).unwrap(), None);
         let file = RowFile { name: "values.npy".into(), rows: 3, xxh3_128: "00".into() };
-        let made = Made::new(&ValueOptions { gamma: 0.5, ..ValueOptions::default() }, vec![file]);
+        let made =
+            Made::new(&ValueOptions { gamma: 0.5, ..ValueOptions::default() }, vec![file], vec![Step::new("values")]);
         let text = made.to_json().unwrap();
         let put = |text: &str| std::fs::write(folder.path().join(MADE), text).unwrap();
         put(&text);

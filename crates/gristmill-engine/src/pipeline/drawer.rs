@@ -133,7 +133,12 @@ impl Drawer {
                     let advice = "the run cannot begin again without it: put it back, go on from a state, or take another journal";
                     return Err(Error::State(format!("{text}; {advice}")));
                 }
-                Err(_) => continue,
+                Err(e) => {
+                    if let Error::Format(e) = e {
+                        log.log().note(&e);
+                    }
+                    continue;
+                }
             };
             let (dealt, all) = deal(plans, &source);
             for (first, chunks) in firsts.iter_mut().zip(dealt) {

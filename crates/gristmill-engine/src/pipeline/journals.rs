@@ -10,7 +10,7 @@ use super::parts::Common;
 use super::ranks::Ranks;
 use super::roster::{Event, Recorded};
 use crate::error::{Error, Result};
-use crate::runtime::journal::{Begin, Journal};
+use crate::runtime::journal::{Journal, Opening};
 
 /// Files of each loader stage.
 pub(super) type Files = BTreeMap<String, Vec<Recorded>>;
@@ -39,7 +39,7 @@ pub(super) struct Earlier {
     /// All that an earlier run did which saved no state: it is done again.
     pub(super) run: Option<History>,
     /// How the own journal is begun; one of a run that ended before its first draw tells nothing.
-    pub(super) begin: Begin,
+    pub(super) opening: Opening,
 }
 
 impl Earlier {
@@ -58,10 +58,10 @@ impl Earlier {
             alone.add(&own, &mut common)?;
         }
         let whole = |history: &History| loaders.iter().all(|loader| history.first.contains_key(*loader));
-        let begin = match own.exists() {
-            false => Begin::New,
-            true if whole(&alone) || alone.went_on => Begin::Again,
-            true => Begin::Anew,
+        let opening = match own.exists() {
+            false => Opening::New,
+            true if whole(&alone) || alone.went_on => Opening::Again,
+            true => Opening::Anew,
         };
         let all = History::read(path, Files::new())?;
         let run = match (whole(&all), all.agreed) {
@@ -75,7 +75,7 @@ impl Earlier {
                 return Err(Error::config("journal", text));
             }
         };
-        Ok(Earlier { run, begin })
+        Ok(Earlier { run, opening })
     }
 }
 

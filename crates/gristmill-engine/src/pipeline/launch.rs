@@ -23,6 +23,7 @@ use super::roster::{Event, Roster, SharedJournal};
 use super::sight::Reads;
 use super::state::fingerprint;
 use super::verdict::Verdicts;
+use crate::chunks::trajectories::{NO_STREAM, is_trajectories};
 use crate::config::{BadChunks, DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
@@ -86,7 +87,7 @@ impl Launch {
         let journal = match &config.journal {
             Some(path) if !config.replay && sight.is_none() => {
                 let path = journals::of_rank(path, rank.into(), world.into());
-                Some(Arc::new(Mutex::new(Journal::new(&path, recall.begin))))
+                Some(Arc::new(Mutex::new(Journal::new(&path, recall.opening))))
             }
             _ => None,
         };
@@ -189,6 +190,9 @@ fn rosters(
     spill: Option<&Arc<Spill>>,
 ) -> Result<Vec<Arc<Roster>>> {
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
+        if is_trajectories(&log.directory).unwrap_or(false) {
+            return Err(Error::field(&log.files, "directory", format!("{}: {NO_STREAM}", log.directory.display())));
+        }
         let store: Arc<dyn Store> = Arc::new(DirStore::new(&log.directory)?);
         let find = Search {
             store: Arc::clone(&store),
@@ -255,7 +259,7 @@ fn write_first(journal: &SharedJournal, observer: &Observer, recall: &Recall) ->
         }
     }
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-    let tells = recall.begin == journal::Begin::Again;
+    let tells = recall.opening == journal::Opening::Again;
     let written = if tells { journal.open().map(|_| ()) } else { journal.append(&events) };
     written.map_err(|e| Error::path(journal.path(), &e))
 }

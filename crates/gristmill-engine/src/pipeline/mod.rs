@@ -38,7 +38,7 @@
 //! | `index` | the other way to feed: rows of a table by number |
 //! | `loader` | the shell that people hold |
 
-mod acceptance;
+pub(crate) mod acceptance;
 mod anchors;
 mod branch;
 pub(crate) mod budget;

@@ -16,7 +16,7 @@ use super::state::LoaderState;
 use super::vanished::{Lost, Missing, Vanished};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
-use crate::runtime::journal::Begin;
+use crate::runtime::journal::Opening;
 
 /// The past of a run.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Recall {
     history: History,
     replay: bool,
     /// How its own journal is begun.
-    pub(super) begin: Begin,
+    pub(super) opening: Opening,
 }
 
 impl Recall {
@@ -47,14 +47,16 @@ impl Recall {
         };
         let Ranks { rank, world, .. } = Ranks::of(config)?;
         let own = config.journal.as_ref().map(|path| journals::of_rank(path, rank.into(), world.into()));
-        let again = |own: &PathBuf| if own.exists() { Begin::Again } else { Begin::New };
-        let begin = own.as_ref().map_or(Begin::New, again);
-        let recall = |seed, state, history| Recall { seed, state, missing, history, replay: config.replay, begin };
+        let again = |own: &PathBuf| if own.exists() { Opening::Again } else { Opening::New };
+        let opening = own.as_ref().map_or(Opening::New, again);
+        let recall = |seed, state, history| Recall { seed, state, missing, history, replay: config.replay, opening };
         let Some(state) = &state else {
             if let Some(path) = config.journal.as_ref().filter(|_| !config.replay) {
                 let loaders: Vec<&str> = plan.logs.iter().map(|log| log.stage.as_str()).collect();
-                let Earlier { run, begin } = Earlier::of(path, Ranks::of(config)?, &loaders)?;
-                let Some(history) = run else { return Ok(Recall { begin, ..recall(None, None, History::default()) }) };
+                let Earlier { run, opening } = Earlier::of(path, Ranks::of(config)?, &loaders)?;
+                let Some(history) = run else {
+                    return Ok(Recall { opening, ..recall(None, None, History::default()) });
+                };
                 let other = history.seed.zip(config.seed).filter(|(told, configured)| told != configured);
                 if let Some((told, configured)) = other {
                     let text = format!(
@@ -63,7 +65,7 @@ impl Recall {
                     );
                     return Err(Error::config("journal", text));
                 }
-                return Ok(Recall { begin, ..recall(history.seed, None, history) });
+                return Ok(Recall { opening, ..recall(history.seed, None, history) });
             }
             let history = read(&Files::new())?;
             if config.replay && history.first.is_empty() {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// How a journal is begun.
+/// How a journal is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begin {
+pub enum Opening {
     /// As a new file; one that exists is refused.
     New,
     /// In place of a file that tells nothing.
@@ -22,31 +22,31 @@ pub enum Begin {
 /// An append-only file of events; it is touched once it is opened, and not before.
 #[derive(Debug)]
 pub struct Journal {
-    begin: Begin,
+    opening: Opening,
     file: Option<File>,
     path: PathBuf,
 }
 
 impl Journal {
     /// A journal at `path`, not opened yet.
-    pub fn new(path: &Path, begin: Begin) -> Self {
-        Journal { begin, file: None, path: path.to_owned() }
+    pub fn new(path: &Path, opening: Opening) -> Self {
+        Journal { opening, file: None, path: path.to_owned() }
     }
 
     /// A journal at `path`. Errors: as [`Journal::open`].
-    pub fn opened(path: &Path, begin: Begin) -> std::io::Result<Self> {
-        let mut journal = Journal::new(path, begin);
+    pub fn opened(path: &Path, opening: Opening) -> std::io::Result<Self> {
+        let mut journal = Journal::new(path, opening);
         journal.open()?;
         Ok(journal)
     }
 
     /// Opens the file, once. Errors: it exists, or does not, or cannot be written.
     pub fn open(&mut self) -> std::io::Result<&mut File> {
-        let file = match (self.file.take(), self.begin) {
+        let file = match (self.file.take(), self.opening) {
             (Some(file), _) => file,
-            (None, Begin::New) => OpenOptions::new().write(true).create_new(true).open(&self.path)?,
-            (None, Begin::Anew) => OpenOptions::new().write(true).truncate(true).open(&self.path)?,
-            (None, Begin::Again) => {
+            (None, Opening::New) => OpenOptions::new().write(true).create_new(true).open(&self.path)?,
+            (None, Opening::Anew) => OpenOptions::new().write(true).truncate(true).open(&self.path)?,
+            (None, Opening::Again) => {
                 let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
                 let (mut whole, mut at) = (0, 0);
                 for byte in BufReader::new(&file).bytes() {
@@ -114,21 +114,21 @@ mod tests {
     fn events_come_back_and_a_torn_tail_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.journal");
-        let mut journal = Journal::new(&path, Begin::New);
+        let mut journal = Journal::new(&path, Opening::New);
         assert!(!path.exists(), "nothing is written before there is something to write");
         journal.append(&[("a".to_string(), 1u64), ("b".to_string(), 2)]).unwrap();
         journal.append(&[("c".to_string(), 3u64)]).unwrap();
-        assert!(Journal::new(&path, Begin::New).open().is_err(), "an existing journal is not written over");
+        assert!(Journal::new(&path, Opening::New).open().is_err(), "an existing journal is not written over");
         let all: Vec<(String, u64)> = Journal::read(&path).unwrap();
         assert_eq!(all.len(), 3);
         let bytes = std::fs::read(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
         assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all[..2]);
-        Journal::new(&path, Begin::Again).append(&[&all[2]]).unwrap();
+        Journal::new(&path, Opening::Again).append(&[&all[2]]).unwrap();
         assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all, "going on mends the tail");
-        Journal::new(&path, Begin::Anew).append(&all[..1]).unwrap();
+        Journal::new(&path, Opening::Anew).append(&all[..1]).unwrap();
         assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all[..1]);
-        assert!(Journal::new(&folder.path().join("none"), Begin::Again).open().is_err());
+        assert!(Journal::new(&folder.path().join("none"), Opening::Again).open().is_err());
         std::fs::write(&path, [b"junk\n".as_slice(), &bytes].concat()).unwrap();
         assert!(Journal::read::<(String, u64)>(&path).unwrap_err().to_string().contains("line 1"));
     }

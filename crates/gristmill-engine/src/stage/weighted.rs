@@ -12,6 +12,20 @@ pub struct Weighted {
     sums: Vec<f64>,
 }
 
+/// What the places of a chunk weigh.
+#[derive(Debug, Clone, Default)]
+pub struct Weights {
+    total: f64,
+    each: Box<[f32]>,
+}
+
+impl Weights {
+    /// One weight for each place.
+    pub fn new(each: &[f32]) -> Self {
+        Weights { total: each.iter().map(|weight| f64::from(*weight)).sum(), each: each.into() }
+    }
+}
+
 /// A chunk that was drawn, and the random numbers of its draw.
 #[derive(Debug, Clone)]
 pub struct Drawn {
@@ -61,8 +75,7 @@ impl Drawn {
     }
 
     /// One of its places in proportion to `weights`, one for each; any where none is positive.
-    pub fn by(&mut self, weights: &[f32]) -> u64 {
-        let total: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+    pub fn by(&mut self, Weights { total, each: weights }: &Weights) -> u64 {
         let mut left = self.draws.unit() * total;
         let mut found = None;
         for (i, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
@@ -109,7 +122,7 @@ mod tests {
             any[order.draw(key, number).any() as usize] += 1;
             let mut drawn = order.draw(key, number);
             let weights: Vec<f32> = (0..drawn.places).map(|i| i as f32).collect();
-            by[drawn.by(&weights) as usize] += 1;
+            by[drawn.by(&Weights::new(&weights)) as usize] += 1;
         }
         let uniform = chunks.iter().flat_map(|(n, chance)| vec![chance / *n as f64; *n as usize]);
         let chi = chi_square(&any, &uniform.collect::<Vec<_>>());
@@ -129,7 +142,7 @@ mod tests {
         let tiny = Weighted::new([(1, 0.0), (2, f64::MIN_POSITIVE), (1, 0.0)]);
         assert!((0..50).all(|number| (1..3).contains(&tiny.draw(key, number).any())));
         let mut drawn = tiny.draw(key, 0);
-        assert!((1..3).contains(&drawn.by(&[0.0, 0.0])), "no weight at all: any");
+        assert!((1..3).contains(&drawn.by(&Weights::new(&[0.0, 0.0]))), "no weight at all: any");
         assert_eq!((Weighted::new([]).total(), Weighted::new([(5, 0.0)]).total()), (0.0, 0.0));
     }
 

@@ -105,3 +105,24 @@ fn pages_and_tests_that_are_named_exist() {
     }
     report("Pages and tests that are named exist.", breaches);
 }
+
+#[test]
+fn every_test_is_part_of_a_program() {
+    let mut breaches = Vec::new();
+    for krate in ["crates/gristmill-format", "crates/gristmill-engine", "crates/gristmill-cli"] {
+        let text = |name: &str| std::fs::read_to_string(root().join(krate).join(name)).unwrap();
+        let (manifest, program) = (text("Cargo.toml"), text("tests/main.rs"));
+        for file in files() {
+            let Some(below) = file.path.strip_prefix(krate).and_then(|path| path.strip_prefix("/tests/")) else { continue };
+            let module = below.strip_suffix("/mod.rs").or_else(|| below.strip_suffix(".rs")).unwrap_or("");
+            let is_root = below.ends_with("main.rs") || !module.is_empty() && !module.contains('/');
+            let is_known = program.lines().any(|line| line == format!("mod {module};"))
+                || manifest.contains(&format!("path = \"tests/{below}\""))
+                || module == "resumed";
+            if is_root && !is_known {
+                breaches.push(format!("{}: it never runs: name it in {krate}/tests/main.rs", file.path));
+            }
+        }
+    }
+    report("Every test is part of a program.", breaches);
+}

@@ -5,6 +5,7 @@ mod content;
 mod document;
 mod feeding;
 mod fixture;
+mod keeping;
 mod marking;
 mod merging;
 mod packing;

@@ -52,7 +52,8 @@ impl Run {
 
     fn verify(&self, pack: bool) -> RunVerification {
         let against = if pack { Against::Pack(self.at("pack")) } else { Against::Nothing };
-        verify_run(&VerifyRunOptions { ledgers: vec![self.at("ledger")], against, max_rows: 1000 }).unwrap()
+        verify_run(&VerifyRunOptions { ledgers: vec![self.at("ledger")], against, max_rows: 1000 }, &mut |_, _| ())
+            .unwrap()
     }
 
     fn log(&self, life: u64, rank: u64) -> String {
@@ -151,7 +152,7 @@ fn killed_processes_and_other_ranks_add_up_to_each_row_once() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("frames\":1", "frames\":2", 1)).unwrap();
     let options = VerifyRunOptions { ledgers: vec![run.at("ledger")], against: Against::Nothing, max_rows: 1 };
-    assert!(verify_run(&options).unwrap_err().to_string().contains("checksum"));
+    assert!(verify_run(&options, &mut |_, _| ()).unwrap_err().to_string().contains("checksum"));
 }
 
 #[test]
@@ -225,5 +226,5 @@ fn a_ledger_is_of_one_run() {
     let found = run.verify(true);
     assert!(found.ok && found.outputs[0].complete && found.unproven.is_empty(), "{found:#?}");
     let wrong = VerifyRunOptions { ledgers: vec![run.at("none")], against: Against::Nothing, max_rows: 1 };
-    assert!(verify_run(&wrong).unwrap_err().to_string().contains("no ledger"));
+    assert!(verify_run(&wrong, &mut |_, _| ()).unwrap_err().to_string().contains("no ledger"));
 }

@@ -25,12 +25,16 @@ fn ranks(ledger: &Path, world_size: u32) -> Vec<DataLoader> {
 }
 
 fn found(ledger: &Path) -> RunVerification {
-    verify_run(&VerifyRunOptions { ledgers: vec![ledger.to_owned()], against: Against::Nothing, max_rows: 0 }).unwrap()
+    verify_run(
+        &VerifyRunOptions { ledgers: vec![ledger.to_owned()], against: Against::Nothing, max_rows: 0 },
+        &mut |_, _| (),
+    )
+    .unwrap()
 }
 
 fn held_against(ledger: &Path, config: &DataLoaderConfig) -> Result<RunVerification, Error> {
     let against = Against::Stream(Box::new(config.clone()));
-    verify_run(&VerifyRunOptions { ledgers: vec![ledger.to_owned()], against, max_rows: 100 })
+    verify_run(&VerifyRunOptions { ledgers: vec![ledger.to_owned()], against, max_rows: 100 }, &mut |_, _| ())
 }
 
 /// All that the processes of a ledger delivered.
@@ -168,6 +172,30 @@ fn runs_that_watch_are_proven_by_their_journal() {
     let not = without.outputs[0].not_compared.as_ref().unwrap();
     assert!(not.from == 0 && not.why.contains("give the journal of the run"), "{without:#?}");
     assert!(without.unproven.iter().any(|text| text.contains("from batch 0 on")), "{without:#?}");
+}
+
+#[test]
+fn ranks_that_watch_are_proven_by_their_journals() {
+    let (games, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [ledger, journal] = ["ledger", "journal"].map(|name| folder.path().join(name));
+    generate(options(games.path(), 30));
+    let watched = Lc0Preset { tensors: vec!["ids".to_owned()], watch: Some(true), ..preset(games.path()) };
+    let config = config(&Lc0Preset { lanes: Some(4), ..watched });
+    let config = DataLoaderConfig { ledger: Some(ledger.clone()), journal: Some(journal), ..config };
+    let rank = |rank| DataLoaderConfig { rank: Some(rank), world_size: Some(2), ..config.clone() };
+    let loaders = [0, 1].map(|r| DataLoader::new(rank(r)).unwrap());
+    for loader in &loaders {
+        (0..4).for_each(|_| drop(next(loader, "").unwrap()));
+    }
+    generate(ChessOptions { first: 101, ..options(games.path(), 10) });
+    for loader in &loaders {
+        (0..60).for_each(|_| drop(next(loader, "").unwrap()));
+        loader.state().unwrap();
+        drop(loader.stop());
+    }
+    let verified = held_against(&ledger, &config).unwrap();
+    assert!(verified.ok && verified.outputs[0].until == 64, "{verified:#?}");
+    assert!(verified.proven.iter().any(|text| text.contains("the frames of the plan")), "{verified:#?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ pub use cozy_chess::{Color, Piece};
 
 use super::frame::Frame;
 use super::policy::{self, Promotion};
-use super::record::{InputFormat, PLANES, at};
+use super::record::{InputFormat, PLANES, POLICY, at};
 use super::transform::{PolicyMapping, Transform, flip, mirror};
 use crate::error::{Error, Kind, Result};
 
@@ -190,9 +190,7 @@ impl Board {
     /// The position as the library takes it, whether it accepts it or not.
     pub(super) fn builder(&self) -> BoardBuilder {
         let mut builder = BoardBuilder::empty();
-        for (square, man) in self.squares.iter().enumerate() {
-            builder.board[square] = man.map(|(color, piece)| (piece, color));
-        }
+        builder.board = self.squares.map(|man| man.map(|(color, piece)| (piece, color)));
         builder.side_to_move = if self.black_to_move { Color::Black } else { Color::White };
         let file = |file: Option<u8>| file.map(|f| File::index(usize::from(f)));
         for (rights, to) in self.castling.iter().zip(&mut builder.castle_rights) {
@@ -226,11 +224,20 @@ impl Board {
     /// the position.
     pub(super) fn legal_into(&self, indices: &mut Vec<u16>) -> bool {
         let Some(board) = self.to_cozy() else { return false };
+        // No two moves have one index, so that bits put them in order.
+        let mut listed = [0u64; POLICY.div_ceil(64)];
         board.generate_moves(|moves| {
-            indices.extend(moves.into_iter().filter_map(|m| self.index_of(m)));
+            for index in moves.into_iter().filter_map(|m| self.index_of(m)) {
+                listed[usize::from(index / 64)] |= 1 << (index % 64);
+            }
             false
         });
-        indices.sort_unstable();
+        for (word, bits) in (0..).zip(&mut listed) {
+            while *bits != 0 {
+                indices.push(64 * word + bits.trailing_zeros() as u16);
+                *bits &= *bits - 1;
+            }
+        }
         true
     }
 

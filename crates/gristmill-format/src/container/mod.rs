@@ -1,4 +1,4 @@
-//! How bytes are boxed (blocks, chunk files, gzip, marks, npy, npz, pickle, tar, zstd): knows no game.
+//! How bytes are boxed (blocks, chunk files, gzip, marks, npy, npz, packed chunks, pickle, sums, tar, zstd): knows no game.
 
 pub mod blocks;
 pub mod chunks;
@@ -8,8 +8,10 @@ pub mod marks;
 pub mod npy;
 pub mod npz;
 pub mod npz_write;
+pub mod packed;
 pub mod pickle;
 pub mod salvage;
+pub mod sums;
 pub mod tar;
 pub mod zstd;
 pub mod zstd_stream;

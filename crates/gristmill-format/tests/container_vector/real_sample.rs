@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use gristmill_format::chess::source::GameTar;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
 
-use crate::sha256;
+use super::sha256;
 
 fn shared() -> PathBuf {
     std::env::var_os("GRISTMILL_SHARED")

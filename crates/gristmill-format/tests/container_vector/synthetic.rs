@@ -5,7 +5,7 @@ use gristmill_format::container::tar::TarWriter;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, Span, read_span};
 use gristmill_format::{Error, Kind};
 
-use crate::sha256;
+use super::sha256;
 
 const GZIP_SHA: &str = "cf1f81ab17b62772fc21698cc5d02ca83a3083be77041a93c5814c63bc26e5fa";
 const TAR_SHA: &str = "c88a9564ddf935f6a5e4c005a44340b657e18f961b428b23290b4dccc0dfc295";

@@ -5,7 +5,7 @@ use gristmill_format::Kind;
 use gristmill_format::g2048::log::Remark;
 use gristmill_format::source::Limits;
 
-use crate::{LINE, parse, row, sidecar};
+use super::{LINE, parse, row, sidecar};
 
 /// The good line with one part replaced.
 fn with(was: &str, is: &str) -> String {

@@ -3,7 +3,7 @@
 use gristmill_format::Kind;
 use gristmill_format::g2048::log::{Sidecar, is_sidecar, steps_name};
 
-use crate::SIDECAR;
+use super::SIDECAR;
 
 #[test]
 fn the_facts_are_kept_and_everything_else_as_it_was_written() {

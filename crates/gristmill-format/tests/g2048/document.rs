@@ -5,7 +5,7 @@ use gristmill_format::g2048::row::{ALIGNED_BYTES, PACKED_BYTES, layout_aligned, 
 use gristmill_format::g2048::value::{VALUE_BYTES, value_layout};
 use gristmill_format::layout::{DType, Layout};
 
-use crate::{LINE, SIDECAR, parse};
+use super::{LINE, SIDECAR, parse};
 
 const PAGE: &str = include_str!("../../../../docs/format/g2048.md");
 

@@ -6,7 +6,7 @@ use gristmill_format::g2048::log::{Game, GameSummary, parse_fixed, parse_game, p
 use gristmill_format::source::Limits;
 use proptest::prelude::*;
 
-use crate::{LINE, sidecar};
+use super::{LINE, sidecar};
 
 /// Parses in pieces of at least `wanted` bytes.
 fn in_pieces(text: &[u8], wanted: usize, rows: &mut Vec<u8>) -> Result<GameSummary> {

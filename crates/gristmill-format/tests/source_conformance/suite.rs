@@ -7,7 +7,7 @@ use gristmill_format::detect::Format;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 use gristmill_format::{Error, Kind, Result};
 
-use crate::Bytes;
+use super::Bytes;
 
 type Open = fn(Format, &str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>;
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from gristmill.demos.source import Demos
 from gristmill.demos.spaces import Leaf, described, leaves, space_of
 from gristmill.errors import ConfigError, FormatError
 from gristmill.safe_pickle import Instance
+
+if TYPE_CHECKING:
+    from gristmill.trajectories import Trajectories
 
 #: Fields whose meaning is known, and numbers that a shard gives its members.
 _KNOWN = ("rews", "dones", "truncated", "terminated", "frame")
@@ -41,7 +44,7 @@ class Episodes:
         ConfigError: a space is unknown or does not fit, or there is no observation after the last step.
     """
 
-    def __init__(self, demos: Demos, observation_space: Any, action_space: Any, lossy: bool) -> None:
+    def __init__(self, demos: Demos | Trajectories, observation_space: Any, action_space: Any, lossy: bool) -> None:
         self._demos, self._lossy = demos, lossy
         self._names = demos.layout.names
         #: What was made up and what is left out.

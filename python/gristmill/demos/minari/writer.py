@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from gristmill.demos.minari.arrow_file import write_arrow
 from gristmill.demos.minari.catalogue import METADATA, data_folder
@@ -17,6 +17,9 @@ from gristmill.demos.minari.spaces import to_json
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError
 from gristmill.publish import published_folder
+
+if TYPE_CHECKING:
+    from gristmill.trajectories import Trajectories
 
 DataFormat: TypeAlias = Literal["hdf5", "arrow"]
 
@@ -43,7 +46,7 @@ class Written:
 
 def write(
     path: str | os.PathLike[str],
-    demos: Demos,
+    demos: Demos | Trajectories,
     *,
     data_format: DataFormat = "hdf5",
     dataset_id: str | None = None,
@@ -168,7 +171,7 @@ def _tell(progress: Callable[[int, int], object] | None, done: int, all_of_them:
         progress(done, all_of_them)
 
 
-def _about(demos: Demos) -> dict[str, Any]:
+def _about(demos: Demos | Trajectories) -> dict[str, Any]:
     """What a source that was a Minari data set once said about itself; the id of the environment of any other."""
     metadata = demos.metadata
     config = metadata.get("env_cfg")

@@ -8,7 +8,7 @@ use super::To;
 use super::plan::Plan;
 use super::source::{Facts, RunFacts, Source};
 use crate::error::{Error, Result};
-use crate::lineage::Step;
+use crate::lineage::{self, Step};
 use crate::pack::manifest::{self, Manifest, RowFile, Sources};
 use crate::pack::metadata::{Metadata, MetadataWriter, Run};
 use crate::pack::{self, layout_name};
@@ -97,11 +97,10 @@ pub(super) fn write(
     if to.form() == Form::Steps || plan.own.field("valuation_type").is_some() {
         publish::write_whole(&staging.path(pack::VALUATION_TYPES), &[plan.types.to_json().as_bytes()])?;
     }
+    let said = Step::new("convert").with("to", to.name()).with("renumber", plan.renumber);
+    let lineage = vec![said.made_from(source.lineage.clone())];
     if let Some(form) = to.rows() {
         let before = Manifest::read(&source.folder)?;
-        let made_from = before.as_ref().map(|before| before.lineage.clone()).filter(|steps| !steps.is_empty());
-        let made_from = made_from.unwrap_or_else(|| vec![Step::unrecorded()]);
-        let said = Step::new("convert").with("layout", layout_name(form)).with("renumber", plan.renumber);
         let manifest = Manifest {
             format: manifest::FORMAT.to_owned(),
             version: manifest::VERSION,
@@ -114,9 +113,11 @@ pub(super) fn write(
             sources: before.as_ref().map_or_else(Sources::default, |before| before.sources.clone()),
             skipped: before.as_ref().map_or_else(Vec::new, |before| before.skipped.clone()),
             remarks: before.map_or_else(Vec::new, |before| before.remarks),
-            lineage: vec![said.made_from(vec![made_from])],
+            lineage,
         };
         publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.to_json()?.as_bytes()])?;
+    } else {
+        lineage::write(&staging.path(""), lineage)?;
     }
     remarks.truncate(REMARKS);
     Ok(remarks)

@@ -208,8 +208,9 @@ impl Way<'_> {
 }
 
 fn checked(options: &ConvertOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Converted> {
-    let source = Source::open(&options.input)?;
+    let mut source = Source::open(&options.input)?;
     let joins = options.join.iter().map(|path| Join::open(path)).collect::<Result<Vec<_>>>()?;
+    source.lineage.extend(joins.iter().map(|join| join.lineage.clone()));
     let read = source.stored.rows();
     let joined: u64 = joins.iter().map(|join| join.stored.rows()).sum();
     let mut way = Way { done: 0, all: 2 * read + joined, options, progress };

@@ -12,11 +12,13 @@ use gristmill_format::{Error as FormatError, Kind};
 
 use super::stored::{Block, Key, Keys, Stored, Walk};
 use crate::error::{Error, Result};
+use crate::job::pack::known_of;
+use crate::lineage::{self, of_file};
 use crate::pack::metadata::{Metadata, Run};
 use crate::pack::open::{recognise, valuations};
 use crate::pack::shards::{self, Shard};
 use crate::pack::valuation::ValuationTypes;
-use crate::pack::{self, embeddings};
+use crate::pack::{self, embeddings, values};
 
 /// The name of the valuation of values that are shares of a step, not values: those of legacy packs.
 pub(super) const NORMALISED: &str = "normalised";
@@ -34,6 +36,8 @@ pub(super) struct Source {
     pub(super) vectors: Option<Vectors>,
     pub(super) runs: Vec<Run>,
     pub(super) types: ValuationTypes,
+    /// How the rows came to be, and what is joined with them.
+    pub(super) lineage: Vec<Vec<lineage::Step>>,
 }
 
 /// Where the vectors of rows are.
@@ -90,6 +94,7 @@ impl Source {
             vectors,
             runs,
             types: valuations(folder)?,
+            lineage: vec![known_of(folder)],
         })
     }
 
@@ -235,6 +240,8 @@ fn vector_field(layout: &Layout) -> Option<Field> {
 /// Rows that are joined with those of a source, by game and step.
 pub(super) struct Join {
     pub(super) path: PathBuf,
+    /// How they came to be.
+    pub(super) lineage: Vec<lineage::Step>,
     pub(super) stored: Arc<Stored>,
     pub(super) keys: Arc<Keys>,
     /// Its fields, but for the keys.
@@ -257,8 +264,12 @@ impl Join {
         let keys = Keys::new(&layout, false, None).map_err(place)?;
         let is_key = |name: &str| ["run_id", "step_index", "step_idx"].contains(&name);
         let fields = layout.fields().iter().filter(|field| !is_key(&field.name)).cloned().collect();
+        let beside = found[0].path.with_file_name(values::MADE);
+        let values = found[0].path.file_name().is_some_and(|name| values::is_values(&name.to_string_lossy()));
+        let lineage = values.then(|| of_file(&beside).unwrap_or_else(|| vec![lineage::Step::unrecorded()]));
+        let lineage = lineage.unwrap_or_else(|| known_of(path));
         let stored = Arc::new(Stored::open(layout, found)?);
-        Ok(Join { path: path.to_owned(), stored, keys: Arc::new(keys), fields })
+        Ok(Join { path: path.to_owned(), lineage, stored, keys: Arc::new(keys), fields })
     }
 }
 

@@ -1,5 +1,5 @@
 //! Files of demonstrations -> their trajectories, counted and within reach one at a time. One file is kept as it was read; of
-//! several each is read alone and laid on the disk, so that memory holds one file, then one trajectory.
+//! several each is read alone and laid on the disk, so that memory holds one file, then one trajectory; those of a pack stay there.
 //! A trajectory that nothing ended in a shard goes on in the next.
 
 use std::path::{Path, PathBuf};
@@ -7,16 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_format::demo::form::ReadOptions;
+use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::shard::ShardMeta;
-use gristmill_format::demo::source::DemoFile;
+use gristmill_format::demo::source::{DemoFile, MAX_BYTES};
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::demo::value::Extra;
-use gristmill_format::layout::{DType, Layout};
+use gristmill_format::layout::{DType, Layout, Scalar};
 use gristmill_format::source::ChunkSource;
 use gristmill_format::{Error as FormatError, Kind};
 
 use super::spool::{Place, Spool};
-use crate::demos::open_demos;
+use crate::demos::{Packed, open_demos};
 use crate::error::{Error, Result};
 
 /// What is read, and how.
@@ -35,9 +36,9 @@ pub(super) struct Reading<'a> {
 /// A trajectory: what it is called, and how long it is.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// Name of the file in which it begins.
+    /// Name of the file in which it begins; empty in a pack.
     pub(super) key: String,
-    /// Which one of that file it is.
+    /// Which one of that file it is; in a pack a hash of it.
     pub(super) index: u64,
     /// The number of its first frame among all.
     pub(super) first: usize,
@@ -65,6 +66,7 @@ pub(super) struct Gathered {
 enum Kept {
     Whole(Box<DemoFile>),
     Spooled(Box<Spool>),
+    Packed(Box<Packed>),
     Counted,
 }
 
@@ -106,6 +108,34 @@ impl Gathered {
         }
         let nothing = || FormatError::new(Kind::Empty, "no files of demonstrations").into();
         found.ok_or_else(nothing)
+    }
+
+    /// The trajectories of the pack in `folder`, which stay there.
+    ///
+    /// Errors: as [`Packed::open`]; `Empty` for a pack of none; those of its database.
+    pub(super) fn of_pack(folder: &Path) -> Result<Gathered> {
+        let pack = Packed::open(folder, MAX_BYTES)?;
+        let Some(layout) = pack.layout().cloned() else {
+            let e = FormatError::new(Kind::Empty, "there is no trajectory in it");
+            return Err(e.in_source(folder.display().to_string()).into());
+        };
+        let last = |name: &str| -> gristmill_format::Result<Vec<bool>> {
+            let Some(field) = layout.field(name) else { return Ok(vec![false; pack.ends().len()]) };
+            let mut bytes = vec![0; pack.ends().len() * field.bytes()];
+            pack.columns(pack.ends().iter().map(|(end, _)| end - 1), &mut [(name, &mut bytes)])?;
+            Ok(bytes.chunks_exact(field.bytes().max(1)).map(|one| one.iter().any(|b| *b != 0)).collect())
+        };
+        let (done, contents) = (last("dones")?, pack.contents()?);
+        let mut parts: Vec<Part> = Vec::with_capacity(done.len());
+        for (((end, how), done), index) in pack.ends().iter().zip(done).zip(contents) {
+            let first = parts.last().map_or(0, |part| part.first + part.frames);
+            let (key, extras) = (String::new(), Vec::new());
+            parts.push(Part { key, index, first, frames: end - first, end: *how, done, extras });
+        }
+        let env_name = pack.about().iter().find(|(name, _)| name == "env_name").map(|(_, value)| value.clone());
+        let acts = if pack.meta().is_none() { packed_range(&pack, &parts)? } else { None };
+        let (form, meta) = (PACKED, pack.meta().cloned());
+        Ok(Gathered { form, meta, env_name, layout, parts, acts, kept: Kept::Packed(Box::new(pack)) })
     }
 
     fn begin(file: &DemoFile, reading: &Reading<'_>) -> Result<Gathered> {
@@ -217,6 +247,14 @@ impl Gathered {
                     to.extras[t - range.start].push((name.to_owned(), extra.clone()));
                 }
             }
+            Kept::Packed(pack) => {
+                pack.trajectory(range.clone(), &mut to.records)?;
+                for (name, values) in pack.extras(range)? {
+                    for (t, extra) in values {
+                        to.extras[t].push((name.clone(), extra));
+                    }
+                }
+            }
             Kept::Spooled(spool) => {
                 spool.read(part.first, part.frames, &mut to.records)?;
                 for place in &part.extras {
@@ -270,12 +308,24 @@ fn flag(all: &Trajectories, frame: usize, name: &str) -> bool {
 fn range(all: &Trajectories, before: Option<(f64, f64)>) -> Option<(f64, f64)> {
     let field = all.layout()?.field("acts")?;
     let DType::Scalar(scalar, _) = field.dtype else { return before };
-    let mut found = before;
-    for frame in 0..all.frames() {
-        let bytes = all.field(frame, "acts").unwrap_or_default();
-        for value in bytes.chunks_exact(scalar.size().max(1)).filter_map(|one| scalar.number(one)) {
-            found = Some(found.map_or((value, value), |(low, high)| (low.min(value), high.max(value))));
-        }
+    (0..all.frames()).fold(before, |found, frame| widened(found, scalar, all.field(frame, "acts").unwrap_or_default()))
+}
+
+/// Least and greatest action of a pack.
+fn packed_range(pack: &Packed, parts: &[Part]) -> gristmill_format::Result<Option<(f64, f64)>> {
+    let Some(field) = pack.layout().and_then(|layout| layout.field("acts")) else { return Ok(None) };
+    let DType::Scalar(scalar, _) = field.dtype else { return Ok(None) };
+    let (mut bytes, mut found) = (Vec::new(), None);
+    for part in parts {
+        bytes.resize(part.frames * field.bytes(), 0);
+        pack.columns(part.first..part.first + part.frames, &mut [("acts", &mut bytes)])?;
+        found = widened(found, scalar, &bytes);
     }
-    found
+    Ok(found)
+}
+
+/// A range with the numbers that lie back to back in `bytes`.
+fn widened(range: Option<(f64, f64)>, scalar: Scalar, bytes: &[u8]) -> Option<(f64, f64)> {
+    let numbers = bytes.chunks_exact(scalar.size().max(1)).filter_map(|one| scalar.number(one));
+    numbers.fold(range, |found, n| Some(found.map_or((n, n), |(low, high)| (low.min(n), high.max(n)))))
 }

@@ -1,4 +1,4 @@
-//! Demonstrations in any form -> shards or a dictionary of arrays; shards dealt to several folders by trajectory.
+//! Demonstrations in any form, packed ones too -> shards or a dictionary of arrays; shards dealt to several folders by trajectory.
 //! Nothing is under its name before all of it is whole; no trajectory is cut, and none runs into another.
 //!
 //! | file | does |
@@ -33,6 +33,8 @@ use serde::Serialize;
 use self::gather::{Gathered, Reading, Steps};
 use self::task::Task;
 use super::meter::{Meter, peak_rss};
+use crate::chunks::is_chunks;
+use crate::chunks::trajectories::is_trajectories;
 use crate::demos::{ShardFiles, ShardOptions, shard_ending};
 use crate::error::{Error, Result};
 use crate::runtime::seed::fresh_root;
@@ -46,7 +48,7 @@ pub use task::{BENCHMARKS, TaskOptions};
 /// What to convert, and how.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
-    /// A file, a folder of shards or of native files, or with a configuration the folder that its paths are below.
+    /// A file, a folder of shards or of native files, a pack of trajectories, or with a configuration the folder that its paths are below.
     pub input: PathBuf,
     /// A shard or an `.npz` to write; another name is a folder of data sets, in which the shard gets the place where loaders
     /// look for it.
@@ -137,15 +139,28 @@ pub fn convert(options: &ConvertOptions, progress: &mut Progress<'_>) -> Result<
     let name = options.output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let npz = name.ends_with(".npz");
     check_level(options.level, &name)?;
-    let files = find(options, &task)?;
+    let pack = is_trajectories(&options.input)?;
+    if options.input.file_name().is_some_and(|name| is_chunks(&name.to_string_lossy())) {
+        return Err(Error::config(
+            "path",
+            "this is one file of a pack; name the folder, and all of the pack is converted",
+        ));
+    }
+    let files = if pack { Vec::new() } else { find(options, &task)? };
     let shards = files.first().is_some_and(|first| shard_ending(&first.to_string_lossy()).is_some());
-    check_options(options, shards, npz)?;
+    check_options(options, shards || pack, npz)?;
     let near = options.output.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-    let mut found = read(options, &task, (&files, shards), (!options.dry_run).then_some(near), progress)?;
+    let mut found = match pack {
+        true => Gathered::of_pack(&options.input)?,
+        false => read(options, &task, (&files, shards), (!options.dry_run).then_some(near), progress)?,
+    };
     let drawn = options.choice.sample || options.choice.shuffle;
     let seed = drawn.then(|| options.seed.unwrap_or_else(fresh_root));
     let done: Vec<bool> = found.parts.iter().map(|part| part.done).collect();
     let chosen = order::choose(&options.choice, seed.unwrap_or_default(), &done)?;
+    if pack {
+        check_ends(options, &found, &chosen)?;
+    }
     let frames: u64 = chosen.iter().map(|i| found.parts[*i].frames as u64).sum();
     let mut converted = Converted {
         from: found.form,
@@ -217,7 +232,7 @@ fn check_level(level: Option<u32>, name: &str) -> Result<()> {
 /// That nothing was asked for which would be passed over in silence.
 fn check_options(options: &ConvertOptions, shards: bool, npz: bool) -> Result<()> {
     if shards && options.semantics == Semantics::Compat {
-        return Err(Error::config("compat", "shards hold what was made of native files already"));
+        return Err(Error::config("compat", "shards and packs hold what was made of native files already"));
     }
     if npz && options.max_frames.is_some() {
         return Err(Error::config("max_frames", "an .npz is one file; only shards are cut"));
@@ -226,12 +241,32 @@ fn check_options(options: &ConvertOptions, shards: bool, npz: bool) -> Result<()
         return Err(Error::config("spaces", "an .npz says nothing of spaces; only shards do"));
     }
     if npz && shards && !options.task.is_empty() {
-        return Err(Error::config("task", "an .npz says nothing of its task, and shards need none to be read"));
+        return Err(Error::config(
+            "task",
+            "an .npz says nothing of its task, and shards and packs need none to be read",
+        ));
     }
     if options.seed.is_some() && !options.choice.sample && !options.choice.shuffle {
         return Err(Error::config("seed", "nothing is drawn; ask for a sample or for another order"));
     }
     Ok(())
+}
+
+/// That of the trajectories of a pack only the last has no end that `dones` marks: what is written tells them apart by nothing else.
+fn check_ends(options: &ConvertOptions, found: &Gathered, chosen: &[usize]) -> Result<()> {
+    let before = chosen.split_last().map_or(&[][..], |(_, before)| before);
+    match before.iter().find(|i| !found.parts[**i].done) {
+        None => Ok(()),
+        Some(i) => {
+            let ended = found.parts.iter().filter(|part| part.done).count();
+            let detail = format!(
+                "trajectory {i} of {} has no end that `dones` marks, and would run into the next; --n-traj {ended} takes those \
+                 that have one",
+                options.input.display()
+            );
+            Err(Error::config("path", detail))
+        }
+    }
 }
 
 /// The files that are meant: at the path, or below it where the configuration says.

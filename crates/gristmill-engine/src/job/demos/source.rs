@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 use gristmill_format::demo::form::EXTENSIONS;
 use gristmill_format::{Error, Kind, Result};
 
+use crate::chunks::trajectories::is_trajectories;
 use crate::demos::{holds, shards};
 use crate::key::natural_cmp;
 
-/// Whether `path` holds demonstrations: a file that is one, or a folder directly in which the first file that could be one is.
+/// Whether `path` holds demonstrations: a file that is one, a folder directly in which the first file that could be one is, or a
+/// pack of trajectories.
 ///
-/// Errors, with the path: `Io`.
+/// Errors, with the path: `Io`; as of a pack's first file.
 pub fn is_demonstrations(path: &Path) -> Result<bool> {
     match path.is_dir() {
+        true if is_trajectories(path)? => Ok(true),
         true => listed(path)?.first().map_or(Ok(false), |first| holds(first)),
         false => holds(path),
     }

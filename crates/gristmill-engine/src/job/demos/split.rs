@@ -11,10 +11,11 @@ use serde::Serialize;
 use super::gather::{Gathered, Reading, Steps};
 use super::task::{Task, TaskOptions};
 use super::{LEVEL, Phase, Progress, shards, source};
+use crate::chunks::trajectories::is_trajectories;
 use crate::demos::{ShardFiles, ShardOptions, shard_ending};
 use crate::error::{Error, Result};
 use crate::stage::split::Side;
-use crate::store::publish::{Found, Staging, withdraw};
+use crate::store::publish::{Found, Staging};
 
 /// What to split, and where to.
 #[derive(Debug, Clone)]
@@ -81,8 +82,9 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
             return Err(Error::config("into", format!("`{name}` is given twice")));
         }
     }
-    let files = source::files(&options.input)?;
-    if files.first().is_none_or(|first| shard_ending(&first.to_string_lossy()).is_none()) {
+    let pack = is_trajectories(&options.input)?;
+    let files = if pack { Vec::new() } else { source::files(&options.input)? };
+    if !pack && files.first().is_none_or(|first| shard_ending(&first.to_string_lossy()).is_none()) {
         let detail = "these are native files; `convert` makes shards of them, which can be split";
         return Err(Error::config("path", detail));
     }
@@ -103,10 +105,13 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
         scratch: near.filter(|_| !options.dry_run),
         stop: &options.stop,
     };
-    let mut found = Gathered::read(&reading, &mut |done| progress(Phase::Reading(done, files.len() as u64)))?;
+    let mut found = match pack {
+        true => Gathered::of_pack(&options.input)?,
+        false => Gathered::read(&reading, &mut |done| progress(Phase::Reading(done, files.len() as u64)))?,
+    };
     shards::check_fields(&found)?;
     let Some(meta) = found.meta.as_ref().map(|meta| meta.pickle.clone()) else {
-        let detail = "the shards have no metadata; `convert` gives them some, once it is told what they are of";
+        let detail = "the data has no metadata of shards; `convert` gives them some, once it is told what they are of";
         return Err(Error::config("path", detail));
     };
     let side_of = |part: &super::gather::Part| sides.iter().position(|side| side.holds(&part.key, part.index));
@@ -140,7 +145,7 @@ fn write(
 ) -> Result<u64> {
     let (staging, left) = Staging::open(&options.output, STAGING)?;
     if left == Found::Unfinished {
-        clear(&staging)?;
+        staging.clear()?;
     }
     let written = sides(options, found, dealt, meta, frames, &staging, progress);
     match written {
@@ -150,7 +155,7 @@ fn write(
         }
         Err(e) => {
             // What failed first is what is told.
-            let _ = clear(&staging).and_then(|()| staging.discard());
+            let _ = staging.discard();
             Err(e)
         }
     }
@@ -186,9 +191,4 @@ fn sides(
         if options.stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     });
     Ok(shards::end(files, written)?.len() as u64)
-}
-
-/// Removes what an earlier run left in the staging: folders, too.
-fn clear(staging: &Staging) -> Result<()> {
-    staging.names()?.iter().try_for_each(|name| withdraw(&staging.path(name)))
 }

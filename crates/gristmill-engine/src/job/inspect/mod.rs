@@ -178,13 +178,13 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
     Ok(seen)
 }
 
-/// How what is at `path`, a pack or a folder that a job wrote, came to be: jobs, in order.
+/// How what is at `path` came to be: a pack, a folder that a job wrote, values, a tokenizer. Jobs, in order.
 ///
 /// Errors: `Missing` where nothing tells it.
 pub fn lineage(path: &Path) -> Result<Vec<lineage::Step>> {
     left_in(path).ok_or_else(|| {
         let detail =
-            "nothing here tells how it came to be: there is no manifest with a lineage, and no ledger of a job";
+            "nothing here tells how it came to be: no manifest, values.json or tokenizer with a lineage, and no ledger of a job";
         Error::new(Kind::Missing, detail).in_source(path.display().to_string()).into()
     })
 }

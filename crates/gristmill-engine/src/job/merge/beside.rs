@@ -13,6 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::input::Input;
 use crate::error::Result;
+use crate::lineage::Step;
 use crate::pack::array::{ArrayFile, ArrayKind};
 use crate::pack::embeddings::{self, Vectors};
 use crate::pack::manifest::RowFile;
@@ -47,6 +48,12 @@ impl Beside {
         let values = values.map(|parts| parts.into_iter().map(open).collect::<gristmill_format::Result<_>>());
         let (values, made) = (values.transpose()?, Made::read(folder)?);
         Ok(Beside { values, made, vectors: embeddings::list(folder, shards)? })
+    }
+
+    /// How the values came to be.
+    pub(super) fn lineage(&self) -> Vec<Step> {
+        let told = self.made.as_ref().map(|made| made.lineage.clone()).filter(|steps| !steps.is_empty());
+        told.unwrap_or_else(|| vec![Step::unrecorded()])
     }
 
     /// Replaces `out` by the values of a block, whose rows are `rows` as they were stored.

@@ -99,7 +99,7 @@ impl BlockReader {
 
 /// Gives aligned rows their new ids; an error is told with its row.
 fn renumber(input: &Input, rows: &mut [u8]) -> Result<Vec<(usize, u64)>, (usize, String)> {
-    let same = input.ids.iter().enumerate().all(|(was, is)| was == usize::from(*is));
+    let same = input.keeps_names();
     let mut runs: Vec<(usize, u64)> = Vec::new();
     let mut last = None;
     let mut id = [0; 4];

@@ -5,20 +5,21 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
 use gristmill_format::{Error as FormatError, Kind};
 
-use super::{MergeOptions, Merged, clear};
+use super::{MergeOptions, Merged, clear, marks};
 use crate::chunks::codec::Codec;
 use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
 use crate::chunks::metadata::{Game, Games, GamesWriter};
 use crate::chunks::open::ChunkPack;
+use crate::chunks::sums;
 use crate::chunks::{CODECS, file_name, files, is_chunks, is_pack};
 use crate::error::{Error, Result};
 use crate::lineage::Step;
-use crate::marks;
 use crate::pack::manifest::WRITER;
 use crate::pack::{MANIFEST, METADATA, STAGING};
 use crate::store::publish::{self, Found, Staging};
@@ -63,14 +64,16 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
     }
     let inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
     let codec = codec(&inputs)?;
-    same_records(&inputs)?;
+    let packs = same_records(&inputs)?;
     let mut known = HashSet::new();
     let wanted: Vec<Vec<bool>> = inputs.iter().map(|input| input.wanted(&mut known)).collect();
+    let marks = marks_of(&inputs, &wanted, packs)?;
     let mut merged = Merged {
         pack: options.output.display().to_string(),
         layout: codec.name,
         packs: inputs.len() as u64,
-        lost: inputs.iter().filter_map(Input::lost).collect(),
+        marks: marks.names(),
+        lost: marks.lost().to_vec(),
         dry_run: options.dry_run,
         ..Merged::default()
     };
@@ -86,7 +89,11 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
     let staging = stage(options, codec)?;
     let mut assembly =
         Assembly { options, codec, staging: &staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
-    let written = assembly.write(&inputs, &wanted, merged.rows, progress);
+    let written =
+        assembly.write(&inputs, &wanted, merged.rows, progress).and_then(|()| match merged.marks.is_empty() {
+            true => Ok(()),
+            false => marks.write(&Arc::new(ChunkPack::open(&staging.path(""), Residence::Mapped)?)),
+        });
     let entries = assembly.files;
     if let Err(e) = written {
         // The inputs are all there; that the staging could not be removed as well says nothing new.
@@ -94,30 +101,54 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
         return Err(e);
     }
     merged.files = entries.len() as u64;
-    staging.publish(&files(&options.output)?)?;
+    let mut outdated = files(&options.output)?;
+    outdated.extend(crate::marks::files(&options.output)?);
+    staging.publish(&outdated)?;
     if options.delete_inputs {
         read_back(&options.output, &entries, merged.runs)?;
         drop(inputs);
         for folder in &options.inputs {
-            merged.left.extend(clear(folder, files(folder)?)?);
+            merged.left.extend(clear(folder, files(folder)?, &marks)?);
             merged.deleted.push(folder.display().to_string());
         }
     }
     Ok(merged)
 }
 
-/// Refuses packs whose records differ, since those of one pack are alike.
-fn same_records(inputs: &[Input]) -> Result<()> {
-    let mut first = None;
+/// The packs opened. Refuses such whose records differ, since those of one pack are alike.
+fn same_records(inputs: &[Input]) -> Result<Vec<Arc<ChunkPack>>> {
+    let mut packs: Vec<Arc<ChunkPack>> = Vec::new();
     for input in inputs {
         let pack = ChunkPack::open(&input.folder, Residence::Mapped)?;
-        let first = first.get_or_insert_with(|| pack.layout().clone());
-        if pack.layout() != first {
+        if let Some(first) = packs.first().map(|first| first.layout()).filter(|first| *first != pack.layout()) {
             let (folder, one, two) = (input.folder.display(), pack.layout().to_descr(), first.to_descr());
             return Err(Error::config("packs", format!("{folder} has records of {one}, the first pack of {two}")));
         }
+        packs.push(Arc::new(pack));
     }
-    Ok(())
+    Ok(packs)
+}
+
+/// What becomes of the marks of these packs, of whose games those are taken that are wanted.
+fn marks_of(inputs: &[Input], wanted: &[Vec<bool>], packs: Vec<Arc<ChunkPack>>) -> Result<marks::Plan> {
+    let (mut sources, mut first) = (Vec::new(), 0);
+    for ((input, wanted), pack) in inputs.iter().zip(wanted).zip(packs) {
+        let mut places: Vec<(u64, u64, u64)> = Vec::new();
+        for (game, _) in input.games.iter().zip(wanted).filter(|(_, wanted)| **wanted) {
+            match places.last_mut().filter(|(_, behind, _)| *behind == game.first_frame) {
+                Some((_, behind, _)) => *behind += game.frames,
+                None => places.push((game.first_frame, game.first_frame + game.frames, first)),
+            }
+            first += game.frames;
+        }
+        if !places.is_empty() {
+            sources.push(marks::Source { pack: Arc::new(pack), places });
+        }
+    }
+    marks::Plan::of(
+        sources,
+        &["frame.frame", "frame.game_id", "game.id", "game.file", "game.chunk", "game.first_frame"],
+    )
 }
 
 /// What the chunks of all packs hold.
@@ -207,13 +238,6 @@ impl Input {
             [] => vec![Step::unrecorded().with("games", self.manifest.games)],
             steps => steps.to_vec(),
         }
-    }
-
-    /// What lies beside the games and is not carried.
-    fn lost(&self) -> Option<String> {
-        let marks = marks::names(&self.folder).ok().filter(|names| !names.is_empty())?;
-        let names = marks.join(", ");
-        Some(format!("marks of {} are not carried, since frames are numbered anew: {names}", self.folder.display()))
     }
 }
 
@@ -320,6 +344,11 @@ impl Assembly<'_> {
         }
         let to = self.staging.path(&file_name(number));
         let identity = if taken.len() == games.len() { link(file, &to)? } else { self.copy(file, &taken, &to)? };
+        for (rule, sums) in sums::all(&file.path, &file.index) {
+            let of = |game: &&Game| sums.get(game.chunk as usize).copied();
+            let sums: Vec<f32> = taken.iter().filter_map(of).collect();
+            sums::write(&to, identity, rule, &sums)?;
+        }
         let first = self.frames;
         for (chunk, game) in taken.iter().enumerate() {
             let place = (number as u64, chunk as u64);

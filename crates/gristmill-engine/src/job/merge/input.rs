@@ -65,6 +65,11 @@ impl Input {
         self.files.iter().map(|file| file.shard.rows).sum()
     }
 
+    /// Whether its valuations have the same ids in the new pack.
+    pub(super) fn keeps_names(&self) -> bool {
+        self.ids.iter().enumerate().all(|(was, is)| was == usize::from(*is))
+    }
+
     /// Writes the session entries of pack number `i`. A key that an earlier pack has with another value gets the
     /// pack's number behind it, from 1.
     pub(super) fn put_session(&self, i: usize, earlier: &[Input], metadata: &mut MetadataWriter) -> Result<()> {

@@ -7,6 +7,7 @@ mod block;
 mod chunks;
 pub(super) mod danger;
 mod input;
+mod marks;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,10 +28,12 @@ use crate::error::{Error, Result};
 use crate::lineage::Step;
 use crate::pack::manifest::{self, Manifest, Remarked, RowFile, Sources};
 use crate::pack::metadata::{Metadata, MetadataWriter};
+use crate::pack::open::Pack;
 use crate::pack::valuation::ValuationTypes;
 use crate::pack::values::Made;
 use crate::pack::writer::{RowWriter, hash_rows};
 use crate::pack::{self, embeddings, layout_name, shards, values};
+use crate::store::Residence;
 use crate::store::publish::{self, Found, Staging};
 
 /// What to merge, and how.
@@ -110,7 +113,9 @@ pub struct Merged {
     pub known: u64,
     /// What lies beside its rows, as beside those of all packs: `values`, `embeddings`.
     pub carried: Vec<&'static str>,
-    /// What lies beside the rows of some pack and is not carried, and why.
+    /// Names of the marks that it has, since all packs have them by the same rule.
+    pub marks: Vec<String>,
+    /// What lies beside the rows of some pack and is not carried, marks included, and why.
     pub lost: Vec<String>,
     /// Folders of packs that were deleted.
     pub deleted: Vec<String>,
@@ -176,6 +181,7 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     }
     let rows: u64 = inputs.iter().map(Input::rows).sum();
     let carried = Carried::of(&inputs);
+    let marks = marks_of(&inputs, &carried)?;
     let merged = Merged {
         pack: options.output.display().to_string(),
         layout: layout_name(options.layout),
@@ -184,7 +190,8 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
         rows,
         files: options.shard_rows.map_or(1, |most| rows.div_ceil(most).max(1)),
         carried: carried.names(),
-        lost: carried.lost.iter().map(|(_, why)| why.clone()).collect(),
+        marks: marks.names(),
+        lost: carried.lost.iter().map(|(_, why)| why.clone()).chain(marks.lost().iter().cloned()).collect(),
         dry_run: options.dry_run,
         ..Merged::default()
     };
@@ -193,7 +200,13 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     }
     let staging = stage(options)?;
     let inputs: Arc<[Input]> = inputs.into();
-    let files = match write(options, &staging, &inputs, (&types, &carried), progress) {
+    let written = write(options, &staging, &inputs, (&types, &carried), progress).and_then(|files| {
+        if !marks.names().is_empty() {
+            marks.write(&Arc::new(Pack::open(&staging.path(""), Residence::Mapped)?))?;
+        }
+        Ok(files)
+    });
+    let files = match written {
         Ok(files) => files,
         Err(e) => {
             // The inputs are all there; that the staging could not be removed as well says nothing new.
@@ -203,14 +216,40 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     };
     let mut outdated = pack::files(&options.output)?;
     outdated.extend(embeddings::names(&options.output)?);
+    outdated.extend(crate::marks::files(&options.output)?);
     staging.publish(&outdated)?;
     let (deleted, left) = if options.delete_inputs {
         verify(options, &files, first_run)?;
-        delete(&options.inputs, &carried)?
+        delete(&options.inputs, &carried, &marks)?
     } else {
         Default::default()
     };
     Ok(Merged { deleted, left, ..merged })
+}
+
+/// What becomes of the marks of these packs.
+fn marks_of(inputs: &[Input], carried: &Carried) -> Result<marks::Plan> {
+    let mut changed = vec!["frame.frame", "frame.game_id", "frame.run_id", "game.id"];
+    if !inputs.iter().all(Input::keeps_names) {
+        changed.push("frame.valuation_type");
+    }
+    if carried.values.is_none() {
+        changed.extend(["frame.reward", "frame.return_raw", "frame.return_scaled"]);
+    }
+    let (mut sources, mut first, mut any) = (Vec::new(), 0, false);
+    for input in inputs.iter().filter(|input| input.rows() > 0) {
+        any |= !crate::marks::names(&input.path)?.is_empty();
+        sources.push((input, first));
+        first += input.rows();
+    }
+    if !any {
+        return Ok(marks::Plan::default());
+    }
+    let open = |(input, first): (&Input, u64)| -> Result<marks::Source> {
+        let pack = Arc::new(Pack::open(&input.path, Residence::Mapped)?);
+        Ok(marks::Source { pack: Arc::new(pack), places: vec![(0, input.rows(), first)] })
+    };
+    marks::Plan::of(sources.into_iter().map(open).collect::<Result<_>>()?, &changed)
 }
 
 /// The staging in the output, empty.
@@ -275,7 +314,10 @@ fn write(
     metadata.finish()?;
     let (files, mut beside) = (writer.finish()?, values.finish()?);
     if let Some(by) = &carried.values {
-        let made = Made::new(by, beside.clone());
+        let of = |input: &Input| input.beside.lineage();
+        let with_rows = inputs.iter().filter(|input| input.rows() > 0);
+        let lineage = Step::new("merge").made_from(with_rows.map(of).collect());
+        let made = Made::new(by, beside.clone(), vec![lineage]);
         publish::write_whole(&staging.path(values::MADE), &[made.to_json()?.as_bytes()])?;
     }
     if let Some(size) = carried.vectors {
@@ -345,22 +387,26 @@ fn verify(options: &MergeOptions, files: &Written, runs: u64) -> Result<()> {
 }
 
 /// Deletes the files of packs but those that were not carried, and their folders where nothing else is in them.
-fn delete(packs: &[PathBuf], carried: &Carried) -> Result<(Vec<String>, Vec<String>)> {
+fn delete(packs: &[PathBuf], carried: &Carried, marks: &marks::Plan) -> Result<(Vec<String>, Vec<String>)> {
     let (mut deleted, mut left) = (Vec::new(), Vec::new());
     for folder in packs {
         let names = pack::files(folder)?.into_iter().chain(embeddings::names(folder)?);
-        left.extend(clear(folder, names.filter(|name| carried.holds(name)))?);
+        left.extend(clear(folder, names.filter(|name| carried.holds(name)), marks)?);
         deleted.push(folder.display().to_string());
     }
     Ok((deleted, left))
 }
 
-/// Deletes the files of these names in a folder, and the folder where nothing else is in it; what is.
-fn clear(folder: &Path, names: impl IntoIterator<Item = String>) -> Result<Vec<String>> {
+/// Deletes the files of these names in a folder and the marks that were carried, and the folder where nothing else is in it;
+/// what is.
+fn clear(folder: &Path, names: impl IntoIterator<Item = String>, marks: &marks::Plan) -> Result<Vec<String>> {
     for name in names {
         let path = folder.join(name);
         fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
     }
+    marks.files().try_for_each(|name| publish::withdraw(&folder.join(name)))?;
+    // It stays where other marks are in it.
+    let _left = fs::remove_dir(folder.join(crate::marks::FOLDER));
     let others = fs::read_dir(folder).map_err(|e| Error::path(folder, &e))?;
     let others: Vec<String> = others.flatten().map(|entry| entry.path().display().to_string()).collect();
     if others.is_empty() {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::PackOptions;
 use crate::job::rewrite;
-use crate::lineage::{Step, Taken, of_manifest};
+use crate::lineage::{Step, Taken, of_file, of_folder};
+use crate::pack::{METADATA, values};
 
 /// Folders in which jobs are looked for, at most: data sets have some, raw drops a folder for each day.
 const MOST_FOLDERS: usize = 4096;
@@ -34,7 +35,7 @@ impl Made {
     /// The lineage of the pack; with `append` that of the pack in the output goes on.
     pub(in crate::job) fn finish(self, options: &PackOptions, append: bool, said: Step) -> Vec<Step> {
         let mut steps = match append {
-            true => of_manifest(&options.output).unwrap_or_else(|| vec![Step::unrecorded()]),
+            true => of_folder(&options.output).unwrap_or_else(|| vec![Step::unrecorded()]),
             false => Vec::new(),
         };
         let inputs =
@@ -46,7 +47,16 @@ impl Made {
     }
 }
 
-/// What the job that made the files in a folder wrote down.
-pub(in crate::job) fn left_in(folder: &Path) -> Option<Vec<Step>> {
-    of_manifest(folder).or_else(|| rewrite::lineage(folder))
+/// What the job that made a file, or the files in a folder, wrote down.
+pub(in crate::job) fn left_in(path: &Path) -> Option<Vec<Step>> {
+    of_file(path)
+        .or_else(|| of_folder(path))
+        .or_else(|| rewrite::lineage(path))
+        // Values in a folder of their own; those of a pack do not tell how the pack came to be.
+        .or_else(|| (!path.join(METADATA).exists()).then(|| of_file(&path.join(values::MADE)))?)
+}
+
+/// The same, or that nobody wrote it down.
+pub(in crate::job) fn known_of(path: &Path) -> Vec<Step> {
+    left_in(path).unwrap_or_else(|| vec![Step::unrecorded()])
 }

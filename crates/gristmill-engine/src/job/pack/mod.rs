@@ -18,9 +18,9 @@ use std::sync::atomic::AtomicBool;
 use gristmill_format::g2048::RowForm;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(in crate::job) use self::lineage::left_in;
+pub(in crate::job) use self::lineage::{known_of, left_in};
 use super::meter::{Meter, peak_rss};
-use crate::config::parse;
+use crate::config::{PositionSamplingConfig, parse};
 use crate::error::{Error, Result};
 use crate::pack::manifest::{Remarked, Skipped};
 use crate::pack::read_layout;
@@ -74,6 +74,11 @@ pub struct PackOptions {
     pub on_error: OnError,
     /// Rows between two points to which a killed job can return.
     pub checkpoint_rows: u64,
+    /// Rules by which chess games are weighed, beside that of the column `weight`: streams and loaders that sample by these very
+    /// numbers need not weigh them again.
+    pub weigh: Vec<PositionSamplingConfig>,
+    /// Bytes of one data set of demonstrations that are held in memory; a larger one goes through columns beside the pack.
+    pub held_bytes: usize,
     /// Look at the games only, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
@@ -112,6 +117,8 @@ impl PackOptions {
             existing: Existing::default(),
             on_error: OnError::default(),
             checkpoint_rows: 4_000_000,
+            weigh: Vec::new(),
+            held_bytes: 512 << 20,
             dry_run: false,
             stop: Arc::default(),
         }

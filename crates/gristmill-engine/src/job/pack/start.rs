@@ -99,6 +99,9 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
 
 /// Refuses what is asked for where the output, without a job on it, shows that it cannot be.
 fn fits(options: &PackOptions) -> Result<()> {
+    if !options.weigh.is_empty() {
+        return Err(Error::config("weigh", "only positions of chess weigh"));
+    }
     let there = !pack::files(&options.output)?.is_empty();
     let message = match options.existing {
         _ if publish::is_staged(&options.output, pack::STAGING) => return Ok(()),

@@ -12,9 +12,10 @@ use super::plan::Unit;
 use super::unit::Finished;
 use super::{Done, RewriteOptions, lies_in};
 use crate::error::{Error, Result};
-use crate::lineage::{Step, of_manifest};
+use crate::job::pack::left_in;
+use crate::lineage::{self, Step};
 use crate::pack::manifest::WRITER;
-use crate::runtime::journal::{Begin, Journal};
+use crate::runtime::journal::{Journal, Opening};
 use crate::store::publish::{Touched, withdraw};
 
 /// Name of the ledger; hidden, so that no reader takes it for data.
@@ -80,7 +81,7 @@ impl Ledger {
         let earlier = if path.exists() { Journal::read::<Event>(&path).map_err(failed)? } else { Vec::new() };
         let mut earlier = earlier.into_iter();
         let journal = match earlier.next() {
-            Some(same) if same == begun => Journal::opened(&path, Begin::Again).map_err(failed)?,
+            Some(same) if same == begun => Journal::opened(&path, Opening::Again).map_err(failed)?,
             Some(_) => {
                 let text = format!(
                     "{} holds the work of another command or of other settings (see {NAME} in it); choose another folder",
@@ -92,8 +93,8 @@ impl Ledger {
                 options.outs.iter().try_for_each(|out| empty(out))?;
                 // A first line that was torn says nothing.
                 withdraw(&path)?;
-                let mut journal = Journal::opened(&path, Begin::New).map_err(failed)?;
-                let from = of_manifest(&options.path).or_else(|| lineage(&options.path));
+                let mut journal = Journal::opened(&path, Opening::New).map_err(failed)?;
+                let from = left_in(&options.path);
                 let from = Event::From { writer: WRITER.to_owned(), lineage: from.into_iter().collect() };
                 journal.append(&[begun, from]).map_err(failed)?;
                 journal
@@ -135,6 +136,18 @@ impl Ledger {
         let path: PathBuf = journal.path().to_owned();
         journal.append(&std::mem::take(&mut self.waiting)).map_err(|e| Error::path(path, &e))
     }
+}
+
+/// Tells the folders of a run but the first, which has the ledger, how they came to be.
+///
+/// Errors: `Path`.
+pub(super) fn tell_others(outs: &[PathBuf]) -> Result<()> {
+    let Some((first, others)) = outs.split_first() else { return Ok(()) };
+    let Some(steps) = lineage(first) else { return Ok(()) };
+    others.iter().try_for_each(|out| {
+        let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        lineage::write(out, steps.iter().map(|step| step.clone().with("folder", name.clone())).collect())
+    })
 }
 
 /// How what a run wrote into `folder` came to be; none where no run did, or one of an earlier version.

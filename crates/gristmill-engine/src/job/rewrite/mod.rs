@@ -29,6 +29,7 @@ pub(in crate::job) use self::ledger::lineage;
 use self::line::Line;
 use self::plan::Plan;
 use self::unit::Writer;
+use crate::chunks::trajectories::is_trajectories;
 use crate::error::{Error, Result};
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 
@@ -185,7 +186,11 @@ pub fn rewrite(
 ) -> Result<Rewritten> {
     let plan = Plan::new(&options.path, options.container)?;
     if plan.units.is_empty() && plan.unlisted.is_empty() {
-        return Err(Error::config("path", format!("there are no chess games in {}", options.path.display())));
+        let advice = match is_trajectories(&options.path) {
+            Ok(true) => ": it is a pack of demonstrations, which `convert` and `split` take",
+            _ => "",
+        };
+        return Err(Error::config("path", format!("there are no chess games in {}{advice}", options.path.display())));
     }
     let mut ledger = Ledger::open(rewrite.settings(), options)?;
     let mut report = Rewritten {
@@ -209,7 +214,11 @@ pub fn rewrite(
     let result = run(&plan, &mut ledger, &mut writer, stop, &mut report, progress);
     scheduler.stop();
     writer.abandon();
-    result.map(|()| report)
+    result?;
+    if !report.interrupted && !options.dry_run {
+        ledger::tell_others(&options.outs)?;
+    }
+    Ok(report)
 }
 
 fn run(

@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::backwards::Backwards;
 use super::meter::{Meter, peak_rss};
+use super::pack::known_of;
 use crate::config::parse;
 use crate::error::{Error, Result};
+use crate::lineage::Step;
 use crate::pack;
 use crate::pack::manifest::RowFile;
 use crate::pack::rows::{RowBlock, RowsOf};
@@ -164,7 +166,8 @@ fn checked(options: &ValuesOptions, by: ValueOptions, progress: &mut dyn FnMut(u
         return told(valued, &mut rows, &mut |_, _| Ok(()), progress);
     }
     let staging = stage(target)?;
-    let written = write(&staging, &shards, by, &mut |each| told(valued.clone(), &mut rows, each, progress));
+    let lineage = lineage(options, valued.rows);
+    let written = write(&staging, &shards, (by, lineage), &mut |each| told(valued.clone(), &mut rows, each, progress));
     match written {
         Ok(valued) => {
             staging.publish(&values::names(target)?)?;
@@ -176,6 +179,13 @@ fn checked(options: &ValuesOptions, by: ValueOptions, progress: &mut dyn FnMut(u
             Err(e)
         }
     }
+}
+
+/// How the values came to be.
+fn lineage(options: &ValuesOptions, rows: u64) -> Step {
+    let ValuesOptions { gamma, reward_scale, epsilon, .. } = *options;
+    let step = Step::new("values").with("gamma", gamma).with("reward_scale", reward_scale).with("epsilon", epsilon);
+    step.with("rows", rows).made_from(vec![known_of(&options.pack)])
 }
 
 type Each<'a> = dyn FnMut(&RowBlock, &[u8]) -> Result<()> + 'a;
@@ -221,7 +231,7 @@ fn stage(target: &Path) -> Result<Staging> {
 fn write(
     staging: &Staging,
     shards: &[Shard],
-    by: ValueOptions,
+    (by, lineage): (ValueOptions, Step),
     all: &mut dyn FnMut(&mut Each<'_>) -> Result<Valued>,
 ) -> Result<Valued> {
     let mut files = Vec::new();
@@ -231,7 +241,7 @@ fn write(
     }
     let valued = all(&mut |block, bytes| files[block.file].put(block.first, bytes))?;
     let files = files.into_iter().map(ValueFile::finish).collect::<Result<Vec<RowFile>>>()?;
-    let made = Made::new(&by, files);
+    let made = Made::new(&by, files, vec![lineage]);
     publish::write_whole(&staging.path(values::MADE), &[made.to_json()?.as_bytes()])?;
     Ok(valued)
 }

@@ -4,13 +4,18 @@
 use std::path::Path;
 
 use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::container::sums;
+use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error, Kind};
 
 use super::{Fault, Verification};
+use crate::chunks::chess::WEIGHER;
 use crate::chunks::manifest::Manifest;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
-use crate::chunks::{files, is_chunks};
+use crate::chunks::sums::read as kept;
+use crate::chunks::weigh::weigh_file;
+use crate::chunks::{files, is_chunks, is_sums};
 use crate::error::Result;
 use crate::pack::{MANIFEST, METADATA};
 use crate::store::{Residence, open_file};
@@ -21,12 +26,12 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
         let e = Error::new(Kind::Corrupt, detail).in_source(folder.join(name).display().to_string());
         found.add(keep, Fault::new(&e));
     };
-    let mut whole = true;
+    let (mut whole, mut as_listed) = (true, true);
     match Manifest::read(folder) {
         Ok(manifest) => {
             for file in manifest.files.iter().filter(|file| !folder.join(&file.name).is_file()) {
                 tell(&file.name, "the manifest lists it; it is not there".to_owned());
-                whole = false;
+                (whole, as_listed) = (false, false);
             }
             let there = files(folder).unwrap_or_default().into_iter().filter(|name| is_chunks(name));
             for name in there.filter(|name| manifest.files.iter().all(|file| file.name != *name)) {
@@ -39,6 +44,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
                 let is = index(&file.name).map(|hash| format!("{hash:016x}"));
                 if is.as_ref().is_some_and(|is| *is != file.index_xxh3) {
                     tell(MANIFEST, differs(&file.name, &file.index_xxh3, &is.unwrap_or_default()));
+                    as_listed = false;
                 }
             }
         }
@@ -54,6 +60,27 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
     {
         tell(METADATA, what(&e));
     }
+    for name in files(folder).into_iter().flatten().filter(|name| as_listed && is_sums(name)) {
+        if let Some(detail) = wrong_sums(folder, &name) {
+            tell(&name, detail);
+        }
+    }
+}
+
+/// What is wrong with the sums of this name. Those of the rule that is known here are made again and compared.
+fn wrong_sums(folder: &Path, name: &str) -> Option<String> {
+    let (chunks, rule) = sums::named(name)?;
+    let path = folder.join(&chunks);
+    // A file that cannot be opened is told where its chunks are checked.
+    let Ok(index) = open_file(&path).and_then(|bytes| ChunkFile::open(&*bytes)) else {
+        return (!path.exists()).then(|| format!("there is no {chunks}; delete it"));
+    };
+    let Some(kept) = kept(&path, &index, rule) else {
+        return Some(format!("it is damaged, or not of {chunks} as it is; it is not used, and can be deleted"));
+    };
+    let made = if rule == WEIGHER.id() { weigh_file(&path, &WEIGHER).ok()? } else { return None };
+    let game = made.iter().zip(&kept).position(|(made, kept)| made != kept)?;
+    Some(format!("game {game} of {chunks} weighs {}, it says {}; delete it", made[game], kept[game]))
 }
 
 /// What is wrong, without the file, which is told beside it.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::RowsPlan;
+use super::{Progress, RowsPlan};
 use crate::error::Result;
 use crate::pipeline::Lookup;
 use crate::pipeline::ledger::{Account, Delivered, Digest, Digests};
@@ -40,13 +40,15 @@ pub struct EpochDigest {
 
 /// Compares all records of an output, and the epochs that survived.
 pub(super) fn compare(
-    account: &Account,
-    output: &str,
+    (account, output): (&Account, &str),
     plan: &RowsPlan,
     whole: &Lookup,
     skipped: &[(u64, u64)],
+    progress: Progress<'_>,
 ) -> Result<(Vec<WrongRecord>, Vec<EpochDigest>)> {
     let (mut wrong, mut given) = (Vec::new(), Digests::default());
+    let records = account.processes.iter().flat_map(|process| &process.delivered).filter(|d| d.output == output);
+    let (all, mut done) = (records.map(|record| record.end - record.first).sum(), 0);
     for (p, process) in account.processes.iter().enumerate() {
         let lookup = plan.lookup(process, true)?;
         let cut = account.cut(p, output).unwrap_or(u64::MAX);
@@ -57,6 +59,8 @@ pub(super) fn compare(
                 let ledger = account.files[process.file].display().to_string();
                 wrong.push(WrongRecord { ledger, first: *first, end: *end });
             }
+            done += end - first;
+            progress(done, all);
             if *end <= cut {
                 given.merge(digests);
             } else if *first < cut {

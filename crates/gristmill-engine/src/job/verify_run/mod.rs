@@ -180,15 +180,18 @@ impl RowsPlan {
     }
 }
 
+/// Told how many batches of an output were held against the plan, and of how many.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
 /// Verifies a run.
 ///
 /// Errors: `Path` for a ledger that is damaged or cannot be read; `State` for ledgers of different runs, none, another pack, or
 /// another configuration; as the pack's opening, and the start of a stream.
-pub fn verify_run(options: &VerifyRunOptions) -> Result<RunVerification> {
+pub fn verify_run(options: &VerifyRunOptions, progress: Progress<'_>) -> Result<RunVerification> {
     let account = Account::read(&options.ledgers)?;
     let plan = RowsPlan::new(&account.processes[0], &options.against)?;
     let outputs = account.outputs();
-    let outputs = outputs.iter().map(|output| verify_output(&account, output, plan.as_ref(), options));
+    let outputs = outputs.iter().map(|output| verify_output(&account, output, plan.as_ref(), options, progress));
     let outputs = outputs.collect::<Result<Vec<_>>>()?;
     let (proven, unproven) = words(&outputs, plan.as_ref(), matches!(options.against, Against::Stream(_)));
     Ok(RunVerification {
@@ -217,6 +220,7 @@ fn verify_output(
     output: &str,
     plan: Option<&RowsPlan>,
     options: &VerifyRunOptions,
+    progress: Progress<'_>,
 ) -> Result<OutputVerification> {
     let (kept, discarded) = account.kept(output);
     let share = |kept: &Kept| {
@@ -244,7 +248,7 @@ fn verify_output(
         let whole = plan.lookup(last, false)?;
         of = whole.batches();
         if plan.selected.is_some() {
-            (wrong_records, epochs) = digests::compare(account, output, plan, &whole, &skipped)?;
+            (wrong_records, epochs) = digests::compare((account, output), plan, &whole, &skipped, progress)?;
         }
         for (fault, all) in listed {
             rows.extend(named(plan, &whole, fault, all, options.max_rows - rows.len())?);
@@ -254,7 +258,7 @@ fn verify_output(
         let ends: Vec<Option<u64>> = latest.iter().map(|(_, process)| ended(process)).collect();
         of = ends.iter().all(Option::is_some).then(|| ends.first().copied().flatten()).flatten().or(of);
         if let Against::Stream(config) = &options.against {
-            let compared = stream::compare(account, output, config, &listed, options.max_rows)?;
+            let compared = stream::compare((account, output), config, &listed, options.max_rows, progress)?;
             (wrong_records, not_compared, rows) = (compared.wrong_records, compared.not_compared, compared.rows);
         }
     }

@@ -2,7 +2,7 @@
 //! stream is run again without its bytes, from its beginning, as all ranks together have it.
 
 use super::digests::WrongRecord;
-use super::{NamedRow, NotCompared, Place, Stretch};
+use super::{NamedRow, NotCompared, Place, Progress, Stretch};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::pipeline::ledger::{Account, Delivered, Digests, PlanOf};
@@ -31,18 +31,18 @@ struct Record<'a> {
 ///
 /// Errors: `State` for a configuration that is not the run's; as the start of the stream.
 pub(super) fn compare(
-    account: &Account,
-    output: &str,
+    of: (&Account, &str),
     config: &DataLoaderConfig,
     listed: &[(&'static str, &Vec<Stretch>)],
     max_rows: usize,
+    progress: Progress<'_>,
 ) -> Result<Compared> {
-    let config = of_run(config, &account.processes[0].begin.plan)?;
-    let found = run(account, output, &config, listed, (max_rows, Reads::Uncounted))?;
+    let config = of_run(config, &of.0.processes[0].begin.plan)?;
+    let found = run(of, &config, listed, (max_rows, Reads::Uncounted), progress)?;
     if found.wrong_records.is_empty() {
         return Ok(found);
     }
-    run(account, output, &config, listed, (max_rows, Reads::All))
+    run(of, &config, listed, (max_rows, Reads::All), progress)
 }
 
 /// The configuration of a run, for all of its ranks together.
@@ -62,11 +62,11 @@ fn of_run(config: &DataLoaderConfig, plan: &PlanOf) -> Result<DataLoaderConfig> 
 }
 
 fn run(
-    account: &Account,
-    output: &str,
+    (account, output): (&Account, &str),
     config: &DataLoaderConfig,
     listed: &[(&'static str, &Vec<Stretch>)],
     (max_rows, reads): (usize, Reads),
+    progress: Progress<'_>,
 ) -> Result<Compared> {
     let mut waiting = records(account, output);
     let ends = listed.iter().flat_map(|(_, all)| all.iter().map(|stretch| stretch.end));
@@ -79,6 +79,7 @@ fn run(
         end: record.says.end,
     };
     for number in 0..end {
+        progress(number, end);
         let batch = match sight.next_batch() {
             Ok(Some(batch)) => batch,
             // What was delivered behind the end of the plan is not of it.

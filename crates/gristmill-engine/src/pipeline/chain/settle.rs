@@ -203,7 +203,13 @@ impl Chain {
             let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());
             let message = match branch.plan.lane {
                 Some(lane) => empty_lane(lane),
-                None => format!("there is no chunk to draw: the files of `{root}` hold none, and none will come"),
+                None => {
+                    let faults = branch.roster.log().faults().faults;
+                    let latest = faults.messages().last().map(|fault| format!("; the latest fault: {fault}"));
+                    let none =
+                        format!("there is no chunk to draw: the files of `{root}` hold none, and none will come");
+                    none + &latest.unwrap_or_default()
+                }
             };
             self.fail(inner, Error::Stage { stage, message });
             return true;

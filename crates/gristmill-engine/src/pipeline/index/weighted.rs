@@ -12,7 +12,7 @@ use crate::pipeline::acceptance::weigher;
 use crate::runtime::intervals::Intervals;
 use crate::runtime::seed::Key;
 use crate::stage::pool::Chance;
-use crate::stage::weighted::Weighted;
+use crate::stage::weighted::{Weighted, Weights};
 use crate::table::{FrameTable, IndexInput, Pick, Weighed};
 
 /// The field of the config that all of this is about.
@@ -25,7 +25,7 @@ pub(super) struct Sampler {
     /// Weighs the rows of a chunk, where not each is as likely as any.
     rows_by: Option<Arc<dyn Weigher>>,
     /// What the rows of each chunk weigh, once it was drawn, where all together take little memory; else nothing.
-    kept: Box<[OnceLock<Box<[f32]>>]>,
+    kept: Box<[OnceLock<Weights>]>,
     table: Arc<dyn FrameTable>,
     rows: Arc<Intervals>,
 }
@@ -91,10 +91,12 @@ impl Sampler {
                     Some(weights) => drawn.by(weights),
                     None => {
                         weigh(weighed, &self.rows, (drawn.first, drawn.places), &**weigher, &mut scratch)?;
+                        let weights = Weights::new(&scratch.selected);
+                        let place = drawn.by(&weights);
                         if let Some(kept) = self.kept.get(drawn.chunk) {
-                            let _ = kept.set(scratch.selected.as_slice().into());
+                            let _ = kept.set(weights);
                         }
-                        drawn.by(&scratch.selected)
+                        place
                     }
                 },
                 _ => drawn.any(),

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gristmill_format::chess::source::GameTar;
+use gristmill_format::demo::pack::PACKED;
 use gristmill_format::detect::{self, Format};
 use gristmill_format::source::{ChunkSource, ReadAt};
 use gristmill_format::{Error, Kind, Result};
 
 use super::source::{Moves, Source};
+use crate::chunks::trajectories::NO_STREAM;
 use crate::facts::Facts;
 use crate::store::{Change, Discover, Faults, FileStat, Held, Store};
 
@@ -145,6 +147,11 @@ impl SourceLog {
         log
     }
 
+    /// Counts a file that could not be opened.
+    pub fn note(&self, e: &Error) {
+        lock(&self.state).counters.faults.error(e);
+    }
+
     /// The files of the first scan by (key in natural order, name); `None` until it is complete. Ids are positions,
     /// so they are a function of the files alone.
     pub fn initial(&self) -> Option<Arc<[Entry]>> {
@@ -271,6 +278,9 @@ impl SourceLog {
             }
             None => detect::open(format, key, &*bytes)?,
         };
+        if chunks.describe().format == PACKED {
+            return Err(Error::new(Kind::Unsupported, NO_STREAM));
+        }
         let mut state = lock(&self.state);
         for fault in chunks.faults() {
             state.counters.faults.error(&fault.clone().in_source(file.name.to_string()));
@@ -289,7 +299,8 @@ impl SourceLog {
         // A held file stays where it is, whatever becomes of its name.
         let moves = if held.is_some() { Arc::default() } else { self.moves.clone() };
         let (store, version, facts) = (self.store.clone(), self.version, self.facts.clone());
-        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held })
+        let sums = Mutex::default();
+        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held, sums })
     }
 
     fn take(&self, change: Change) {

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use gristmill_format::source::{Chunk, ChunkSource, Limits, read_span};
+use gristmill_format::container::sums;
+use gristmill_format::source::{Chunk, ChunkSource, Limits, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
 
 use crate::facts::Facts;
@@ -49,7 +50,11 @@ pub struct Source {
     pub(super) facts: Option<Arc<Facts>>,
     /// Where its bytes are, if not under its name.
     pub(super) held: Option<Held>,
+    pub(super) sums: Mutex<HashMap<u64, Sums>>,
 }
+
+/// What the chunks of a file weigh by one rule; none where that is not kept beside it.
+type Sums = Option<Arc<[f32]>>;
 
 impl Source {
     /// The file as it is now known: its name changes when it is renamed.
@@ -87,9 +92,31 @@ impl Source {
         }
     }
 
-    /// What a chunk weighs by the weigher of this id, if the side index knows.
+    /// What a chunk weighs by the weigher of this id, if sums beside the file or the side index say it. Reads such sums once.
     pub fn weight(&self, weigher: u64, chunk: usize) -> Option<f32> {
-        self.facts.as_ref()?.weight(&self.file(), weigher, chunk)
+        match self.sums(weigher) {
+            Some(sums) => sums.get(chunk).copied(),
+            None => self.facts.as_ref()?.weight(&self.file(), weigher, chunk),
+        }
+    }
+
+    /// The sums beside the file by the weigher of this id, where they are of these very chunks.
+    fn sums(&self, weigher: u64) -> Sums {
+        // Whether records are of the version that is wanted is known of whole records only.
+        let index = self.chunks.identity().filter(|_| self.version.is_none())?;
+        let mut known = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(weigher).or_insert_with(|| self.read_sums(index, weigher)).clone()
+    }
+
+    fn read_sums(&self, index: u64, weigher: u64) -> Sums {
+        let file = self.store.open(&sums::beside(&self.file().name, weigher)).ok()?;
+        let size = sums::size(self.len());
+        let mut bytes = Vec::new();
+        if file.len().ok()? != size {
+            return None;
+        }
+        read_span(&*file, Span { offset: 0, len: size }, size, &mut bytes).ok()?;
+        Some(sums::read(&bytes, index, weigher, self.len())?.into())
     }
 
     /// Notes in the side index, if there is one, what a chunk weighs by the weigher of this id.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{sync_folder, write_whole};
+use super::{sync_folder, withdraw, write_whole};
 use crate::error::{Error, Result};
 
 /// The plan: present from the moment that all staged files are durable until they are all in place.
@@ -74,14 +74,20 @@ impl Staging {
         &self.target
     }
 
-    /// Names of the staged files, sorted.
+    /// Names of the staged files, sorted; of those in a folder of the staging with the folder's name and `/` before. Empty
+    /// folders count as files.
     ///
     /// Errors: `Path`.
     pub fn names(&self) -> Result<Vec<String>> {
-        let refuse = |e: io::Error| Error::path(&self.folder, &e);
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(refuse)? {
-            names.push(entry.map_err(refuse)?.file_name().to_string_lossy().into_owned());
+        for name in names_in(&self.folder)? {
+            let path = self.path(&name);
+            let inside = if path.is_dir() { names_in(&path)? } else { Vec::new() };
+            if inside.is_empty() {
+                names.push(name);
+            } else {
+                names.extend(inside.into_iter().map(|inner| format!("{name}/{inner}")));
+            }
         }
         names.sort_unstable();
         Ok(names)
@@ -91,11 +97,7 @@ impl Staging {
     ///
     /// Errors: `Path`.
     pub fn clear(&self) -> Result<()> {
-        for name in self.names()? {
-            let path = self.path(&name);
-            fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
-        }
-        Ok(())
+        names_in(&self.folder)?.iter().try_for_each(|name| withdraw(&self.path(name)))
     }
 
     /// Publishes every staged file under its name in the target, after removing the files `remove` there (those that
@@ -108,7 +110,7 @@ impl Staging {
             let path = self.path(name);
             File::open(&path).and_then(|file| file.sync_all()).map_err(|e| Error::path(path, &e))?;
         }
-        sync_folder(&self.folder)?;
+        folders(&publish).chain([""]).try_for_each(|inner| sync_folder(&self.path(inner)))?;
         let plan = Plan { remove: remove.to_vec(), publish };
         let text = serde_json::to_vec(&plan).map_err(|e| Error::path(&self.folder, &e.into()))?;
         write_whole(&self.folder.join(PLAN), &[&text])?;
@@ -129,6 +131,12 @@ impl Staging {
                 _ => {}
             }
         }
+        // A folder goes with the last file in it, and stays where something else is.
+        folders(&plan.remove).for_each(|inner| _ = fs::remove_dir(self.target.join(inner)));
+        for inner in folders(&plan.publish) {
+            let path = self.target.join(inner);
+            fs::create_dir_all(&path).map_err(|e| refuse(&path, &e))?;
+        }
         for name in &plan.publish {
             let (from, to) = (self.folder.join(name), self.target.join(name));
             match fs::rename(&from, &to) {
@@ -137,7 +145,7 @@ impl Staging {
                 renamed => renamed.map_err(|e| refuse(&from, &e))?,
             }
         }
-        sync_folder(&self.target)?;
+        folders(&plan.publish).chain([""]).try_for_each(|inner| sync_folder(&self.target.join(inner)))?;
         fs::remove_file(&at).map_err(|e| refuse(&at, &e))
     }
 
@@ -149,6 +157,26 @@ impl Staging {
         fs::remove_dir(&self.folder).map_err(|e| Error::path(&self.folder, &e))?;
         sync_folder(&self.target)
     }
+}
+
+/// Names in a folder, sorted.
+fn names_in(folder: &Path) -> Result<Vec<String>> {
+    let refuse = |e: io::Error| Error::path(folder, &e);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(refuse)? {
+        names.push(entry.map_err(refuse)?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The folders that sorted names of files are in, each once.
+fn folders(names: &[String]) -> impl Iterator<Item = &str> {
+    let mut last = None;
+    names
+        .iter()
+        .filter_map(|name| Some(name.split_once('/')?.0))
+        .filter(move |inner| last.replace(*inner) != Some(*inner))
 }
 
 fn folder(target: &Path, name: &str) -> PathBuf {
@@ -223,6 +251,32 @@ mod tests {
             staging.discard().unwrap();
             assert_eq!(listed(target.path()), [("a", "one"), ("b", "two")].map(|(n, t)| (n.into(), t.into())));
         }
+    }
+
+    #[test]
+    fn files_in_folders_go_with_the_others_and_empty_folders_go() {
+        let target = tempfile::tempdir().unwrap();
+        fs::create_dir(target.path().join("old")).unwrap();
+        fs::write(target.path().join("old/c"), "before").unwrap();
+        let staging = stage(target.path(), &[("a", "one")]);
+        fs::create_dir(staging.path("in")).unwrap();
+        ["x", "y"].iter().for_each(|name| fs::write(staging.path("in").join(name), *name).unwrap());
+        assert_eq!(staging.names().unwrap(), ["a", "in/x", "in/y"]);
+        staging.publish(&["old/c".into()]).unwrap();
+        assert!(!target.path().join("old").exists() && !is_staged(target.path(), "job"));
+        assert_eq!(fs::read_to_string(target.path().join("in/y")).unwrap(), "y");
+        // Interrupted between the two files of a folder.
+        let staging = stage(target.path(), &[(PLAN, r#"{"remove":["a","in/x"],"publish":["on/x","on/y"]}"#)]);
+        fs::create_dir(staging.path("on")).unwrap();
+        fs::create_dir(target.path().join("on")).unwrap();
+        fs::write(staging.path("on/y"), "y").unwrap();
+        fs::write(target.path().join("on/x"), "x").unwrap();
+        drop(staging);
+        let (staging, found) = Staging::open(target.path(), "job").unwrap();
+        assert_eq!((found, staging.names().unwrap().len()), (Found::Published, 0));
+        staging.discard().unwrap();
+        assert!(!target.path().join("in/x").exists() && target.path().join("in/y").exists());
+        assert_eq!(listed(&target.path().join("on")), [("x", "x"), ("y", "y")].map(|(n, t)| (n.into(), t.into())));
     }
 
     #[test]

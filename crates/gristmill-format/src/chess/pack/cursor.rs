@@ -31,28 +31,40 @@ impl<'a> Cursor<'a> {
         self.at == self.bytes.len()
     }
 
+    #[inline]
     pub(super) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
-        let rest = &self.bytes[self.at..];
-        let Some(taken) = rest.get(..n) else {
-            let detail = format!("a packed game ends inside a field: {n} bytes expected, {} there", rest.len());
-            return Err(Error::new(Kind::Truncated, detail).at_byte(self.at() as u64));
-        };
+        let Some(taken) = self.bytes[self.at..].get(..n) else { return Err(self.ends(n)) };
         self.at += n;
         Ok(taken)
     }
 
+    #[inline]
+    fn some<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let Some(taken) = self.bytes[self.at..].first_chunk() else { return Err(self.ends(N)) };
+        self.at += N;
+        Ok(*taken)
+    }
+
+    #[cold]
+    fn ends(&self, n: usize) -> Error {
+        let rest = self.bytes.len() - self.at;
+        let detail = format!("a packed game ends inside a field: {n} bytes expected, {rest} there");
+        Error::new(Kind::Truncated, detail).at_byte(self.at() as u64)
+    }
+
+    #[inline]
     pub(super) fn u8(&mut self) -> Result<u8> {
-        Ok(self.take(1)?[0])
+        self.some::<1>().map(|[byte]| byte)
     }
 
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16> {
-        let bytes = self.take(2)?;
-        Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
+        self.some().map(u16::from_le_bytes)
     }
 
+    #[inline]
     pub(super) fn u32(&mut self) -> Result<u32> {
-        let bytes = self.take(4)?;
-        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+        self.some().map(u32::from_le_bytes)
     }
 
     /// A number of 7 bits a byte, the lowest first.

@@ -1,6 +1,8 @@
 //! Packed bytes -> one position, or all records of the game: the only way in which packed bytes are read.
 //! Never makes the 1858 probabilities of a position unless they are asked for, or a correction touches the record.
 
+use std::hint::black_box;
+
 use super::cursor::Cursor;
 use super::header::{Header, MOST_HISTORY, Parts};
 use super::line::{Men, Step, turned};
@@ -11,6 +13,7 @@ use crate::chess::frame::Frame;
 use crate::chess::game;
 use crate::chess::record::{InputFormat, PLANES, V7_BYTES, Version, at};
 use crate::chess::transform::{Transform, flip};
+use crate::container::packed::check_room;
 use crate::encode::Sparse;
 use crate::error::{Error, Kind, Result};
 
@@ -131,6 +134,13 @@ impl<'a> PackedGame<'a> {
     /// V6 or V7.
     pub fn version(&self) -> Version {
         self.header.version
+    }
+
+    /// Looks at a byte of what frame `k` is read from: who reads several frames of different games looks at all of them first, so
+    /// that one is fetched from memory while another is.
+    pub fn look(&self, k: usize) {
+        let body = if k < self.header.frames { self.parts.body(k).ok() } else { None };
+        black_box(body.and_then(|(body, _)| body.first().copied()));
     }
 
     /// Replaces `out` by frame `k`.
@@ -291,18 +301,6 @@ impl<'a> PackedGame<'a> {
         }
         Err(Error::new(Kind::Corrupt, "bytes behind the end of a frame").at_byte(from.at() as u64))
     }
-}
-
-/// The bytes of so many frames of `size` bytes.
-///
-/// Errors: `TooLarge` for more than `max`.
-pub(super) fn check_room(frames: usize, size: usize, max: usize) -> Result<usize> {
-    let bytes = frames.saturating_mul(size);
-    if bytes <= max {
-        return Ok(bytes);
-    }
-    let detail = format!("{frames} frames of {size} bytes, the bound is {max}; raise max_chunk_bytes if it is real");
-    Err(Error::new(Kind::TooLarge, detail).at_byte(0))
 }
 
 /// The transform that a record is stored under.

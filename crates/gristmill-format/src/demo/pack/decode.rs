@@ -72,6 +72,12 @@ impl<'a> PackedTrajectory<'a> {
         self.header.about(self.bytes)
     }
 
+    /// Whether all that is said of another one once, but for its end and length, is said of this one in the same bytes.
+    pub fn is_of_the_same(&self, other: &PackedTrajectory<'_>) -> bool {
+        let said = self.header.told(self.bytes);
+        said.is_some() && said == other.header.told(other.bytes)
+    }
+
     /// Reads record `frame` into `out`, whose padding becomes zero. `scratch` [is turned](Scratch::turn_to) to this trajectory.
     ///
     /// Errors: `Missing` for a frame that there is not, `WrongSize` for `out`, `Corrupt` with the byte.

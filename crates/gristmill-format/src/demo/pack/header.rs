@@ -175,14 +175,19 @@ impl Header {
         Ok(())
     }
 
+    /// The text about the whole as it is stored; none where it does not lie within the chunk.
+    pub(super) fn told<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
+        let (start, len) = (self.about.0 as usize, self.about.1 as usize);
+        start.checked_add(len).and_then(|end| bytes.get(start..end))
+    }
+
     /// What a trajectory is of, from its whole chunk.
     ///
     /// Errors: `Corrupt`, with the byte; `TooLarge`.
     pub(super) fn about(&self, bytes: &[u8]) -> Result<About> {
-        let (start, len) = (self.about.0 as usize, self.about.1 as usize);
+        let start = self.about.0 as usize;
         let corrupt = |detail: String| Error::new(Kind::Corrupt, detail).at_byte(start as u64);
-        let stored = start.checked_add(len).and_then(|end| bytes.get(start..end));
-        let stored = stored.ok_or_else(|| corrupt("the text about it does not lie within it".to_owned()))?;
+        let stored = self.told(bytes).ok_or_else(|| corrupt("the text about it does not lie within it".to_owned()))?;
         let mut text = Vec::new();
         zstd::decompress(stored, MOST_ABOUT, &mut text).map_err(|e| e.at_byte(start as u64))?;
         let (mut parts, mut rest) = (Vec::new(), &text[..]);

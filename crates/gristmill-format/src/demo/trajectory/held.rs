@@ -50,7 +50,7 @@ impl Trajectories {
     }
 
     /// One trajectory of records that are there, with what travels beside them.
-    pub(in crate::demo) fn of_records(
+    pub fn of_records(
         layout: Arc<Layout>,
         records: Vec<u8>,
         extras: BTreeMap<String, Vec<(usize, Extra)>>,

@@ -5,8 +5,11 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
+use gristmill_format::weigh::Weigher;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -14,6 +17,8 @@ use crate::chunks::codec::Codec;
 use crate::chunks::file_name;
 use crate::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
 use crate::chunks::metadata::{self, Games, GamesWriter};
+use crate::chunks::sums;
+use crate::chunks::weigh::unkept;
 use crate::error::{Error, Result};
 use crate::job::pack::lineage::Made;
 use crate::job::pack::{OnError, PackOptions};
@@ -46,6 +51,9 @@ pub(super) struct Standing {
     pub(super) skipped_before: usize,
 }
 
+/// By what the games of a job are weighed.
+pub(super) type Rules = Arc<[Arc<dyn Weigher>]>;
+
 /// A game, packed.
 pub(super) struct Game {
     pub(super) packed: Vec<u8>,
@@ -55,6 +63,8 @@ pub(super) struct Game {
     pub(super) content: u128,
     /// A value for each column of the codec.
     pub(super) facts: Vec<SqlValue>,
+    /// What it weighs by each rule of the job.
+    pub(super) sums: Vec<f32>,
 }
 
 /// A pack in the making.
@@ -63,6 +73,8 @@ pub(in super::super) struct Assembly<'a> {
     codec: &'static Codec,
     pub(super) staging: Staging,
     pub(super) standing: Standing,
+    /// By what games are weighed.
+    pub(super) rules: Rules,
     metadata: GamesWriter,
     /// Hashes of the games that the pack had before.
     known: HashSet<u128>,
@@ -77,6 +89,8 @@ struct Open {
     to: BufWriter<fs::File>,
     path: PathBuf,
     index: ChunkFileWriter,
+    /// What its games weigh, by rule.
+    sums: Vec<Vec<f32>>,
 }
 
 impl<'a> Assembly<'a> {
@@ -88,11 +102,13 @@ impl<'a> Assembly<'a> {
         codec: &'static Codec,
         staging: Staging,
         standing: Standing,
+        rules: Rules,
         known: HashSet<u128>,
     ) -> Result<Self> {
         let metadata = GamesWriter::open(staging.path(METADATA), codec)?;
         let (names, behind) = (Xxh3::new(), standing.done);
-        let mut assembly = Assembly { options, codec, staging, standing, metadata, known, names, behind, open: None };
+        let open = None;
+        let mut assembly = Assembly { options, codec, staging, standing, rules, metadata, known, names, behind, open };
         if behind == 0 {
             assembly.checkpoint()?;
         }
@@ -160,12 +176,14 @@ impl<'a> Assembly<'a> {
                 let file = fs::File::create(&path).map_err(|e| Error::path(&path, &e))?;
                 let mut to = BufWriter::with_capacity(1 << 20, file);
                 to.write_all(&MAGIC).map_err(|e| Error::path(&path, &e))?;
-                none.insert(Open { to, path, index: ChunkFileWriter::new(self.codec.tag) })
+                let (index, sums) = (ChunkFileWriter::new(self.codec.tag), vec![Vec::new(); self.rules.len()]);
+                none.insert(Open { to, path, index, sums })
             }
         };
         let chunk = open.index.chunks();
         open.index.add(name, game.frames, &game.packed)?;
         open.to.write_all(&game.packed).map_err(|e| Error::path(&open.path, &e))?;
+        open.sums.iter_mut().zip(&game.sums).for_each(|(sums, sum)| sums.push(*sum));
         self.metadata.put(&metadata::Game {
             id: self.standing.games,
             file: number as u64,
@@ -185,16 +203,37 @@ impl<'a> Assembly<'a> {
 
     /// Closes the chunk file that is open, durably.
     pub(super) fn close(&mut self) -> Result<()> {
-        let Some(Open { mut to, path, index }) = self.open.take() else { return Ok(()) };
+        let Some(Open { mut to, path, index, sums }) = self.open.take() else { return Ok(()) };
         let (games, frames) = (index.chunks(), index.frames());
         let end = index.finish();
-        let index_xxh3 = end.len().checked_sub(16).and_then(|at| end[at..].first_chunk::<8>());
-        let index_xxh3 = format!("{:016x}", index_xxh3.map_or(0, |hash| u64::from_le_bytes(*hash)));
+        let hash = end.len().checked_sub(16).and_then(|at| end[at..].first_chunk::<8>());
+        let hash = hash.map_or(0, |hash| u64::from_le_bytes(*hash));
         let written = to.write_all(&end).and_then(|()| to.flush()).and_then(|()| to.get_ref().sync_all());
-        written.map_err(|e| Error::path(path, &e))?;
+        written.map_err(|e| Error::path(&path, &e))?;
+        self.rules.iter().zip(&sums).try_for_each(|(rule, sums)| sums::write(&path, hash, rule.id(), sums))?;
+        let index_xxh3 = format!("{hash:016x}");
         let name = file_name(self.standing.files.len());
         self.standing.files.push(ChunkFileEntry { name, games, frames, index_xxh3 });
         self.checkpoint()
+    }
+
+    /// Weighs the games of those files that have no sums by some rule: of the pack that is added to, or of an interrupted job that
+    /// was not asked for them. Games that are damaged are named by who reads them.
+    fn weigh_others(&self) -> Result<()> {
+        for file in &self.standing.files {
+            let staged = self.staging.path(&file.name);
+            let there = self.options.output.join(&file.name);
+            let chunks = if staged.exists() { &staged } else { &there };
+            for rule in self.rules.iter() {
+                if self.options.stop.load(Ordering::Relaxed) {
+                    return Err(Error::Stopped);
+                }
+                if let Ok(Some((index, sums))) = unkept(chunks, &**rule) {
+                    sums::write(&staged, index, rule.id(), &sums)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn checkpoint(&mut self) -> Result<()> {
@@ -208,6 +247,7 @@ impl<'a> Assembly<'a> {
     /// Errors: those of the files.
     pub(super) fn complete(mut self) -> Result<(Staging, Standing)> {
         self.close()?;
+        self.weigh_others()?;
         self.metadata.finish()?;
         let stage = |name: &str, text: &str| publish::write_whole(&self.staging.path(name), &[text.as_bytes()]);
         if self.options.on_error == OnError::Quarantine {

@@ -13,7 +13,6 @@ use gristmill_format::detect::Format;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
-use tempfile::TempDir;
 
 use super::assemble::{Assembly, Game};
 use super::games::below;
@@ -29,9 +28,6 @@ use crate::job::pack::{Existing, PackOptions};
 use crate::pack::manifest::Skipped;
 use crate::store::Residence;
 use crate::table::FrameTable;
-
-/// Bytes of a data set that is held in memory; a larger one goes through columns.
-const HELD_BYTES: usize = 512 << 20;
 
 /// The demonstrations below a folder.
 pub(in super::super) struct Demos {
@@ -60,7 +56,7 @@ enum Open {
     /// With the folder of its columns, which goes when it is closed.
     Files {
         demos: Box<Demonstrations>,
-        _columns: Option<TempDir>,
+        _columns: Option<Columns>,
     },
     Packed(Opened),
 }
@@ -130,17 +126,33 @@ impl Demos {
         };
         let mut go_on = || !options.stop.load(Ordering::Relaxed);
         let read = |max_bytes| ReadOptions { max_bytes, ..ReadOptions::default() };
-        let held = DemosOptions { read: read(HELD_BYTES), ..DemosOptions::default() };
+        let held = DemosOptions { read: read(options.held_bytes), ..DemosOptions::default() };
         match demos::open(path, &held, &mut go_on) {
             Err(crate::Error::Format(e)) if e.kind() == Kind::TooLarge => {}
             opened => return Ok(Open::Files { demos: Box::new(opened?), _columns: None }),
         }
-        let near = options.output.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-        let columns = tempfile::tempdir_in(near).map_err(|e| crate::Error::path(near, &e))?;
-        let spill = Some(columns.path().to_owned());
+        let columns = columns_of(options);
+        let spill = Some(columns.clone());
         let spilled = DemosOptions { read: read(MAX_BYTES), spill, ..DemosOptions::default() };
         let demos = Box::new(demos::open(path, &spilled, &mut go_on)?);
-        Ok(Open::Files { demos, _columns: Some(columns) })
+        Ok(Open::Files { demos, _columns: Some(Columns(columns)) })
+    }
+}
+
+/// The folder beside the pack for the columns of a data set. What a killed job left there the next one goes on with, or removes.
+fn columns_of(options: &PackOptions) -> PathBuf {
+    let near = options.output.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let name = options.output.file_name().unwrap_or_default().to_string_lossy();
+    near.join(format!(".{name}.columns"))
+}
+
+/// Columns that are open, and go when they are closed.
+struct Columns(PathBuf);
+
+impl Drop for Columns {
+    fn drop(&mut self) {
+        // What cannot be removed is no fault of the pack, and is tried again by the next job.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -190,6 +202,7 @@ impl Open {
                     content: content(chunk.records(), &packed.extras(0..chunk.frames)?),
                     facts: facts(&about, chunk.records(), packed.end()),
                     packed: stored,
+                    sums: Vec::new(),
                 };
                 return Ok((layout, game));
             }
@@ -214,7 +227,7 @@ impl Open {
         let stored_bytes =
             records.len() as u64 + extras.values().flatten().map(|(_, one)| one.len() as u64).sum::<u64>();
         let (content, facts) = (content(&records, &extras), facts(about, &records, end));
-        Ok((layout, Game { packed, frames, stored_bytes, content, facts }))
+        Ok((layout, Game { packed, frames, stored_bytes, content, facts, sums: Vec::new() }))
     }
 }
 
@@ -249,6 +262,9 @@ impl Input for Demos {
 
     fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> crate::Result<u64> {
         let (options, mut layout, mut count) = (assembly.options, self.layout.clone(), 0);
+        if options.existing != Existing::Resume {
+            drop(Columns(columns_of(options)));
+        }
         for set in &self.sets {
             let open = match Demos::open(set, options) {
                 Ok(open) => Arc::new(open),

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use gristmill_format::chess::Version;
 use gristmill_format::chess::pack::Packer;
 use gristmill_format::source::Chunk;
+use gristmill_format::weigh::total;
 use gristmill_format::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::assemble::{Assembly, Game};
+use super::assemble::{Assembly, Game, Rules};
 use super::{Finds, Input};
 use crate::chunks::FORMAT;
 use crate::chunks::chess::{CHESS as CODEC, facts};
@@ -57,6 +58,7 @@ impl Input for Games {
 
     fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> crate::Result<u64> {
         let (options, count) = (assembly.options, self.games.len() as u64);
+        let rules = Arc::clone(&assembly.rules);
         let mut first = 0;
         while first < self.games.len() && assembly.recall(&self.name(first))? {
             first += 1;
@@ -66,7 +68,7 @@ impl Input for Games {
         let pieces = games.pieces(first);
         let (len, shared) = (pieces.len(), games.clone());
         let started =
-            InOrder::start(options.workers, len, options.stop.clone(), move |i| hands.pack(&shared, pieces[i]));
+            InOrder::start(options.workers, len, options.stop.clone(), move |i| hands.pack(&shared, &rules, pieces[i]));
         let mut flow = started.map_err(|e| crate::Error::path(&options.input, &e))?;
         while let Some(piece) = flow.next()? {
             for game in piece {
@@ -142,7 +144,7 @@ impl Games {
         (first..self.games.len()).step_by(TOGETHER).map(|at| (at, (at + TOGETHER).min(self.games.len()))).collect()
     }
 
-    fn pack(&self, i: usize, hand: &mut Hand) -> Result<Game> {
+    fn pack(&self, i: usize, rules: &Rules, hand: &mut Hand) -> Result<Game> {
         let (file, chunk) = self.games[i];
         let opened;
         let file = match &self.files[file as usize] {
@@ -163,12 +165,18 @@ impl Games {
         let version = if wide { Version::V7 } else { Version::V6 };
         let mut packed = Vec::new();
         hand.packer.pack(version, records, &mut packed)?;
+        let mut sums = Vec::with_capacity(rules.len());
+        for rule in rules.iter() {
+            rule.weigh(&hand.chunk, &mut hand.weights)?;
+            sums.push(total(hand.weights.iter().copied()));
+        }
         Ok(Game {
             packed,
             frames: hand.chunk.frames as u32,
             stored_bytes: hand.stored.len() as u64,
             content: xxh3_128(records),
             facts: facts(version, &hand.chunk)?,
+            sums,
         })
     }
 }
@@ -188,14 +196,15 @@ struct Hand {
     stored: Vec<u8>,
     chunk: Chunk,
     packer: Packer,
+    weights: Vec<f32>,
 }
 
 impl Hands {
     /// Packs games `from..to`.
-    pub(super) fn pack(&self, games: &Games, (from, to): (usize, usize)) -> Vec<Result<Game>> {
+    pub(super) fn pack(&self, games: &Games, rules: &Rules, (from, to): (usize, usize)) -> Vec<Result<Game>> {
         let waiting = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut hand = waiting().pop().unwrap_or_default();
-        let packed = (from..to).map(|i| games.pack(i, &mut hand)).collect();
+        let packed = (from..to).map(|i| games.pack(i, rules, &mut hand)).collect();
         waiting().push(hand);
         packed
     }

@@ -6,10 +6,14 @@ mod games;
 
 use std::collections::HashSet;
 use std::fs;
+use std::sync::Arc;
 
+use gristmill_format::container::sums;
+use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error as FormatError, Kind};
 
 use super::{Existing, OnError, PackOptions, Packed, Progress};
+use crate::chunks::chess::{CHESS, WEIGHER};
 use crate::chunks::codec::Codec;
 use crate::chunks::manifest::Manifest;
 use crate::chunks::metadata::{Games as Database, GamesWriter};
@@ -17,8 +21,9 @@ use crate::chunks::{self, is_chunks};
 use crate::error::{Error, Result};
 use crate::pack::manifest::Skipped;
 use crate::pack::{MANIFEST, METADATA, STAGING};
+use crate::pipeline::acceptance::weigher;
 use crate::store::publish::{self, Found, Staging};
-use assemble::{Assembly, Standing};
+use assemble::{Assembly, Rules, Standing};
 pub(super) use demos::Demos;
 pub(super) use games::Games;
 
@@ -65,6 +70,7 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
     }
     fits(options)?;
     let (codec, label) = (games.codec(), games.label());
+    let rules = rules(options, codec)?;
     if options.dry_run {
         let found = games.count(options)?;
         let skipped = skipped.to_vec();
@@ -75,7 +81,7 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
         Start::Complete => return complete(options, label),
     };
     let resumed = standing.games - standing.games_before;
-    let mut assembly = Assembly::new(options, codec, staging, standing, known)?;
+    let mut assembly = Assembly::new(options, codec, staging, standing, rules, known)?;
     let found = games.feed(&mut assembly, &mut |assembly, games| {
         progress(Progress {
             done: assembly.standing.done as u64,
@@ -85,6 +91,30 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
         });
     })?;
     finish(options, label, assembly, found, resumed)
+}
+
+/// By what games are weighed: that of the column `weight`, and those that are asked for.
+///
+/// Errors: `Config` in `weigh`.
+fn rules(options: &PackOptions, codec: &Codec) -> Result<Rules> {
+    let refuse = |text: &str| Err(Error::config("weigh", text));
+    if codec.tag != CHESS.tag {
+        return if options.weigh.is_empty() { Ok(Rules::default()) } else { refuse("only positions of chess weigh") };
+    }
+    let mut rules: Vec<Arc<dyn Weigher>> = vec![Arc::new(WEIGHER)];
+    for rule in &options.weigh {
+        let rule = weigher("", Some(rule)).map_err(|e| match e {
+            Error::Config { message, .. } => Error::config("weigh", message),
+            e => e,
+        })?;
+        if rule.uniform().is_some() {
+            return refuse("all positions weigh the same by it; set diff_focus_q_weight or diff_focus_pol_scale");
+        }
+        if rules.iter().all(|before| before.id() != rule.id()) {
+            rules.push(rule);
+        }
+    }
+    Ok(rules.into())
 }
 
 /// Publishes what was packed, if it is anything.
@@ -229,7 +259,8 @@ fn resume(options: &PackOptions, codec: &'static Codec, staging: Staging) -> Res
         return Err(Error::config("shard_rows", text));
     }
     for name in staging.names()? {
-        if is_chunks(&name) && !standing.files.iter().any(|file| file.name == name) {
+        let chunks = sums::named(&name).map_or(name.clone(), |(chunks, _)| chunks);
+        if is_chunks(&chunks) && !standing.files.iter().any(|file| file.name == chunks) {
             let path = staging.path(&name);
             fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
         }

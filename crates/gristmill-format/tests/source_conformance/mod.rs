@@ -3,13 +3,20 @@
 
 mod suite;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use gristmill_format::chess::Version;
 use gristmill_format::chess::pack::{CODEC, Packer};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::tar::TarWriter;
+use gristmill_format::demo::pack::{self as demo, About, Trajectory};
+use gristmill_format::demo::trajectory::{End, layout};
+use gristmill_format::demo::value::Extra;
 use gristmill_format::detect::{Format, detect, open};
 use gristmill_format::g2048::StepRow;
+use gristmill_format::layout::Scalar;
 
 use suite::{Case, conform};
 
@@ -84,6 +91,40 @@ fn a_chunk_file_of_packed_games() {
     }
     file.extend(index.finish());
     conform(&Case::new("games-00000.chunks", Format::Chunks, file, games, open));
+}
+
+#[test]
+fn a_chunk_file_of_packed_trajectories() {
+    let fields = [("acts", Scalar::I64, &[][..]), ("dones", Scalar::Bool, &[]), ("obs", Scalar::U8, &[2, 9, 9])];
+    let layout = Arc::new(layout(fields.into_iter()).unwrap());
+    let about = About { layout: layout.clone(), form: "demo.shard".into(), facts: Vec::new(), metadata: None };
+    // Pictures of which each is in two steps, so that pieces are shared.
+    let trajectory = |frames: u8, mark: u8| {
+        let mut records = vec![0; usize::from(frames) * layout.size()];
+        for (t, record) in (0..frames).zip(records.chunks_exact_mut(layout.size())) {
+            for field in layout.fields() {
+                let value = &mut record[field.offset..][..field.bytes()];
+                match field.name.as_str() {
+                    "obs" => (0..2).for_each(|k| value[81 * k..][..81].fill(mark + t + k as u8)),
+                    "dones" => value[0] = u8::from(t + 1 == frames),
+                    _ => value[0] = t,
+                }
+            }
+        }
+        records
+    };
+    let chunks = vec![trajectory(3, 1), trajectory(5, 100), trajectory(1, 7)];
+    let (mut file, mut index) = (MAGIC.to_vec(), ChunkFileWriter::new(demo::CODEC));
+    for (i, records) in chunks.iter().enumerate() {
+        let mut packed = Vec::new();
+        let extras = BTreeMap::from([("infos".to_owned(), vec![(0, Extra::Json("{\"t\":0}".into()))])]);
+        let end = if i == 0 { End::Truncated } else { End::Terminated };
+        demo::pack(&Trajectory { about: &about, records, extras: &extras, end }, &mut packed).unwrap();
+        index.add(&format!("demos/{i}"), (records.len() / layout.size()) as u32, &packed).unwrap();
+        file.extend(packed);
+    }
+    file.extend(index.finish());
+    conform(&Case::new("games-00000.chunks", Format::Chunks, file, chunks, open));
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! The tools on the real binary: rescore, filter, split, convert, stats and inspect over games of our own.
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-#[path = "../command/mod.rs"]
-mod command;
-
 mod converting;
 mod counting;
 mod filtering;

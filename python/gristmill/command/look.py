@@ -1,0 +1,155 @@
+"""`inspect`, `verify` and `stats` of Minari data sets. Names in the JSON are those that other data have there."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from gristmill.command.options import Told, Verbs, whole
+from gristmill.command.progress import Progress
+from gristmill.demos.minari import MinariDemos, data_folder, open_minari
+from gristmill.errors import ConfigError, GristmillError
+
+#: Actions that are counted one by one.
+_ACTIONS = 1000
+
+
+def add_to(verbs: Verbs) -> None:
+    """Adds the three."""
+    about = {
+        "inspect": ("Say what a Minari data set is: format, counts, fields, spaces.", _inspect),
+        "verify": ("Read every episode of Minari data sets; exit with 1 and a list where something is wrong.", _verify),
+        "stats": ("Show lengths, returns and actions of Minari data sets.", _stats),
+    }
+    for name, (text, run) in about.items():
+        parser = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        parser.add_argument("paths", nargs="+" if name != "inspect" else 1, metavar="PATH", help="a Minari data set")
+        if name == "verify":
+            parser.add_argument("--max-faults", metavar="N", type=whole(0), default=100, help="list at most so many")
+        parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
+        parser.set_defaults(run=run)
+
+
+def _opened(path: str) -> MinariDemos:
+    if data_folder(path) is None:
+        message = f"{path}: no Minari data set; look at it and at those that are by commands of their own"
+        raise ConfigError(message, field="paths")
+    return open_minari(path)
+
+
+def _inspect(args: argparse.Namespace) -> Told:
+    demos = _opened(args.paths[0])
+    layout, said = demos.layout.dtype, demos.metadata
+    fields = [
+        {"name": name, "dtype": str(layout[name].base), "shape": list(layout[name].shape)}
+        for name in layout.names or ()
+    ]
+    about = {key: str(value) for key, value in said["minari"].items()}
+    told = {
+        "path": args.paths[0],
+        "format": demos.format,
+        "chunks": len(demos),
+        "frames": demos.num_frames,
+        "lossy": said["lossy"],
+        "about": about,
+        "spaces": {key: str(said[key]) for key in ("observation_space", "action_space")},
+        "layout": {"size": layout.itemsize, "fields": fields},
+    }
+    lines = [f"{args.paths[0]}: {demos.format}", f"{len(demos)} trajectories, {demos.num_frames} steps"]
+    lines += [f"  {key}: {value}" for key, value in about.items()]
+    lines += [
+        f"  {field['name']:24} {field['dtype']} {'x'.join(map(str, field['shape']))}".rstrip() for field in fields
+    ]
+    lines += [f"note: {name}: the pictures were stored as JPEG, and are not what was seen" for name in said["lossy"]]
+    return told, "\n".join(lines)
+
+
+def _verify(args: argparse.Namespace) -> Told:
+    faults: list[dict[str, Any]] = []
+    count = {"checked": 0, "chunks": 0, "files": 0, "fault_count": 0}
+
+    def fault(path: str, error: GristmillError, chunk: int | None = None) -> None:
+        count["fault_count"] += 1
+        if len(faults) < args.max_faults:
+            kind = getattr(error, "kind", "format")
+            faults.append({"file": path, "chunk": chunk, "kind": kind, "detail": str(error)})
+
+    with Progress("trajectories", not args.json) as progress:
+        for path in args.paths:
+            count["files"] += 1
+            try:
+                demos = _opened(path)
+            except ConfigError:
+                raise
+            except GristmillError as error:
+                fault(path, error)
+                continue
+            for i in range(len(demos)):
+                count["chunks"] += 1
+                try:
+                    count["checked"] += len(demos[i])
+                    demos.extras(i)
+                except GristmillError as error:
+                    fault(path, error, i)
+                progress(i + 1, len(demos))
+    told = {"ok": count["fault_count"] == 0, **count, "faults": faults}
+    lines = [f"{one['file']}: {one['detail']}" for one in faults]
+    lines.append(f"{count['fault_count']} faults: {count['checked']} steps in {count['chunks']} trajectories")
+    return told, "\n".join(lines)
+
+
+def _stats(args: argparse.Namespace) -> Told:
+    lengths: list[int] = []
+    returns: list[float] = []
+    actions: Counter[int] = Counter()
+    truncated = other = 0
+    with Progress("trajectories", not args.json) as progress:
+        for path in args.paths:
+            demos = _opened(path)
+            for i in range(len(demos)):
+                steps = demos[i]
+                lengths.append(len(steps))
+                truncated += demos.truncated(i)
+                names = steps.dtype.names or ()
+                if "rews" in names and steps["rews"].ndim == 1:
+                    returns.append(float(steps["rews"].sum()))
+                if "acts" in names and steps["acts"].ndim == 1 and steps["acts"].dtype.kind in "iu":
+                    for action, times in zip(*np.unique(steps["acts"], return_counts=True), strict=True):
+                        if int(action) in actions or len(actions) < _ACTIONS:
+                            actions[int(action)] += int(times)
+                        else:
+                            other += int(times)
+                progress(i + 1, len(demos))
+    told = {
+        "trajectories": len(lengths),
+        "steps": sum(lengths),
+        "terminated": len(lengths) - truncated,
+        "truncated": truncated,
+        "length": _spread(lengths),
+        "returns": _spread(returns),
+        "actions": {str(action): times for action, times in sorted(actions.items())},
+        "other_actions": other,
+    }
+    lines = [
+        f"{len(lengths)} trajectories, {sum(lengths)} steps: {told['terminated']} terminated, {truncated} truncated"
+    ]
+    for what, values in (("steps per trajectory", lengths), ("return", returns)):
+        if values:
+            spread = _spread(values)
+            lines.append(
+                f"{what}: {spread['min']:g} to {spread['max']:g}, mean {spread['mean']:.4g}, std {spread['std']:.4g}"
+            )
+    most = max(actions.values(), default=1)
+    lines += [f"  action {action}: {times} {'#' * (40 * times // most)}" for action, times in sorted(actions.items())]
+    return {"demos": told}, "\n".join(lines)
+
+
+def _spread(values: list[int] | list[float]) -> dict[str, float | int]:
+    if not values:
+        return {"count": 0}
+    array = np.asarray(values, np.float64)
+    low, high = float(array.min()), float(array.max())
+    return {"count": len(values), "min": low, "max": high, "mean": float(array.mean()), "std": float(array.std())}

@@ -1,0 +1,38 @@
+"""What is said of loading rows of a pack -> the configuration of a loader of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gristmill.chess import Tensors
+from gristmill.encoders import Steps
+from gristmill.games import Games
+from gristmill.rows import Rows
+from gristmill.trajectories import Fields, Trajectories
+
+#: What rows are loaded with where nothing else is said: loaders of streams take no other.
+DEFAULTS: dict[str, Any] = {
+    "batch_size": 1024,
+    "epochs": 1,
+    "shuffle": "rows",
+    "sampling": None,
+    "last_batch": "keep",
+    "seed": None,
+    "threads": None,
+    "queue_capacity": 4,
+}
+
+
+def encoder_config(source: Rows | Games, encoder: Steps | Tensors | Fields | None) -> dict[str, Any]:
+    """What a configuration says of the encoder; it has to be of the kind that fits."""
+    if isinstance(source, Trajectories):
+        if not isinstance(encoder, Fields | None):
+            raise TypeError(f"trajectories take gristmill.Fields; leave the encoder out, found {encoder!r}")
+        return {"encoder": "fields", **({} if encoder is None else {"tensors": list(encoder.names)})}
+    if isinstance(source, Games):
+        if not isinstance(encoder, Tensors | None):
+            raise TypeError(f"games of chess take gristmill.chess.Tensors; leave the encoder out, found {encoder!r}")
+        return {"encoder": "chess", **({} if encoder is None else {"tensors": encoder.names})}
+    if not isinstance(encoder, Steps):
+        raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
+    return {"encoder": encoder.to_config()}
