@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use crate::command::{generate, gristmill, run, text};
+use crate::terminal::Terminal;
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
 use gristmill_engine::{DataLoader, Next};
-use crate::terminal::Terminal;
 
 /// A running `feed`, killed when it is dropped.
 struct Feeding {

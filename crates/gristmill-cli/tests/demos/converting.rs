@@ -8,8 +8,8 @@ use gristmill_format::container::npz::Npz;
 use gristmill_format::container::pickle::{PickleLimits, parse};
 use gristmill_format::demo::form::ReadOptions;
 
-use crate::command::{run, text};
 use super::files::{imitation, names, procgen, read, shard, steps, trajectories};
+use crate::command::{run, text};
 
 #[test]
 fn native_files_become_shards_of_every_packing() {

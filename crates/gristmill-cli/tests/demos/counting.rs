@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::command::{run, text};
 use super::files::{imitation, shard, steps};
+use crate::command::{run, text};
 
 #[test]
 fn known_trajectories_give_known_numbers() {

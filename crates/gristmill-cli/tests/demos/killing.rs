@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use gristmill_format::container::npz_write::NpzWriter;
 use gristmill_format::layout::{DType, Order, Scalar};
 
-use crate::command::{gristmill, run, text};
 use super::files::names;
+use crate::command::{gristmill, run, text};
 
 /// Long enough for anything on a busy machine; reaching it fails the test.
 const PATIENCE: Duration = Duration::from_secs(120);

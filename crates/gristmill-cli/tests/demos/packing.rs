@@ -9,8 +9,8 @@ use gristmill_engine::open::open;
 use gristmill_engine::pack::select::SqlValue;
 use gristmill_format::source::Chunk;
 
-use crate::command::{run, text};
 use super::files::{imitation, read, shard, steps};
+use crate::command::{run, text};
 
 /// The records of each trajectory of a pack.
 fn packed(pack: &Path) -> Vec<Vec<u8>> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use gristmill_format::demo::picture::picture;
 use gristmill_format::demo::value::Value;
 
-use crate::command::{run, text};
 use super::files::{imitation, names, shard, steps};
+use crate::command::{run, text};
 use crate::terminal::Terminal;
 
 /// Sides and pixels of a PNG file: red values, row by row.

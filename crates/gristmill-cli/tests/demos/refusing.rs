@@ -4,8 +4,8 @@ use std::fs;
 
 use gristmill_format::container::tar::TarWriter;
 
-use crate::command::{run, text};
 use super::files::{imitation, names, procgen, shard, steps};
+use crate::command::{run, text};
 
 #[test]
 fn bad_input_says_why_and_writes_nothing() {

@@ -4,8 +4,8 @@ use std::fs;
 
 use gristmill_engine::stage::split::Side;
 
-use crate::command::{run, text};
 use super::files::{names, read, shard, steps, trajectories};
+use crate::command::{run, text};
 
 #[test]
 fn trajectories_go_where_the_hash_says_and_none_is_cut() {

@@ -1,7 +1,7 @@
 //! Verifying: each rule finds what breaks it, with trajectory, step and member; good files have no fault.
 
-use crate::command::{run, text};
 use super::files::{Step, procgen, shard, steps};
+use crate::command::{run, text};
 
 #[test]
 fn each_rule_finds_what_breaks_it_where_it_is() {

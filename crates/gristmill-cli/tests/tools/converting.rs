@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::command::{generate, run, text};
 use super::folders::{V6, games, is_sound, names, records, spoil, tree, unpacked};
+use crate::command::{generate, run, text};
 
 /// Bytes of a V7 record, and where its `d_st` is.
 const V7: usize = 8396;

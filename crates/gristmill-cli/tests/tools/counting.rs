@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::command::{generate, run, text};
 use super::folders::games;
+use crate::command::{generate, run, text};
 
 fn sum(map: &Value) -> u64 {
     map.as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum()

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::command::{run, text};
 use super::folders::{V6, games, is_sound, names, spoil, tree};
+use crate::command::{run, text};
 
 /// Two games with a fault each, one that cannot be read, three good ones.
 fn mixed() -> (tempfile::TempDir, std::path::PathBuf) {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::command::{Ran, generate, run, text};
 use super::folders::{games, is_sound, names, unpacked};
+use crate::command::{Ran, generate, run, text};
 
 /// A table of three men all of whose positions have one value, for whoever is to move: 2 is a draw, 4 a win.
 fn constant(material: &str, wdl: bool, value: u8) -> Vec<u8> {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::command::{gristmill, run, text};
 use super::folders::{games, tree};
+use crate::command::{gristmill, run, text};
 
 /// Starts a run of the words, and stops it by `signal` once some files are there; whether it was still at it.
 fn broken_off(words: &[&str], out: &Path, signal: &str, files: usize) -> bool {

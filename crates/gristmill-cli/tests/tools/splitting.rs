@@ -1,7 +1,7 @@
 //! Splitting: every game is in one folder, and in the one that a loader's split would put it.
 
-use crate::command::{generate, run, text};
 use super::folders::{games, tree};
+use crate::command::{generate, run, text};
 
 #[test]
 fn a_split_is_disjoint_and_complete() {

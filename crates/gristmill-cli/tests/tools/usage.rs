@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::command::{generate, run, text};
 use super::folders::games;
+use crate::command::{generate, run, text};
 
 #[test]
 fn wrong_words_and_places_are_refused() {

@@ -163,6 +163,9 @@ mod tests {
         assert!(error.ends_with("did you mean `seed`?"), "{error}");
         let split = r#"{"stage": [{"name": "split", "chunk_source_splitter": {"by": "content"}}]}"#;
         let error = DataLoaderConfig::from_json(split).unwrap_err().to_string();
-        assert!(error.contains("stage `split`, field `by`") && error.contains("gristmill split --by content"), "{error}");
+        assert!(
+            error.contains("stage `split`, field `by`") && error.contains("gristmill split --by content"),
+            "{error}"
+        );
     }
 }

@@ -113,7 +113,9 @@ fn every_test_is_part_of_a_program() {
         let text = |name: &str| std::fs::read_to_string(root().join(krate).join(name)).unwrap();
         let (manifest, program) = (text("Cargo.toml"), text("tests/main.rs"));
         for file in files() {
-            let Some(below) = file.path.strip_prefix(krate).and_then(|path| path.strip_prefix("/tests/")) else { continue };
+            let Some(below) = file.path.strip_prefix(krate).and_then(|path| path.strip_prefix("/tests/")) else {
+                continue;
+            };
             let module = below.strip_suffix("/mod.rs").or_else(|| below.strip_suffix(".rs")).unwrap_or("");
             let is_root = below.ends_with("main.rs") || !module.is_empty() && !module.contains('/');
             let is_known = program.lines().any(|line| line == format!("mod {module};"))
