@@ -26,21 +26,21 @@ impl Chain {
         }
         let index = of.draw.at.chunk;
         let Some(frames) = source.frames(index as usize) else {
-            return if reads == Reads::Uncounted { Ok(None) } else { Err(self.uncounted(of, source, roster)) };
+            return if reads == Reads::Uncounted { Ok(None) } else { Err(self.uncounted(of, roster)) };
         };
         let rows = self.rows(of, source, frames as usize, None);
         let given = rows.len() - (of.keep as usize).min(rows.len());
         Ok(Some(Phase::Done(Arc::new(Block { rows, given, source: of.id, index, ..Block::default() }))))
     }
 
-    /// Names the chunks of the window whose frames were never counted.
-    fn uncounted(&self, of: Use, source: &Source, roster: &Roster) -> Error {
+    /// Names the chunks of the window whose frames were never counted, in the order of draws.
+    fn uncounted(&self, of: Use, roster: &Roster) -> Error {
         let inner = self.lock();
         let branch = &inner.branches[of.branch];
-        let planned = branch.window.iter().filter(|ticket| matches!(ticket.phase, Phase::Planned));
-        let ids: Vec<(u64, u32)> = planned.map(|ticket| (ticket.source, ticket.draw.at.chunk)).collect();
+        let unread = branch.window.iter().filter(|ticket| matches!(ticket.phase, Phase::Planned | Phase::Busy));
+        let ids: Vec<(u64, u32)> = unread.map(|ticket| (ticket.source, ticket.draw.at.chunk)).collect();
         drop(inner);
-        let mut names = vec![source.path()];
+        let mut names = Vec::new();
         for (id, chunk) in ids {
             let uncounted = roster.open(id).ok().filter(|source| source.frames(chunk as usize).is_none());
             names.extend(uncounted.map(|source| source.path()).filter(|name| !names.contains(name)));
