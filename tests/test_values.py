@@ -150,7 +150,7 @@ def test_states_go_on_with_values_and_know_other_values(folder: Path) -> None:
     with pytest.raises(gm.StateError, match="encoder"):
         plain.load_state_dict(state)
     gm.value_rows(folder, gamma=0.5, overwrite=True)
-    with pytest.raises(gm.StateError, match="selection"):
+    with pytest.raises(gm.StateError, match="rows"):
         loader().load_state_dict(state)
 
 
