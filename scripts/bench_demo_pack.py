@@ -34,25 +34,25 @@ def shared() -> Path:
 
 
 def made(path: Path) -> Path:
-    """A shard of eight trajectories of 250 steps, stacks of four: a texture that scrolls, with a square on it."""
+    """A shard of eight trajectories of 250 stacks of four pictures: in each a texture scrolls, with a square on it."""
     from gymnasium import spaces
 
     rng = np.random.default_rng(1)
-    texture = rng.integers(0, 64, (84, 84 + 300), dtype=np.uint8)
+    textures = rng.integers(0, 64, (8, 84, 84 + 300), dtype=np.uint8)
 
-    def stack(t: int) -> Any:
+    def stack(texture: Any, t: int) -> Any:
         pictures = np.stack([texture[:, max(0, t - k) : max(0, t - k) + 84] for k in (3, 2, 1, 0)])
         pictures[:, 40:48, t % 76 : t % 76 + 8] = 200
         return pictures
 
     frames = (
         {
-            "obs": stack(t),
-            "next_obs": stack(t + 1),
+            "obs": stack(texture, t),
+            "next_obs": stack(texture, t + 1),
             "acts": np.int64(t % 6),
             "dones": np.bool_(t == 249),
         }
-        for _ in range(8)
+        for texture in textures
         for t in range(250)
     )
     space = spaces.Box(0, 255, (4, 84, 84), np.uint8)
@@ -73,7 +73,7 @@ def turns(runs: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 
 def from_pack(pack: Any, fields: tuple[str, ...], threads: int = 1) -> Callable[[], None]:
     """Takes `STEPS` steps at random through the index loader."""
-    loader = gm.DataLoader(pack, batch_size=BATCH, seed=1, threads=threads, encoder=gm.Fields(fields))
+    loader = gm.DataLoader(pack, batch_size=BATCH, epochs=None, seed=1, threads=threads, encoder=gm.Fields(fields))
     next(loader)
 
     def run() -> None:
@@ -121,7 +121,7 @@ def from_tar(path: Path, fields: tuple[str, ...]) -> Callable[[], None]:
 def from_pairs(arrays: dict[str, Any], lengths: list[int]) -> Callable[[], None]:
     """Takes as many out of arrays in memory by `StepLoader`."""
     columns = gm.pairs.Columns(lengths, {name: arrays[name] for name in FIELDS})
-    loader = gm.StepLoader(columns, gm.pairs.DQN, batch_size=BATCH, seed=1)
+    loader = gm.StepLoader(columns, gm.pairs.GAIL, batch_size=BATCH, seed=1)
     batches = iter(loader)
 
     def run() -> None:

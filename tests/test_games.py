@@ -212,12 +212,12 @@ def test_packs_keep_what_games_weigh(tmp_path: Path) -> None:
 def test_faults_say_what_differs_and_where(tmp_path: Path, records: tuple[Path, Records]) -> None:
     games = gm.open(records[0])
     assert isinstance(games, gm.Games)
-    chosen = games.where("result = 1")
+    chosen = games.where("id > 2")
     options: dict[str, Any] = {"batch_size": 8, "seed": 1}
     loader = gm.DataLoader(games, **options)
     shown = gm.DataLoader(chosen, **options)
     assert repr(shown).startswith(f"DataLoader({chosen!r}, Output("), "it says how many of how many"
-    with pytest.raises(gm.StateError, match=r'selection: saved \[\], now \[\{"where":\{"sql":"result = 1"\}\}\]$'):
+    with pytest.raises(gm.StateError, match=r'selection of rows: saved \[\], now \[\{"where":\{"sql":"id > 2"\}\}\]$'):
         shown.load_state_dict(loader.state_dict())
     with pytest.raises(gm.StateError, match=r'shuffle: saved "rows", now "off"$'):
         gm.DataLoader(games, shuffle=False, **options).load_state_dict(loader.state_dict())

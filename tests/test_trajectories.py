@@ -209,6 +209,20 @@ def test_data_sets_are_found_where_a_pack_lies(folder: Path, tmp_path: Path) -> 
     assert len(pairs) == sum(LENGTHS[:3]) // 4
 
 
+def test_data_sets_that_do_not_mix_are_taken_apart(tmp_path: Path) -> None:
+    other = get_meta_dict(EnvConfig(task_name="cheetah-run"), BOX, Instance("Discrete", (), {"n": 7}))
+    for name, meta in (("a", META), ("b", other)):
+        (tmp_path / "in" / name).mkdir(parents=True)
+        write_frames(tmp_path / "in" / name / "demos.tar", meta, frames())
+    gm.pack(tmp_path / "in", tmp_path / "pack")
+    with pytest.raises(gm.FormatError, match=r"`b/0` does not go with `a/0`: .*where"):
+        gm.demos.open_demos(tmp_path / "pack")
+    pack = gm.open(tmp_path / "pack")
+    first = pack.where("source LIKE 'b/%'")
+    assert (first.lengths, len(pack)) == (list(LENGTHS), 8)
+    assert gm.PairLoader(first, gm.pairs.Identity(), batch_size=4).epoch == 0
+
+
 def test_loaders_say_what_takes_what(folder: Path) -> None:
     wrong: Any
     for wrong, advice in [(folder / "pack", "gristmill.open"), (gm.open(folder / "shards"), "gristmill.PairLoader")]:

@@ -275,6 +275,7 @@ class DataLoader:
 
         A file; for a stream that several ranks share a folder, into which each rank writes its part: call it on all of
         them after the same step. The step before is kept until all have, so that a crash meanwhile loses nothing.
+        Of rows the state is the same on every rank, and any of them may write it.
 
         Raises:
             OSError: it cannot be written.

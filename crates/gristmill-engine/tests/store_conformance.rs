@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gristmill_engine::store::publish::write_whole;
 use gristmill_engine::store::{DirStore, FileStat, Hint, MemoryStore, Store};
 use gristmill_format::Kind;
 
@@ -195,4 +196,23 @@ fn what_is_not_a_regular_file_is_refused_rather_than_waited_for() {
         assert_eq!(store.open("pipe.gz").err().unwrap().kind(), Kind::Io(io::ErrorKind::InvalidInput));
         assert_eq!(list(&store), [], "pipes are not listed");
     }
+}
+
+#[test]
+fn a_file_that_several_write_is_whole_at_any_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.json");
+    let text = |writer: u8| vec![writer; 20_000 * usize::from(writer)];
+    write_whole(&path, &[&text(1)]).unwrap();
+    std::thread::scope(|threads| {
+        for writer in 1..=4 {
+            let path = &path;
+            threads.spawn(move || (0..40).for_each(|_| write_whole(path, &[&text(writer)]).unwrap()));
+        }
+        for _ in 0..200 {
+            let found = fs::read(&path).unwrap();
+            assert!(found == text(found[0]), "{} bytes of {}", found.len(), found[0]);
+        }
+    });
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
 }

@@ -16,10 +16,6 @@ use super::open::{ChunkPack, File};
 use crate::store::open_file;
 use crate::table::FrameTable;
 
-/// What is said where a stream is to be made of such a pack.
-pub const NO_STREAM: &str = "a pack of demonstrations, and streams are of games: feed it by gristmill.DataLoader(gristmill.open(PACK), \
-                             batch_size=...) in Python";
-
 /// Whether a folder is a chunk pack of demonstrations.
 ///
 /// Errors, with the file: `Io`; as [`ChunkFile::open`].

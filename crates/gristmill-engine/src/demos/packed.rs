@@ -45,7 +45,7 @@ impl Packed {
         for (game, told) in pack.told()? {
             let apart = |e: Error| {
                 let (first, this) = (pack.source(0), pack.source(game));
-                let advice = "take them apart by `where`, as one data set they cannot be read";
+                let advice = "they cannot be one data set; gristmill.open(PACK).where(...) in Python takes them apart";
                 let detail = format!("`{this}` does not go with `{first}`: {}; {advice}", e.detail());
                 Error::new(e.kind(), detail).in_source(folder.display().to_string())
             };

@@ -209,8 +209,7 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
         }
     }
     for (kind, count) in faults.counts() {
-        let named = faults.messages().filter(|m| m.contains(kind)).last();
-        let latest = named.or(faults.messages().last()).unwrap_or_default().to_owned();
+        let latest = faults.latest(kind).unwrap_or("no longer known").to_owned();
         listing.unlisted.push(Unlisted { kind, count, latest });
     }
     Ok(listing)

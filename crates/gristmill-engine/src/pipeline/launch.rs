@@ -23,7 +23,7 @@ use super::roster::{Event, Roster, SharedJournal};
 use super::sight::Reads;
 use super::state::fingerprint;
 use super::verdict::Verdicts;
-use crate::chunks::trajectories::{NO_STREAM, is_trajectories};
+use crate::chunks::trajectories::is_trajectories;
 use crate::config::{BadChunks, DataLoaderConfig, FrameFormat};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
@@ -31,7 +31,7 @@ use crate::runtime::events::Events;
 use crate::runtime::journal::{self, Journal};
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::stage::discover::Search;
-use crate::stage::load::{LogSpec, SourceLog};
+use crate::stage::load::{LogSpec, NO_STREAM, SourceLog};
 use crate::store::{DirStore, Spill, Store};
 
 /// Threads that only read, unless the config says otherwise.

@@ -19,6 +19,9 @@ use crate::stage::sample::undo;
 #[derive(Default)]
 struct Refills(BTreeMap<(usize, u64, u32), Refill>);
 
+/// Draws that are made again at most: many times more than lie between two copies of the largest window.
+const MOST_AGAIN: u64 = 1 << 28;
+
 impl Refills {
     fn of(&mut self, branch: usize, source: u64, chunk: u32) -> &mut Refill {
         let new = || Refill { branch, source, chunk, rows: Vec::new(), cached: Vec::new() };
@@ -111,6 +114,13 @@ impl Chain {
         let mut drawer = Drawer::restore(plan, root, &branch.roster, anchors, drawer_state, lost)?;
         let mut admissions = saved.admissions.iter().cloned().collect::<VecDeque<_>>();
         branch.snapshots.push_back(drawer.clone());
+        if saved.head.saturating_sub(drawer.at()) > MOST_AGAIN {
+            let text = format!("{} draws lie between its copy of the draws and its next one", saved.head - drawer.at());
+            return Err(Error::State(format!(
+                "output `{}`: {text}; no loader saves that: it is damaged",
+                self.plan.alias
+            )));
+        }
         while drawer.at() < saved.head {
             while let Some(next) = admissions.pop_front_if(|next| next.at <= drawer.at()) {
                 if lost(next.id) {

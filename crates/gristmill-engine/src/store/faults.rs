@@ -12,14 +12,15 @@ const KEPT: usize = 16;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     counts: BTreeMap<&'static str, u64>,
-    last: VecDeque<String>,
+    /// With their kinds.
+    last: VecDeque<(&'static str, String)>,
 }
 
 impl Faults {
     /// Counts one fault of `kind`, a short stable word.
     pub fn add(&mut self, kind: &'static str, message: impl Into<String>) {
         *self.counts.entry(kind).or_default() += 1;
-        self.keep(message.into());
+        self.keep(kind, message.into());
     }
 
     /// Counts a typed error under the name of its kind.
@@ -32,8 +33,8 @@ impl Faults {
         for (kind, n) in &other.counts {
             *self.counts.entry(kind).or_default() += n;
         }
-        for message in &other.last {
-            self.keep(message.clone());
+        for (kind, message) in &other.last {
+            self.keep(kind, message.clone());
         }
     }
 
@@ -54,13 +55,33 @@ impl Faults {
 
     /// The latest messages, oldest first.
     pub fn messages(&self) -> impl Iterator<Item = &str> {
-        self.last.iter().map(String::as_str)
+        self.last.iter().map(|(_, message)| message.as_str())
     }
 
-    fn keep(&mut self, message: String) {
+    /// The latest message of a kind, unless so many others came after it that it was let go.
+    pub fn latest(&self, kind: &str) -> Option<&str> {
+        self.last.iter().rev().find(|(of, _)| *of == kind).map(|(_, message)| message.as_str())
+    }
+
+    fn keep(&mut self, kind: &'static str, message: String) {
         if self.last.len() == KEPT {
             self.last.pop_front();
         }
-        self.last.push_back(message);
+        self.last.push_back((kind, message));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_own_latest_message() {
+        let mut faults = Faults::default();
+        faults.add("symlink_loop", "a/loop: a link to a folder above it");
+        faults.add("name_not_utf8", "a/n?: the name is not UTF-8");
+        assert_eq!(faults.latest("symlink_loop"), Some("a/loop: a link to a folder above it"));
+        assert_eq!(faults.latest("name_not_utf8"), Some("a/n?: the name is not UTF-8"));
+        assert_eq!(faults.latest("permission"), None);
     }
 }

@@ -244,6 +244,19 @@ fn what_does_not_fit_is_refused_with_the_difference() {
 }
 
 #[test]
+fn a_state_whose_draws_cannot_be_made_again_is_refused() {
+    let original = loader(&preset(mixed()));
+    next(&original, "");
+    let mut damaged: serde_json::Value = serde_json::from_str(&original.state().unwrap()).unwrap();
+    let head = &mut damaged["outputs"][""]["lanes"]["0"]["branches"][0]["head"];
+    assert!(head.is_u64());
+    *head = 1_000_000_000_000_000_u64.into();
+    let again = loader(&preset(mixed()));
+    let refused = again.restore(&damaged.to_string()).and_then(|()| again.next("", None)).unwrap_err().to_string();
+    assert!(refused.contains("it is damaged"), "{refused}");
+}
+
+#[test]
 fn vanished_or_changed_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     generate(options(folder.path(), 8));

@@ -107,7 +107,7 @@ impl Plan {
         });
         found.sort_unstable_by(|a, b| crate::key::natural_cmp(&a.name, &b.name));
         for (kind, count) in faults.counts() {
-            let message = faults.messages().filter(|m| m.contains(kind)).last().unwrap_or_default();
+            let message = faults.latest(kind).unwrap_or_default();
             self.fault(kind, message.to_owned(), count);
         }
         found

@@ -104,8 +104,8 @@ impl IndexState {
                 let hint = |hash: &str| format!("{hash} (its games, or what a mark of it accepts, have changed)");
                 compare("rows of the pack", state.data.clone(), hint(&expected.data));
             }
-            compare("pack", pack, pack_now);
-            compare("selection", steps, steps_now);
+            compare("pack of the rows", pack, pack_now);
+            compare("selection of rows", steps, steps_now);
         }
         compare("view", shown(&state.view), shown(&expected.view));
         compare("encoder", state.encoder.to_string(), expected.encoder.to_string());

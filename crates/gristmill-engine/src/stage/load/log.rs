@@ -12,9 +12,12 @@ use gristmill_format::source::{ChunkSource, ReadAt};
 use gristmill_format::{Error, Kind, Result};
 
 use super::source::{Moves, Source};
-use crate::chunks::trajectories::NO_STREAM;
 use crate::facts::Facts;
 use crate::store::{Change, Discover, Faults, FileStat, Held, Store};
+
+/// What is said where a stream is to be made of packed trajectories.
+pub const NO_STREAM: &str = "a pack of demonstrations, and streams are of games: feed it by gristmill.DataLoader(gristmill.open(PACK), \
+                             batch_size=...) in Python";
 
 /// Starts a thread of the given name.
 pub type Spawn<'a> = dyn Fn(&str, Box<dyn FnOnce() + Send>) + 'a;

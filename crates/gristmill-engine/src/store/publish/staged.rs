@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::sync_folder;
@@ -23,9 +24,13 @@ impl Staged {
     ///
     /// Errors: `Path`.
     pub fn new(path: PathBuf) -> Result<Self> {
+        Staged::opened(path, |hidden| File::create(hidden))
+    }
+
+    fn opened(path: PathBuf, open: impl FnOnce(&Path) -> io::Result<File>) -> Result<Self> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{}.part", name.trim_start_matches('.')));
-        let file = File::create(&hidden).map_err(|e| Error::path(&path, &e))?;
+        let file = open(&hidden).map_err(|e| Error::path(&path, &e))?;
         Ok(Staged { to: BufWriter::with_capacity(1 << 18, file), hidden, path, whole: false })
     }
 
@@ -89,12 +94,35 @@ impl Drop for Staged {
     }
 }
 
+/// Opens the file under a hidden name, empty, for this writer alone: others wait until it has got its name or was given up.
+fn alone(hidden: &Path) -> io::Result<File> {
+    let identity = |meta: &fs::Metadata| (meta.dev(), meta.ino());
+    loop {
+        let file = File::options().write(true).create(true).truncate(false).open(hidden)?;
+        match file.lock() {
+            // Where the file system has no locks, writers of the same file are on their own.
+            Err(e) if e.kind() == io::ErrorKind::Unsupported => {}
+            locked => locked?,
+        }
+        match fs::metadata(hidden) {
+            Ok(there) if identity(&there) == identity(&file.metadata()?) => {
+                file.set_len(0)?;
+                return Ok(file);
+            }
+            // Another writer had it, and it has got its name meanwhile.
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
 /// Writes `parts`, one after another, as the file at `path`, over what was there: durable when this returns, and at no
-/// moment half written.
+/// moment half written, whoever else writes it.
 ///
 /// Errors: `Path`.
 pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<()> {
-    let mut staged = Staged::new(path.to_owned())?;
+    let mut staged = Staged::opened(path.to_owned(), alone)?;
     parts.iter().try_for_each(|part| staged.append(part))?;
     staged.seal()?;
     staged.publish()?;

@@ -103,7 +103,7 @@ impl Demos {
             let detail =
                 format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
             let e = Error::new(Kind::Io(std::io::ErrorKind::Other), detail);
-            found.skipped.push(Skipped::new("", &e));
+            found.skipped.push(Skipped::new(&below(root, &root.display().to_string()), &e));
             found.fault.get_or_insert(e);
         }
         let adds = matches!(options.existing, Existing::Append | Existing::Resume) && is_pack(&options.output);

@@ -115,7 +115,8 @@ impl Games {
         for unlisted in listing.unlisted {
             let detail =
                 format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
-            found.skip(root, Error::new(gristmill_format::Kind::Io(std::io::ErrorKind::Other), detail));
+            let e = Error::new(gristmill_format::Kind::Io(std::io::ErrorKind::Other), detail);
+            found.skip(root, e.in_source(root.display().to_string()));
         }
         Ok(found)
     }
