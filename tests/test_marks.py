@@ -51,7 +51,7 @@ def test_rules_and_masks_select_positions_and_loaders_see_no_others(folder: Path
     }
     first = gm.DataLoader(both, batch_size=8, seed=1)
     next(first)
-    with pytest.raises(gm.StateError, match="rows"):
+    with pytest.raises(gm.StateError, match="selection"):
         gm.DataLoader(some, batch_size=8, seed=1).load_state_dict(first.state_dict())
     first.stop()
 

@@ -255,7 +255,7 @@ def test_a_state_continues_to_the_bit(tmp_path: Path, pack: gm.Rows) -> None:
     sought.seek(5)
     with sought:
         np.testing.assert_array_equal(next(sought)["targets"], rest[0])
-    with pytest.raises(gm.StateError, match="rows"):
+    with pytest.raises(gm.StateError, match="selection"):
         gm.DataLoader(pack.where("id > 3"), encoder=encoder, batch_size=50).load_state_dict(state)
 
 
@@ -264,7 +264,7 @@ def test_rows_that_move_take_the_state_along(tmp_path: Path, rows: np.ndarray[An
     other = gm.open(write_pack(tmp_path / "other", make_rows(20, seed=1)))
     state = gm.DataLoader(here, encoder=gm.g2048.Steps(), seed=1).state_dict()
     gm.DataLoader(there, encoder=gm.g2048.Steps(), seed=1).load_state_dict(state)
-    with pytest.raises(gm.StateError, match="rows"):
+    with pytest.raises(gm.StateError, match="pack"):
         gm.DataLoader(other, encoder=gm.g2048.Steps(), seed=1).load_state_dict(state)
 
 
