@@ -49,7 +49,7 @@ from gristmill.loader import DataLoader
 from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
-from gristmill.sampling import Hanse
+from gristmill.sampling import Blocks, Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 from gristmill.states import OldestNeeded, Vanished, merge_states
 from gristmill.trajectories import Fields, Trajectories
