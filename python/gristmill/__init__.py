@@ -46,6 +46,7 @@ from gristmill.errors import (
 from gristmill.games import Games, GameSplit
 from gristmill.layout import Layout
 from gristmill.loader import DataLoader
+from gristmill.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
 from gristmill.rows import Rows, Split
