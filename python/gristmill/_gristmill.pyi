@@ -15,6 +15,7 @@ __all__ = [
     "Loader",
     "Memory",
     "Mix",
+    "Packed",
     "Recorder",
     "Rescorer",
     "Rows",

@@ -169,6 +169,6 @@ mod tests {
         };
         let expected: Vec<u64> = rows.iter().flat_map(|(start, end)| start..end).filter_map(taken).collect();
         assert_eq!(to.iter().flat_map(|(start, end)| start..end).collect::<Vec<_>>(), expected);
-        assert_eq!(expected.len(), 13);
+        assert_eq!(expected.len(), 11);
     }
 }

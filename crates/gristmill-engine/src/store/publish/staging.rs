@@ -145,6 +145,7 @@ impl Staging {
                 renamed => renamed.map_err(|e| refuse(&from, &e))?,
             }
         }
+        folders(&plan.publish).for_each(|inner| _ = fs::remove_dir(self.folder.join(inner)));
         folders(&plan.publish).chain([""]).try_for_each(|inner| sync_folder(&self.target.join(inner)))?;
         fs::remove_file(&at).map_err(|e| refuse(&at, &e))
     }
