@@ -65,6 +65,17 @@ fn promises_are_kept_or_deleted() {
 }
 
 #[test]
+fn merges_are_done_to_the_end() {
+    let of = |file: &'static SourceFile| file.text.lines().enumerate().map(move |line| (file, line));
+    let left = files()
+        .iter()
+        .flat_map(of)
+        .filter(|(_, (_, line))| ["<".repeat(7), ">".repeat(7)].iter().any(|mark| line.starts_with(mark)));
+    let breaches = left.map(|(file, (i, _))| format!("{}:{}: choose one side, or join them", file.path, i + 1));
+    report("No page holds two versions of itself.", breaches.collect());
+}
+
+#[test]
 fn links_lead_somewhere() {
     let root = root();
     let mut breaches = Vec::new();
