@@ -167,6 +167,11 @@ impl Recall {
             let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
             branch.waiting.retain(|(id, _)| !again.contains(id));
         }
+        // Whoever held these so far may let go of them before the draws come that need them.
+        for branch in &chain.lock().branches {
+            let told = branch.replay.iter().map(|admission| admission.id);
+            told.chain(branch.waiting.iter().map(|(id, _)| *id)).for_each(|id| branch.roster.hold(id));
+        }
         Ok(vanished)
     }
 }

@@ -180,6 +180,13 @@ impl Roster {
         spill.hold(token, &source.file(), Path::new(&source.path())).map_or(Ok(source), open)
     }
 
+    /// Holds a file that is opened later, where files are held; one that cannot be had is missed when it is opened.
+    pub(super) fn hold(&self, id: u64) {
+        if self.spill.is_some() {
+            let _ = self.open(id);
+        }
+    }
+
     /// A file by its lasting id, as it is recorded.
     fn file(&self, id: u64) -> Option<Recorded> {
         let known = self.lock().files.get(&id).cloned();

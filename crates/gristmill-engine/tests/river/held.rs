@@ -6,7 +6,7 @@ use gristmill_engine::config::{Lc0Preset, MemorySize};
 use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Missing};
 
-use super::games::{config, generate, hash, hashes, loader, next, of_pool, options, preset};
+use super::games::{config, generate, hash, hashes, ids, loader, next, of_pool, options, preset};
 
 fn live(folder: &Path, spill: Option<&Path>) -> Lc0Preset {
     Lc0Preset { watch: Some(true), pool: 22, spill: spill.map(Path::to_owned), ..preset(folder) }
@@ -96,6 +96,38 @@ fn files_are_let_go_once_no_saved_state_needs_them_and_a_full_folder_is_told() {
     }
     let error = DataLoader::new(config(&Lc0Preset { spill: None, spill_limit: Some(MemorySize(1)), ..run }));
     assert!(error.unwrap_err().to_string().contains("`spill_limit`"));
+}
+
+#[test]
+fn what_a_journal_tells_of_is_held_by_every_rank_from_its_start() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [spill, journal, state] = ["spill", "journal", "state"].map(|name| notes.path().join(name));
+    generate(options(folder.path(), 30));
+    let run = |rank, world| Lc0Preset {
+        lanes: Some(4),
+        rank: Some(rank),
+        world_size: Some(world),
+        journal: Some(journal.clone()),
+        ..live(folder.path(), Some(&spill))
+    };
+    let alone = loader(&run(0, 1));
+    next(&alone, "");
+    let early = alone.state().unwrap();
+    hashes(&alone, "", 100);
+    generate(ChessOptions { first: 1001, ..options(folder.path(), 8) });
+    let new = |loader: &DataLoader, source| loader.source_path(source).unwrap().starts_with("training.100");
+    while !ids(&next(&alone, "").unwrap()).iter().any(|(source, ..)| new(&alone, *source)) {}
+    alone.stop();
+    (1001..1009).for_each(|game| std::fs::remove_file(folder.path().join(format!("training.{game}.gz"))).unwrap());
+    let two = [0, 1].map(|rank| loader(&run(rank, 2)));
+    for loader in &two {
+        loader.restore_with(&early, Missing::Spill).unwrap();
+        loader.start().unwrap();
+    }
+    // One rank lets go of what the run before held, while the other is far from the draws that need it.
+    (0..2).for_each(|_| two[0].save(&state).unwrap());
+    assert!(!spill.join("rank-0-of-1").exists());
+    two.iter().for_each(|loader| _ = hashes(loader, "", 130));
 }
 
 /// A game that is written over while its window goes on; without a spill folder, and with one.
