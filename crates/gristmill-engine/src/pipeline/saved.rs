@@ -72,7 +72,7 @@ fn names(folder: &Path) -> Result<Vec<Name>> {
     Ok(entries.iter().filter_map(|entry| Name::parse(entry.file_name().to_str()?)).collect())
 }
 
-/// Reads what [`write`] wrote: the state, or a list of the parts of the newest step that is whole.
+/// Reads what a loader saved at `path`: the text of a state, or a list of the parts of the newest step that is whole.
 ///
 /// Errors: `Path`; `State` for a folder without a whole step, with what each lacks.
 pub fn read(path: &Path) -> Result<String> {
