@@ -1,6 +1,8 @@
 """Ledgers and places of rows from Python: what was delivered is noted, any batch says which rows it has."""
 
+import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,3 +76,20 @@ def test_rows_of_2048_are_known_by_their_log(tmp_path: Path) -> None:
     seen = gm.DataLoader(steps, encoder=gm.g2048.HardMove(), batch_size=64, seed=1).xray(1)
     assert [row["member"] for row in seen] == [logs[row["game"]] for row in seen]
     assert len({row["member"] for row in seen}) > 1
+
+
+def test_a_batch_that_is_far_can_be_left_off(tmp_path: Path) -> None:
+    folder = write_games(tmp_path / "games", 8)
+    loader = gm.DataLoader(gm.presets.lc0(folder, pool=8, batch_size=8, seed=1, index="off", watch=False))
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loader.xray(1 << 40, survey=True)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -174,7 +174,7 @@ class DataLoader:
         Of each `batch`, `row`, `file`, `game`, `member` (what the file calls the game, or what was packed, where that
         is known) and `ply`; of rows of a pack also `epoch`, `pack_row` and `file_row`. Of a pack nothing is read. A
         stream is run again without its bytes: past batches by its seed or journal, later ones from where this loader
-        stands, or from the state that it was given and has not started from.
+        stands, or from the state that it was given and has not started from; Ctrl-C interrupts it.
 
         Args:
             batch: its number.

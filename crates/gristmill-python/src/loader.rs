@@ -148,7 +148,16 @@ impl Loader {
     ) -> Result<String, Fault> {
         let reads = if survey { Reads::Uncounted } else { Reads::Nothing };
         let options = SightOptions { output, first: batch, reads };
-        let rows = py.detach(|| xray::seen_frames(&self.0.sight(&options)?, batch, row))?;
+        let mut interrupted = Ok(());
+        let seen = py.detach(|| {
+            let mut goes_on = || {
+                interrupted = Python::attach(|py| py.check_signals());
+                interrupted.is_ok()
+            };
+            xray::seen_frames(&self.0.sight(&options)?, batch, row, &mut goes_on)
+        });
+        interrupted?;
+        let rows = seen?;
         serde_json::to_string(&rows).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 

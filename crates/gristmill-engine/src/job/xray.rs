@@ -99,14 +99,19 @@ pub fn xray_stream(
     options: &SightOptions,
     row: Option<usize>,
 ) -> Result<Vec<SeenFrame>> {
-    seen_frames(&Sight::new(config, state, options)?, options.first, row)
+    seen_frames(&Sight::new(config, state, options)?, options.first, row, &mut || true)
 }
 
-/// Rows of the first batch of a stream that is looked at.
+/// Rows of the first batch of a stream that is looked at; `goes_on` is asked now and then.
 ///
-/// Errors: as [`xray_stream`].
-pub fn seen_frames(sight: &Sight, batch: u64, row: Option<usize>) -> Result<Vec<SeenFrame>> {
-    let Some(seen) = sight.next_batch()? else {
+/// Errors: as [`xray_stream`]; `Stopped` where `goes_on` says no.
+pub fn seen_frames(
+    sight: &Sight,
+    batch: u64,
+    row: Option<usize>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Vec<SeenFrame>> {
+    let Some(seen) = sight.next_batch(goes_on)? else {
         return Err(Error::config("batch", format!("there is no batch {batch}: the stream ends before it")));
     };
     let rows = seen.rows.len();

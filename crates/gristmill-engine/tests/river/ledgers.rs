@@ -219,7 +219,7 @@ fn games_that_went_bad_are_found_by_reading_them_all() {
     let loader = DataLoader::new(config.clone()).unwrap();
     let batches: Vec<_> = (0..20).map(|_| ids(&next(&loader, "").unwrap())).collect();
     let sight = loader.sight(&SightOptions { reads: Reads::Uncounted, ..SightOptions::default() }).unwrap();
-    let mut seen = batches.iter().map(|_| sight.next_batch().unwrap().unwrap().rows);
+    let mut seen = batches.iter().map(|_| sight.next_batch(&mut || true).unwrap().unwrap().rows);
     assert!(
         batches.iter().any(|batch| seen.next().unwrap().iter().map(|row| row.source).ne(batch.iter().map(|id| id.0)))
     );

@@ -5,7 +5,7 @@ use std::path::Path;
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, TensorGeneratorConfig};
 use gristmill_engine::job::xray::{SeenFrame, seen_frames, xray_stream};
 use gristmill_engine::pipeline::{Reads, SightOptions};
-use gristmill_engine::{DataLoader, Result};
+use gristmill_engine::{DataLoader, Error, Result};
 
 use super::games::{changed, config, generate, ids, mixed, next, options, preset, single, varied, with_cache};
 
@@ -44,7 +44,7 @@ fn check(config: &DataLoaderConfig, survey: bool) {
     }
     let early = sight(&config, Some(&states[8]), &look(7, survey)).unwrap_err().to_string();
     assert!(early.contains("lies before the state, which goes on with batch 8"), "{early}");
-    let past = seen_frames(&loader.sight(&look(2, survey)).unwrap(), 2, None).unwrap();
+    let past = seen_frames(&loader.sight(&look(2, survey)).unwrap(), 2, None, &mut || true).unwrap();
     assert_eq!(places(&past), came[2], "the running loader, of the past");
 }
 
@@ -107,6 +107,8 @@ fn what_may_still_change_is_refused() {
     }
     let late = refused(&journal(&path), 3000).unwrap_err().to_string();
     assert!(late.contains("give the journal of the run, or a later state"), "{late}");
-    assert!(running.sight(&look(3000, true)).unwrap().next_batch().is_err());
+    assert!(running.sight(&look(3000, true)).unwrap().next_batch(&mut || true).is_err());
+    let far = running.sight(&look(1 << 40, true)).unwrap();
+    assert!(matches!(far.next_batch(&mut || false), Err(Error::Stopped)), "it can be left off");
     assert_eq!(batches[11].number, 11);
 }

@@ -80,7 +80,7 @@ fn run(
     };
     for number in 0..end {
         progress(number, end);
-        let batch = match sight.next_batch() {
+        let batch = match sight.next_batch(&mut || true) {
             Ok(Some(batch)) => batch,
             // What was delivered behind the end of the plan is not of it.
             Ok(None) => {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gristmill_format::encode::Provenance;
 use serde::Serialize;
@@ -47,6 +48,9 @@ pub struct SeenBatch {
     /// Where its rows come from, in order.
     pub rows: Vec<Provenance>,
 }
+
+/// The longest wait between two looks at whether it goes on.
+const SLICE: Duration = Duration::from_millis(50);
 
 /// Draws of each pool and lane below which no file that arrives can change anything.
 type Known = BTreeMap<(String, Option<u32>), u64>;
@@ -105,12 +109,19 @@ impl Sight {
         Ok(Sight { loader, output: options.output.clone(), known })
     }
 
-    /// The next batch; `None` at the end of the stream.
+    /// The next batch; `None` at the end of the stream. While it is on its way `goes_on` is asked now and then.
     ///
     /// Errors: `Stage` for a batch that depends on files that may still arrive, and for chunks whose frames were never
-    /// counted; as the stream itself.
-    pub fn next_batch(&self) -> Result<Option<SeenBatch>> {
-        let Next::Batch(batch) = self.loader.next(&self.output, None)? else { return Ok(None) };
+    /// counted; `Stopped` where `goes_on` says no; as the stream itself.
+    pub fn next_batch(&self, goes_on: &mut dyn FnMut() -> bool) -> Result<Option<SeenBatch>> {
+        let batch = loop {
+            match self.loader.next(&self.output, Some(SLICE))? {
+                Next::Batch(batch) => break batch,
+                Next::Pending if goes_on() => {}
+                Next::Pending => return Err(Error::Stopped),
+                Next::End => return Ok(None),
+            }
+        };
         self.check(batch.number)?;
         let rows = origins(batch.columns[0].bytes(), batch.rows).collect();
         Ok(Some(SeenBatch { number: batch.number, rows }))
