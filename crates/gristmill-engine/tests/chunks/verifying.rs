@@ -72,6 +72,21 @@ fn columns_that_records_contradict_are_told_by_game_and_name() {
 }
 
 #[test]
+fn numbers_of_games_that_cannot_be_are_told() {
+    let out = tempfile::tempdir().unwrap();
+    let pack_ = out.path().join("pack");
+    pack(&pack_);
+    let path = pack_.join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let files = manifest["files"].as_array_mut().unwrap();
+    files.iter_mut().for_each(|file| file["games"] = u64::MAX.into());
+    fs::write(&path, manifest.to_string()).unwrap();
+    let told = faults(&pack_);
+    let expected = format!("manifest.json: it lists games-00001.chunks with {} games, the file has ", u64::MAX);
+    assert!(told.iter().any(|one| one.starts_with(&expected)), "{told:?}");
+}
+
+#[test]
 fn sources_without_a_game_prove_nothing() {
     let (out, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let pack_ = out.path().join("pack");

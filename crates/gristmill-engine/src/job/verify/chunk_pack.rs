@@ -10,7 +10,7 @@ use gristmill_format::{Error, Kind};
 
 use super::{Fault, Verification};
 use crate::chunks::chess::WEIGHER;
-use crate::chunks::manifest::Manifest;
+use crate::chunks::manifest::{ChunkFileEntry, Manifest};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::chunks::sums::read as kept;
@@ -39,13 +39,12 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
                 whole = false;
             }
             // A file that cannot be opened is told where the files are checked.
-            let index = |name: &str| Some(ChunkFile::open(&*open_file(&folder.join(name)).ok()?).ok()?.identity());
             for file in &manifest.files {
-                let is = index(&file.name).map(|hash| format!("{hash:016x}"));
-                if is.as_ref().is_some_and(|is| *is != file.index_xxh3) {
-                    tell(MANIFEST, differs(&file.name, &file.index_xxh3, &is.unwrap_or_default()));
-                    as_listed = false;
-                }
+                let bytes = open_file(&folder.join(&file.name)).ok();
+                let index = bytes.and_then(|bytes| ChunkFile::open(&*bytes).ok());
+                let Some(detail) = index.and_then(|index| differs(file, &index)) else { continue };
+                tell(MANIFEST, detail);
+                as_listed = false;
             }
         }
         Err(e) => tell(MANIFEST, what(&e)),
@@ -92,8 +91,15 @@ fn what(e: &crate::Error) -> String {
     }
 }
 
-fn differs(name: &str, said: &str, is: &str) -> String {
-    format!("it lists {name} with the checksum {said}, the file has {is}")
+/// What the manifest says otherwise of a file than its index does.
+fn differs(said: &ChunkFileEntry, index: &ChunkFile) -> Option<String> {
+    let (name, identity) = (&said.name, format!("{:016x}", index.identity()));
+    let counts = [("games", said.games, index.len() as u64), ("frames", said.frames, index.total_frames())];
+    if said.index_xxh3 != identity {
+        return Some(format!("it lists {name} with the checksum {}, the file has {identity}", said.index_xxh3));
+    }
+    let (what, said, is) = counts.into_iter().find(|(_, said, is)| said != is)?;
+    Some(format!("it lists {name} with {said} {what}, the file has {is}"))
 }
 
 /// The same for one chunk file, where it lies in a pack: what manifest and database say of this one.
@@ -112,9 +118,8 @@ pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
         Ok(manifest) => match manifest.files.iter().position(|file| file.name == name) {
             None => return tell(MANIFEST, format!("it does not list {name}")),
             Some(number) => {
-                let (said, is) = (&manifest.files[number].index_xxh3, format!("{:016x}", index.identity()));
-                if *said != is {
-                    tell(MANIFEST, differs(name, said, &is));
+                if let Some(detail) = differs(&manifest.files[number], &index) {
+                    tell(MANIFEST, detail);
                 }
                 number as u64
             }
