@@ -6,7 +6,7 @@ pub use cozy_chess::{Color, Piece};
 
 use super::frame::Frame;
 use super::policy::{self, Promotion};
-use super::record::{InputFormat, PLANES, POLICY, at};
+use super::record::{InputFormat, PLANES, at};
 use super::transform::{PolicyMapping, Transform, flip, mirror};
 use crate::error::{Error, Kind, Result};
 
@@ -216,29 +216,14 @@ impl Board {
 
     /// The policy indices of all legal moves, ascending; `None` when no game can reach the position.
     pub fn legal_indices(&self) -> Option<Vec<u16>> {
+        let board = self.to_cozy()?;
         let mut indices = Vec::new();
-        self.legal_into(&mut indices).then_some(indices)
-    }
-
-    /// Appends the policy indices of all legal moves to `indices`, which is empty, ascending; `false` when no game can reach
-    /// the position.
-    pub(super) fn legal_into(&self, indices: &mut Vec<u16>) -> bool {
-        let Some(board) = self.to_cozy() else { return false };
-        // No two moves have one index, so that bits put them in order.
-        let mut listed = [0u64; POLICY.div_ceil(64)];
         board.generate_moves(|moves| {
-            for index in moves.into_iter().filter_map(|m| self.index_of(m)) {
-                listed[usize::from(index / 64)] |= 1 << (index % 64);
-            }
+            indices.extend(moves.into_iter().filter_map(|m| self.index_of(m)));
             false
         });
-        for (word, bits) in (0..).zip(&mut listed) {
-            while *bits != 0 {
-                indices.push(64 * word + bits.trailing_zeros() as u16);
-                *bits &= *bits - 1;
-            }
-        }
-        true
+        indices.sort_unstable();
+        Some(indices)
     }
 
     /// The policy index under which this frame stores a move of White's view; castling is king takes rook.
@@ -289,8 +274,11 @@ pub(super) fn current(frame: &Frame<'_>, plane: usize, transform: Transform) -> 
     transform.undo(flip(frame.plane(plane)))
 }
 
-fn castling(frame: &Frame<'_>, format: InputFormat, black_to_move: bool) -> Result<[Castling; 2]> {
-    let right = |byte: u8, corner: u8, offset: usize| match (format.has_castling_masks(), byte.count_ones()) {
+/// The file of the rook that a castling byte, which lies at byte `offset`, tells of; where a format has no files, its corner.
+///
+/// Errors: `OutOfRange` for a byte of several bits.
+pub(super) fn rook_file(byte: u8, corner: u8, format: InputFormat, offset: usize) -> Result<Option<u8>> {
+    match (format.has_castling_masks(), byte.count_ones()) {
         (_, 0) => Ok(None),
         (false, _) => Ok(Some(corner)),
         (true, 1) => Ok(Some(byte.trailing_zeros() as u8)),
@@ -298,19 +286,23 @@ fn castling(frame: &Frame<'_>, format: InputFormat, black_to_move: bool) -> Resu
             let detail = format!("castling byte {byte:#04x}; expected one rook file or none");
             Err(Error::new(Kind::OutOfRange, detail).at_byte(offset as u64))
         }
-    };
+    }
+}
+
+fn castling(frame: &Frame<'_>, format: InputFormat, black_to_move: bool) -> Result<[Castling; 2]> {
     let us = Castling {
-        short: right(frame.castling_us_oo(), 7, at::CASTLING_US_OO)?,
-        long: right(frame.castling_us_ooo(), 0, at::CASTLING_US_OOO)?,
+        short: rook_file(frame.castling_us_oo(), 7, format, at::CASTLING_US_OO)?,
+        long: rook_file(frame.castling_us_ooo(), 0, format, at::CASTLING_US_OOO)?,
     };
     let them = Castling {
-        short: right(frame.castling_them_oo(), 7, at::CASTLING_THEM_OO)?,
-        long: right(frame.castling_them_ooo(), 0, at::CASTLING_THEM_OOO)?,
+        short: rook_file(frame.castling_them_oo(), 7, format, at::CASTLING_THEM_OO)?,
+        long: rook_file(frame.castling_them_ooo(), 0, format, at::CASTLING_THEM_OOO)?,
     };
     Ok(if black_to_move { [them, us] } else { [us, them] })
 }
 
-fn en_passant(frame: &Frame<'_>, format: InputFormat, transform: Transform) -> Option<u8> {
+/// File of a pawn that can be captured in passing.
+pub(super) fn en_passant(frame: &Frame<'_>, format: InputFormat, transform: Transform) -> Option<u8> {
     if format.is_canonical() {
         let stored = frame.side_to_move_or_enpassant();
         let files = if transform.flips() { stored.reverse_bits() } else { stored };

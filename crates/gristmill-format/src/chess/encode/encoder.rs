@@ -7,7 +7,7 @@ use super::meta::meta_planes;
 use super::output::{Element, Output};
 use super::simd::{self, Path, Stores};
 use crate::chess::frame::Frame;
-use crate::chess::record::{PLANES, Version, at, layout_v7};
+use crate::chess::record::{PLANES, POLICY, Version, at, layout_v7};
 use crate::encode::{Encoder, Row, Sparse, TensorSpec};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{Layout, Scalar};
@@ -25,7 +25,7 @@ pub struct ChessEncoder {
 }
 
 /// From so many output bytes in one call on, rows are written past the cache: they would only push it out.
-const PAST_CACHE_FROM: usize = 1 << 18;
+const PAST_CACHE_FROM: usize = 1 << 17;
 
 /// Bytes of the next record asked for at a time: all at once would stall, so they go between blocks of planes.
 const AHEAD: usize = 1024;
@@ -68,13 +68,14 @@ impl ChessEncoder {
 
     fn row(
         &self,
-        stores: Stores,
+        writer: &mut Writer,
         frame: &Frame<'_>,
         ahead: &[u8],
         row: &Row<'_>,
         i: usize,
         out: &mut [&mut [u8]],
     ) -> Result<()> {
+        let stores = writer.stores;
         let Row { provenance: from, sparse, .. } = row;
         let mut tensors = out.iter_mut().zip(&self.specs).map(|(slice, spec)| {
             let bytes = spec.row_bytes();
@@ -95,7 +96,7 @@ impl ChessEncoder {
                 }
                 Output::Probs => match sparse {
                     None => simd::copy(stores, frame.probability_bytes(), row),
-                    Some(sparse) => sparse.write(row),
+                    Some(sparse) => writer.policy(sparse, row),
                 },
                 Output::Values => put(row, &values(frame)),
                 Output::Winner => put(row, &win_draw_loss(frame.result_q(), frame.result_d())),
@@ -121,6 +122,40 @@ impl ChessEncoder {
     }
 }
 
+/// How rows are written, and a policy that is made whole in the first cache, to go past the others from there.
+struct Writer {
+    stores: Stores,
+    /// Empty until it is needed, then full of `fill`.
+    whole: Vec<u8>,
+    fill: u32,
+}
+
+impl Writer {
+    fn new(stores: Stores) -> Self {
+        Writer { stores, whole: Vec::new(), fill: 0 }
+    }
+
+    /// Writes all of a policy to `row`.
+    fn policy(&mut self, policy: &Sparse<'_>, row: &mut [u8]) {
+        if !self.stores.past_cache {
+            return policy.write(row);
+        }
+        let fill = policy.fill.to_le_bytes();
+        if self.whole.is_empty() || self.fill != policy.fill.to_bits() {
+            self.whole.resize(4 * POLICY, 0);
+            self.whole.as_chunks_mut::<4>().0.fill(fill);
+            self.fill = policy.fill.to_bits();
+        }
+        let entries = self.whole.as_chunks_mut::<4>().0;
+        for (i, value) in policy.indices.iter().zip(policy.values) {
+            entries[usize::from(*i)] = value.to_le_bytes();
+        }
+        simd::copy(self.stores, &self.whole, row);
+        let entries = self.whole.as_chunks_mut::<4>().0;
+        policy.indices.iter().for_each(|i| entries[usize::from(*i)] = fill);
+    }
+}
+
 impl Encoder for ChessEncoder {
     fn input(&self) -> &Layout {
         layout_v7()
@@ -134,6 +169,7 @@ impl Encoder for ChessEncoder {
         self.check(rows, out)?;
         let bytes: usize = out.iter().map(|slice| slice.len()).sum();
         let stores = Stores { path: self.path, past_cache: bytes >= PAST_CACHE_FROM };
+        let mut writer = Writer::new(stores);
         let result = rows.iter().enumerate().try_for_each(|(i, row)| {
             let next = rows.get(i + 1).filter(|next| next.sparse.is_none()).map_or(&[][..], |next| next.record);
             let ahead = next.get(self.reads.clone()).unwrap_or_default();
@@ -141,7 +177,7 @@ impl Encoder for ChessEncoder {
                 simd::prefetch(ahead);
             }
             known(row.record)
-                .and_then(|frame| self.row(stores, &frame, ahead, row, i, out))
+                .and_then(|frame| self.row(&mut writer, &frame, ahead, row, i, out))
                 .map_err(|error| error.in_frame(row.provenance.frame as usize).in_chunk(row.provenance.chunk as usize))
         });
         simd::finish(stores);
@@ -234,5 +270,42 @@ fn legal_of(policy: &Sparse<'_>, row: &mut [u8]) {
     row.fill(u8::from(policy.fill >= 0.0));
     for (i, p) in policy.indices.iter().zip(policy.values) {
         row[usize::from(*i)] = u8::from(*p >= 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::Outputs;
+    use crate::chess::frame::FrameMut;
+    use crate::chess::record::{InputFormat, V7_BYTES};
+    use crate::encode::Provenance;
+
+    #[test]
+    fn policies_that_go_past_the_cache_are_those_that_do_not() {
+        let mut record = vec![0; V7_BYTES];
+        FrameMut::blank(&mut record, InputFormat::Classical).unwrap();
+        let encoder = ChessEncoder::new(&Outputs::parse(&["probs".to_owned(), "winner".to_owned()]).unwrap()).unwrap();
+        let indices: Vec<Vec<u16>> = (0..64).map(|i| (i..i + 40).step_by(1 + usize::from(i) % 3).collect()).collect();
+        let values = [0.25f32; 40];
+        let fills = [-1.0, -1.0, f32::NAN, 0.0, -0.0];
+        let rows: Vec<Row<'_>> = indices
+            .iter()
+            .zip(fills.iter().cycle())
+            .map(|(indices, fill)| {
+                let sparse = Some(Sparse { indices, values: &values[..indices.len()], fill: *fill });
+                Row { record: &record, provenance: Provenance::default(), bits: 0, sparse }
+            })
+            .collect();
+        let sizes: Vec<usize> = encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
+        assert!(rows.len() * sizes[0] >= PAST_CACHE_FROM);
+        let encoded = |rows: &[Row<'_>]| {
+            let mut out: Vec<Vec<u8>> = sizes.iter().map(|size| vec![0xaa; rows.len() * size]).collect();
+            encoder.encode(rows, &mut out.iter_mut().map(Vec::as_mut_slice).collect::<Vec<_>>()).unwrap();
+            out
+        };
+        let together = encoded(&rows);
+        let alone: Vec<u8> = rows.iter().flat_map(|row| encoded(&[*row]).swap_remove(0)).collect();
+        assert!(together[0] == alone);
     }
 }

@@ -5,6 +5,7 @@ use std::hint::black_box;
 
 use super::cursor::Cursor;
 use super::header::{Header, MOST_HISTORY, Parts};
+use super::legal::legal;
 use super::line::{Men, Step, turned};
 use super::patch;
 use super::scalars::{VALUE_BITS, played, read_values};
@@ -273,7 +274,7 @@ impl<'a> PackedGame<'a> {
         match listed {
             Listed::Stored => visits::read_list(&mut from, moves)?,
             Listed::Legal(mapping) => {
-                if !visits::legal(&Frame::new(record)?, *mapping, moves) {
+                if !legal(&Frame::new(record)?, *mapping, moves) {
                     return Err(Error::new(Kind::Corrupt, "legal moves of what is no position of a game"));
                 }
             }

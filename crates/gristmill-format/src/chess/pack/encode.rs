@@ -3,10 +3,12 @@
 
 use super::decode::{PackedGame, Position, bit, transform, unseen};
 use super::header::{Header, MOST_HISTORY, STATE_BYTES, Written};
+use super::legal::legal;
 use super::line::{Men, START, Step};
 use super::patch;
 use super::scalars::{played, write_values};
 use super::visits::{self, Listed};
+use crate::chess::board::Board;
 use crate::chess::frame::Frame;
 use crate::chess::game;
 use crate::chess::record::{POLICY, Version};
@@ -185,7 +187,11 @@ impl Packer {
 fn listed(position: &mut Position, moves: &[u16]) -> usize {
     let mut found = std::mem::take(&mut position.moves);
     let told = Listed::ALL.iter().position(|listed| match listed {
-        Listed::Legal(mapping) => visits::legal(&position.frame(), *mapping, &mut found) && found == moves,
+        Listed::Legal(mapping) => {
+            let frame = position.frame();
+            let known = Board::under(&frame, *mapping).ok().and_then(|board| board.legal_indices());
+            known.is_some_and(|known| known == moves) && legal(&frame, *mapping, &mut found) && found == moves
+        }
         Listed::Stored => true,
     });
     position.moves = found;

@@ -6,6 +6,7 @@
 //! | `header` | what a game says once, and where its parts lie |
 //! | `line` | the boards of a game as steps from one to the next |
 //! | `scalars` | values and moves of a record against what predicts them |
+//! | `legal` | the moves of a position, which need not be stored |
 //! | `visits` | the policy: which moves, how many visits |
 //! | `patch` | what is left: the bytes that differ from the prediction |
 //! | `judged` | what weighs a frame, without the rest of it |
@@ -18,6 +19,7 @@ mod decode;
 mod encode;
 mod header;
 mod judged;
+mod legal;
 mod line;
 mod patch;
 mod scalars;

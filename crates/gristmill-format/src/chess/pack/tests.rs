@@ -14,10 +14,10 @@ use crate::error::Kind;
 const MOST: usize = 8 << 20;
 
 /// SplitMix64.
-struct Numbers(u64);
+pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -40,7 +40,7 @@ fn masks(rules: &Rules) -> [u64; 12] {
 }
 
 /// A game of random legal moves as self-play records it.
-fn game(seed: u64, version: Version, format: InputFormat, start: &str, plies: usize) -> Vec<u8> {
+pub(super) fn game(seed: u64, version: Version, format: InputFormat, start: &str, plies: usize) -> Vec<u8> {
     let mut numbers = Numbers(seed);
     let mut rules: Rules = start.parse().unwrap();
     let mut past: Vec<[u64; 12]> = Vec::new();
@@ -97,8 +97,8 @@ fn game(seed: u64, version: Version, format: InputFormat, start: &str, plies: us
     out
 }
 
-const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
-const ENDGAME: &str = "8/5k2/8/8/3Q4/8/2K5/8 w - - 0 1";
+pub(super) const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1";
+pub(super) const ENDGAME: &str = "8/5k2/8/8/3Q4/8/2K5/8 w - - 0 1";
 
 /// Packs, and holds what comes back against what went in, whole and one position after another.
 fn packed(version: Version, records: &[u8]) -> Vec<u8> {

@@ -1,9 +1,7 @@
 //! The policy of a frame <-> which moves it lists and what each has: visits of a search, else values as they are.
-//! Which moves are legal is computed from the board where that says what the record says.
+//! Where the legal moves are what the record lists, none is stored.
 
 use super::cursor::{Cursor, put_varint};
-use crate::chess::board::Board;
-use crate::chess::frame::Frame;
 use crate::chess::record::POLICY;
 use crate::chess::transform::PolicyMapping;
 use crate::error::{Error, Kind, Result};
@@ -23,13 +21,6 @@ pub(super) enum Listed {
 impl Listed {
     pub(super) const ALL: [Listed; 3] =
         [Listed::Legal(PolicyMapping::AsPlanes), Listed::Legal(PolicyMapping::HalfTurn), Listed::Stored];
-}
-
-/// Replaces `moves` by the policy indices of the legal moves of a frame, whose policy is not looked at; `false` where it
-/// is no position of a game.
-pub(super) fn legal(frame: &Frame<'_>, mapping: PolicyMapping, moves: &mut Vec<u16>) -> bool {
-    moves.clear();
-    Board::under(frame, mapping).is_ok_and(|board| board.legal_into(moves))
 }
 
 /// Appends the list of moves, ascending.
