@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::chess::layout_v7;
 use gristmill_format::chess::pack::{PackedGame, Position};
@@ -47,6 +47,8 @@ pub struct ChunkPack {
     identity: u64,
     /// What reads steps of trajectories, while nobody reads any.
     pub(super) scratches: Mutex<Vec<Scratch>>,
+    /// The same for positions, [`TOGETHER`] each.
+    positions: Mutex<Vec<Vec<Position>>>,
     /// What each game weighs, by the id of the weigher that was asked for.
     pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
 }
@@ -159,6 +161,7 @@ impl ChunkPack {
             layout,
             files: opened,
             scratches: Mutex::default(),
+            positions: Mutex::default(),
             first,
             identity: hash.digest(),
             sums: Mutex::default(),
@@ -354,9 +357,9 @@ impl Straight for ChunkPack {
             return self.step_tensors(encoder, picks, out);
         }
         let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
-        let mut positions: Vec<Position> = Vec::new();
-        positions.resize_with(TOGETHER.min(picks.len()), Default::default);
-        let mut games = Vec::with_capacity(positions.len());
+        let spare = self.positions.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut positions = spare.unwrap_or_else(|| (0..TOGETHER).map(|_| Position::default()).collect());
+        let mut games = Vec::with_capacity(TOGETHER);
         for (i, some) in picks.chunks(TOGETHER).enumerate() {
             games.clear();
             for pick in some {
@@ -377,6 +380,7 @@ impl Straight for ChunkPack {
             let mut columns: Vec<&mut [u8]> = out.iter_mut().zip(&sizes).map(part).collect();
             encoder.encode(&rows, &mut columns)?;
         }
+        self.positions.lock().unwrap_or_else(PoisonError::into_inner).push(positions);
         Ok(())
     }
 }

@@ -93,21 +93,23 @@ impl Walk {
                 (0, 0)
             }
         };
+        let mut men = self.men;
         while at < to {
             let step = parts.step(at);
             if step == Step::WHOLE {
-                self.men = parts.whole(whole).ok_or_else(|| bad_step(step, at))?;
+                men = parts.whole(whole).ok_or_else(|| bad_step(step, at))?;
                 whole += 1;
             } else if step.is_known() {
-                step.make(&mut self.men, (at + history) % 2);
+                step.make(&mut men, (at + history) % 2);
             } else {
                 return Err(bad_step(step, at));
             }
             at += 1;
             if at + MOST_HISTORY >= to {
-                self.ring[at % 8] = self.men;
+                self.ring[at % 8] = men;
             }
         }
+        self.men = men;
         self.at = Some((at, whole));
         Ok(())
     }
@@ -122,6 +124,7 @@ impl<'a> PackedGame<'a> {
     ///
     /// Errors, with the byte: `UnknownVersion`, `Corrupt`, `Truncated`, `OutOfRange`. What the frames hold is looked at when
     /// they are asked for.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
         let (header, parts) = Header::read(bytes)?;
         Ok(PackedGame { header, parts })

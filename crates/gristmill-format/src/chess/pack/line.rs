@@ -59,6 +59,7 @@ impl Step {
     }
 
     /// Makes the step of side `mover` (0 or 1) on `men`.
+    #[inline]
     pub(super) fn make(self, men: &mut Men, mover: usize) {
         let (from, to, kind) = self.parts();
         let (f, t) = (1u64 << from, 1u64 << to);
@@ -67,8 +68,7 @@ impl Step {
         match kind {
             kind::PLAIN => {
                 for men in own {
-                    let moved = 0u64.wrapping_sub(*men >> from & 1);
-                    *men ^= moved & (f | t);
+                    *men = *men & !f ^ (*men >> from & 1) << to;
                 }
                 other.iter_mut().for_each(|men| *men &= !t);
             }
