@@ -1,6 +1,7 @@
 """Fixtures: directories of generated games, and the folder of real files where there is one."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,13 @@ from generated_games import write_games
 def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Side indexes of these tests, which are nobody's."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interrupts() -> None:
+    """What runs in the background of a script is born with its interrupts ignored; programs of these tests are not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
