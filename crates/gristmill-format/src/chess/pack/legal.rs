@@ -1,6 +1,6 @@
 //! A frame -> the policy indices of its legal moves, straight from the masks: what a packed game need not store.
-//! The same moves as those of `Board` wherever that knows the position. Of anything else it never breaks; what it
-//! says there is of no use, so packing asks both.
+//! The same moves as those of `Board` wherever that knows the position. Of anything else it never breaks, and what it says
+//! is of no use: packing asks both.
 
 use cozy_chess::{
     BitBoard, Color, Square, get_between_rays, get_bishop_moves, get_bishop_rays, get_king_moves, get_knight_moves,
@@ -69,6 +69,7 @@ impl View {
         let (own, other) = (*men.first_chunk()?, *men.last_chunk()?);
         let all = |men: &[u64; 6]| men.iter().fold(0, |all, men| all | men);
         let (own_men, other_men) = (all(&own), all(&other));
+        // The king of the other side does not move, but there is one.
         only(other[5])?;
         let castle = |byte: u8, corner, offset| board::rook_file(byte, corner, format, offset).ok();
         let rooks = [
@@ -131,16 +132,16 @@ impl View {
         to
     }
 
-    /// Whether a pawn may capture in passing what stands behind `to`: played, and looked at.
+    /// Whether the king is safe once the pawn on `from` has captured in passing and stands on `to`.
     fn may_pass(&self, from: Square, to: Square) -> bool {
         let taken = mask(to) >> 8;
         let [pawns, knights, bishops, rooks, queens, _] = self.other;
         let occupied = BitBoard(self.occupied & !mask(from) & !taken | mask(to));
-        let safe = |attackers: u64| attackers == 0;
-        safe(get_rook_moves(self.king, occupied).0 & (rooks | queens))
-            && safe(get_bishop_moves(self.king, occupied).0 & (bishops | queens))
-            && safe(get_knight_moves(self.king).0 & knights)
-            && safe(get_pawn_attacks(self.king, Color::White).0 & pawns & !taken)
+        let attackers = get_rook_moves(self.king, occupied).0 & (rooks | queens)
+            | get_bishop_moves(self.king, occupied).0 & (bishops | queens)
+            | get_knight_moves(self.king).0 & knights
+            | get_pawn_attacks(self.king, Color::White).0 & pawns & !taken;
+        attackers == 0
     }
 
     /// Where the pawn on `from` may go, if it keeps to `allowed`; or in passing.
