@@ -97,7 +97,7 @@ impl Taken {
         self.hash.update(&[0]);
         self.hash.update(&hash.to_be_bytes());
         self.games += 1;
-        self.stored_bytes += stored_bytes;
+        self.stored_bytes = self.stored_bytes.saturating_add(stored_bytes);
     }
 
     /// All of them, which came from `folder`.

@@ -67,7 +67,7 @@ impl Manifest {
 
     /// Reads the manifest of a pack.
     ///
-    /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no manifest, `UnknownFormat` for that of another kind of
+    /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no manifest or says two things, `UnknownFormat` for that of another kind of
     /// pack, `UnknownVersion` for a newer one.
     pub fn read(pack: &Path) -> Result<Self> {
         let path = pack.join(MANIFEST);
@@ -77,7 +77,16 @@ impl Manifest {
     }
 
     fn parse(text: &str) -> gristmill_format::Result<Self> {
-        parse(text, FORMAT, VERSION)
+        let read: Manifest = parse(text, FORMAT, VERSION)?;
+        let sum = |each: fn(&ChunkFileEntry) -> u64| read.files.iter().map(each).try_fold(0, u64::checked_add);
+        let sums = [("games", read.games, sum(|file| file.games)), ("frames", read.frames, sum(|file| file.frames))];
+        match sums.into_iter().find(|(_, said, are)| Some(*said) != *are) {
+            None => Ok(read),
+            Some((what, said, are)) => {
+                let are = are.map_or("more than there can be".to_owned(), |are| are.to_string());
+                Err(Error::new(Kind::Corrupt, format!("manifest: {said} {what}, those of its files are {are}")))
+            }
+        }
     }
 }
 
@@ -106,5 +115,17 @@ mod tests {
         let other = text.replace(FORMAT, "gristmill.pack.2048");
         assert_eq!(Manifest::parse(&other).unwrap_err().kind(), Kind::UnknownFormat);
         assert_eq!(Manifest::parse("{").unwrap_err().kind(), Kind::Corrupt);
+        let wrong = |change: &dyn Fn(&mut Manifest)| {
+            let mut manifest = manifest.clone();
+            change(&mut manifest);
+            Manifest::parse(&manifest.to_json().unwrap()).unwrap_err().to_string()
+        };
+        let said = wrong(&|manifest| manifest.frames = 6);
+        assert!(said.contains("6 frames, those of its files are 5"), "{said}");
+        let said = wrong(&|manifest| {
+            manifest.files.push(manifest.files[0].clone());
+            manifest.files[1].games = u64::MAX;
+        });
+        assert!(said.contains("1 games, those of its files are more than there can be"), "{said}");
     }
 }

@@ -178,7 +178,10 @@ impl Games {
         let columns = statement.column_count();
         let mut rows = statement.query([ids.start.cast_signed(), ids.end.cast_signed()]).map_err(refuse)?;
         while let Some(row) = rows.next().map_err(refuse)? {
-            let number = |i: usize| row.get::<_, i64>(i).map(i64::cast_unsigned);
+            let number = |i: usize| {
+                let stored = row.get::<_, i64>(i)?;
+                u64::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(i, stored))
+            };
             let read = || {
                 Ok(Game {
                     id: number(0)?,

@@ -82,6 +82,14 @@ pub struct Sources {
     pub merged: Vec<Merged>,
 }
 
+impl Sources {
+    /// Adds logs and their bytes.
+    pub(crate) fn add(&mut self, logs: u64, stored_bytes: u64) {
+        self.logs = self.logs.saturating_add(logs);
+        self.stored_bytes = self.stored_bytes.saturating_add(stored_bytes);
+    }
+}
+
 /// A pack that went into this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merged {

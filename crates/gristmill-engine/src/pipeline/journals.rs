@@ -9,6 +9,7 @@ use super::drawer::Admission;
 use super::parts::Common;
 use super::ranks::Ranks;
 use super::roster::{Event, Recorded};
+use super::state::BOUND;
 use crate::error::{Error, Result};
 use crate::runtime::journal::{Journal, Opening};
 
@@ -155,6 +156,10 @@ impl History {
             ids.insert((loader.clone(), file.id), id);
             id
         };
+        let bounded = |at: u64| match at < BOUND {
+            true => Ok(at),
+            false => Err(Error::State(format!("{}: draw {at}; no run gets to {BOUND}", path.display()))),
+        };
         let mut admissions = Vec::new();
         for event in Journal::read::<Event>(path).map_err(|e| Error::path(path, &e))? {
             match event {
@@ -175,10 +180,10 @@ impl History {
                 }
                 Event::Reached { pool, lane, at } => {
                     let reached = self.reached.entry((pool, lane)).or_default();
-                    *reached = at.max(*reached);
+                    *reached = bounded(at)?.max(*reached);
                 }
                 Event::Admit { pool, lane, loader, file, admission } => {
-                    let admission = Admission { id: know(&loader, &file), ..admission };
+                    let admission = Admission { id: know(&loader, &file), at: bounded(admission.at)?, ..admission };
                     admissions.push(((pool, lane), loader, admission));
                 }
             }

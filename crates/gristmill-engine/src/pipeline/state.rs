@@ -105,7 +105,26 @@ pub(super) fn of_version(value: serde_json::Value) -> Result<LoaderState> {
         let found = version.map_or("no state of a stream".to_owned(), |version| format!("version {version}"));
         return Err(Error::State(format!("{found}; expected a state of version {VERSION}")));
     }
+    for part in ["files", "outputs"] {
+        bounded(part, value.get(part).unwrap_or_default())?;
+    }
     serde_json::from_value(value).map_err(|e| Error::State(e.to_string()))
+}
+
+/// Numbers of files, batches, draws and rows of any run stay below this, so that sums and products of them are numbers, too.
+pub(super) const BOUND: u64 = 1 << 44;
+
+/// Errors: `State` with the place of a number that no run reaches.
+fn bounded(at: &str, value: &serde_json::Value) -> Result<()> {
+    use serde_json::Value::{Array, Number, Object};
+    match value {
+        Object(fields) => fields.iter().try_for_each(|(key, value)| bounded(&format!("{at}.{key}"), value)),
+        Array(items) => (0..).zip(items).try_for_each(|(i, item): (usize, _)| bounded(&format!("{at}[{i}]"), item)),
+        Number(number) if number.as_u64().is_some_and(|number| number >= BOUND) => {
+            Err(Error::State(format!("{at}: {number}; no run gets to {BOUND}, so this is no state of one")))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn compare(at: &str, saved: &serde_json::Value, now: &serde_json::Value, differences: &mut Vec<String>) {

@@ -126,3 +126,23 @@ fn bad_games_are_left_out_listed_or_the_end() {
     let none = packed(empty.path(), &pack, |_| {}).unwrap_err();
     assert!(none.to_string().contains("no games here"), "{none}");
 }
+
+#[test]
+fn a_manifest_that_counts_to_the_end_of_numbers_overflows_nothing() {
+    let (input, out) = (input(), tempfile::tempdir().unwrap());
+    let (pack, path) = (out.path().join("pack"), out.path().join("pack/manifest.json"));
+    packed(input.path(), &pack, |_| {}).unwrap();
+    crate::fixture::games(input.path(), 7, 2, gristmill_format::chess::Version::V6, None);
+    let sound: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let append = |name: &str| {
+        let mut manifest = sound.clone();
+        manifest[name] = u64::MAX.into();
+        fs::write(&path, manifest.to_string()).unwrap();
+        packed(input.path(), &pack, |options| options.existing = Existing::Append)
+    };
+    for name in ["games", "frames"] {
+        let refused = append(name).unwrap_err().to_string();
+        assert!(refused.contains("manifest.json") && refused.contains(name), "{refused}");
+    }
+    assert_eq!(append("stored_bytes").unwrap().runs, 13);
+}

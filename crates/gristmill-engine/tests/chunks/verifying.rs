@@ -72,18 +72,28 @@ fn columns_that_records_contradict_are_told_by_game_and_name() {
 }
 
 #[test]
-fn numbers_of_games_that_cannot_be_are_told() {
+fn numbers_of_games_that_are_not_those_of_files_are_told() {
     let out = tempfile::tempdir().unwrap();
     let pack_ = out.path().join("pack");
     pack(&pack_);
     let path = pack_.join("manifest.json");
-    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    let files = manifest["files"].as_array_mut().unwrap();
-    files.iter_mut().for_each(|file| file["games"] = u64::MAX.into());
-    fs::write(&path, manifest.to_string()).unwrap();
-    let told = faults(&pack_);
-    let expected = format!("manifest.json: it lists games-00001.chunks with {} games, the file has ", u64::MAX);
-    assert!(told.iter().any(|one| one.starts_with(&expected)), "{told:?}");
+    let sound: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let told = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut manifest = sound.clone();
+        change(&mut manifest);
+        fs::write(&path, manifest.to_string()).unwrap();
+        faults(&pack_)
+    };
+    let number = |value: &serde_json::Value| value.as_u64().unwrap();
+    let (all, some) = (number(&sound["games"]), number(&sound["files"][1]["games"]));
+    let faults = told(&|manifest| manifest["files"][1]["games"] = u64::MAX.into());
+    let expected = format!("manifest.json: manifest: {all} games, those of its files are more than there can be");
+    assert!(faults.contains(&expected), "{faults:?}");
+    let faults = told(&|manifest| {
+        (manifest["files"][1]["games"], manifest["games"]) = ((some + 1).into(), (all + 1).into());
+    });
+    let expected = format!("manifest.json: it lists games-00001.chunks with {} games, the file has {some}", some + 1);
+    assert!(faults.contains(&expected), "{faults:?}");
 }
 
 #[test]

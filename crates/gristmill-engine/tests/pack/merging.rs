@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::job::merge::{MergeOptions, Merged, merge};
-use gristmill_engine::job::pack::PackOptions;
+use gristmill_engine::job::pack::{Existing, PackOptions};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, Run};
 use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::g2048::RowForm;
@@ -239,4 +239,17 @@ fn inputs_are_deleted_when_asked_and_foreign_files_stay() {
     assert_eq!(fs::read(packs.at("b/notes/mine.txt")).unwrap(), b"precious");
     assert_eq!(fs::read_dir(packs.at("b")).unwrap().count(), 1);
     assert_eq!(rows(&packs.at("ab")).len(), expected);
+}
+
+#[test]
+fn a_manifest_that_counts_to_the_end_of_numbers_overflows_nothing() {
+    let packs = Packs::new();
+    let path = packs.at("a").join("manifest.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    (manifest["sources"]["logs"], manifest["sources"]["stored_bytes"]) = (u64::MAX.into(), u64::MAX.into());
+    fs::write(&path, manifest.to_string()).unwrap();
+    assert_eq!(packs.merge(&["a", "b"], "out").runs, 7);
+    let drop = drop_of(5);
+    let append = PackOptions { existing: Existing::Append, ..options(drop.path(), &packs.at("a")) };
+    assert_eq!(packed(&append).runs, 5);
 }

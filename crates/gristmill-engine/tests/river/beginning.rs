@@ -106,6 +106,28 @@ fn ranks_begin_again_each_by_its_own_journal_or_by_all() {
 }
 
 #[test]
+fn draws_that_no_run_reaches_are_refused() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = notes.path().join("journal");
+    let run = live(folder.path(), &path);
+    let first = loader(&run);
+    first.start().unwrap();
+    grow(&first, folder.path(), 1, 3);
+    first.stop();
+    drop(first);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let numbers: Vec<usize> = text.match_indices("\"at\":").map(|(at, key)| at + key.len()).collect();
+    assert!(numbers.len() > 1, "{text}");
+    for at in numbers {
+        let behind = text[at..].find(|c: char| !c.is_ascii_digit()).unwrap();
+        std::fs::write(&path, format!("{}{}{}", &text[..at], u64::MAX, &text[at + behind..])).unwrap();
+        let again = loader(&run);
+        let refused = again.start().and_then(|()| again.next("", None)).unwrap_err().to_string();
+        assert!(refused.contains("no run gets to") && refused.contains("journal"), "{refused}");
+    }
+}
+
+#[test]
 fn a_journal_that_tells_nothing_is_begun_anew_and_what_is_none_is_left_alone() {
     let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     generate(options(folder.path(), 12));

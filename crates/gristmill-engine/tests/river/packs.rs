@@ -11,7 +11,8 @@ use gristmill_engine::config::{
 use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::open::open;
 
-use super::games::{changed, hashes, ids, next, of_pool, preset, single, varied, with_cache};
+use super::games::{changed, config, hashes, ids, next, of_pool, preset, single, varied, with_cache};
+use super::resume::check_every_batch_of;
 
 /// Another rule than the pack's own.
 const SHARP: PositionSamplingConfig = PositionSamplingConfig {
@@ -225,5 +226,16 @@ fn a_state_goes_on_with_and_without_the_sums() {
         restored.restore(state).unwrap();
         assert_eq!(hashes(&restored, "", whole.len() - after), whole[after..], "after batch {after}");
         assert_eq!(of_pool(&restored, "hanse_cache_misses") == 0, after % 2 == 1);
+    }
+}
+
+#[test]
+fn streams_of_packs_go_on_after_every_batch() {
+    let pack = packed();
+    let pool = config(&preset(pack.path()));
+    let hanse = [false, true].map(|is_weighed| weighed(pack.path(), is_weighed));
+    let cached = DataLoaderConfig { lanes: Some(4), ..with_cache(hanse[1].clone(), 60, 4) };
+    for config in [pool.clone(), whole(pool), cached].iter().chain(&hanse) {
+        check_every_batch_of(config, "", 12, 8);
     }
 }

@@ -19,7 +19,7 @@ fn check_every_batch(options: &Lc0Preset, alias: &str, batches: usize, tail: usi
     check_every_batch_of(&config(options), alias, batches, tail);
 }
 
-fn check_every_batch_of(config: &DataLoaderConfig, alias: &str, batches: usize, tail: usize) {
+pub(super) fn check_every_batch_of(config: &DataLoaderConfig, alias: &str, batches: usize, tail: usize) {
     let loader = |threads| DataLoader::new(DataLoaderConfig { threads, ..config.clone() }).unwrap();
     let original = loader(config.threads);
     let mut states = vec![original.state().unwrap()];
@@ -250,10 +250,44 @@ fn a_state_whose_draws_cannot_be_made_again_is_refused() {
     let mut damaged: serde_json::Value = serde_json::from_str(&original.state().unwrap()).unwrap();
     let head = &mut damaged["outputs"][""]["lanes"]["0"]["branches"][0]["head"];
     assert!(head.is_u64());
-    *head = 1_000_000_000_000_000_u64.into();
+    *head = 1_000_000_000_000_u64.into();
     let again = loader(&preset(mixed()));
     let refused = again.restore(&damaged.to_string()).and_then(|()| again.next("", None)).unwrap_err().to_string();
     assert!(refused.contains("it is damaged"), "{refused}");
+}
+
+/// Every place of a number in a document, as a JSON pointer.
+fn numbers(at: &str, value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.iter().for_each(|(key, value)| numbers(&format!("{at}/{key}"), value, found));
+        }
+        serde_json::Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, item)| numbers(&format!("{at}/{i}"), item, found));
+        }
+        serde_json::Value::Number(number) if number.is_u64() => found.push(at.to_owned()),
+        _ => {}
+    }
+}
+
+#[test]
+fn numbers_that_no_run_reaches_are_refused_with_their_place() {
+    let original = loader(&preset(mixed()));
+    hashes(&original, "", 4);
+    let state: serde_json::Value = serde_json::from_str(&original.state().unwrap()).unwrap();
+    let mut places = Vec::new();
+    for part in ["files", "outputs"] {
+        numbers(&format!("/{part}"), &state[part], &mut places);
+    }
+    assert!(places.len() > 20 && places.iter().any(|place| place.ends_with("/batch")), "{places:?}");
+    for (place, wild) in places.iter().flat_map(|place| [u64::MAX, 1 << 63, 1 << 44].map(|wild| (place, wild))) {
+        let mut state = state.clone();
+        *state.pointer_mut(place).unwrap() = wild.into();
+        let refused = loader(&preset(mixed())).restore(&state.to_string()).unwrap_err();
+        assert!(matches!(refused, Error::State(_)), "{place}: {refused}");
+        let key = place.rsplit('/').find(|key| key.parse::<u64>().is_err()).unwrap();
+        assert!(refused.to_string().contains(key), "{place}: {refused}");
+    }
 }
 
 #[test]

@@ -357,7 +357,7 @@ impl Assembly<'_> {
             metadata.put(&game)?;
             self.games += 1;
             self.frames += game.frames;
-            self.stored += game.stored_bytes;
+            self.stored = self.stored.saturating_add(game.stored_bytes);
         }
         let (name, games) = (file_name(number), taken.len() as u64);
         self.files.push(ChunkFileEntry {

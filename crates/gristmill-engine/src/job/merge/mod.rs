@@ -307,9 +307,9 @@ fn write(
     drop(flow);
     for (i, input) in inputs.iter().enumerate() {
         input.put_session(i, &inputs[..i], &mut metadata)?;
-        let earlier = input.manifest.as_ref().map(|manifest| &manifest.sources);
-        merged.logs += earlier.map_or(0, |sources| sources.logs);
-        merged.stored_bytes += earlier.map_or(0, |sources| sources.stored_bytes);
+        if let Some(manifest) = &input.manifest {
+            merged.add(manifest.sources.logs, manifest.sources.stored_bytes);
+        }
     }
     metadata.finish()?;
     let (files, mut beside) = (writer.finish()?, values.finish()?);

@@ -213,8 +213,7 @@ impl Assembly<'_> {
             sidecar: sidecar_text,
         })?;
         self.standing.runs += 1;
-        self.standing.sources.logs += 1;
-        self.standing.sources.stored_bytes += identity.bytes;
+        self.standing.sources.add(1, identity.bytes);
         Ok(Ok(()))
     }
 

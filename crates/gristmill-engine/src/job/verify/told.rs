@@ -33,12 +33,11 @@ impl Told {
         let folder = path.parent()?;
         let files = Manifest::read(folder).ok()?.files;
         let number = files.iter().position(|one| path.file_name().is_some_and(|name| *name == *one.name))?;
-        let first = files[..number].iter().try_fold(0u64, |sum, one| sum.checked_add(one.games))?;
-        let behind = first.checked_add(files[number].games)?;
+        let first = files[..number].iter().map(|one| one.games).sum::<u64>();
         let database = folder.join(METADATA);
         let mut rows = BTreeMap::new();
         let read = Games::open(&database).and_then(|games| {
-            games.of(first..behind, &mut |game| {
+            games.of(first..first + files[number].games, &mut |game| {
                 if game.file == number as u64 {
                     rows.insert(game.chunk, game);
                 }

@@ -197,7 +197,7 @@ impl<'a> Assembly<'a> {
         })?;
         self.standing.games += 1;
         self.standing.frames += u64::from(game.frames);
-        self.standing.stored_bytes += game.stored_bytes;
+        self.standing.stored_bytes = self.standing.stored_bytes.saturating_add(game.stored_bytes);
         Ok(())
     }
 
