@@ -19,7 +19,7 @@ FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets
 
 help:
 	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
-	@echo "make test               formatting, lints, Rust tests, the Python package and its tests"
+	@echo "make test               formatting, lints, documentation, Rust tests, the Python package and its tests"
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
@@ -32,7 +32,7 @@ help:
 demo:
 	@GAMES="$(GAMES)" bash scripts/demo.sh
 
-test: tools lint-rust tables test-rust package lint-python test-python
+test: tools lint-rust docs tables test-rust package lint-python test-python
 
 lint: tools lint-rust package lint-python
 

@@ -63,7 +63,7 @@ pub(crate) struct G2048 {
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) to: Option<To>,
     /// Join the fields of these rows by game and step: a folder, or FOLDER/NAME for its files NAME.npy and
-    /// NAME-<digits>.npy. Only with --to exponents.
+    /// NAME-DIGITS.npy. Only with --to exponents.
     #[arg(long, value_name = "PATH", requires = "to")]
     pub(crate) join: Vec<PathBuf>,
     /// Leave out steps that one of --join does not have.

@@ -1,4 +1,4 @@
-//! The records of a chess game -> what a pack says of it in SQL. A column more is a line in [`COLUMNS`].
+//! The records of a chess game -> what a pack says of it in SQL. A column more is a line in `COLUMNS`.
 //! Looks at records alone; what they do not say is not guessed.
 
 use gristmill_format::Result;

@@ -1,4 +1,4 @@
-//! A trajectory -> what a pack says of it in SQL. A column more is a line in [`COLUMNS`].
+//! A trajectory -> what a pack says of it in SQL. A column more is a line in `COLUMNS`.
 //! Looks at rewards and at what the file said of itself; what nobody said is NULL.
 
 use gristmill_format::demo::pack::{About, CODEC};

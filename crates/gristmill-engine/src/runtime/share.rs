@@ -13,7 +13,7 @@ const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The circle.
 const WHOLE: u128 = 1 << 64;
 
-/// Arcs of a circle, one for each source, as long as its weight. Position after position goes round by [`STEP`] and belongs
+/// Arcs of a circle, one for each source, as long as its weight. Position after position goes round by `STEP` and belongs
 /// to the source whose arc it meets; so the numbers of hits are sums of floors, which Euclid's algorithm adds up.
 #[derive(Debug, Clone)]
 pub struct Shares {
