@@ -164,7 +164,10 @@ def test_a_stopped_command_leaves_nothing(tmp_path: Path, end: signal.Signals) -
         while not list(tmp_path.glob(".*")):
             assert child.poll() is None
         child.send_signal(end)
-        _, said = child.communicate(timeout=60)
+        try:
+            _, said = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert (child.returncode, said) == (1, "gristmill: stopped; the output is as it was\n")
     assert list(tmp_path.iterdir()) == []
 

@@ -67,8 +67,8 @@ impl Manifest {
 
     /// Reads the manifest of a pack.
     ///
-    /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no manifest or says two things, `UnknownFormat` for that of another kind of
-    /// pack, `UnknownVersion` for a newer one.
+    /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no manifest or whose files do not add up, `UnknownFormat` for that
+    /// of another kind of pack, `UnknownVersion` for a newer one.
     pub fn read(pack: &Path) -> Result<Self> {
         let path = pack.join(MANIFEST);
         let place = |e: Error| e.in_source(path.display().to_string());

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use gristmill_engine::job::merge::{MergeOptions, merge};
 use gristmill_engine::job::values::{ValuesOptions, values};
 use gristmill_engine::job::verify::{Verification, VerifyOptions, verify};
 use rusqlite::Connection;
@@ -94,6 +95,33 @@ fn numbers_of_games_that_are_not_those_of_files_are_told() {
     });
     let expected = format!("manifest.json: it lists games-00001.chunks with {} games, the file has {some}", some + 1);
     assert!(faults.contains(&expected), "{faults:?}");
+    let (all, some) = (number(&sound["frames"]), number(&sound["files"][1]["frames"]));
+    let faults = told(&|manifest| {
+        (manifest["files"][1]["frames"], manifest["frames"]) = ((some - 1).into(), (all - 1).into());
+    });
+    let expected = format!("manifest.json: it lists games-00001.chunks with {} frames, the file has {some}", some - 1);
+    assert!(faults.contains(&expected), "{faults:?}");
+}
+
+#[test]
+fn numbers_below_zero_in_a_database_are_none() {
+    let out = tempfile::tempdir().unwrap();
+    let pack_ = out.path().join("pack");
+    pack(&pack_);
+    let set = |bytes: i64| {
+        let database = Connection::open(pack_.join("metadata.db")).unwrap();
+        assert_eq!(database.execute("UPDATE games SET stored_bytes = ?1", [bytes]).unwrap(), 6);
+    };
+    let (input, other) = (tempfile::tempdir().unwrap(), out.path().join("other"));
+    games(input.path(), 31, 2, gristmill_format::chess::Version::V6, None);
+    packed(input.path(), &other, |_| {}).unwrap();
+    let inputs = || vec![pack_.clone(), other.clone()];
+    let merged = |name: &str| merge(&MergeOptions::new(inputs(), out.path().join(name)), &mut |_, _| {});
+    set(-1);
+    let refused = merged("none").unwrap_err().to_string();
+    assert!(refused.contains("metadata.db") && refused.contains("-1"), "{refused}");
+    set(i64::MAX);
+    assert_eq!(merged("many").unwrap().runs, 8, "they only inform");
 }
 
 #[test]

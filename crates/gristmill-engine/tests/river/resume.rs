@@ -283,7 +283,13 @@ fn numbers_that_no_run_reaches_are_refused_with_their_place() {
     for (place, wild) in places.iter().flat_map(|place| [u64::MAX, 1 << 63, 1 << 44].map(|wild| (place, wild))) {
         let mut state = state.clone();
         *state.pointer_mut(place).unwrap() = wild.into();
-        let refused = loader(&preset(mixed())).restore(&state.to_string()).unwrap_err();
+        let restored = loader(&preset(mixed())).restore(&state.to_string());
+        if place.ends_with("/size") {
+            let said = restored.err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(!said.contains("no run gets"), "files may be of any size: {said}");
+            continue;
+        }
+        let refused = restored.unwrap_err();
         assert!(matches!(refused, Error::State(_)), "{place}: {refused}");
         let key = place.rsplit('/').find(|key| key.parse::<u64>().is_err()).unwrap();
         assert!(refused.to_string().contains(key), "{place}: {refused}");

@@ -311,27 +311,26 @@ mod tests {
         // Formats 1 and 2 tell of passing by the board before, where a pawn of ours stands beside.
         let file = numbers.below(8);
         let passing = men[6] >> (32 + file) & 1 == 1 && numbers.below(2) == 0;
+        // Any transform, though writers take few of them where there are pawns.
+        let turned = if format.is_canonical() { numbers.below(8) as u8 } else { 0 };
+        let transform = Transform::from_bits(turned);
         for (i, mask) in men.into_iter().enumerate() {
-            frame.set_plane(i, flip(mask));
+            frame.set_plane(i, flip(transform.apply(mask)));
             let before = if i == 6 && passing { mask & !(1 << (32 + file)) | 1 << (48 + file) } else { mask };
-            frame.set_plane(13 + i, flip(before));
+            frame.set_plane(13 + i, flip(transform.apply(before)));
         }
         if format.is_canonical() {
-            frame.set_invariance_info(if numbers.below(2) == 0 { 0x80 } else { 0 });
-            frame.set_side_to_move_or_enpassant(if passing { 1 << file } else { 0 });
+            frame.set_invariance_info(turned | if numbers.below(2) == 0 { 0x80 } else { 0 });
+            let stored = if transform.flips() { 7 - file } else { file };
+            frame.set_side_to_move_or_enpassant(if passing { 1 << stored } else { 0 });
         } else {
             frame.set_side_to_move_or_enpassant(numbers.below(2) as u8);
         }
         if home {
             let mut right = |file: u8| match (numbers.below(2), format.has_castling_masks()) {
                 (0, _) => 0,
-                (_, masks) => {
-                    if masks {
-                        1 << file
-                    } else {
-                        1
-                    }
-                }
+                (_, true) => 1 << file,
+                (_, false) => 1,
             };
             let [a, b, c, d] = [right(0), right(7), right(0), right(7)];
             frame.set_castling_us_ooo(a).set_castling_us_oo(b).set_castling_them_ooo(c).set_castling_them_oo(d);
@@ -363,17 +362,24 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_position_break_nothing() {
-        let (mut numbers, mut moves) = (Numbers(6), Vec::new());
+        let (mut numbers, mut moves, mut listed) = (Numbers(6), Vec::new(), 0);
         for i in 0..20_000 {
             let mut record: Vec<u8> = (0..V6_BYTES).map(|_| numbers.below(256) as u8).collect();
             let mut frame = FrameMut::new(&mut record).unwrap();
             frame.set_version(6).set_input_format_value(InputFormat::ALL[i % InputFormat::ALL.len()].value());
+            // Men upon men, but not on every square: from there nothing could move.
+            for plane in 0..26 {
+                let sparse = (0..4).fold(u64::MAX, |mask, _| mask & numbers.below(usize::MAX) as u64);
+                frame.set_plane(plane, sparse);
+            }
             frame.set_plane(5, 1 << numbers.below(64)).set_plane(11, 1 << numbers.below(64));
             let rights = [0u8, 1, 4, 128].map(|byte| byte >> (i % 2));
             let [a, b, c, d] = rights;
             frame.set_castling_us_ooo(a).set_castling_us_oo(b).set_castling_them_ooo(c).set_castling_them_oo(d);
             legal(&frame.as_frame(), PolicyMapping::AsPlanes, &mut moves);
-            assert!(moves.iter().all(|index| usize::from(*index) < POLICY));
+            assert!(moves.iter().all(|index| usize::from(*index) < POLICY) && moves.is_sorted());
+            listed += usize::from(!moves.is_empty());
         }
+        assert!(listed > 10_000, "{listed}");
     }
 }
