@@ -62,6 +62,10 @@ def test_what_minari_wrote(recorded: Path) -> None:
     assert (demos.format, demos.key, len(demos)) == (f"demo.minari.{form}", recorded.name, 11)
     assert demos.lengths == [1 + e % 4 for e in range(11)]
     assert demos.num_frames == sum(demos.lengths)
+    some = demos[3:5]
+    assert (some.lengths, some.column("rews").tolist()) == ([4, 1], [*demos[3]["rews"], *demos[4]["rews"]])
+    pairs = gm.pairs.TemporalOffset("action_prediction", obs=f"obs.{PARTS[0]}", action="acts.0").over(some)
+    assert pairs[:].target.tolist() == demos[3]["acts.0"][:3, None].tolist()
     expected = [f"{head}.{name}" for head in ("obs", "next_obs") for name in PARTS]
     others = ["acts.0", "acts.1", "rews", "dones", "truncated", "terminated"]
     assert sorted(demos.layout.names) == sorted([*expected, *others])

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.demos import standing
@@ -15,11 +16,15 @@ from gristmill.demos.gathering import Gatherer
 from gristmill.errors import ConfigError, StateError
 from gristmill.pairs import BC, Constructor, Identity, PairBatch, PairSet, Prepare, StepBatch, Steps, Trajectories
 from gristmill.pairs.constructor import numbers
+from gristmill.pairs.generated import Generated, Generator
 from gristmill.pairs.prepare import KEEP
-from gristmill.pairs.trajectories import frozen
+from gristmill.pairs.trajectories import as_trajectories
 from gristmill.ranks import find_rank
 
 Made = TypeVar("Made")
+
+#: A data set.
+Data: TypeAlias = Trajectories | Mapping[str, npt.ArrayLike]
 
 #: What happens when a data set has given all its rows.
 Exhausted: TypeAlias = Literal["restart", "stop", "drop"]
@@ -52,7 +57,7 @@ class MixedLoader(Generic[Made]):
 
     def __init__(
         self,
-        datasets: Sequence[Trajectories] | Trajectories,
+        datasets: Sequence[Data] | Data,
         constructor: Constructor[Made],
         *,
         batch_size: int,
@@ -70,7 +75,8 @@ class MixedLoader(Generic[Made]):
         """Makes the loader; nothing is read but what rows need to be counted.
 
         Args:
-            datasets: `Demos`, `Columns`, or what `load_wds_datasets` gives.
+            datasets: one or several: `Demos` or some of them (`demos[0:5]`), `Columns`, packed `Trajectories`, what
+                `load_wds_datasets` gives, or a dictionary of arrays as `load_dataset_dict` gives it.
             constructor: what a row is.
             batch_size: rows of a batch of all ranks together; their number divides it.
             nominal_length: rows of all batches of a pass and of all ranks together; by default as many as the data sets
@@ -97,6 +103,7 @@ class MixedLoader(Generic[Made]):
         # The letters of a path are paths too, by their type.
         if any(isinstance(data, str | os.PathLike) for data in several):
             raise TypeError("expected data sets, found a path: open it by gristmill.open")
+        several = [as_trajectories(data) for data in several]
         if batch_size < 1:
             raise ConfigError(f"batches of {batch_size}; expected at least 1", field="batch_size")
         if not shuffle and len(several) > 1:
@@ -282,8 +289,7 @@ class MixedLoader(Generic[Made]):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The loader as another process makes it again: with the fields that it takes values of, where it stands."""
-        infos = "infos" in getattr(self._constructor, "names", ())
-        data = [frozen(own[0].data, self._constructor.fields(), infos) for own in self._epochs]
+        data = [own[0].frozen() for own in self._epochs]
         options = {
             **self._options,
             "batch_size": self._batch_size,
@@ -300,17 +306,20 @@ class PairLoader(MixedLoader[PairBatch]):
 
     loader = gm.PairLoader(datasets, gm.pairs.TemporalOffset("dynamics"), batch_size=384, seed=1)
 
-    Options are those of `MixedLoader`.
+    A function that makes pairs of a stream of steps is a constructor, too: see `gm.pairs.Generated`. Options are those
+    of `MixedLoader`.
     """
 
     def __init__(
         self,
-        datasets: Sequence[Trajectories] | Trajectories,
-        pairs: Constructor[PairBatch] | None = None,
+        datasets: Sequence[Data] | Data,
+        pairs: Constructor[PairBatch] | Generator | None = None,
         *,
         batch_size: int,
         **options: Unpack[Options],
     ) -> None:
+        if pairs is not None and not isinstance(pairs, Constructor):
+            pairs = Generated(pairs)
         super().__init__(datasets, pairs or Identity(), batch_size=batch_size, **options)
 
 
@@ -324,7 +333,7 @@ class StepLoader(MixedLoader[StepBatch]):
 
     def __init__(
         self,
-        datasets: Sequence[Trajectories] | Trajectories,
+        datasets: Sequence[Data] | Data,
         steps: Steps = BC,
         *,
         batch_size: int,

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill, safe_pickle
 from gristmill.arrays import Array
+from gristmill.demos.selected import Selected
 from gristmill.demos.video import frames_beside
 from gristmill.source import Source
 
 
 class Demos(Source):
-    """A sequence of trajectories; each is a structured array with one record per step: `obs`, `acts`, `dones`, ..."""
+    """A sequence of trajectories; each is a structured array with one record per step: `obs`, `acts`, `dones`, ...
+
+    `demos[3]` is one of them, `demos[0:5]` five of them that loaders take like the whole.
+    """
 
     _compiled: _gristmill.Demos
 
@@ -30,6 +34,21 @@ class Demos(Source):
     def lengths(self) -> list[int]:
         """Steps of each trajectory."""
         return [self.frames(i) for i in range(len(self))]
+
+    @overload  # type: ignore[override]
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Selected: ...
+    def __getitem__(self, index: int | slice) -> Array | Selected:
+        """One trajectory as a structured array, or some of the trajectories.
+
+        Raises:
+            IndexError: there is no such trajectory.
+            FormatError: the trajectory is bad; it says where.
+        """
+        if isinstance(index, slice):
+            return Selected(self, range(len(self))[index])
+        return super().__getitem__(index)
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def described(pairs: PairSet[Any], fields: Sequence[str]) -> dict[str, Any]:
         column = pairs.column(name)
         about[name] = f"{column.dtype.str}{list(column.shape[1:])}"
         digest.update(np.ascontiguousarray(column[chosen]).tobytes())
+    digest.update(pairs.constructor.digest(pairs))
     return {
         "trajectories": len(lengths),
         "steps": steps,

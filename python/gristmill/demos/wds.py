@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.demos.config import EnvData
+from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos, open_demos
 from gristmill.envs.config import EnvConfig
 from gristmill.errors import ConfigError, FormatError
+from gristmill.layout import Layout
 
 _KEYS = ("type", "env_cfg", "env_data")
 
@@ -35,6 +38,11 @@ class Part:
             self._lengths.append(min(left, demos.frames(i)))
 
     @property
+    def layout(self) -> Layout:
+        """Layout of the records."""
+        return self.demos.layout
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """Metadata of the shards."""
         return self.demos.metadata
@@ -53,12 +61,50 @@ class Part:
         """How many trajectories there are."""
         return len(self._lengths)
 
-    def __getitem__(self, index: int) -> Array:
-        """One trajectory as a structured array.
+    def frames(self, index: int) -> int:
+        """Steps of one trajectory.
 
         Raises:
             IndexError: there is no such trajectory.
         """
+        return self._lengths[index]
+
+    def truncated(self, index: int) -> bool:
+        """Whether a trajectory was cut: by the part, or in the shards.
+
+        Raises:
+            IndexError: there is no such trajectory.
+        """
+        place = range(len(self))[index]
+        return self._lengths[place] < self.demos.frames(place) or self.demos.truncated(place)
+
+    def extras(self, index: int) -> dict[str, list[Any]]:
+        """What travels beside the records of a trajectory, one value per step.
+
+        Raises:
+            IndexError: there is no such trajectory.
+            FormatError: a pickle in it names what is not data.
+        """
+        place = range(len(self))[index]
+        steps, whole = self._lengths[place], self.demos.frames(place)
+        # What has another number of values (a reset's alone) belongs to the first step.
+        return {
+            name: values[:steps] if len(values) == whole else values
+            for name, values in self.demos.extras(place).items()
+        }
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Selected: ...
+    def __getitem__(self, index: int | slice) -> Array | Selected:
+        """One trajectory as a structured array, or some of them.
+
+        Raises:
+            IndexError: there is no such trajectory.
+        """
+        if isinstance(index, slice):
+            return Selected(self, range(len(self))[index])
         return self.demos[range(len(self))[index]][: self._lengths[index]].view(Array)
 
     def column(self, name: str) -> Array:
@@ -68,6 +114,14 @@ class Part:
             FormatError: there is no such field.
         """
         return self.demos.column(name)[: self.num_frames].view(Array)
+
+    def columns(self, names: Iterable[str]) -> dict[str, npt.NDArray[Any]]:
+        """Some fields of all steps by name, as `column` gives them.
+
+        Raises:
+            FormatError: as of `column`.
+        """
+        return {name: column[: self.num_frames] for name, column in self.demos.columns(names).items()}
 
     def __repr__(self) -> str:
         return f"Part({self.demos!r}, trajectories={len(self)}, frames={self.num_frames})"

@@ -3,10 +3,11 @@
 pairs = gm.pairs.TemporalOffset("dynamics", temporal_offset=3).over(gm.open("demos.tar.zst"))
 len(pairs), pairs[[0, 5]].context
 
-No pair crosses the end of a trajectory.
+No pair crosses the end of a trajectory, but those that a function of one's own makes (`Generated`).
 """
 
 from gristmill.pairs.constructor import At, Constructor, PairBatch, PairSet, Rows
+from gristmill.pairs.generated import Generated
 from gristmill.pairs.jigsaw import Jigsaw
 from gristmill.pairs.prepare import Prepare
 from gristmill.pairs.steps import BC, DQN, GAIL, StepBatch, Steps
@@ -21,6 +22,7 @@ __all__ = [
     "Columns",
     "Constructor",
     "FrameStack",
+    "Generated",
     "Identity",
     "Jigsaw",
     "PairBatch",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -12,7 +12,15 @@ import numpy.typing as npt
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.errors import ConfigError
-from gristmill.pairs.trajectories import Trajectories, field_names, frozen, infos_of
+from gristmill.pairs.trajectories import (
+    Columns,
+    Trajectories,
+    as_trajectories,
+    field_names,
+    find_field,
+    frozen,
+    infos_of,
+)
 
 #: Numbers of pairs.
 Rows: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]
@@ -74,10 +82,8 @@ class PairSet(Generic[Made]):
         self._constructor = constructor
         self._data = data
         self._seed, self._epoch = seed, epoch
-        missing = [name for name in constructor.fields() if name not in field_names(data)]
-        if missing:
-            message = f"the data has no `{missing[0]}`; it has {', '.join(field_names(data))}"
-            raise ConfigError(message, field=missing[0])
+        # What each field is called in the data.
+        self._names = {name: find_field(data, name, constructor.option(name)) for name in constructor.fields()}
         kind, least, most = constructor.offsets()
         parts = _gristmill.pair_rows(data.lengths, kind, least, most, seed, epoch)
         self._plan = [numbers(part) for part in parts]
@@ -87,6 +93,11 @@ class PairSet(Generic[Made]):
         #: What the constructor keeps for the epoch.
         self.drawn: dict[str, npt.NDArray[Any]] = {}
         constructor.prepare(self, seed, epoch)
+
+    @property
+    def constructor(self) -> Constructor[Made]:
+        """What says which steps are paired."""
+        return self._constructor
 
     @property
     def data(self) -> Trajectories:
@@ -104,6 +115,11 @@ class PairSet(Generic[Made]):
     def leave_out_first(self) -> None:
         """Leaves out the first pair of all."""
         self._plan = [part[1:] for part in self._plan]
+
+    def replace(self, ids: Numbers) -> None:
+        """Puts other pairs in the place of all: trajectory and step of each, (n, 2); they count from 0."""
+        own = np.arange(len(ids))
+        self._plan = [own, own, np.ascontiguousarray(ids[:, 0]), np.ascontiguousarray(ids[:, 1])]
 
     def __len__(self) -> int:
         """How many pairs there are."""
@@ -124,9 +140,12 @@ class PairSet(Generic[Made]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The pairs as another process makes them again: with the fields that they take values of."""
+        return type(self), (self._constructor, self.frozen(), self._seed, self._epoch)
+
+    def frozen(self) -> Columns:
+        """The trajectories with the fields that the pairs take values of, as they can be sent to another process."""
         infos = "infos" in getattr(self._constructor, "names", ())
-        data = frozen(self._data, self._constructor.fields(), infos)
-        return type(self), (self._constructor, data, self._seed, self._epoch)
+        return self._constructor.kept(self, frozen(self._data, self._constructor.fields(), infos))
 
     def pieces(self, rows: Numbers) -> dict[str, Piece]:
         """What stands under each name of a batch of these pairs."""
@@ -143,7 +162,7 @@ class PairSet(Generic[Made]):
     def column(self, name: str) -> npt.NDArray[Any]:
         """A field of all steps, in one piece and in this machine's byte order."""
         if name not in self._columns:
-            column = self._data.column(name).view(np.ndarray)
+            column = self._data.column(self._names.get(name, name)).view(np.ndarray)
             self._columns[name] = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
         return self._columns[name]
 
@@ -176,13 +195,18 @@ class Constructor(Generic[Made]):
     #: Whether anything is drawn for each epoch anew.
     draws = False
 
-    def over(self, data: Trajectories, *, seed: int = 0, epoch: int = 0) -> PairSet[Made]:
+    def over(self, data: Trajectories | Mapping[str, npt.ArrayLike], *, seed: int = 0, epoch: int = 0) -> PairSet[Made]:
         """The pairs of some trajectories; what is drawn depends on seed, epoch and step alone.
+
+        Args:
+            data: demonstrations, or some of them; a dictionary of arrays, as `load_dataset_dict` gives it.
+            seed: of what is drawn.
+            epoch: of what is drawn.
 
         Raises:
             ConfigError: the trajectories lack what it needs.
         """
-        return PairSet(self, data, seed, epoch)
+        return PairSet(self, as_trajectories(data), seed, epoch)
 
     def offsets(self) -> tuple[str, int, int]:
         """Kind of pairing, least and greatest offset."""
@@ -192,8 +216,20 @@ class Constructor(Generic[Made]):
         """The fields that it takes values of."""
         return ("obs",)
 
+    def option(self, name: str) -> str:
+        """The option that chooses another field than the one of this name; empty where there is none."""
+        return ""
+
     def prepare(self, pairs: PairSet[Made], seed: int, epoch: int) -> None:
         """Draws what is drawn once for an epoch."""
+
+    def kept(self, pairs: PairSet[Made], data: Columns) -> Columns:
+        """The trajectories of some pairs as they are sent to another process."""
+        return data
+
+    def digest(self, pairs: PairSet[Made]) -> bytes:
+        """What tells pairs from others of the same data and the same number; nothing where the data tells it."""
+        return b""
 
     def describe(self) -> dict[str, Any]:
         """What its batches depend on, as plain data."""
@@ -208,8 +244,28 @@ class Constructor(Generic[Made]):
         raise NotImplementedError
 
 
+#: Options that name a field, and the field that they name where nobody says.
+_USUAL = {"obs": "obs", "action": "acts"}
+
+
+@dataclass(frozen=True)
 class PairConstructor(Constructor[PairBatch]):
     """A constructor of contexts and targets."""
+
+    #: The field of the observations: of data whose observations are dictionaries one of their parts, such as `obs.ego`.
+    obs: str = field(default="obs", kw_only=True)
+
+    def fields(self) -> tuple[str, ...]:
+        """Observations."""
+        return (self.obs,)
+
+    def option(self, name: str) -> str:
+        """The option of this class, or of `ActingConstructor`, that has this value."""
+        return next((option for option in _USUAL if getattr(self, option, None) == name), "")
+
+    def describe(self) -> dict[str, Any]:
+        """The options; which fields only where they are not the usual ones, as states of older releases have it."""
+        return {name: value for name, value in super().describe().items() if _USUAL.get(name) != value}
 
     def batch(self, arrays: dict[str, Any]) -> PairBatch:
         """Context, target, extra context and ids."""
@@ -217,8 +273,20 @@ class PairConstructor(Constructor[PairBatch]):
 
     def pieces(self, pairs: PairSet[PairBatch], rows: Numbers) -> dict[str, Piece]:
         """Observations at both steps."""
-        context, target = At("obs", pairs.context(rows)), At("obs", pairs.target(rows))
+        context, target = At(self.obs, pairs.context(rows)), At(self.obs, pairs.target(rows))
         return {"context": context, "target": target, "traj_ts_ids": pairs.ids(rows)}
+
+
+@dataclass(frozen=True)
+class ActingConstructor(PairConstructor):
+    """A constructor that takes actions, too."""
+
+    #: The field of the actions: of data whose actions are dictionaries or tuples one of their parts, such as `acts.0`.
+    action: str = field(default="acts", kw_only=True)
+
+    def fields(self) -> tuple[str, ...]:
+        """Observations and actions."""
+        return (self.obs, self.action)
 
 
 def need_ends(pairs: PairSet[Any]) -> None:

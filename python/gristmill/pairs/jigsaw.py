@@ -37,7 +37,9 @@ class Jigsaw(PairConstructor):
     def describe(self) -> dict[str, Any]:
         """The permutations themselves count, not the place of their file."""
         table = hashlib.blake2b(self._table().tobytes(), digest_size=16).hexdigest()
-        return {"kind": "Jigsaw", "permutations": table, "n_tiles": self.n_tiles, "compat": self.compat}
+        told = {**super().describe(), "permutations": table}
+        del told["permutation_path"]
+        return told
 
     def prepare(self, pairs: PairSet[PairBatch], seed: int, epoch: int) -> None:
         """Reads the permutations and draws their order."""
@@ -49,7 +51,7 @@ class Jigsaw(PairConstructor):
 
     def pieces(self, pairs: PairSet[PairBatch], rows: Numbers) -> dict[str, Piece]:
         """Tiles put together, and the class of each."""
-        pictures = pairs.values("obs", pairs.context(rows))
+        pictures = pairs.values(self.obs, pairs.context(rows))
         if pictures.ndim != 4:
             raise ConfigError(f"observations of shape {pictures.shape[1:]}; expected (C, H, W)", field="obs")
         side = math.isqrt(self.n_tiles)

@@ -10,7 +10,16 @@ import numpy as np
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.errors import ConfigError
-from gristmill.pairs.constructor import At, Numbers, PairBatch, PairConstructor, PairSet, Piece, need_ends
+from gristmill.pairs.constructor import (
+    ActingConstructor,
+    At,
+    Numbers,
+    PairBatch,
+    PairConstructor,
+    PairSet,
+    Piece,
+    need_ends,
+)
 
 Mode: TypeAlias = Literal["dynamics", "inverse_dynamics", "action_prediction"]
 
@@ -24,12 +33,12 @@ class Identity(PairConstructor):
 
     def pieces(self, pairs: PairSet[PairBatch], rows: Numbers) -> dict[str, Piece]:
         """One piece under two names."""
-        obs = At("obs", pairs.context(rows))
+        obs = At(self.obs, pairs.context(rows))
         return {"context": obs, "target": obs, "traj_ts_ids": pairs.ids(rows)}
 
 
 @dataclass(frozen=True)
-class TemporalOffset(PairConstructor):
+class TemporalOffset(ActingConstructor):
     """Observations `temporal_offset` steps apart, and the actions between them.
 
     | mode | context | target | extra_context |
@@ -57,7 +66,7 @@ class TemporalOffset(PairConstructor):
 
     def fields(self) -> tuple[str, ...]:
         """Observations; actions with a mode."""
-        return ("obs",) if self.mode is None else ("obs", "acts")
+        return (self.obs,) if self.mode is None else (self.obs, self.action)
 
     def prepare(self, pairs: PairSet[PairBatch], seed: int, epoch: int) -> None:
         """Nothing is drawn."""
@@ -66,11 +75,11 @@ class TemporalOffset(PairConstructor):
     def pieces(self, pairs: PairSet[PairBatch], rows: Numbers) -> dict[str, Piece]:
         """As the table says."""
         first, last = pairs.context(rows), pairs.target(rows)
-        found: dict[str, Piece] = {"context": At("obs", first), "traj_ts_ids": pairs.ids(rows)}
-        later = At("obs", last)
+        found: dict[str, Piece] = {"context": At(self.obs, first), "traj_ts_ids": pairs.ids(rows)}
+        later = At(self.obs, last)
         if self.mode is None:
             return {**found, "target": later}
-        acts = At("acts", first[:, None] + np.arange(self.temporal_offset))
+        acts = At(self.action, first[:, None] + np.arange(self.temporal_offset))
         if self.mode == "dynamics":
             return {**found, "target": later, "extra_context": acts}
         extra: dict[str, Piece] = {"extra_context": later} if self.mode == "inverse_dynamics" else {}
@@ -119,7 +128,7 @@ class UniformOffset(PairConstructor):
 
 
 @dataclass(frozen=True)
-class Windows(PairConstructor):
+class Windows(ActingConstructor):
     """The last `size` observations as the context, (B, size, ...), oldest first, the next action as the target.
 
     Where a trajectory began later, `fill` stands there; `extra_context` (bool, (B, size)) says which are real. With
@@ -135,10 +144,6 @@ class Windows(PairConstructor):
         if self.acts not in ("last", "all"):
             raise ConfigError(f"acts={self.acts!r}; expected 'last' or 'all'", field="acts")
 
-    def fields(self) -> tuple[str, ...]:
-        """Observations and actions."""
-        return ("obs", "acts")
-
     def prepare(self, pairs: PairSet[PairBatch], seed: int, epoch: int) -> None:
         """Finds the windows; nothing is drawn."""
         _find_windows(pairs, self.size, self.fill)
@@ -147,13 +152,13 @@ class Windows(PairConstructor):
         """Windows, actions and masks."""
         steps = pairs.context(rows)
         window = pairs.drawn["window"][steps]
-        acts = At("acts", window if self.acts == "all" else steps)
+        acts = At(self.action, window if self.acts == "all" else steps)
         mask = pairs.drawn["mask"][steps]
-        return {"context": At("obs", window), "target": acts, "extra_context": mask, "traj_ts_ids": pairs.ids(rows)}
+        return {"context": At(self.obs, window), "target": acts, "extra_context": mask, "traj_ts_ids": pairs.ids(rows)}
 
 
 @dataclass(frozen=True)
-class FrameStack(PairConstructor):
+class FrameStack(ActingConstructor):
     """The last `size` frames joined on the channel axis, (B, size * C, H, W), oldest first; the next action as target.
 
     Where a trajectory began later, `fill` stands there; `extra_context` (bool, (B, size)) says which are real.
@@ -165,22 +170,23 @@ class FrameStack(PairConstructor):
     def __post_init__(self) -> None:
         _check_window(self.size, self.fill)
 
-    def fields(self) -> tuple[str, ...]:
-        """Observations and actions."""
-        return ("obs", "acts")
-
     def prepare(self, pairs: PairSet[PairBatch], seed: int, epoch: int) -> None:
         """Finds the windows; nothing is drawn."""
         _find_windows(pairs, self.size, self.fill)
-        if pairs.column("obs").ndim < 2:
+        if pairs.column(self.obs).ndim < 2:
             raise ConfigError("observations are numbers; expected an axis to stack on", field="obs")
 
     def pieces(self, pairs: PairSet[PairBatch], rows: Numbers) -> dict[str, Piece]:
         """Stacks, actions and masks."""
         steps = pairs.context(rows)
-        stack = At("obs", pairs.drawn["window"][steps], joined=True)
+        stack = At(self.obs, pairs.drawn["window"][steps], joined=True)
         mask = pairs.drawn["mask"][steps]
-        return {"context": stack, "target": At("acts", steps), "extra_context": mask, "traj_ts_ids": pairs.ids(rows)}
+        return {
+            "context": stack,
+            "target": At(self.action, steps),
+            "extra_context": mask,
+            "traj_ts_ids": pairs.ids(rows),
+        }
 
 
 def _find_windows(pairs: PairSet[PairBatch], size: int, fill: Fill) -> None:

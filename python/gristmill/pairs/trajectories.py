@@ -30,6 +30,7 @@ class Columns:
     """Trajectories as arrays of one's own, one for each field; nothing is copied.
 
     gm.pairs.Columns([7, 5], {"obs": obs, "acts": acts, "dones": dones})  # 12 rows each
+    gm.pairs.Columns.from_dict(gm.load_dataset_dict(...))  # where the lengths are told by `dones`
 
     Pickled, arrays that `numpy.memmap` has mapped travel as the name of their file.
     """
@@ -63,6 +64,40 @@ class Columns:
             if count != steps:
                 message = f"`{name}` has {count} rows; the trajectories have {steps} steps"
                 raise ConfigError(message, field=name)
+
+    @classmethod
+    def from_dict(cls, arrays: Mapping[str, npt.ArrayLike]) -> Columns:
+        """The trajectories of a dictionary of arrays, as `load_dataset_dict` gives them.
+
+        An episode ends where `dones` or `truncated` is true; steps behind the last end are one that goes on.
+
+        Args:
+            arrays: all steps one after another. `infos`, objects, travels beside them.
+
+        Raises:
+            ConfigError: there is no `dones`, an array has another number of rows, or holds Python objects.
+        """
+        found = {name: np.asanyarray(array) for name, array in arrays.items()}
+        if "dones" not in found:
+            names = ", ".join(found) or "nothing"
+            message = f"there is no `dones` among {names}, so nothing says where trajectories end"
+            raise ConfigError(
+                f"{message}; Columns(lengths, arrays) takes arrays whose lengths are known", field="dones"
+            )
+        infos = found.pop("infos", None)
+        for name, array in found.items():
+            if array.dtype == object:
+                message = f"`{name}` holds Python objects; only `infos` can. Leave it out, or give an array of numbers"
+                raise ConfigError(message, field=name)
+        if not found["dones"].ndim:
+            raise ConfigError("`dones` is one value; expected one for each step", field="dones")
+        steps = len(found["dones"])
+        marks = [array for name, array in found.items() if name in ("dones", "truncated") and len(array) == steps]
+        ended = np.any([(array != 0).any(tuple(range(1, array.ndim))) for array in marks], axis=0)
+        ends = np.flatnonzero(ended) + 1
+        if steps and (not len(ends) or ends[-1] < steps):
+            ends = np.append(ends, steps)
+        return cls(np.diff(ends, prepend=0).tolist(), found, None if infos is None else infos.tolist())
 
     @property
     def lengths(self) -> list[int]:
@@ -133,10 +168,40 @@ class _Mapped:
         return np.memmap(path, dtype, "r", offset, shape)
 
 
+def as_trajectories(data: Trajectories | Mapping[str, npt.ArrayLike]) -> Trajectories:
+    """Trajectories as they are; a dictionary of arrays as its trajectories.
+
+    Raises:
+        ConfigError: as of `Columns.from_dict`.
+    """
+    return Columns.from_dict(data) if isinstance(data, Mapping) else data
+
+
 def field_names(data: Trajectories) -> tuple[str, ...]:
     """Fields of a step."""
     demos: Any = getattr(data, "demos", data)
     return tuple(demos.layout.names)
+
+
+def find_field(data: Trajectories, name: str, option: str = "") -> str:
+    """What the data calls a field: parts of dictionaries are `obs.ego` in files of the agents and packs, `obs_ego` in
+    shards and dictionaries of arrays, and either name is good for both.
+
+    Raises:
+        ConfigError: there is none; where it has parts, the message says how one is chosen.
+    """
+    names = field_names(data)
+    if name in names:
+        return name
+    plain = name.replace(".", "_")
+    same = [other for other in names if other.replace(".", "_") == plain]
+    if len(same) == 1:
+        return same[0]
+    message = f"the data has no `{name}`; it has {', '.join(names)}"
+    parts = [other for other in names if other.startswith((f"{name}.", f"{name}_"))]
+    if option and parts:
+        message = f"{message}. Choose one of its parts: {option}={parts[0]!r}"
+    raise ConfigError(message, field=name)
 
 
 def infos_of(data: Trajectories) -> list[Any]:
@@ -145,7 +210,7 @@ def infos_of(data: Trajectories) -> list[Any]:
     if isinstance(data, Columns):
         own = data.infos()
         return own if own is not None else [{} for _ in range(sum(lengths))]
-    demos: Any = getattr(data, "demos", data)
+    demos: Any = data if hasattr(data, "extras") else getattr(data, "demos", data)
     found: list[Any] = []
     for i, length in enumerate(lengths):
         values = demos.extras(i).get("infos", [])
@@ -155,5 +220,6 @@ def infos_of(data: Trajectories) -> list[Any]:
 
 def frozen(data: Trajectories, fields: Sequence[str], infos: bool) -> Columns:
     """Some fields of the trajectories, so that they can be sent to another process."""
-    wanted = [name for name in field_names(data) if name in fields or name == "dones"]
+    own = {find_field(data, name) for name in fields}
+    wanted = [name for name in field_names(data) if name in own or name == "dones"]
     return Columns(data.lengths, {name: data.column(name) for name in wanted}, infos_of(data) if infos else None)

@@ -18,6 +18,7 @@ from gristmill.demos.minari.catalogue import data_folder, read_catalogue, refuse
 from gristmill.demos.minari.hdf5 import Hdf5Episodes
 from gristmill.demos.minari.infos import row
 from gristmill.demos.minari.spill import Spill
+from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import FormatError
@@ -154,19 +155,19 @@ class MinariDemos(Demos):
     def __len__(self) -> int:
         return len(self._episodes.lengths)
 
-    @overload
+    @overload  # type: ignore[override]
     def __getitem__(self, index: int) -> Array: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Array]: ...
-    def __getitem__(self, index: int | slice) -> Array | list[Array]:
-        """One episode as a structured array, or several as a list.
+    def __getitem__(self, index: slice) -> Selected: ...
+    def __getitem__(self, index: int | slice) -> Array | Selected:
+        """One episode as a structured array, or some of the episodes.
 
         Raises:
             IndexError: there is no such episode.
             FormatError: the episode is damaged; it says where.
         """
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+            return Selected(self, range(len(self))[index])
         place = self._place(index)
         steps = self._episodes.lengths[place]
         records = Array.over(_gristmill.allocate(steps * self._layout.itemsize), (steps,), self._layout.dtype)
