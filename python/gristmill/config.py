@@ -54,10 +54,14 @@ class ChunkSourceLoaderConfig:
 
 @dataclass
 class ChunkSourceSplitterConfig:
-    """Deals chunks to named outputs by a fixed hash of source key and chunk index."""
+    """Deals chunks to named outputs by a fixed hash of the names that they had as files.
+
+    With `by="file"` the file that a chunk lies in and its number there decide, as in versions before there was a choice.
+    """
 
     output: list[QueueConfig] = field(default_factory=list)
     weight: list[int] = field(default_factory=list)
+    by: Literal["name", "file"] = "name"
 
 
 @dataclass

@@ -24,7 +24,7 @@ class Source:
 
     @property
     def key(self) -> str:
-        """File name without directory: what sorting and splitting go by."""
+        """File name without directory: what sorting goes by, and splitting where games have no names of their own."""
         return self._compiled.key
 
     @property

@@ -13,5 +13,7 @@ mod facts_index;
 mod games;
 mod ledger_corpus;
 mod open_files;
+mod page_order;
+mod page_vectors;
 mod shuffle_quality;
 mod store_conformance;

@@ -90,7 +90,9 @@ pub(crate) struct Filter {
 /// What a split goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
-    /// Name of the file and index in it.
+    /// The name that the game had as a file, wherever it lies now.
+    Name,
+    /// Name of the file that it lies in, and its number there, as older versions did.
     File,
     /// The positions of the game.
     Content,
@@ -101,16 +103,16 @@ pub(crate) enum By {
 #[command(after_help = "Examples:\n  gristmill split games parts --into train:9,test:1\n  \
 gristmill split games.tar parts --into train:80,validation:10,test:10\n  \
 gristmill split demos.tar.zst parts --into train:9,test:1\n\n\
-A game goes where a loader's --split puts it, by a published hash of its file and index\n\
-(docs/format/split.md); a trajectory of demonstrations by the same.")]
+A game goes where a loader's --split puts it, by a published hash of the name that it had\n\
+as a file (docs/format/split.md), so that loose, in a tar or in a pack it is on one side;\n\
+a trajectory of demonstrations by that of its shard and its number there.")]
 pub(crate) struct Split {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,
     /// Folders below OUT and their weights, with commas: train:9,test:1.
     #[arg(long, value_name = "NAME:W", value_delimiter = ',', value_parser = share, required = true)]
     pub(crate) into: Vec<(String, u64)>,
-    /// What decides where a game goes: its file and index there, or its content, so that a game, its copies and its mirror
-    /// image go to one folder. Chess only.
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "file")]
+    /// What decides where a game goes. By content a game, its copies and its mirror image go to one folder. Chess only.
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "name")]
     pub(crate) by: By,
 }

@@ -41,6 +41,10 @@ pub(crate) struct River {
     /// Split the games into named outputs by weight, with commas: train:9,test:1.
     #[arg(long, value_name = "NAME:W", value_delimiter = ',', value_parser = share, help_heading = "Of directories")]
     pub(crate) split: Option<Vec<(String, u64)>>,
+    /// What decides the output of a game: the name that it had as a file, or the file that it lies in and its number there, as
+    /// older versions did [default: name].
+    #[arg(long, value_name = "WHAT", value_enum, requires = "split", help_heading = "Of directories")]
+    pub(crate) split_by: Option<SplitBy>,
     /// Root of every random draw; drawn and told when absent.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
@@ -77,6 +81,15 @@ pub(crate) struct River {
     /// Folder of the side index; `off` for none.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: Option<PathBuf>,
+}
+
+/// What decides the output of a game.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SplitBy {
+    /// The name that it had as a file.
+    Name,
+    /// Its file, and its number there.
+    File,
 }
 
 /// What becomes of the last partial batch.

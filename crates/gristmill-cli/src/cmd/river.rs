@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset, TextForm};
 use gristmill_engine::{DataLoader, Error};
 
-use crate::args::river::{BadChunks, LastBatch, River};
+use crate::args::river::{BadChunks, LastBatch, River, SplitBy};
 use crate::failure::{Failure, Result};
 
 /// The configuration that `river` describes.
@@ -58,6 +58,7 @@ fn refuse_options(river: &River, path: &str) -> Result<()> {
         ("--tensors", river.tensors.is_some()),
         ("--last-batch", river.last_batch.is_some()),
         ("--split", river.split.is_some()),
+        ("--split-by", river.split_by.is_some()),
     ];
     if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
         return Err(Failure::Usage(format!("{flag} goes with directories; write it into {path} instead")));
@@ -94,6 +95,10 @@ fn preset(river: &River) -> Result<Lc0Preset> {
         epochs: river.epochs,
         watch: river.watch,
         split: river.split.clone().unwrap_or_default(),
+        split_by: match river.split_by {
+            Some(SplitBy::File) => config::SplitBy::File,
+            Some(SplitBy::Name) | None => config::SplitBy::Name,
+        },
         tensors: river.tensors.clone().unwrap_or(usual.tensors),
         last_batch: match river.last_batch {
             Some(LastBatch::Keep) => config::LastBatch::Keep,

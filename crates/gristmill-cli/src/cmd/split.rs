@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use gristmill_engine::job::rewrite::{Container, Split as Splitting};
+use gristmill_engine::job::rewrite::{By as Going, Container, Split as Splitting};
 
 use super::{demos, rewrite};
 use crate::args::rewrite::{By, Split};
@@ -27,7 +27,11 @@ pub(crate) fn run(args: &Split) -> Result<()> {
         }
         return demos::split(args);
     }
-    let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect())?;
-    let split = if args.by == By::Content { split.by_content() } else { split };
+    let by = match args.by {
+        By::Name => Going::Name,
+        By::File => Going::File,
+        By::Content => Going::Content,
+    };
+    let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect(), by)?;
     rewrite::run(&args.rewriting, outs, Container::Same, Arc::new(split))
 }

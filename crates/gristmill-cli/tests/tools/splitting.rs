@@ -34,3 +34,32 @@ fn the_loader_agrees() {
     assert_eq!(frames(&out.join("test"), &[]), split);
     assert!(split > 0);
 }
+
+#[test]
+fn packed_games_go_where_they_went_loose() {
+    let (folder, games) = games("40");
+    let [pack, loose, packed] = ["pack", "loose", "packed"].map(|name| folder.path().join(name));
+    run(&["pack", text(&games), text(&pack)]).ok();
+    let kept = |from: &std::path::Path, out: &std::path::Path, more: &[&str]| {
+        let words = ["split", text(from), text(out), "--into", "train:2,test:1"];
+        run(&[&words[..], more].concat()).ok();
+        ["train", "test"].map(|side| stats(&out.join(side)))
+    };
+    let sides = kept(&games, &loose, &[]);
+    assert_eq!(kept(&pack, &packed, &[]), sides);
+    assert_ne!(kept(&pack, &folder.path().join("by file"), &["--by", "file"]), sides, "as before, by choice");
+    for (from, side) in [(&games, "train"), (&pack, "train"), (&games, "test"), (&pack, "test")] {
+        let words = ["feed", text(from), "--epochs", "1", "--reservoir", "0", "--sampling-rate", "1", "--json"];
+        let fed = run(&[&words[..], &["--split", "train:2,test:1", "--output", side]].concat()).ok().json();
+        let expected = &sides[usize::from(side == "test")];
+        assert_eq!(fed["frames"].as_u64().unwrap(), expected.1, "{side} of {}", from.display());
+    }
+    let refused = run(&["feed", text(&games), "--split-by", "file"]);
+    assert!(refused.code == 2 && refused.err.contains("--split"), "{refused:?}");
+}
+
+/// Games and frames of a folder.
+fn stats(folder: &std::path::Path) -> (u64, u64) {
+    let told = run(&["inspect", text(folder), "--json"]).ok().json();
+    (told["chunks"].as_u64().unwrap(), told["frames"].as_u64().unwrap())
+}

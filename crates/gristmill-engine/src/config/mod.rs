@@ -29,7 +29,7 @@ pub use skip::Skip;
 pub use stages::{
     ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkValidatorConfig, EncoderConfig, Exhausted,
     FilePathProviderConfig, FrameFormat, JoinPositionsConfig, LastBatch, Overflow, QueueConfig,
-    ShufflingFrameSamplerConfig, StageConfig, StageKind, TensorGeneratorConfig,
+    ShufflingFrameSamplerConfig, SplitBy, StageConfig, StageKind, TensorGeneratorConfig,
 };
 pub use text::TextForm;
 pub use view::{Longer, Pad, View};

@@ -97,7 +97,7 @@ pub(super) fn refused(path: &[String], stages: &[Option<String>], message: Strin
 
 /// What is looked for in a splitter and is not there, and what there is instead.
 const SPLIT_BY: (&str, &str) = (
-    "unknown field `by`, expected `output`",
+    "unknown variant `content`, expected `name` or `file`",
     "; streams are split by the names of files: pack the games, and `split(by=\"content\")` of the pack keeps copies and mirrored \
      games on one side, or let `gristmill split --by content` make a folder for each side",
 );

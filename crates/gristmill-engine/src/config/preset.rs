@@ -42,6 +42,8 @@ pub struct Lc0Preset {
     pub watch: Option<bool>,
     /// Named shares of the games, such as `[["train", 9], ["test", 1]]`: one loader output each.
     pub split: Vec<(String, u64)>,
+    /// What decides the share of a game.
+    pub split_by: SplitBy,
     /// The tensors of a batch.
     pub tensors: Vec<String>,
     /// What becomes of the last partial batch.
@@ -89,6 +91,7 @@ impl Default for Lc0Preset {
             epochs: None,
             watch: None,
             split: Vec::new(),
+            split_by: SplitBy::default(),
             tensors: tensors.tensors,
             last_batch: tensors.last_batch,
             queue_capacity: None,
@@ -214,6 +217,7 @@ fn sources(options: &Lc0Preset, i: usize, directory: &std::path::Path, stages: &
             chunk_source_splitter: Some(ChunkSourceSplitterConfig {
                 output: options.split.iter().map(queue).collect(),
                 weight: options.split.iter().map(|(_, weight)| *weight).collect(),
+                by: options.split_by,
             }),
             ..stage(named("split", i, ""), &[load])
         });

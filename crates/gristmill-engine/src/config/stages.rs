@@ -91,7 +91,28 @@ pub struct ChunkSourceLoaderConfig {
     pub output: QueueConfig,
 }
 
-/// Deals chunks to named outputs by a fixed hash of source key and chunk index (§1.3).
+/// What a split goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SplitBy {
+    /// The name that a game had as a file, wherever it lies now (the default).
+    #[default]
+    Name,
+    /// The name of the file that it lies in and its number there, as before there was a choice.
+    File,
+}
+
+impl SplitBy {
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            SplitBy::Name => "name",
+            SplitBy::File => "file",
+        }
+    }
+}
+
+/// Deals chunks to named outputs by a fixed hash of their names (§1.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkSourceSplitterConfig {
@@ -99,6 +120,8 @@ pub struct ChunkSourceSplitterConfig {
     pub output: Vec<QueueConfig>,
     /// Their shares.
     pub weight: Vec<u64>,
+    /// What decides the output of a chunk.
+    pub by: SplitBy,
 }
 
 /// Passes on the chess games that break none of its rules; the others give no rows and are counted by rule.

@@ -12,13 +12,14 @@ use super::anchors::Anchors;
 use super::plan::{BranchPlan, DrawPlan};
 use super::ranks::key;
 use super::roster::{Recorded, Roster};
-use crate::config::{ExtractOrder, KeyOrder};
+use crate::config::{ExtractOrder, KeyOrder, SplitBy};
 use crate::error::{Error, Result};
 use crate::runtime::seed::Key;
 use crate::stage::extract::{Extract, ExtractState};
 use crate::stage::lane::lane_of;
 use crate::stage::load::Source;
 use crate::stage::pool::{Pool, PoolState};
+use crate::stage::split::original;
 use crate::stage::{ChunkRef, Draw};
 
 /// A source that a branch may draw from.
@@ -411,7 +412,15 @@ impl First {
 /// The chunks of a source on this side of the split, in all lanes.
 fn side<'a>(plan: &'a BranchPlan, source: &'a Source) -> impl Iterator<Item = u32> + 'a {
     let all = 0..u32::try_from(source.len()).unwrap_or(u32::MAX);
-    all.filter(|&i| plan.side.as_ref().is_none_or(|side| side.holds(&source.key, u64::from(i))))
+    all.filter(|&i| {
+        let Some((side, by)) = &plan.side else { return true };
+        let member = match by {
+            SplitBy::Name => source.chunks.locate(i as usize).and_then(|(_, member)| member),
+            SplitBy::File => None,
+        };
+        let (key, index) = original(&source.key, member, u64::from(i));
+        side.holds(key, index)
+    })
 }
 
 /// The chunks of a source that a branch draws from.

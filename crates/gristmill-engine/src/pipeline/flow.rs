@@ -117,6 +117,7 @@ mod tests {
             chunk_source_splitter: Some(crate::config::ChunkSourceSplitterConfig {
                 output: vec![crate::config::QueueConfig { name: "x".into(), ..Default::default() }],
                 weight: vec![1],
+                ..Default::default()
             }),
             ..Default::default()
         };

@@ -9,7 +9,8 @@ use super::drawer::Admission;
 use super::parts::Common;
 use super::ranks::Ranks;
 use super::roster::{Event, Recorded};
-use super::state::BOUND;
+use super::state::{BOUND, NAMED};
+use crate::config::{DataLoaderConfig, SplitBy};
 use crate::error::{Error, Result};
 use crate::runtime::journal::{Journal, Opening};
 
@@ -20,6 +21,8 @@ pub(super) type Files = BTreeMap<String, Vec<Recorded>>;
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub(super) seed: Option<u64>,
+    /// What splitter stages go by.
+    pub(super) splits: BTreeMap<String, SplitBy>,
     /// Every file, under one id.
     pub(super) files: Files,
     /// Those of the first scan, by loader stage.
@@ -90,6 +93,11 @@ pub(super) fn of_rank(path: &Path, rank: u64, world: u64) -> PathBuf {
     name.into()
 }
 
+/// The splitter stages of a config, and what they go by.
+pub(super) fn splits(config: &DataLoaderConfig) -> impl Iterator<Item = (&str, SplitBy)> {
+    config.stage.iter().filter_map(|stage| Some((stage.name.as_str(), stage.chunk_source_splitter.as_ref()?.by)))
+}
+
 /// What a journal begins with.
 const FIRST: &[u8] = br#"{"seed":"#;
 
@@ -136,6 +144,20 @@ impl History {
         Ok(history.sorted(common))
     }
 
+    /// Whether games went to the sides to which this config sends them.
+    ///
+    /// Errors: `Config` in `journal`.
+    pub(super) fn check_splits(&self, config: &DataLoaderConfig) -> Result<()> {
+        let other = splits(config).find(|(stage, by)| {
+            let told = self.splits.get(*stage).copied().unwrap_or(SplitBy::File);
+            self.seed.is_some() && told != *by
+        });
+        let Some((stage, by)) = other else { return Ok(()) };
+        let advice = if by == SplitBy::Name { NAMED } else { "" };
+        let text = format!("it tells of a run whose `{stage}` did not go by {}{advice}", by.name());
+        Err(Error::config("journal", text))
+    }
+
     fn sorted(mut self, common: BTreeMap<String, Common>) -> Self {
         for admissions in self.admissions.values_mut() {
             admissions.make_contiguous().sort_by_key(|admission| admission.at);
@@ -168,6 +190,7 @@ impl History {
                     return Err(Error::State(text));
                 }
                 Event::Seed(_) => {}
+                Event::Split { stage, by } => drop(self.splits.insert(stage, by)),
                 Event::Initial { loader, files } => {
                     let found: BTreeSet<u64> = files.iter().map(|file| know(&loader, file)).collect();
                     self.agreed &= self.first.entry(loader).or_insert_with(|| found.clone()) == &found;

@@ -24,7 +24,7 @@ use super::sight::Reads;
 use super::state::fingerprint;
 use super::verdict::Verdicts;
 use crate::chunks::trajectories::is_trajectories;
-use crate::config::{BadChunks, DataLoaderConfig, FrameFormat};
+use crate::config::{BadChunks, DataLoaderConfig, FrameFormat, SplitBy};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::runtime::events::Events;
@@ -160,7 +160,7 @@ impl Launch {
         }
         // A start that fails before this leaves no journal behind.
         if let Some(journal) = &journal {
-            write_first(journal, &observer, &recall)?;
+            write_first(journal, config, &observer, &recall)?;
         }
         let chains = observer.chains.iter();
         let tasks: Arc<[Arc<dyn Tasks>]> = chains.map(|chain| Arc::clone(chain) as Arc<dyn Tasks>).collect();
@@ -244,8 +244,10 @@ fn facts(config: &DataLoaderConfig, directory: &Path) -> Option<Arc<Facts>> {
 }
 
 /// Opens the journal and, where it has not told of this run before, writes what everything else in it rests on.
-fn write_first(journal: &SharedJournal, observer: &Observer, recall: &Recall) -> Result<()> {
+fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Observer, recall: &Recall) -> Result<()> {
     let mut events = vec![Event::Seed(observer.root)];
+    let splits = journals::splits(config).filter(|(_, by)| *by != SplitBy::File);
+    events.extend(splits.map(|(stage, by)| Event::Split { stage: stage.to_owned(), by }));
     for roster in &observer.rosters {
         let (loader, mut files) = (roster.loader.clone(), roster.files());
         if !recall.goes_on() {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::needed::both;
 use super::roster::Recorded;
-use super::state::{ChainState, LoaderState, Part, compare, of_version};
+use super::state::{ChainState, LoaderState, Part, compare, compared, of_version};
 use crate::error::{Error, Result};
 
 /// Puts parts together; one part, or one whole, stays what it is.
@@ -95,7 +95,7 @@ fn named(part: Option<Part>) -> String {
 
 fn fits(whole: &LoaderState, part: &LoaderState) -> std::result::Result<(), String> {
     let mut differences = Vec::new();
-    compare("", &whole.config, &part.config, &mut differences);
+    compare("", &compared(&whole.config), &compared(&part.config), &mut differences);
     if whole.seed != part.seed {
         differences.push(format!("seeds {} and {}", whole.seed, part.seed));
     }

@@ -16,7 +16,7 @@ use super::ranks::Ranks;
 use super::skip::Skips;
 use crate::config::{
     ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat, JoinPositionsConfig, KeyOrder,
-    LastBatch, Overflow, StageKind, TensorGeneratorConfig,
+    LastBatch, Overflow, SplitBy, StageKind, TensorGeneratorConfig,
 };
 use crate::error::{Error, Result};
 use crate::rescorer::{Extras, prepare};
@@ -66,7 +66,8 @@ pub(crate) struct BranchPlan {
     pub(crate) number: u32,
     /// Index into the logs.
     pub(crate) log: usize,
-    pub(crate) side: Option<Side>,
+    /// Its side of the split, and what that goes by.
+    pub(crate) side: Option<(Side, SplitBy)>,
     /// The lane whose chunks it draws, where there are several.
     pub(crate) lane: Option<HashLane>,
     /// Whether it counts what comes after the pool's anchor: one of a rank's lanes does.
@@ -281,7 +282,8 @@ impl<'a> Lower<'a> {
                 return Err(Error::field(loader.name, "weight", text));
             }
             let found = Side::new(&splitter.weight, port.output);
-            side = Some(found.ok_or_else(|| Error::field(loader.name, "weight", "expected a positive sum"))?);
+            let found = found.ok_or_else(|| Error::field(loader.name, "weight", "expected a positive sum"))?;
+            side = Some((found, splitter.by));
             port = loader.inputs[0];
             loader = self.node(port);
         }

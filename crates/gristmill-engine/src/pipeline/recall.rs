@@ -65,9 +65,11 @@ impl Recall {
                     );
                     return Err(Error::config("journal", text));
                 }
+                history.check_splits(config)?;
                 return Ok(Recall { opening, ..recall(history.seed, None, history) });
             }
             let history = read(&Files::new())?;
+            history.check_splits(config)?;
             if config.replay && history.first.is_empty() {
                 let text = "there is nothing to replay: it has no first scan".to_owned();
                 return Err(Error::config("journal", text));
@@ -87,6 +89,7 @@ impl Recall {
         if history.seed.is_some_and(|seed| seed != state.seed) {
             return Err(Error::State("its seed is not that of the journal: they are of different runs".into()));
         }
+        history.check_splits(config)?;
         Ok(recall(Some(state.seed), Some(Arc::clone(state)), history))
     }
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::drawer::Admission;
+use crate::config::SplitBy;
 use crate::error::{Error, Result};
 use crate::runtime::journal::Journal;
 use crate::stage::load::{Arrival, Source, SourceLog};
@@ -37,6 +38,8 @@ pub(super) struct PastFiles {
 pub(super) enum Event {
     /// The run's root seed.
     Seed(u64),
+    /// What a splitter stage goes by; one that nothing is told of goes by file.
+    Split { stage: String, by: SplitBy },
     /// The first scan of a loader stage.
     Initial { loader: String, files: Vec<Recorded> },
     /// What a run knew that goes on from a state, where its rank has no journal yet.

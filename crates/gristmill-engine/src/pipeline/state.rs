@@ -12,10 +12,14 @@ use super::needed::OldestNeeded;
 use super::parts::whole;
 use super::plan::{Plan, plan};
 use super::roster::Recorded;
-use crate::config::{DataLoaderConfig, FilePathProviderConfig};
+use crate::config::{DataLoaderConfig, FilePathProviderConfig, SplitBy};
 use crate::error::{Error, Result};
 use crate::runtime::packed;
 use crate::stage::pool::{AcceptState, Anchor};
+
+/// Options of stages that change how fast a batch comes and never what is in it, wherever they stand.
+const SPEED: [&str; 5] =
+    ["threads", "queue_capacity", "chunk_loading_threads", "source_ingestion_threads", "caching_threads"];
 
 /// The part of a config that changes batches: no paths, threads, windows, queues or bounds; of tables, which there are.
 pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json::Value {
@@ -42,22 +46,57 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
             *files = FilePathProviderConfig::default();
         }
         if let Some(rescorer) = &mut stage.chunk_rescorer {
-            (rescorer.threads, rescorer.output.queue_capacity) = (None, 0);
             let [tables, policies] = plan.reads(&stage.name).map(|hash| hash.map(|hash| format!("{hash:016x}")));
             (rescorer.syzygy_paths, rescorer.policy_directory) = (tables.unwrap_or_default(), policies.map(Into::into));
         }
-        if let Some(unpacker) = &mut stage.chunk_unpacker {
-            unpacker.threads = None;
+    }
+    compared(&serde_json::to_value(config).unwrap_or_default())
+}
+
+/// What is compared of a config that was noted by this or an earlier version.
+pub(super) fn compared(noted: &serde_json::Value) -> serde_json::Value {
+    let mut config = noted.clone();
+    let stages = config.get_mut("stage").and_then(serde_json::Value::as_array_mut);
+    for kind in stages.into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
+        // The threads of a sampler are a factor of its reservoir.
+        let sampler = kind.get("shuffling_frame_sampler").and_then(|sampler| sampler.get("threads").cloned());
+        kind.values_mut().for_each(without_speed);
+        if let (Some(threads), Some(sampler)) = (sampler, kind.get_mut("shuffling_frame_sampler")) {
+            sampler["threads"] = threads;
         }
-        if let Some(pool) = &mut stage.shuffling_chunk_pool {
-            (pool.chunk_loading_threads, pool.source_ingestion_threads, pool.caching_threads) = (None, None, None);
-        }
-        if let Some(tensors) = &mut stage.tensor_generator {
-            (tensors.threads, tensors.output.queue_capacity) = (None, 0);
+        if let Some(splitter) = kind.get_mut("chunk_source_splitter").and_then(serde_json::Value::as_object_mut) {
+            splitter.entry("by").or_insert_with(|| SplitBy::File.name().into());
         }
     }
-    serde_json::to_value(config).unwrap_or_default()
+    config
 }
+
+fn without_speed(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.retain(|name, _| !SPEED.contains(&name.as_str()));
+            fields.values_mut().for_each(without_speed);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(without_speed),
+        _ => {}
+    }
+}
+
+/// How a noted config differs from that of a run.
+fn config_differences(noted: &serde_json::Value, config: &DataLoaderConfig, plan: &Plan) -> Vec<String> {
+    let mut differences = Vec::new();
+    let noted = compared(noted);
+    compare("", &noted, &fingerprint(config, plan), &mut differences);
+    let splitter = |by: &SplitBy| format!("chunk_source_splitter.by: saved \"{}\"", by.name());
+    if let Some(saved) = differences.iter_mut().find(|text| text.contains(&splitter(&SplitBy::File))) {
+        saved.push_str(NAMED);
+    }
+    differences
+}
+
+/// What is said where a run of before is resumed whose sides were others.
+pub(super) const NAMED: &str = " (games of tars and packs went to sides by file and number; with `by = \"file\"` in the splitter, \
+                                split_by=\"file\" of a preset, or --split-by file, they still do, and the run can be resumed)";
 
 /// Reads a state, or the parts of several ranks in a list.
 ///
@@ -75,8 +114,7 @@ pub(super) fn read(text: &str) -> Result<LoaderState> {
 /// Errors: `State` with what differs.
 pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Result<LoaderState> {
     let state = read(text)?;
-    let mut differences = Vec::new();
-    compare("", &state.config, &fingerprint(config, plan), &mut differences);
+    let mut differences = config_differences(&state.config, config, plan);
     if let Some(seed) = config.seed.filter(|seed| *seed != state.seed) {
         differences.push(format!("seed: saved {}, configured {seed}", state.seed));
     }
@@ -91,9 +129,7 @@ pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Resul
 ///
 /// Errors: as [`plan`].
 pub(crate) fn differences(config: &DataLoaderConfig, noted: &serde_json::Value) -> Result<Vec<String>> {
-    let mut differences = Vec::new();
-    compare("", noted, &fingerprint(config, &plan(config)?), &mut differences);
-    Ok(differences)
+    Ok(config_differences(noted, config, &plan(config)?))
 }
 
 /// The document of a state of this version.

@@ -1,10 +1,17 @@
-//! (source key, chunk index) -> side. A fixed, published hash: the same game is on the same side in
-//! every run, on every machine, and in any pack that carries its original key along.
+//! (name, index) -> side. A fixed, published hash: the same game is on the same side in every run, on every machine, and in
+//! whatever it is packed, since it goes by the name that it had as a file.
 //!
 //! `side` is the first j with `hash mod total < weight[0] + … + weight[j]`, where
 //! `hash = XXH3-64(key bytes, 0x00, index as u64 little-endian)`, seed 0 (docs/format/split.md).
 
 use xxhash_rust::xxh3::Xxh3;
+
+/// Key and index of a chunk by the name that it has in its tar or chunk file, without folders; by that of its file where it has
+/// none, which is so for a game that is a file.
+pub fn original<'a>(key: &'a str, member: Option<&'a str>, index: u64) -> (&'a str, u64) {
+    let base = member.and_then(|member| member.rsplit('/').find(|part| !part.is_empty()));
+    base.map_or((key, index), |base| (base, 0))
+}
 
 /// The published hash of a chunk's identity.
 pub fn identity_hash(key: &str, index: u64) -> u64 {
@@ -66,6 +73,20 @@ mod tests {
     }
 
     const GOLDEN: u64 = 9_788_083_725_887_541_872;
+
+    #[test]
+    fn a_game_keeps_its_name_in_whatever_it_is_packed() {
+        let loose = original("training.1.gz", None, 0);
+        assert_eq!(loose, ("training.1.gz", 0));
+        let members =
+            ["training.1.gz", "d/training.1.gz", "sub/games.tar/d/training.1.gz", "games-00000.chunks/training.1.gz"];
+        for member in members {
+            assert_eq!(original("games.tar", Some(member), 5), loose, "{member}");
+        }
+        for nameless in [None, Some(""), Some("/")] {
+            assert_eq!(original("games.tar", nameless, 5), ("games.tar", 5));
+        }
+    }
 
     #[test]
     fn useless_weights_are_refused() {

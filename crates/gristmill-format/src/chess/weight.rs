@@ -135,6 +135,17 @@ mod tests {
     }
 
     #[test]
+    fn ids_are_those_of_the_page() {
+        const PAGE: &str = include_str!("../../../../docs/format/side-index.md");
+        let uniform = crate::weigh::Uniform(1.0).id();
+        let told = format!(
+            "`uniform` with 1 is {uniform:016x}, that of `chess.diff_focus` with 6, 3.5, 1, 0, 1, 1, 1 {:016x}.",
+            RULE.id()
+        );
+        assert!(PAGE.contains(&told), "{told}");
+    }
+
+    #[test]
     fn what_is_no_number_weighs_nothing() {
         assert_eq!(weight(DiffFocus { q_weight: 0.0, pol_scale: 0.0, ..RULE }, 0.0, 0.0, 0.0), 0.0, "0 / 0");
         assert_eq!(weight(DiffFocus { beta: -1.0, gamma: 0.5, ..RULE }, 0.0, 0.0, 0.0), 0.0, "root of -1");

@@ -204,7 +204,10 @@ mod tests {
         let mark = Mark { rule: "x".into(), frames: 4, identity: 0x0102, rows: [1, 3].into(), origin: Origin::Given };
         let text: String = mark.to_bytes().unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(text, GOLDEN);
+        assert!(PAGE.replace('\n', "").contains(GOLDEN), "the page has other bytes");
     }
+
+    const PAGE: &str = include_str!("../../../../docs/format/marks.md");
 
     const GOLDEN: &str = "474d2d4d41524b53010000000100000004000000000000000200000000000000020100000000000001000000000000002000000000000000780100000000000000000000003a30000001000000000001001000000001000300d0b8b19a89787107";
 }

@@ -82,11 +82,16 @@ impl Ledger {
         let mut earlier = earlier.into_iter();
         let journal = match earlier.next() {
             Some(same) if same == begun => Journal::opened(&path, Opening::Again).map_err(failed)?,
-            Some(_) => {
-                let text = format!(
-                    "{} holds the work of another command or of other settings (see {NAME} in it); choose another folder",
-                    first.display()
-                );
+            Some(other) => {
+                let there = first.display();
+                let text = match split_otherwise(&other, &begun) {
+                    Some(by) => format!(
+                        "{there} holds the work of a split by {by}: `--by {by}` resumes it; for any other split choose another folder"
+                    ),
+                    None => format!(
+                        "{there} holds the work of another command or of other settings (see {NAME} in it); choose another folder"
+                    ),
+                };
                 return Err(Error::config("out", text));
             }
             None => {
@@ -136,6 +141,21 @@ impl Ledger {
         let path: PathBuf = journal.path().to_owned();
         journal.append(&std::mem::take(&mut self.waiting)).map_err(|e| Error::path(path, &e))
     }
+}
+
+/// What an earlier split went by, where that is all in which it is another one.
+fn split_otherwise(earlier: &Event, now: &Event) -> Option<String> {
+    let rest = |event: &Event| {
+        let mut event = event.clone();
+        let by = match &mut event {
+            Event::Begun { settings, .. } if settings.get("split").is_some() => settings.as_object_mut()?.remove("by"),
+            _ => return None,
+        };
+        // Jobs from before there was a choice say nothing.
+        Some((event, by.and_then(|by| by.as_str().map(str::to_owned)).unwrap_or("file".to_owned())))
+    };
+    let ((earlier, by), (now, _)) = (rest(earlier)?, rest(now)?);
+    (earlier == now).then_some(by)
 }
 
 /// Tells the folders of a run but the first, which has the ledger, how they came to be.

@@ -122,7 +122,7 @@ impl Line {
     fn work(&self, order: &Order, stored: &mut Vec<u8>, chunk: &mut Chunk) -> Answer {
         let Order { file, chunk: i, name } = order;
         let last = self.outs.len().saturating_sub(1);
-        let side = self.rewrite.side(&file.source.describe().key, *i).min(last);
+        let side = self.rewrite.side(&file.source.describe().key, file.member(*i), *i).min(last);
         let mut answer = Answer {
             outcome: Outcome::Out { fate: Fate::Keep, bytes: Vec::new(), staged: None },
             side,

@@ -22,7 +22,7 @@ pub use filter::Filter;
 pub use pass::Passes;
 pub use plan::Container;
 pub use recast::Recast;
-pub use split::Split;
+pub use split::{By, Split};
 
 use self::ledger::Ledger;
 pub(in crate::job) use self::ledger::lineage;
@@ -52,8 +52,8 @@ pub trait Rewrite: Send + Sync {
         true
     }
 
-    /// Number of the folder that a chunk goes to, by the key of its source and its index there.
-    fn side(&self, _key: &str, _index: usize) -> usize {
+    /// Number of the folder that a chunk goes to, by the key of its source, its name and its index there.
+    fn side(&self, _key: &str, _member: Option<&str>, _index: usize) -> usize {
         0
     }
 

@@ -1,5 +1,5 @@
-//! Deals chunks to folders by the published hash of source key and index, as a loader's splitter does, or of who the game is.
-//! By key and index it decodes nothing: damaged chunks go out too. Either way every chunk goes out byte for byte.
+//! Deals chunks to folders by the published hash of their names, as a loader's splitter does, or of who the game is.
+//! By name it decodes nothing: damaged chunks go out too. Either way every chunk goes out byte for byte.
 
 use gristmill_format::Result;
 use gristmill_format::chess::identity::identity;
@@ -8,15 +8,26 @@ use serde_json::json;
 
 use super::{Fate, Rewrite};
 use crate::error::Error;
-use crate::stage::split::Side;
+use crate::stage::split::{Side, original};
 
 /// Gives each chunk to one of several folders.
 #[derive(Debug)]
 pub struct Split {
     weights: Vec<u64>,
     sides: Vec<Side>,
-    /// Whether the games themselves decide.
-    content: bool,
+    by: By,
+}
+
+/// What decides where a chunk goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum By {
+    /// The name that it had as a file, wherever it lies now.
+    #[default]
+    Name,
+    /// The file that it lies in, and its number there.
+    File,
+    /// What happened in it: a game, its copies and its colour mirror go to one folder, wherever they are.
+    Content,
 }
 
 /// The key of sides by content.
@@ -26,22 +37,16 @@ impl Split {
     /// A split by these weights, one for each folder.
     ///
     /// Errors: `Config` when no weight is positive, or their sum leaves 64 bits.
-    pub fn new(weights: Vec<u64>) -> crate::Result<Self> {
+    pub fn new(weights: Vec<u64>, by: By) -> crate::Result<Self> {
         let sides: Option<Vec<Side>> = (0..weights.len()).map(|i| Side::new(&weights, i)).collect();
         match sides.filter(|sides| !sides.is_empty()) {
-            Some(sides) => Ok(Split { weights, sides, content: false }),
+            Some(sides) => Ok(Split { weights, sides, by }),
             None => Err(Error::config("out", "expected folders with whole weights, at least one of them above 0")),
         }
     }
 }
 
 impl Split {
-    /// The same by content: a game, its copies and its colour mirror go to one folder, wherever they are.
-    #[must_use]
-    pub fn by_content(self) -> Self {
-        Split { content: true, ..self }
-    }
-
     fn at(&self, key: &str, index: u64) -> usize {
         self.sides.iter().position(|side| side.holds(key, index)).unwrap_or(0)
     }
@@ -49,20 +54,27 @@ impl Split {
 
 impl Rewrite for Split {
     fn settings(&self) -> serde_json::Value {
-        if self.content { json!({ "split": self.weights, "by": CONTENT }) } else { json!({ "split": self.weights }) }
+        match self.by {
+            By::Name => json!({ "split": self.weights, "by": "name" }),
+            // As it was before there was a choice, so that such a job can be resumed.
+            By::File => json!({ "split": self.weights }),
+            By::Content => json!({ "split": self.weights, "by": CONTENT }),
+        }
     }
 
     fn reads(&self) -> bool {
-        self.content
+        self.by == By::Content
     }
 
-    fn side(&self, key: &str, index: usize) -> usize {
-        self.at(key, index as u64)
+    fn side(&self, key: &str, member: Option<&str>, index: usize) -> usize {
+        let member = member.filter(|_| self.by == By::Name);
+        let (key, index) = original(key, member, index as u64);
+        self.at(key, index)
     }
 
     /// Errors: as [`identity`].
     fn side_of(&self, chunk: &Chunk) -> Result<Option<usize>> {
-        if !self.content {
+        if self.by != By::Content {
             return Ok(None);
         }
         let size = chunk.layout.as_ref().map_or(1, |layout| layout.size());

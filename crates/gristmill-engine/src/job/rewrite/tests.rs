@@ -182,7 +182,9 @@ fn a_split_deals_every_chunk_as_the_loader_does() {
     let [games, train, test] = ["games", "train", "test"].map(|name| folder.path().join(name));
     generate(&games, 40, 1, None);
     generate(&games, 40, 41, Some(40));
-    let done = run(Split::new(vec![3, 1]).unwrap(), &options(&games, &[&train, &test], Container::Same)).unwrap().done;
+    let done = run(Split::new(vec![3, 1], By::Name).unwrap(), &options(&games, &[&train, &test], Container::Same))
+        .unwrap()
+        .done;
     assert_eq!((done.chunks, done.kept, done.frames_in), (80, 80, 0));
     let side = crate::stage::split::Side::new(&[3, 1], 1).unwrap();
     for (name, bytes) in tree(&games).into_iter().filter(|(name, _)| name.ends_with(".gz")) {
@@ -191,7 +193,8 @@ fn a_split_deals_every_chunk_as_the_loader_does() {
     }
     let tar = tree(&games).into_iter().find(|(name, _)| name.ends_with(".tar")).unwrap().0;
     let counted = |folder: &Path| open(folder.join(&tar)).unwrap().len();
-    assert_eq!(counted(&test), (0..40).filter(|i| side.holds(&tar, *i)).count());
+    let named = |i: &u64| side.holds(&format!("training.{i}.gz"), 0);
+    assert_eq!(counted(&test), (41..81).filter(named).count());
     assert_eq!(counted(&train) + counted(&test), 40);
 }
 

@@ -11,6 +11,7 @@ use std::io::BufRead;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
+use super::state::compared;
 use crate::config::LastBatch;
 use crate::runtime::sealed;
 use crate::table::Recipe;
@@ -126,6 +127,9 @@ impl PlanOf {
     fn agrees(&self, other: &PlanOf) -> bool {
         match (self, other) {
             (PlanOf::Rows { config: a, data: c, .. }, PlanOf::Rows { config: b, data: d, .. }) => (a, c) == (b, d),
+            (PlanOf::Stream { config: a, seed: c }, PlanOf::Stream { config: b, seed: d }) => {
+                (compared(a), c) == (compared(b), d)
+            }
             (a, b) => a == b,
         }
     }

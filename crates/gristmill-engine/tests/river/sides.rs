@@ -1,0 +1,147 @@
+//! Sides of a split: a game is on one side, loose, in a tar and in a pack; runs from before that was so are refused or resumed.
+
+use std::path::Path;
+
+use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, SplitBy};
+use gristmill_engine::job::generate::ChessOptions;
+use gristmill_engine::job::pack::{PackOptions, pack};
+use gristmill_engine::job::rewrite::{By, Container, RewriteOptions, Split, rewrite};
+use gristmill_engine::{DataLoader, Error};
+
+use super::games::{config, generate, hashes, loader, mixed, next, options, preset};
+
+const SIDES: [(&str, u64); 3] = [("train", 5), ("valid", 2), ("test", 2)];
+
+fn shares() -> Vec<(String, u64)> {
+    SIDES.map(|(name, weight)| (name.to_owned(), weight)).to_vec()
+}
+
+/// One pass over the games of a folder.
+fn pass(folder: &Path) -> Lc0Preset {
+    Lc0Preset { epochs: Some(1), sampling_rate: None, reservoir: Some(0), ..preset(folder) }
+}
+
+/// Every row of an output as bytes, sorted: who the games of a side are, wherever they lie.
+fn rows(options: &Lc0Preset, alias: &str) -> Vec<Vec<u8>> {
+    let loader = loader(options);
+    let mut rows = Vec::new();
+    while let Some(batch) = next(&loader, alias) {
+        let column = |name: &str| {
+            let bytes = batch.column(name).unwrap().bytes();
+            bytes.chunks_exact(bytes.len() / batch.rows).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        let (planes, probs) = (column("planes"), column("probs"));
+        rows.extend(planes.into_iter().zip(probs).map(|(planes, probs)| [planes, probs].concat()));
+    }
+    rows.sort_unstable();
+    rows
+}
+
+fn dealt(input: &Path, out: &Path, by: By) -> gristmill_engine::Result<gristmill_engine::job::rewrite::Rewritten> {
+    let options = RewriteOptions {
+        path: input.to_owned(),
+        outs: SIDES.map(|(name, _)| out.join(name)).to_vec(),
+        container: Container::Same,
+        threads: Some(1),
+        dry_run: false,
+    };
+    let split = Split::new(SIDES.map(|(_, weight)| weight).to_vec(), by).unwrap();
+    rewrite(std::sync::Arc::new(split), &options, &Default::default(), &mut |_| {})
+}
+
+#[test]
+fn a_game_is_on_one_side_loose_in_tars_and_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [loose, tars, packed, again] = ["loose", "tars", "packed", "again"].map(|name| folder.path().join(name));
+    generate(ChessOptions { plies_max: 12, ..options(&loose.join("below"), 51) });
+    generate(ChessOptions { plies_max: 12, games_per_tar: Some(20), ..options(&tars, 51) });
+    pack(&PackOptions::new(&tars, &packed), &mut |_| {}).unwrap();
+    // Of loose games and of a pack, in files of a few games each.
+    pack(&PackOptions { shard_rows: Some(100), ..PackOptions::new(&packed, &again) }, &mut |_| {}).unwrap();
+    for (alias, _) in SIDES {
+        let of = |input: &Path| rows(&Lc0Preset { split: shares(), ..pass(input) }, alias);
+        let expected = of(&loose);
+        assert!(!expected.is_empty());
+        for other in [&tars, &packed, &again] {
+            assert!(of(other) == expected, "{alias} of {} by a stream", other.display());
+        }
+    }
+    for input in [&loose, &tars, &packed, &again] {
+        let out = folder.path().join(format!("sides of {}", input.file_name().unwrap().display()));
+        dealt(input, &out, By::Name).unwrap();
+        for (alias, _) in SIDES {
+            let expected = rows(&Lc0Preset { split: shares(), ..pass(&loose) }, alias);
+            let found = rows(&pass(&out.join(alias)), "");
+            assert!(found == expected, "{alias} of {} by `split`", input.display());
+        }
+    }
+}
+
+fn split_by(by: SplitBy) -> DataLoaderConfig {
+    config(&Lc0Preset { split: shares(), split_by: by, ..preset(mixed()) })
+}
+
+/// A state as it was before a splitter said what it goes by.
+fn as_before(state: &str) -> String {
+    let mut state: serde_json::Value = serde_json::from_str(state).unwrap();
+    for stage in state["config"]["stage"].as_array_mut().unwrap() {
+        if let Some(splitter) = stage.get_mut("chunk_source_splitter") {
+            splitter.as_object_mut().unwrap().remove("by").unwrap();
+        }
+    }
+    state.to_string()
+}
+
+#[test]
+fn a_state_of_before_is_refused_and_resumed_by_choice() {
+    let original = DataLoader::new(split_by(SplitBy::File)).unwrap();
+    hashes(&original, "train", 3);
+    let state = as_before(&original.state().unwrap());
+    let refused = DataLoader::new(split_by(SplitBy::Name)).unwrap().restore(&state).unwrap_err().to_string();
+    for part in ["chunk_source_splitter.by: saved \"file\", configured \"name\"", "by = \"file\"", "--split-by file"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    let resumed = DataLoader::new(split_by(SplitBy::File)).unwrap();
+    resumed.restore(&state).unwrap();
+    assert_eq!(hashes(&resumed, "train", 6), hashes(&original, "train", 6));
+    let other = DataLoader::new(split_by(SplitBy::Name)).unwrap();
+    hashes(&other, "train", 1);
+    let refused = resumed
+        .state()
+        .and(other.state())
+        .map(|state| DataLoader::new(split_by(SplitBy::File)).unwrap().restore(&state).unwrap_err().to_string());
+    assert!(!refused.unwrap().contains("still do"), "only what comes from before has the way back");
+}
+
+#[test]
+fn a_journal_of_before_is_refused_and_begun_again_by_choice() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |by: SplitBy, name: &str, replay: bool| {
+        let journal = Some(folder.path().join(name));
+        let loader = DataLoader::new(DataLoaderConfig { journal, replay, ..split_by(by) }).unwrap();
+        loader.start().map(|()| hashes(&loader, "train", 4))
+    };
+    let told = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let (before, after) = (run(SplitBy::File, "before", false).unwrap(), run(SplitBy::Name, "after", false).unwrap());
+    assert!(!told("before").contains("split"), "as it was written before: {}", told("before"));
+    assert_eq!(told("after").lines().nth(1), Some(r#"{"split":{"stage":"split","by":"name"}}"#));
+    for replay in [false, true] {
+        let refused = run(SplitBy::Name, "before", replay).unwrap_err();
+        let is_config = matches!(&refused, Error::Config { field: Some(field), .. } if field == "journal");
+        assert!(is_config && refused.to_string().contains("by = \"file\""), "{refused:?}");
+        assert!(run(SplitBy::File, "after", replay).unwrap_err().to_string().contains("did not go by file"));
+        assert_eq!(run(SplitBy::File, "before", replay).unwrap(), before);
+        assert_eq!(run(SplitBy::Name, "after", replay).unwrap(), after);
+    }
+}
+
+#[test]
+fn a_split_into_folders_of_before_is_refused_and_resumed_by_choice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (games, out) = (folder.path().join("games"), folder.path().join("out"));
+    generate(options(&games, 9));
+    dealt(&games, &out, By::File).unwrap();
+    let refused = dealt(&games, &out, By::Name).unwrap_err().to_string();
+    assert!(refused.contains("`--by file` resumes it"), "{refused}");
+    assert_eq!(dealt(&games, &out, By::File).unwrap().resumed, 9);
+}
