@@ -48,8 +48,21 @@ from gristmill.layout import Layout
 from gristmill.loader import DataLoader
 from gristmill.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.packed import Duplicate, Duplicates, Mark, Step
-from gristmill.packing import Converted, Merged, Packed, Remark, Skipped, Valued, convert, merge, pack, value_rows
-from gristmill.rows import Rows, Split
+from gristmill.packing import (
+    Checksummed,
+    Converted,
+    Merged,
+    Packed,
+    Remark,
+    Skipped,
+    Valued,
+    checksum,
+    convert,
+    merge,
+    pack,
+    value_rows,
+)
+from gristmill.rows import Rows, Split, ThreeWaySplit
 from gristmill.sampling import Blocks, Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 from gristmill.states import OldestNeeded, Vanished, merge_states
@@ -60,6 +73,7 @@ __all__ = [
     "Array",
     "Batch",
     "Blocks",
+    "Checksummed",
     "ChunkAnchor",
     "ChunkRescorerConfig",
     "ChunkSourceLoaderConfig",
@@ -110,9 +124,11 @@ __all__ = [
     "StoppedError",
     "TensorGeneratorConfig",
     "TensorSpec",
+    "ThreeWaySplit",
     "Trajectories",
     "Valued",
     "Vanished",
+    "checksum",
     "chess",
     "config",
     "convert",

@@ -49,7 +49,7 @@ def convert(options: dict[str, Any], to: To) -> dict[str, Any]:
     os.makedirs(made)
     try:
         result: dict[str, Any] = json.loads(_gristmill.convert_rows(to_json(exponents)))
-        rows = Rows(_gristmill.open_pack(exponents["output"], False, None))
+        rows = Rows(_gristmill.open_pack(exponents["output"], False, None, None))
         files = _write_steps(rows, made, to, options.get("shard_rows"))
         _write_runs(exponents["output"], made, to)
         if os.path.isdir(output):

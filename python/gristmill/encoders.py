@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from gristmill import _gristmill
 from gristmill.config import Path, to_json
 
 #: `False` never, `True` uniformly over all choices, `"changed"` only over those that change something.
@@ -15,6 +15,9 @@ Augment: TypeAlias = bool | Literal["changed"]
 
 #: The value of a position: the number, or its two-hot form.
 ValueTargets: TypeAlias = Literal["scalar", "two_hot"]
+
+#: Which number of the values beside a row.
+ValueField: TypeAlias = Literal["reward", "reward_scaled", "return_raw", "return_scaled"]
 
 _AUGMENTATIONS: dict[Augment, str] = {False: "off", True: "any", "changed": "changed"}
 
@@ -29,9 +32,14 @@ class Steps:
             the epoch alone.
         dtype: element type of whole numbers.
         value_targets: adds `value_targets` (float32), of the values that `gristmill values` put beside the rows:
-            `"scalar"` the rescaled return h(G), one number a row; `"two_hot"` its two-hot form (601), of the whole
-            numbers 0 to 600, whose mean it is (what lies above counts as 600). Turns and mirrors do not change them.
-            Source: the 2048 data specification, section 5.5.
+            `"scalar"` one number a row; `"two_hot"` its two-hot form, whose mean it is. Turns and mirrors do not change
+            them. Source: the 2048 data specification, section 5.5.
+        value_field: which number: `return_scaled`, the rescaled return h(G), unless another is named.
+        value_bins: of the two-hot form, the lowest and the highest number and how many bins there are from one to the
+            other, evenly spaced: `(0, 600, 601)` by default. What lies outside counts as the nearest end.
+
+    Raises:
+        ValueError: `rotate` or `flip` is none of their values.
     """
 
     target: ClassVar[str] = "steps"
@@ -40,6 +48,13 @@ class Steps:
     flip: Augment = False
     dtype: Literal["i64", "i32", "u8"] = "i64"
     value_targets: ValueTargets | None = None
+    value_field: ValueField | None = None
+    value_bins: tuple[float, float, int] | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("rotate", self.rotate), ("flip", self.flip)):
+            if not any(value is known or value == known for known in _AUGMENTATIONS):
+                raise ValueError(f"{name}={value!r}; expected False, True or 'changed'")
 
     def to_config(self) -> dict[str, Any]:
         """The value of `encoder` in a configuration."""
@@ -50,6 +65,8 @@ class Steps:
                 "flip": _AUGMENTATIONS[self.flip],
                 "dtype": self.dtype,
                 **({} if self.value_targets is None else {"value_targets": self.value_targets}),
+                **({} if self.value_field is None else {"value_field": self.value_field}),
+                **({} if self.value_bins is None else {"value_bins": list(self.value_bins)}),
                 **self._options(),
             }
         }
@@ -69,6 +86,13 @@ class HardMove(Steps):
     target: ClassVar[str] = "hard_move"
 
 
+#: What edges mean.
+EdgeForm: TypeAlias = Literal["special_zero_one", "edges", "upper_bounds", "upper_bounds_compat"]
+
+#: How many more bins there are than edges.
+_MORE_BINS: dict[str, int] = {"special_zero_one": 1, "edges": -1, "upper_bounds": 0, "upper_bounds_compat": 0}
+
+
 @dataclass(frozen=True, kw_only=True)
 class BinnedEV(Steps):
     """`tokens`, `branch_values`, `branch_bin_targets` (4), and `branch_mask` (4, bool): which branches have a value.
@@ -76,13 +100,17 @@ class BinnedEV(Steps):
     Args:
         edges: strictly increasing numbers from 0 to 1; by default those of the reference.
         edge_form: `special_zero_one`: exactly 0 is the first bin, exactly 1 the last, `(low, high]` between the edges
-            are the others. `edges`: only those between. `upper_bounds`: each edge ends a bin.
+            are the others. `edges`: only those between. `upper_bounds`: each edge ends a bin, itself included, as the
+            documents of existing training code say. `upper_bounds_compat`: as its code does, a value at an edge is one
+            bin higher, 0 and less with an edge at 0 in bin 1; for comparison with models trained so.
+
+    Edges and values are compared as numbers of 32 bits: a value that was logged as 0.8 is at the edge 0.8.
     """
 
     target: ClassVar[str] = "binned_ev"
 
     edges: Sequence[float] | None = None
-    edge_form: Literal["special_zero_one", "edges", "upper_bounds"] = "special_zero_one"
+    edge_form: EdgeForm = "special_zero_one"
 
     #: The edges that are used where none are given.
     DEFAULT_EDGES: ClassVar[tuple[float, ...]] = (0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1)
@@ -91,7 +119,7 @@ class BinnedEV(Steps):
     def n_bins(self) -> int:
         """How many bins there are."""
         edges = len(self.DEFAULT_EDGES if self.edges is None else self.edges)
-        return edges + {"special_zero_one": 1, "edges": -1, "upper_bounds": 0}[self.edge_form]
+        return edges + _MORE_BINS[self.edge_form]
 
     def _options(self) -> dict[str, Any]:
         edges = {} if self.edges is None else {"edges": [float(edge) for edge in self.edges]}
@@ -102,25 +130,37 @@ class BinnedEV(Steps):
 class Tokens(Steps):
     """`tokens` (16) and `targets` (4): the class of each branch by a fitted tokenizer (`macroxue_ev_advantage_v2`).
 
+    The file is read here, and its digest kept: whoever finds another file under this path later, such as a worker process or
+    a loader that is made later, refuses it. What has begun goes by the file that it read.
+
     Args:
         tokenizer: a `tokenizer.json`, as `gristmill tokenizer fit` writes it.
         compat_swapped_tuple_ids: take `tuple10` for id 1 and `tuple11` for id 2 whatever the pack says, as existing
             training code does by mistake; only for comparison with models trained so.
+
+    Raises:
+        OSError: the file cannot be read.
+        FormatError: it is no tokenizer of version 2.
     """
 
     target: ClassVar[str] = "tokens"
 
     tokenizer: Path
     compat_swapped_tuple_ids: bool = False
+    #: XXH3-128 of the file, hexadecimal.
+    digest: str = field(init=False)
+    #: How many classes there are: ILLEGAL, FAILURE, the bins, WINNER.
+    n_classes: int = field(init=False, repr=False)
 
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are: ILLEGAL, FAILURE, the bins, WINNER."""
-        with open(self.tokenizer, encoding="utf-8") as file:
-            return int(json.load(file)["num_bins"]) + 3
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        bins, digest = _gristmill.read_tokenizer(self.tokenizer)
+        object.__setattr__(self, "digest", digest)
+        object.__setattr__(self, "n_classes", bins + 3)
 
     def _options(self) -> dict[str, Any]:
         return {
             "tokenizer": os.fspath(self.tokenizer),
+            "tokenizer_xxh3": self.digest,
             "compat_swapped_tuple_ids": self.compat_swapped_tuple_ids,
         }

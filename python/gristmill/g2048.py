@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ def fit_tokenizer(
     num_bins: int = 32,
     search_failure_cutoff: int = -1500,
     zero_tolerance: float = 1e-9,
+    valuations: Iterable[str] | None = None,
     overwrite: bool = False,
 ) -> dict[str, Any]:
     """Fits the bins of a tokenizer (advantage, version 2) to rows and writes `tokenizer.json`.
@@ -100,11 +102,13 @@ def fit_tokenizer(
     The rows are read a few times; memory does not grow with them. Does what `gristmill tokenizer fit` does.
 
     Args:
-        rows: the rows, of all three valuations.
+        rows: the rows, of all valuations that are fitted.
         output: the file to write.
         num_bins: bins of each kind of valuation.
         search_failure_cutoff: search branches with a lower advantage over `board_eval` are failures, in thousandths.
         zero_tolerance: tuple values up to this are failures, differences up to this are ties.
+        valuations: which of `search`, `tuple10` and `tuple11` to fit; all by default. Encoding rows of others with the result
+            is refused, and the reference's programs read only tokenizers of all three.
         overwrite: whether a file that is there is replaced.
 
     Returns:
@@ -112,11 +116,18 @@ def fit_tokenizer(
 
     Raises:
         FileExistsError: the file is there already.
+        ConfigError: `valuations` has an unknown name, or none.
         FormatError: a valuation has fewer losing branches than bins.
     """
     summary: dict[str, Any] = json.loads(
         _gristmill.fit_tokenizer(
-            rows._compiled, os.fspath(output), num_bins, search_failure_cutoff, zero_tolerance, overwrite
+            rows._compiled,
+            os.fspath(output),
+            num_bins,
+            search_failure_cutoff,
+            zero_tolerance,
+            None if valuations is None else [valuations] if isinstance(valuations, str) else list(valuations),
+            overwrite,
         )
     )
     return summary

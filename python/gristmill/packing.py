@@ -120,6 +120,19 @@ class Converted:
     peak_rss: int | None
 
 
+@dataclass(frozen=True)
+class Checksummed:
+    """What came of making checksums."""
+
+    pack: str
+    rows: int
+    #: Names of the files that were made, and of those that were there and fit.
+    made: list[str]
+    there: list[str]
+    #: Whether a manifest vouched for the rows.
+    known: bool
+
+
 def pack(
     input: Path,  # noqa: A002  (the name of the option)
     output: Path,
@@ -207,6 +220,22 @@ def merge(
     }
     options |= {"layout": layout, "overwrite": overwrite, "delete_inputs": delete_inputs, "dry_run": dry_run}
     return Merged(**json.loads(_gristmill.merge_packs(to_json(options))))
+
+
+def checksum(pack: Path, *, overwrite: bool = False) -> Checksummed:
+    """Makes checksums of the rows of a pack of 2048 beside them, where it has none: readers then check what they hand out.
+
+    `pack`, `merge` and `convert` make them by themselves; packs of other programs and of earlier versions have none.
+
+    Args:
+        pack: folder of a pack of rows.
+        overwrite: make those anew that are there, for rows that were changed on purpose.
+
+    Raises:
+        FormatError: rows that do not have the hash of the manifest, or checksums that do not fit the rows.
+        OSError: a file or folder.
+    """
+    return Checksummed(**json.loads(_gristmill.checksum_rows(os.fspath(pack), overwrite)))
 
 
 def value_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,16 +38,29 @@ class Split(NamedTuple):
     val: Rows
 
 
+class ThreeWaySplit(NamedTuple):
+    """The three sides of a split with a test side; no run is on two."""
+
+    train: Rows
+    val: Rows
+    test: Rows
+
+
 class Rows(Selection[_gristmill.Rows]):
     """Some rows of a pack, in the order in which they are stored. Selecting gives new `Rows`; nothing is copied.
 
     `rows[3]` is one record, `rows[10:20]` a selection of ten; iteration goes over the records.
     """
 
-    @property
+    @functools.cached_property
     def layout(self) -> Layout:
         """Layout of the records."""
         return Layout(self._compiled.layout())
+
+    @functools.cached_property
+    def _made(self) -> dict[str, _gristmill.RowEncoding]:
+        """What makes tensors, for the encoder that was used last: nothing is read twice for it."""
+        return {}
 
     @property
     def num_frames(self) -> int:
@@ -75,7 +89,7 @@ class Rows(Selection[_gristmill.Rows]):
 
     @property
     def valuation_types(self) -> list[str]:
-        """Names of the pack's valuations, by id."""
+        """Names of the pack's valuations, by id: what `valuation_types.json` says, in any of its forms."""
         return self._compiled.valuations
 
     def __len__(self) -> int:
@@ -131,6 +145,9 @@ class Rows(Selection[_gristmill.Rows]):
         names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
 
+    @overload
+    def split(self, val: float, *, test: float, seed: int = 42, by: Literal["seed", "content"] = "seed") -> ThreeWaySplit: ...
+    @overload
     def split(
         self,
         val: float | None = None,
@@ -140,12 +157,26 @@ class Rows(Selection[_gristmill.Rows]):
         params: Sequence[Parameter] = (),
         val_runs: Iterable[int] | None = None,
         by: Literal["seed", "content"] = "seed",
-    ) -> Split:
+    ) -> Split: ...
+    def split(
+        self,
+        val: float | None = None,
+        *,
+        test: float | None = None,
+        seed: int = 42,
+        val_where: str | None = None,
+        params: Sequence[Parameter] = (),
+        val_runs: Iterable[int] | None = None,
+        by: Literal["seed", "content"] = "seed",
+    ) -> Split | ThreeWaySplit:
         """Two sides, by run: `train` and `val`. Give exactly one of `val`, `val_where` and `val_runs`.
+
+        With `test` there are three: `train, val, test = rows.split(0.05, test=0.05)`. The val side is the same as without.
 
         Args:
             val: about this share of the runs on the val side. The side of a game depends on `seed` and the game's own
                 seed alone: it is the same in every pack that the game is in.
+            test: beside `val`, about this share of the runs on a third side.
             seed: another seed, another split.
             val_where: SQL that names the runs of the val side, as for `where`.
             params: values for its question marks.
@@ -154,10 +185,28 @@ class Rows(Selection[_gristmill.Rows]):
                 so that a run, its copies and its eight images are on one side. That reads every row once.
 
         Raises:
-            ConfigError: no run falls on the val side, or SQLite does not understand the SQL.
+            ConfigError: no run falls on a side, nothing is left for training, or SQLite does not understand the SQL.
         """
-        found = sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs, by == "content")
-        return Split(*map(Rows, found))
+        if test is None:
+            found = sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs, by == "content")
+            return Split(*map(Rows, found))
+        if val is None or val_where is not None or val_runs is not None:
+            raise TypeError("a test side goes with the share val; for other ones split the train side again")
+        return ThreeWaySplit(*map(Rows, self._compiled.split_three(float(val), float(test), seed, by == "content")))
+
+    def folds(self, count: int, *, seed: int = 42, by: Literal["seed", "content"] = "seed") -> list[Split]:
+        """Splits for cross-validation: each run is on the val side of exactly one of them, and no run on both sides of one.
+
+        Args:
+            count: how many, from 2 on. The val sides are about equally large.
+            seed: another seed, other folds.
+            by: what decides the fold of a run, as for `split`.
+
+        Raises:
+            ConfigError: no run falls into a fold.
+        """
+        found = self._compiled.folds(operator.index(count), seed, by == "content")
+        return [Split(*map(Rows, both)) for both in found]
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The rows at `indices`, counted within this selection, as a structured array of the same shape.
@@ -166,10 +215,14 @@ class Rows(Selection[_gristmill.Rows]):
 
         Raises:
             IndexError: there is no such row.
+            FormatError: rows that do not have the checksum of their block; it says which.
         """
-        found = places(indices, len(self))
-        memory = self._compiled.take(found.reshape(-1).view(np.uint8))
-        return Array.over(memory, found.shape, self.layout.dtype)
+        array = np.asarray(indices)
+        if array.dtype != np.int64:
+            # What is no row has the words of `places`; what is one fits.
+            array = places(array, len(self)).view(np.int64)
+        memory = self._compiled.take(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return Array.over(memory, array.shape, self.layout.dtype)
 
     def take_embeddings(self, indices: npt.ArrayLike) -> Array:
         """The vectors of the rows at `indices`: float32 of shape (..., `embedding_size`).
@@ -209,13 +262,21 @@ class Rows(Selection[_gristmill.Rows]):
     def encode(self, encoder: Steps, indices: npt.ArrayLike, *, seed: int = 0, epoch: int = 0) -> dict[str, Array]:
         """Tensors of the rows at `indices`, by name, just as a loader of `seed` makes them in `epoch`.
 
+        What the encoder needs is read at its first use: values beside the rows, a tokenizer.
+
         Raises:
             IndexError: there is no such row.
             EncoderError: the rows do not have what the encoder needs.
             FormatError: a row that cannot be encoded; it says which.
         """
         found = places(indices, len(self))
-        made = self._compiled.encode(encoder.to_json(), found.reshape(-1).view(np.uint8), seed, epoch)
+        config = encoder.to_json()
+        making = self._made.get(config)
+        if making is None:
+            making = self._compiled.encoding(config)
+            self._made.clear()
+            self._made[config] = making
+        made = making.encode(found.reshape(-1).view(np.uint8), seed, epoch)
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
 
     def __repr__(self) -> str:

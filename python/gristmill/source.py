@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
@@ -91,6 +91,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     memory: bool = False,
     values: str | os.PathLike[str] | None = None,
     spill: str | os.PathLike[str] | None = None,
+    verify: Literal["open", "first_touch", "off"] | None = None,
 ) -> Any:
     """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, Minari.
 
@@ -107,16 +108,27 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         values: for a pack: folder of its values, where they do not lie beside its rows.
         spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
             has `gristmill.demos.open_demos`.
+        verify: for a pack of rows: when rows are held against the checksums beside them. `open` does it for all now,
+            `first_touch` for each block of 256 rows when the first of them is wanted, `off` never. By default
+            `first_touch` where there are checksums; `gristmill checksum` makes them for packs that have none.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
-        FormatError: nothing in it is recognised, its headers are bad, or the folder is no pack.
-        ConfigError: `spill` for what is no demonstration.
+        FormatError: nothing in it is recognised, its headers are bad, the folder is no pack, or rows do not have their
+            checksums.
+        ConfigError: `spill` for what is no demonstration, `verify` for what has no checksums.
+        TypeError: a path that is neither text nor `os.PathLike`; of bytes, `os.fsdecode` makes text.
         MissingPackageError: a Minari data set needs the extra `minari`.
     """
+    if isinstance(path, bytes) or not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise TypeError(f"a path is text or os.PathLike of text, found {path!r}; os.fsdecode makes text of bytes")
     path = os.fspath(path)
+    rows_only = "of rows of 2048 that lie in a folder alone; other data is checked as docs/format/checks.md says"
     from gristmill.demos.minari.catalogue import data_folder
 
+    is_rows = os.path.isdir(path) and data_folder(path) is None
+    if verify is not None and not is_rows:
+        raise ConfigError(f"{path}: checksums are {rows_only}", field="verify")
     if data_folder(path) is not None:
         from gristmill.demos.minari import open_minari
 
@@ -129,6 +141,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if spill is not None:
         raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
     if packed:
+        if verify is not None:
+            raise ConfigError(f"{path} holds whole games: checksums are {rows_only}", field="verify")
         if values is not None:
             raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
         games = _gristmill.open_games(path, memory)
@@ -138,5 +152,5 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             return Trajectories(games)
         return Games(games)
     if os.path.isdir(path):
-        return Rows(_gristmill.open_pack(path, memory, values))
+        return Rows(_gristmill.open_pack(path, memory, values, verify))
     return Source(path, _gristmill.open_source(path))

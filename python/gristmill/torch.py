@@ -13,7 +13,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from gristmill.arrays import Array
 from gristmill.config import Path
 from gristmill.demos.mixing import MixedLoader
-from gristmill.encoders import Augment, BinnedEV, HardMove, Steps, Tokens, ValueTargets
+from gristmill.encoders import Augment, BinnedEV, EdgeForm, HardMove, Steps, Tokens, ValueField, ValueTargets
 from gristmill.errors import StateError
 from gristmill.loader import DataLoader as RowLoader
 from gristmill.pairs import PairBatch, PairSet
@@ -238,23 +238,35 @@ def make_collate_macroxue(
     rotate: Augment = False,
     flip: Augment = False,
     value_targets: ValueTargets | None = None,
+    value_field: ValueField | None = None,
+    value_bins: tuple[float, float, int] | None = None,
     seed: int = 0,
     epoch: int = 0,
 ) -> Collate:
     """Collates row numbers into `tokens` (int64, (B, 16)), `targets` (int64, (B, 4)) and `n_classes`.
 
-    With `value_targets`, of packs that have values, also into `value_targets`: float32, (B,) or (B, 601).
+    With `value_targets`, of packs that have values, also into `value_targets`: float32, (B,) or (B, bins).
+    The tokenizer is read here, once: the same file for all batches.
 
     Args:
         dataset: a pack, or rows of one; numbers count within them.
         tokenizer: a `tokenizer.json` of version 2.
         rotate: quarter turns, drawn for each row from seed, row and epoch.
         flip: mirrors, likewise.
-        value_targets: `"scalar"` or `"two_hot"`, as of the encoders.
+        value_targets: `"scalar"` or `"two_hot"`, as of the encoders; likewise `value_field` and `value_bins`.
+        value_field: which number.
+        value_bins: of the two-hot form.
         seed: of the augmentation.
         epoch: of the augmentation.
     """
-    encoder = Tokens(tokenizer, rotate=rotate, flip=flip, value_targets=value_targets)
+    encoder = Tokens(
+        tokenizer,
+        rotate=rotate,
+        flip=flip,
+        value_targets=value_targets,
+        value_field=value_field,
+        value_bins=value_bins,
+    )
     return _collate(dataset, encoder, seed, epoch, {"n_classes": encoder.n_classes})
 
 
@@ -263,10 +275,12 @@ def make_collate_steps(
     target_mode: Literal["hard_move", "binned_ev"],
     *,
     edges: Sequence[float] | None = None,
-    edge_form: Literal["special_zero_one", "edges", "upper_bounds"] = "special_zero_one",
+    edge_form: EdgeForm = "special_zero_one",
     rotate: Augment = False,
     flip: Augment = False,
     value_targets: ValueTargets | None = None,
+    value_field: ValueField | None = None,
+    value_bins: tuple[float, float, int] | None = None,
     seed: int = 0,
     epoch: int = 0,
 ) -> Collate:
@@ -278,11 +292,21 @@ def make_collate_steps(
     Arguments are as for `make_collate_macroxue` and `BinnedEV`.
     """
     if target_mode == "hard_move":
-        move = HardMove(rotate=rotate, flip=flip, value_targets=value_targets)
+        move = HardMove(
+            rotate=rotate, flip=flip, value_targets=value_targets, value_field=value_field, value_bins=value_bins
+        )
         return _collate(dataset, move, seed, epoch, {})
     if target_mode != "binned_ev":
         raise ValueError(f"target_mode {target_mode!r}; expected 'hard_move' or 'binned_ev'")
-    encoder = BinnedEV(edges=edges, edge_form=edge_form, rotate=rotate, flip=flip, value_targets=value_targets)
+    encoder = BinnedEV(
+        edges=edges,
+        edge_form=edge_form,
+        rotate=rotate,
+        flip=flip,
+        value_targets=value_targets,
+        value_field=value_field,
+        value_bins=value_bins,
+    )
     return _collate(dataset, encoder, seed, epoch, {"n_bins": encoder.n_bins})
 
 

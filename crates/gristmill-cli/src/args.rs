@@ -19,7 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use convert::Convert;
 use dedup::Dedup;
 use mark::Mark;
-use pack::{Merge, Pack, Values};
+use pack::{Checksum, Merge, Pack, Values};
 use pictures::Pictures;
 use places::{VerifyRun, Xray};
 use rewrite::{Filter, Rescore, Split};
@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Merge(Merge),
     /// Make rewards and discounted returns of the rows of a pack (2048), beside them.
     Values(Values),
+    /// Make checksums of the rows of a pack (2048) that has none, beside them: loaders then check what they feed.
+    Checksum(Checksum),
     /// Mark the frames of a pack that a rule accepts, beside the data; list marks, extend them, remove them.
     Mark(Mark),
     /// Find games of a pack that are there more than once, images of each other included, and mark them.

@@ -12,6 +12,8 @@ pub(crate) enum Failure {
     Failed(String),
     /// It ran and found faults, which are already reported: exit code 1.
     Faults,
+    /// It did its work and left out what could not be taken: exit code 3.
+    LeftOut(String),
     /// Nobody reads the output any more: exit code 0, without a word.
     NoReader,
 }
@@ -25,6 +27,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Failed(_) | Failure::Faults => ExitCode::FAILURE,
+            Failure::LeftOut(_) => ExitCode::from(3),
             Failure::NoReader => ExitCode::SUCCESS,
         }
     }
@@ -32,7 +35,7 @@ impl Failure {
     /// What to say, if anything.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
-            Failure::Usage(text) | Failure::Failed(text) => Some(text),
+            Failure::Usage(text) | Failure::Failed(text) | Failure::LeftOut(text) => Some(text),
             Failure::Faults | Failure::NoReader => None,
         }
     }

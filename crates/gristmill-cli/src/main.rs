@@ -35,6 +35,7 @@ fn run() -> failure::Result<()> {
         Command::Pack(args) => cmd::pack::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
         Command::Values(args) => cmd::values::run(&args),
+        Command::Checksum(args) => cmd::checksum::run(&args),
         Command::Dedup(args) => cmd::dedup::run(&args),
         Command::Mark(args) => cmd::mark::run(&args),
         Command::Verify(args) => cmd::verify::run(&args),

@@ -32,12 +32,12 @@ fn drop_of(games: usize, steps: usize) -> tempfile::TempDir {
     folder
 }
 
-/// The visible files of a pack, the database as its size only: its bytes tell how often it was written.
+/// The visible files of a pack.
 fn visible(pack: &Path) -> Vec<(String, Vec<u8>)> {
     let Ok(entries) = fs::read_dir(pack) else { return Vec::new() };
     let mut found: Vec<_> = entries
         .map(|entry| entry.unwrap())
-        .filter(|entry| entry.path().is_file() && !entry.file_name().to_str().unwrap().starts_with("metadata.db"))
+        .filter(|entry| entry.path().is_file())
         .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
         .collect();
     found.sort();
@@ -51,7 +51,13 @@ fn a_pack_is_made_looked_at_and_merged() {
     let (a, b, ab) = (out.path().join("a"), out.path().join("b"), out.path().join("ab"));
     let plan = run(&["pack", "--input", text(drop.path()), "--output", text(&a), "--dry-run", "--json"]).ok().json();
     assert_eq!((plan["dry_run"].as_bool(), plan["rows"].as_u64(), a.exists()), (Some(true), Some(500), false));
-    let said = run(&["pack", "--input", text(drop.path()), "--output", text(&a)]).ok().out;
+    let left_out = run(&["pack", "--input", text(drop.path()), "--output", text(&a)]);
+    assert_eq!(left_out.code, 3);
+    assert!(
+        left_out.err.contains("1 game or file was left out") && left_out.err.contains("--skip-bad"),
+        "{left_out:?}"
+    );
+    let said = left_out.out;
     assert!(
         said.contains("game002.jsonl.gz, line 1")
             && said.contains("400 rows of 4 games")
@@ -60,7 +66,8 @@ fn a_pack_is_made_looked_at_and_merged() {
     );
     let words =
         ["pack", "--input", text(drop.path()), "--output", text(&b), "--layout", "packed46", "--shard-rows", "150"];
-    let packed = run(&[&words[..], &["--on-error", "quarantine", "--workers", "1", "--json"]].concat()).ok().json();
+    let quarantined = ["--on-error", "quarantine", "--workers", "1", "--json", "--skip-bad"];
+    let packed = run(&[&words[..], &quarantined].concat()).ok().json();
     assert_eq!((packed["files"].as_u64(), packed["layout"].as_str()), (Some(3), Some("packed46")));
     assert!(b.join("quarantine.jsonl").exists() && packed["peak_rss"].as_u64() > Some(1 << 20));
     let raised = run(&[&words[..], &["--on-error", "raise", "--overwrite"]].concat());
@@ -76,6 +83,44 @@ fn a_pack_is_made_looked_at_and_merged() {
 }
 
 #[test]
+fn packing_says_by_its_exit_code_what_became_of_the_games() {
+    let (drop, out) = (drop_of(3, 20), tempfile::tempdir().unwrap());
+    let target = out.path().join("pack");
+    let words = ["pack", "--input", text(drop.path()), "--output", text(&target), "--overwrite", "--shard-rows", "0"];
+    let ran = |more: &[&str]| run(&[&words[..], more].concat());
+    // Another sidecar of a game is no loss.
+    fs::write(drop.path().join("game001.meta.json.gz"), "").unwrap();
+    assert_eq!(ran(&[]).code, 0);
+    for (name, bytes, said) in [
+        ("game000.meta.json", "", "the sidecar has no bytes"),
+        ("game000.meta.json.GZ", "{}", "rename it to end in .meta.json.gz"),
+        ("alone.jsonl.gz", "", "there is no sidecar"),
+    ] {
+        let before = fs::read(drop.path().join(name)).ok();
+        fs::write(drop.path().join(name), bytes).unwrap();
+        assert_eq!(ran(&["--dry-run"]).code, 0);
+        let left_out = ran(&[]);
+        assert!(left_out.code == 3 && left_out.out.contains(said), "{left_out:?}");
+        let taken = ran(&["--skip-bad"]);
+        assert!(taken.code == 0 && taken.err.is_empty() && taken.out.contains(said), "{taken:?}");
+        match before {
+            Some(bytes) => fs::write(drop.path().join(name), bytes).unwrap(),
+            None => fs::remove_file(drop.path().join(name)).unwrap(),
+        }
+    }
+    // What cannot be read is no bad game: reading the memory of a process from its beginning fails on every machine.
+    fs::remove_file(drop.path().join("game002.jsonl.gz")).unwrap();
+    std::os::unix::fs::symlink("/proc/self/mem", drop.path().join("game002.jsonl.gz")).unwrap();
+    let unreadable = ran(&["--skip-bad"]);
+    assert!(unreadable.code == 1 && unreadable.err.contains("game002.jsonl.gz"), "{unreadable:?}");
+    assert!(unreadable.err.contains("is no bad game") && unreadable.err.contains("--resume"), "{unreadable:?}");
+    fs::remove_file(drop.path().join("game002.jsonl.gz")).unwrap();
+    fs::write(drop.path().join("game002.jsonl.gz"), compress(1, log(2, 20).as_bytes()).unwrap()).unwrap();
+    let resumed = ["pack", "--input", text(drop.path()), "--output", text(&target), "--resume"];
+    assert!(run(&resumed).ok().out.contains("60 rows of 3 games"));
+}
+
+#[test]
 fn dangerous_and_senseless_words_are_refused() {
     let (drop, out) = (drop_of(1, 5), tempfile::tempdir().unwrap());
     let target = out.path().join("pack");
@@ -85,7 +130,7 @@ fn dangerous_and_senseless_words_are_refused() {
         (&[&["pack"][..], &input].concat()[..], 2),
         (&[&["pack"][..], &input, &output].concat(), 2),
         (&[&["pack", "--resume", "--append"][..], &input, &output].concat(), 2),
-        (&[&["pack", "--shard-rows", "0"][..], &input, &output].concat(), 2),
+        (&[&["pack", "--shard-rows", "-1"][..], &input, &output].concat(), 2),
         (&["pack", "--input", text(&target), "--output", text(&out.path().join("x"))], 1),
         (&[&["merge", text(&target)][..], &output].concat(), 2),
         (&[&["merge", text(&target), text(&target)][..], &["--output", text(&out.path().join("x"))]].concat(), 2),

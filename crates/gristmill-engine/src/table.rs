@@ -18,7 +18,7 @@ use crate::runtime::intervals::Intervals;
 use crate::store::{HeldFile, Residence};
 
 pub use joined::JoinedTable;
-pub use recipe::{Param, Recipe, Step};
+pub use recipe::{Param, Recipe, Step, ThreeWay};
 pub use weighed::Weighed;
 
 /// Records of one layout, numbered from 0. Read from many threads at once.
@@ -123,11 +123,32 @@ pub struct Part {
     pub rows: u64,
 }
 
+/// A part, as it is held.
+#[derive(Debug)]
+struct Held {
+    path: PathBuf,
+    file: HeldFile,
+    guard: Option<Box<dyn Guarding>>,
+}
+
+/// What sees to it that records are what they were when they were written.
+pub trait Guarding: Send + Sync + Debug {
+    /// Says whether record `row` of a file is; `records` are all of the file.
+    ///
+    /// Errors: `Corrupt` with file and byte.
+    fn touch(&self, row: u64, records: &[u8]) -> Result<()>;
+
+    /// Says whether all are.
+    ///
+    /// Errors: `Corrupt` with file and byte, for the first that is not.
+    fn check_all(&self, records: &[u8]) -> Result<()>;
+}
+
 /// Arrays of records in files.
 #[derive(Debug)]
 pub struct FileTable {
     layout: Layout,
-    parts: Vec<(PathBuf, HeldFile)>,
+    parts: Vec<Held>,
     /// Number of the first record of each part, and that behind the last.
     first: Vec<u64>,
 }
@@ -146,9 +167,26 @@ impl FileTable {
             let bytes = part.rows.checked_mul(table.layout.size() as u64).ok_or_else(too_large)?;
             let held = HeldFile::open(&part.path, part.offset, bytes, residence)?;
             table.first.push(table.len().checked_add(part.rows).ok_or_else(too_large)?);
-            table.parts.push((part.path, held));
+            table.parts.push(Held { path: part.path, file: held, guard: None });
         }
         Ok(table)
+    }
+
+    /// The same with what guards each part, in order; none for a part that nothing guards.
+    #[must_use]
+    pub fn guarded(mut self, guards: Vec<Option<Box<dyn Guarding>>>) -> Self {
+        for (part, guard) in self.parts.iter_mut().zip(guards) {
+            part.guard = guard;
+        }
+        self
+    }
+
+    /// Looks at all records that something guards.
+    ///
+    /// Errors: as [`Guarding::check_all`].
+    pub fn check_all(&self) -> Result<()> {
+        let guarded = self.parts.iter().filter_map(|part| Some((part.guard.as_ref()?, part)));
+        guarded.into_iter().try_for_each(|(guard, part)| guard.check_all(part.file.bytes()))
     }
 
     /// The part of a record that there is.
@@ -158,10 +196,15 @@ impl FileTable {
 
     fn gather_sized<const N: usize>(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
         let mut within: (u64, u64, &[[u8; N]]) = (0, 0, &[]);
+        let mut guard = None;
         for (&row, out) in rows.iter().zip(out.as_chunks_mut::<N>().0) {
             if row < within.0 || row >= within.1 {
                 let part = self.checked(row)?;
-                within = (self.first[part], self.first[part + 1], self.parts[part].1.bytes().as_chunks().0);
+                within = (self.first[part], self.first[part + 1], self.parts[part].file.bytes().as_chunks().0);
+                guard = self.parts[part].guard.as_deref();
+            }
+            if let Some(guard) = guard {
+                guard.touch(row - within.0, within.2.as_flattened())?;
             }
             *out = within.2[(row - within.0) as usize];
         }
@@ -172,8 +215,11 @@ impl FileTable {
         let size = self.layout.size();
         for (&row, out) in rows.iter().zip(out.chunks_exact_mut(size)) {
             let part = self.checked(row)?;
-            let at = (row - self.first[part]) as usize * size;
-            out.copy_from_slice(&self.parts[part].1.bytes()[at..at + size]);
+            let (bytes, at) = (self.parts[part].file.bytes(), (row - self.first[part]) as usize * size);
+            if let Some(guard) = &self.parts[part].guard {
+                guard.touch(row - self.first[part], bytes)?;
+            }
+            out.copy_from_slice(&bytes[at..at + size]);
         }
         Ok(())
     }
@@ -211,7 +257,7 @@ impl FrameTable for FileTable {
 
     fn want(&self, start: u64, end: u64) {
         let size = self.layout.size();
-        for (i, (_, held)) in self.parts.iter().enumerate() {
+        for (i, Held { file: held, .. }) in self.parts.iter().enumerate() {
             let (first, behind) = (self.first[i], self.first[i + 1]);
             if start < behind && first < end {
                 held.want((start.max(first) - first) as usize * size, (end.min(behind) - first) as usize * size);
@@ -221,7 +267,7 @@ impl FrameTable for FileTable {
 
     fn locate(&self, row: u64) -> (String, u64) {
         match self.checked(row) {
-            Ok(part) => (self.parts[part].0.display().to_string(), row - self.first[part]),
+            Ok(part) => (self.parts[part].path.display().to_string(), row - self.first[part]),
             Err(_) => (String::new(), row),
         }
     }

@@ -85,6 +85,8 @@ pub struct Chunk {
     pub frames: usize,
     /// Stored bytes after the end of the data that were ignored: padding or garbage, for reports.
     pub trailing: usize,
+    /// Bytes of text that the records were made of, where a chunk is text: other decoders leave it as it is.
+    pub text: u64,
     /// What decoders keep from one chunk to the next.
     pub kept: Kept,
 }

@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use gristmill_format::Kind;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::g2048::encode::{
-    Augment, Binner, Branches, Classes, Draw, Element, StepEncoder, Symmetry, Target, Tokenizer, Valuation,
+    Augment, Binner, Branches, Classes, Draw, Element, StepEncoder, Symmetry, Target, Tokenizer, Valuation, ValueShape,
     ValueTargets,
 };
+use gristmill_format::g2048::value::{Support, ValueField};
 use gristmill_format::g2048::{Board, Packed, heuristic};
 use serde_json::Value;
 
@@ -276,8 +277,9 @@ fn values_beside_rows_become_targets() {
         let plain = StepEncoder::new(target.clone(), Augment::default(), Element::I64).unwrap();
         let record = [step().bytes(), 123.25f32.to_le_bytes().to_vec()].concat();
         let expected = encode(&plain, &step(), 0).unwrap();
-        for (form, width) in [(ValueTargets::Scalar, 1), (ValueTargets::TwoHot, 601)] {
-            let encoder = plain.clone().valued(form).unwrap();
+        for (form, width) in [(ValueShape::Scalar, 1), (ValueShape::TwoHot, 601)] {
+            let targets = ValueTargets { field: ValueField::default(), shape: form, support: Support::default() };
+            let encoder = plain.clone().valued(targets).unwrap();
             let spec = encoder.outputs().last().unwrap();
             let shape = spec.row_shape.first().map_or("()".to_owned(), |n| format!("({n},)"));
             let page = include_str!("../../../docs/format/g2048-values.md");
@@ -288,8 +290,8 @@ fn values_beside_rows_become_targets() {
             let values: Vec<f32> =
                 found[expected.len()].as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
             match form {
-                ValueTargets::Scalar => assert_eq!(values, [123.25]),
-                ValueTargets::TwoHot => {
+                ValueShape::Scalar => assert_eq!(values, [123.25]),
+                ValueShape::TwoHot => {
                     let weights: Vec<_> = (0..601).zip(values).filter(|(_, weight)| *weight != 0.0).collect();
                     assert_eq!(weights, [(123, 0.75), (124, 0.25)]);
                 }

@@ -45,7 +45,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::packed::Packed;
     #[pymodule_export]
-    use crate::packing::{convert_rows, merge_packs, pack_games, value_rows};
+    use crate::packing::{checksum_rows, convert_rows, merge_packs, pack_games, value_rows};
     #[pymodule_export]
     use crate::pairs::{BatchMemory, Mix, class_order, pair_rows, window_rows, write_whole};
     #[pymodule_export]
@@ -53,7 +53,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
-    use crate::rows::{Rows, fit_tokenizer, open_pack};
+    use crate::rows::{RowEncoding, Rows, fit_tokenizer, open_pack, read_tokenizer};
     #[pymodule_export]
     use crate::shards::{ShardFiles, plain_pickle, shard_metadata};
     #[pymodule_export]

@@ -1,8 +1,10 @@
 //! Raw games and packs in, a pack out: options and results as JSON text, which `gristmill.packing` reads and writes.
 //! The GIL is free while the engine works; Ctrl-C ends a job between two games or blocks.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gristmill_engine::job::checksum::checksum;
 use gristmill_engine::job::convert::{ConvertOptions, convert};
 use gristmill_engine::job::merge::{MergeOptions, merge};
 use gristmill_engine::job::pack::{PackOptions, pack};
@@ -31,6 +33,18 @@ pub(crate) fn merge_packs(py: Python<'_>, options: &str) -> Result<String, Fault
 pub(crate) fn value_rows(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = ValuesOptions::from_json(options)?;
     watched(py, &options.stop, |look| values(&options, &mut |_, _| look()))
+}
+
+/// Makes the checksums that a pack of rows lacks, or all of them.
+#[pyfunction]
+pub(crate) fn checksum_rows(py: Python<'_>, pack: PathBuf, overwrite: bool) -> Result<String, Fault> {
+    let stop = AtomicBool::new(false);
+    watched(py, &stop, |look| {
+        checksum(&pack, overwrite, &mut |_, _| {
+            look();
+            if stop.load(Ordering::Relaxed) { Err(gristmill_engine::Error::Stopped) } else { Ok(()) }
+        })
+    })
 }
 
 /// Converts rows of 2048.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gristmill_engine::RowEncoder;
 use gristmill_engine::config::EncoderConfig;
 use gristmill_engine::job::tokenizer;
+use gristmill_engine::pack::checksums::Verify;
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::{Filter, Selection, SqlValue};
 use gristmill_engine::store::Residence;
@@ -14,6 +15,7 @@ use gristmill_engine::table::FrameTable;
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::g2048::encode::FitOptions;
 use gristmill_format::layout::Order;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::array::{Contiguous, Memory};
@@ -27,12 +29,23 @@ use crate::packed::{self, Packed};
 pub(crate) struct Rows(pub(crate) Selection);
 
 /// Opens the pack in a folder; `memory` reads its rows into memory instead of mapping them, `values` is the folder of its
-/// values where they do not lie beside its rows.
+/// values where they do not lie beside its rows, `verify` says when rows are held against their checksums.
 #[pyfunction]
-pub(crate) fn open_pack(py: Python<'_>, path: PathBuf, memory: bool, values: Option<PathBuf>) -> Result<Rows, Fault> {
+pub(crate) fn open_pack(
+    py: Python<'_>,
+    path: PathBuf,
+    memory: bool,
+    values: Option<PathBuf>,
+    verify: Option<String>,
+) -> Result<Rows, Fault> {
     let residence = if memory { Residence::Memory } else { Residence::Mapped };
+    let named = |name: String| {
+        let text = format!("`{name}`; expected open, first_touch or off");
+        Verify::named(&name).ok_or_else(|| gristmill_engine::Error::config("verify", text))
+    };
+    let verify = verify.map(named).transpose()?;
     py.detach(|| {
-        let pack = Pack::open(&path, residence)?;
+        let pack = Pack::open_with(&path, residence, verify)?;
         Ok(Rows(Selection::all(Arc::new(values.into_iter().fold(pack, Pack::with_values_in)))))
     })
 }
@@ -153,6 +166,27 @@ impl Rows {
         py.detach(|| self.0.split(val, seed)).map(sides).map_err(Fault::from)
     }
 
+    /// Three sides by run, at random: train, val, test.
+    fn split_three(
+        &self,
+        py: Python<'_>,
+        val: f64,
+        test: f64,
+        seed: u64,
+        by_content: bool,
+    ) -> Result<(Self, Self, Self), Fault> {
+        let keys = by_content.then(|| packed::keys(py, self.0.pack())).transpose()?;
+        let [train, val, test] = py.detach(|| self.0.split_three(val, test, seed, keys.as_ref()))?;
+        Ok((Rows(train), Rows(val), Rows(test)))
+    }
+
+    /// As many pairs of sides by run, at random; on the second the runs of a fold.
+    fn folds(&self, py: Python<'_>, of: u32, seed: u64, by_content: bool) -> Result<Vec<(Self, Self)>, Fault> {
+        let keys = by_content.then(|| packed::keys(py, self.0.pack())).transpose()?;
+        let folds = py.detach(|| self.0.folds(of, seed, keys.as_ref()))?;
+        Ok(folds.into_iter().map(sides).collect())
+    }
+
     /// Two sides by run; on the second those that a condition or query names.
     fn split_by(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<Parameter>>) -> Result<(Self, Self), Fault> {
         let parameters = bound(parameters);
@@ -164,10 +198,21 @@ impl Rows {
         py.detach(|| self.0.split_ids(ids)).map(sides).map_err(Fault::from)
     }
 
-    /// Records of the rows at these places (u64).
+    /// Records of the rows at these places (i64), of which negative ones count from the end.
     fn take(&self, py: Python<'_>, places: Contiguous) -> Result<Memory, Fault> {
+        let count = self.0.rows().len();
+        let from_end = |place: i64| if place < 0 { place.cast_unsigned().wrapping_add(count) } else { place as u64 };
         py.detach(|| {
-            let records = self.0.take(&numbers(&places))?;
+            let given = places.bytes().as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
+            let mut rows = Vec::with_capacity(places.bytes().len() / 8);
+            for place in given {
+                let row = from_end(place);
+                if row >= count {
+                    return Err(PyIndexError::new_err(format!("row {place} of {count}")).into());
+                }
+                rows.push(self.0.rows().row(row));
+            }
+            let records = self.0.gather(&rows)?;
             let len = records.len();
             Ok(Memory::of_vec(records, len))
         })
@@ -196,19 +241,11 @@ impl Rows {
         })
     }
 
-    /// Tensors of the rows at these places (u64), as they look in an epoch under a seed.
-    fn encode(
-        &self,
-        py: Python<'_>,
-        encoder: &str,
-        places: Contiguous,
-        seed: u64,
-        epoch: u64,
-    ) -> Result<Vec<Tensor>, Fault> {
+    /// What makes tensors of these rows; it reads what it needs once.
+    fn encoding(&self, py: Python<'_>, encoder: &str) -> Result<RowEncoding, Fault> {
         py.detach(|| {
             let config = EncoderConfig::from_json(encoder)?;
-            let encoder = RowEncoder::new(&self.0.input_for(&config)?, &config, &[])?;
-            encoded(&encoder, &numbers(&places), seed, epoch)
+            Ok(RowEncoding(RowEncoder::new(&self.0.input_for(&config)?, &config, &[])?))
         })
     }
 
@@ -216,6 +253,27 @@ impl Rows {
     fn slice(&self, start: u64, stop: u64) -> Self {
         Rows(self.0.slice(start, stop))
     }
+}
+
+/// What makes tensors of some rows.
+#[pyclass(module = "gristmill._gristmill", frozen)]
+pub(crate) struct RowEncoding(RowEncoder);
+
+#[pymethods]
+impl RowEncoding {
+    /// Tensors of the rows at these places (u64), as they look in an epoch under a seed.
+    fn encode(&self, py: Python<'_>, places: Contiguous, seed: u64, epoch: u64) -> Result<Vec<Tensor>, Fault> {
+        py.detach(|| encoded(&self.0, &numbers(&places), seed, epoch))
+    }
+}
+
+/// Bins of a tokenizer's file, and the XXH3-128 of the file in hexadecimal.
+#[pyfunction]
+pub(crate) fn read_tokenizer(py: Python<'_>, path: PathBuf) -> Result<(usize, String), Fault> {
+    py.detach(|| {
+        let (tokenizer, hash) = tokenizer::read(&path)?;
+        Ok((tokenizer.num_bins(), format!("{hash:032x}")))
+    })
 }
 
 /// Tensors of the rows at these places, with their names.
@@ -241,9 +299,12 @@ pub(crate) fn fit_tokenizer(
     num_bins: usize,
     search_failure_cutoff: i64,
     zero_tolerance: f64,
+    valuations: Option<Vec<String>>,
     overwrite: bool,
 ) -> Result<String, Fault> {
-    let options = FitOptions { num_bins, failure_cutoff: search_failure_cutoff, zero_tolerance };
+    let kinds = valuations.map_or_else(|| Ok(FitOptions::default().kinds), |names| FitOptions::kinds_named(&names));
+    let kinds = kinds.map_err(|e| gristmill_engine::Error::config("valuations", e.detail()))?;
+    let options = FitOptions { num_bins, failure_cutoff: search_failure_cutoff, zero_tolerance, kinds };
     py.detach(|| {
         tokenizer::check_output(&output, overwrite)?;
         let mut interrupted = None;

@@ -6,9 +6,12 @@ use clap::{Args, ValueEnum};
 
 /// A folder of games -> a pack.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gristmill pack --input games --output pack\n  \
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, 3 done, but games were left out (--skip-bad makes it 0).\n\n\
+Examples:\n  gristmill pack --input games --output pack\n  \
 gristmill pack --input games --output pack --append\n  \
-gristmill pack --input logs --output steps --layout packed46 --shard-rows 100000000")]
+gristmill pack --input logs --output steps --layout packed46 --shard-rows 100000000"
+)]
 pub(crate) struct Pack {
     /// Folder of data of one kind, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and
     /// .jsonl.gz; demonstrations (shards or native files). What is of another kind is left out and told.
@@ -20,8 +23,9 @@ pub(crate) struct Pack {
     /// Worker threads; never changes a byte [default: the number of cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,
-    /// Rows in each file; without it there is one file of all rows, or one for 4000000 positions or steps of other data.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Rows in each file; without it, or with 0, there is one file of all rows, or one for 4000000 positions or steps of other
+    /// data.
+    #[arg(long, value_name = "N")]
     pub(crate) shard_rows: Option<u64>,
     /// Form of the rows of 2048 [default: aligned48, or that of the pack that is added to].
     #[arg(long, value_name = "FORM", value_enum)]
@@ -35,9 +39,12 @@ pub(crate) struct Pack {
     /// Add the games that are not in the pack yet.
     #[arg(long)]
     pub(crate) append: bool,
-    /// What to do about a game that cannot be taken.
+    /// What to do about a game that cannot be taken. A file that cannot be read ends the job in any case.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
+    /// Exit with 0 even if games were left out; without it the exit code is then 3.
+    #[arg(long)]
+    pub(crate) skip_bad: bool,
     /// A rule by which games of chess are weighed, for streams and loaders that sample by it; as often as there are rules. Names
     /// and numbers of `position_sampling`, such as "diff_focus_q_weight = 6, diff_focus_pol_scale = 2".
     #[arg(long, value_name = "RULE")]
@@ -73,8 +80,8 @@ pub(crate) struct Merge {
     /// Worker threads; never changes a byte [default: the number of cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) workers: Option<u16>,
-    /// Rows in each file; without it there is one file of all rows.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Rows in each file; without it, or with 0, there is one file of all rows.
+    #[arg(long, value_name = "N")]
     pub(crate) shard_rows: Option<u64>,
     /// Form of the rows.
     #[arg(long, value_name = "FORM", value_enum, default_value = "aligned48")]
@@ -121,6 +128,20 @@ pub(crate) struct Values {
     /// Look at every row, say what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A pack -> checksums of its rows.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill checksum pack\n  gristmill checksum pack --overwrite")]
+pub(crate) struct Checksum {
+    /// Folder of the pack of rows. Packs of whole games have checksums of every game within.
+    pub(crate) pack: PathBuf,
+    /// Make those anew that are there: for rows that were changed on purpose.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,

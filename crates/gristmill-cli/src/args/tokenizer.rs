@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use gristmill_format::g2048::encode::MAX_BINS;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Tokenizer {
@@ -17,9 +18,13 @@ pub(crate) struct FitTokenizer {
     /// File to write.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Bins of each kind of valuation.
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    /// Bins of each kind of valuation, 1 to 65533.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = num_bins)]
     pub(crate) num_bins: usize,
+    /// The valuations to fit, with commas between them; rows of others are left out, and encoding them is refused later
+    /// [default: search,tuple10,tuple11].
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) valuations: Option<Vec<String>>,
     /// Search branches with a lower advantage over board_eval are failures, in thousandths.
     #[arg(long, value_name = "N", default_value_t = -1500, allow_negative_numbers = true)]
     pub(crate) search_failure_cutoff: i64,
@@ -44,4 +49,9 @@ pub(crate) struct FitTokenizer {
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn num_bins(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=MAX_BINS).contains(number));
+    number.ok_or_else(|| format!("expected 1 to {MAX_BINS} bins"))
 }

@@ -1,6 +1,7 @@
 //! One file per command: typed options -> a job of the engine -> its data to the report.
 
 pub(crate) mod bench;
+pub(crate) mod checksum;
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod feed;

@@ -45,12 +45,17 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
         Error::Format(_) if args.on_error == OnError::Raise => {
             Failure::Failed(format!("{e}\nmend or remove the game, then go on with --resume"))
         }
+        Error::Format(e) if pack::is_unreadable(&e) => Failure::Failed(format!(
+            "{e}\nwhat cannot be read is no bad game, and is not left out: make it readable, then run this again with \
+             --resume, or as it was where nothing was packed yet"
+        )),
         e => e.into(),
     })?;
-    if args.json {
-        return Ok(report::json(&packed)?);
+    report::either(args.json, &packed, packing::packed)?;
+    match packing::left_out(&packed) {
+        Some(text) if !args.skip_bad && !packed.dry_run => Err(Failure::LeftOut(text)),
+        _ => Ok(()),
     }
-    Ok(report::text_out(&packing::packed(&packed))?)
 }
 
 impl From<Layout> for RowForm {

@@ -10,7 +10,7 @@ use gristmill_engine::store::publish::write_whole;
 use gristmill_format::g2048::encode::FitOptions;
 
 use crate::args::tokenizer::FitTokenizer;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report;
 
 pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
@@ -22,7 +22,10 @@ pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
     if let Some(condition) = &args.condition {
         rows = rows.query(condition, &[])?;
     }
+    let all = FitOptions::default().kinds;
+    let kinds = args.valuations.as_ref().map_or(Ok(all), |names| FitOptions::kinds_named(names));
     let options = FitOptions {
+        kinds: kinds.map_err(|e| Failure::Usage(format!("--valuations: {}", e.detail())))?,
         num_bins: args.num_bins,
         failure_cutoff: args.search_failure_cutoff,
         zero_tolerance: args.zero_tolerance,
@@ -54,7 +57,7 @@ fn text(summary: &Summary, output: &str) -> String {
         ));
     }
     for (rows, why) in [
-        (summary.rows_of_other_valuations, "are of other valuations"),
+        (summary.rows_of_other_valuations, "are of other valuations than those that were fitted"),
         (summary.unusable_rows, "have a move that is not legal or values that are not finite"),
     ] {
         if rows > 0 {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use gristmill_engine::job::checksum::Checksummed;
 use gristmill_engine::job::merge::Merged;
 use gristmill_engine::job::pack::Packed;
 use gristmill_engine::job::values::Valued;
@@ -43,6 +44,15 @@ pub(crate) fn packed(packed: &Packed) -> String {
     out
 }
 
+/// What is said of a packing that left something out; none where nothing was. A second sidecar of a game is no loss.
+pub(crate) fn left_out(packed: &Packed) -> Option<String> {
+    let lost = packed.skipped.iter().filter(|skipped| skipped.kind != "duplicate").count();
+    (lost > 0).then(|| {
+        let what = if lost == 1 { "1 game or file was".to_owned() } else { format!("{lost} games or files were") };
+        format!("{what} left out, as named above and in manifest.json: exit code 3; --skip-bad makes it 0")
+    })
+}
+
 /// The text of a merge.
 pub(crate) fn merged(merged: &Merged) -> String {
     let mut out = String::new();
@@ -62,6 +72,20 @@ pub(crate) fn merged(merged: &Merged) -> String {
     merged.deleted.iter().for_each(|folder| _ = writeln!(out, "deleted: {folder}"));
     merged.left.iter().for_each(|path| _ = writeln!(out, "left, since it is no part of a pack: {path}"));
     out
+}
+
+/// The text of checksums.
+pub(crate) fn checksummed(done: &Checksummed) -> String {
+    let mut out = String::new();
+    for (names, what) in [(&done.made, "made"), (&done.there, "there already")] {
+        if !names.is_empty() {
+            let _ = writeln!(out, "{what}: {}", names.join(", "));
+        }
+    }
+    if !done.known && !done.made.is_empty() {
+        out += "there is no manifest that the rows could be held against: they are taken for good as they are now\n";
+    }
+    out + &format!("{}: checksums for all of its {} rows", done.pack, done.rows)
 }
 
 /// The text of values.

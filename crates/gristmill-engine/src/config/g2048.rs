@@ -2,8 +2,10 @@
 //! Read and written here; the encoder itself is built by `pipeline`.
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
-use gristmill_format::g2048::encode::{Draw, Element, Form, ValueTargets};
+use gristmill_format::g2048::encode::{Draw, Element, Form, Tokenizer, ValueShape};
+use gristmill_format::g2048::value::ValueField;
 use serde::{Deserialize, Serialize};
 
 /// Which targets stand beside the exponents (spec 6.5).
@@ -78,6 +80,8 @@ pub enum EdgeForm {
     Edges,
     /// Each edge is the upper end of a bin.
     UpperBounds,
+    /// The same with a value at an edge one bin higher, as the reference's code has it.
+    UpperBoundsCompat,
 }
 
 impl From<EdgeForm> for Form {
@@ -86,6 +90,7 @@ impl From<EdgeForm> for Form {
             EdgeForm::SpecialZeroOne => Form::SpecialZeroOne,
             EdgeForm::Edges => Form::Edges,
             EdgeForm::UpperBounds => Form::UpperBounds,
+            EdgeForm::UpperBoundsCompat => Form::UpperBoundsCompat,
         }
     }
 }
@@ -94,18 +99,58 @@ impl From<EdgeForm> for Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueTarget {
-    /// The rescaled return.
+    /// The number.
     Scalar,
-    /// Its two-hot form over the whole numbers 0 to 600.
+    /// Its two-hot form.
     TwoHot,
 }
 
-impl From<ValueTarget> for ValueTargets {
+impl From<ValueTarget> for ValueShape {
     fn from(target: ValueTarget) -> Self {
         match target {
-            ValueTarget::Scalar => ValueTargets::Scalar,
-            ValueTarget::TwoHot => ValueTargets::TwoHot,
+            ValueTarget::Scalar => ValueShape::Scalar,
+            ValueTarget::TwoHot => ValueShape::TwoHot,
         }
+    }
+}
+
+/// Which number of a value row is aimed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names are the fields of value rows")]
+pub enum ValueOf {
+    Reward,
+    RewardScaled,
+    ReturnRaw,
+    ReturnScaled,
+}
+
+impl From<ValueOf> for ValueField {
+    fn from(of: ValueOf) -> Self {
+        match of {
+            ValueOf::Reward => ValueField::Reward,
+            ValueOf::RewardScaled => ValueField::RewardScaled,
+            ValueOf::ReturnRaw => ValueField::ReturnRaw,
+            ValueOf::ReturnScaled => ValueField::ReturnScaled,
+        }
+    }
+}
+
+/// What was read of the file of a tokenizer, and the XXH3-128 of the file: read once for a config and all its copies, so that
+/// a file that is replaced later changes nothing.
+#[derive(Clone, Default)]
+pub struct TokenizerRead(pub(crate) Arc<OnceLock<(Tokenizer, u128)>>);
+
+impl std::fmt::Debug for TokenizerRead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.get().is_some() { "TokenizerRead(read)" } else { "TokenizerRead(not read)" })
+    }
+}
+
+impl PartialEq for TokenizerRead {
+    /// Configs that say the same are the same, whether they were used or not.
+    fn eq(&self, _: &Self) -> bool {
+        true
     }
 }
 
@@ -124,6 +169,12 @@ pub struct G2048EncoderConfig {
     /// The fitted tokenizer, a `tokenizer.json`; `tokens` needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<PathBuf>,
+    /// XXH3-128 of that file, as 32 hexadecimal digits; another file is refused. None takes the file as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer_xxh3: Option<String>,
+    /// What was read of it.
+    #[serde(skip)]
+    pub tokenizer_read: TokenizerRead,
     /// Edges of `binned_ev`; the reference's when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edges: Option<Vec<f64>>,
@@ -132,6 +183,13 @@ pub struct G2048EncoderConfig {
     /// Add `value_targets`, of the values beside the rows of a pack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_targets: Option<ValueTarget>,
+    /// Which number of the values; `return_scaled` where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_field: Option<ValueOf>,
+    /// Lowest and highest value of the two-hot form, and how many bins there are from one to the other; 0, 600 and 601 where
+    /// nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value_bins: Option<(f64, f64, u32)>,
     /// Take `tuple10` for id 1 and `tuple11` for id 2, whatever the pack says, as existing training code does by mistake.
     pub compat_swapped_tuple_ids: bool,
 }

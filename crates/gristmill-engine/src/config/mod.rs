@@ -19,7 +19,7 @@ pub use chunks::{
     CacheQuota, ChunkUnpackerConfig, ExtractOrder, HanseForm, KeyOrder, PositionSamplingConfig,
     ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
 };
-pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueTarget, WholeNumbers};
+pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers};
 pub use index::{IndexConfig, Shuffle};
 pub use preset::{Lc0Preset, Weighted, lc0};
 pub use rescorer::ChunkRescorerConfig;

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use gristmill_format::g2048::value::ValueField;
 use serde::{Deserialize, Serialize};
 
 use super::chunks::{ChunkUnpackerConfig, ShufflingChunkPoolConfig, SimpleChunkExtractorConfig};
@@ -227,9 +228,14 @@ impl EncoderConfig {
         super::parse::from_json(text)
     }
 
-    /// Whether it makes targets of the values beside rows.
-    pub fn aims_at_values(&self) -> bool {
-        matches!(self, EncoderConfig::G2048(config) if config.value_targets.is_some())
+    /// The field of the values beside rows that it makes targets of, if it does.
+    pub fn aims_at(&self) -> Option<ValueField> {
+        match self {
+            EncoderConfig::G2048(config) if config.value_targets.is_some() => {
+                Some(config.value_field.map(Into::into).unwrap_or_default())
+            }
+            _ => None,
+        }
     }
 }
 

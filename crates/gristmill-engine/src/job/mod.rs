@@ -1,6 +1,7 @@
 //! The verbs that end: each takes options and gives back data. Faces render it; nothing here prints.
 
 pub mod bench;
+pub mod checksum;
 pub mod content;
 pub mod convert;
 pub mod dedup;

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use gristmill_format::g2048::value::ValueField;
 use serde::Serialize;
 
 use crate::chunks::open::ChunkPack;
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::pack::open::Pack;
 use crate::pack::select::{Filter, Selection};
 use crate::store::Residence;
-use crate::table::{FrameTable, IndexInput, Param, Recipe, Step};
+use crate::table::{FrameTable, IndexInput, Param, Recipe, Step, ThreeWay};
 
 /// Rows of a pack, of whatever kind.
 #[derive(Debug, Clone)]
@@ -82,7 +83,9 @@ impl Selected {
     /// Errors: as the pack's values, where the recipe has them.
     pub fn input(&self, recipe: &Recipe) -> Result<IndexInput> {
         match self {
-            Selected::Rows(rows) if recipe.steps.contains(&Step::Values) => rows.input_with_values(),
+            Selected::Rows(rows) if recipe.steps.contains(&Step::Values) => {
+                rows.input_with_values(ValueField::default())
+            }
             Selected::Rows(rows) => Ok(rows.input()),
             Selected::Games(games) => Ok(games.input()),
         }
@@ -106,6 +109,19 @@ impl Selected {
             }
             (Selected::Rows(rows), Step::SplitRuns { ids, second }) => {
                 Selected::Rows(side(rows.split_ids(ids.clone())?, *second))
+            }
+            (Selected::Rows(rows), Step::SplitThree { val, test, seed, side }) => {
+                let [train, second, third] = rows.split_three(*val, *test, *seed, None)?;
+                Selected::Rows(match side {
+                    ThreeWay::Train => train,
+                    ThreeWay::Val => second,
+                    ThreeWay::Test => third,
+                })
+            }
+            (Selected::Rows(rows), Step::Fold { of, seed, fold, second }) => {
+                let nth = rows.folds(*of, *seed, None)?.into_iter().nth(*fold as usize);
+                let nth = nth.ok_or_else(|| Error::State(format!("fold {fold} of {of}")))?;
+                Selected::Rows(side(nth, *second))
             }
             (Selected::Rows(rows), Step::Values) => Selected::Rows(rows),
             (Selected::Games(games), Step::Where { sql, params }) => {

@@ -20,6 +20,10 @@ pub(super) fn read(path: &Path) -> Result<(Sidecar, String)> {
     let file = open_file(path)?;
     let mut stored = Vec::new();
     read_span(&*file, Span::WHOLE, MOST as u64, &mut stored)?;
+    if stored.is_empty() {
+        let detail = "the sidecar has no bytes: writing it was cut short; expected one JSON object";
+        return Err(Error::new(Kind::Empty, detail).at_byte(0));
+    }
     let mut text = Vec::new();
     Inflater::default().inflate(&stored, MOST, &mut text)?;
     let sidecar = Sidecar::parse(&text)?;

@@ -40,7 +40,7 @@ pub struct Summary {
     pub num_bins: usize,
     /// By kind of valuation.
     pub valuations: Vec<KindSummary>,
-    /// Rows left out because the tokenizer does not know their valuation.
+    /// Rows left out because the tokenizer does not know their valuation, or is not to be fitted to it.
     pub rows_of_other_valuations: u64,
     /// Rows left out because no class fits them: a move that is not legal, values that are not finite.
     pub unusable_rows: u64,
@@ -108,7 +108,8 @@ pub fn fit(
         "lineage": [lineage(selection, options)],
     });
     let tokenizer = fit.finish(metadata.as_object().cloned().unwrap_or_else(Map::new))?;
-    let valuations = Valuation::ALL.iter().zip(counts).map(|(kind, counts)| KindSummary {
+    let fitted = Valuation::ALL.iter().zip(counts).filter(|(kind, _)| options.kinds.contains(kind));
+    let valuations = fitted.map(|(kind, counts)| KindSummary {
         name: kind.name(),
         rows: counts.rows,
         branches: counts.branches,
@@ -116,7 +117,7 @@ pub fn fit(
         ties: counts.ties,
         better: counts.better,
         used: counts.used,
-        bin_edges: tokenizer.bins(*kind).edges().to_vec(),
+        bin_edges: tokenizer.bins(*kind).map(|bins| bins.edges().to_vec()).unwrap_or_default(),
     });
     let num_bins = options.num_bins;
     let valuations = valuations.collect();
@@ -126,14 +127,18 @@ pub fn fit(
 
 /// How the tokenizer comes to be.
 fn lineage(selection: &Selection, options: &FitOptions) -> Step {
-    Step::new("tokenizer fit")
-        .with("num_bins", options.num_bins)
+    let made = Step::new("tokenizer fit");
+    let names: Vec<&str> = options.kinds.iter().map(|kind| kind.name()).collect();
+    let made = if names.len() == Valuation::ALL.len() { made } else { made.with("valuations", names) };
+    made.with("num_bins", options.num_bins)
         .with("failure_cutoff", options.failure_cutoff)
         .with("zero_tolerance", options.zero_tolerance)
         .with("rows", selection.rows().len())
         .with("selected", json!(selection.recipe().steps))
         .made_from(vec![known_of(selection.pack().folder())])
 }
+
+pub use crate::pipeline::tokenizer as read;
 
 /// Refuses a file that is there already, unless it may be replaced.
 ///

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::lineage;
 
 pub mod array;
+pub mod checksums;
 pub mod embeddings;
 pub mod games;
 pub mod manifest;
@@ -22,6 +23,8 @@ pub mod rows;
 pub mod runs;
 pub mod select;
 pub mod shards;
+pub mod sides;
+
 pub mod valuation;
 pub mod values;
 pub mod writer;
@@ -72,6 +75,7 @@ pub fn is_rows(name: &str) -> bool {
 pub fn is_part(name: &str) -> bool {
     let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, values::MADE, lineage::FILE];
     is_rows(name)
+        || checksums::is_checksums(name)
         || embeddings::is_vectors(name)
         || values::is_values(name)
         || beside.contains(&name)
@@ -87,6 +91,7 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
         Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
         names => names?,
     };
+    names.extend(checksums::names(folder)?);
     names.extend(values::names(folder)?);
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, lineage::FILE].map(str::to_owned);

@@ -9,6 +9,7 @@ use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::checksums::{Guard, Verify};
 use super::games::RunTable;
 use super::metadata::Metadata;
 use super::runs::RunIndex;
@@ -17,7 +18,7 @@ use super::valuation::ValuationTypes;
 use super::{METADATA, VALUATION_TYPES, embeddings, values};
 use crate::error::Result;
 use crate::store::Residence;
-use crate::table::{FileTable, FrameTable, Part};
+use crate::table::{FileTable, FrameTable, Guarding, Part};
 
 /// Longest `valuation_types.json` that is read: 255 names of 4 KiB.
 const MOST_VALUATION_BYTES: u64 = 1 << 20;
@@ -53,18 +54,29 @@ pub struct Values {
 }
 
 impl Pack {
-    /// Opens the pack in `folder`, whatever the form of its rows.
+    /// Opens the pack in `folder`, whatever the form of its rows, which are held against checksums where there are some.
     ///
     /// Errors, with the file: `Path`; `Format`: as [`shards::list`], [`recognise`], [`embeddings::list`], the database's
-    /// and the index's.
+    /// and the index's, [`Guard::open`].
     pub fn open(folder: &Path, residence: Residence) -> Result<Self> {
+        Pack::open_with(folder, residence, None)
+    }
+
+    /// The same, with what is to be checked of the rows, and when; none checks what has checksums at the first touch.
+    ///
+    /// Errors: as [`Pack::open`]; `Config` in `verify` for rows that are to be checked and have no checksums.
+    pub fn open_with(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Self> {
         let found = shards::list(folder)?;
         let columns = recognise(&found)?;
         let vectors = embeddings::list(folder, &found)?;
         let embeddings = vectors.map(|vectors| embeddings::table(vectors, residence)).transpose()?;
         let layout = found[0].layout.clone();
+        let guards = guards(&found, verify)?;
         let parts = found.into_iter().map(|shard| Part { path: shard.path, offset: shard.offset, rows: shard.rows });
-        let table = FileTable::open(layout, parts.collect(), residence)?;
+        let table = FileTable::open(layout, parts.collect(), residence)?.guarded(guards);
+        if verify == Some(Verify::Open) {
+            table.check_all()?;
+        }
         let metadata = Metadata::open(folder.join(METADATA))?;
         let index = RunIndex::read(&metadata, &table, columns.form())?;
         let valuations = valuations(folder)?;
@@ -166,6 +178,26 @@ impl Pack {
     pub fn identity(&self) -> u64 {
         self.identity
     }
+}
+
+/// What guards each file of rows.
+fn guards(files: &[Shard], verify: Option<Verify>) -> Result<Vec<Option<Box<dyn Guarding>>>> {
+    let guard = |file: &Shard| -> Result<Option<Box<dyn Guarding>>> {
+        if verify == Some(Verify::Off) {
+            return Ok(None);
+        }
+        match Guard::open(file)? {
+            None if verify.is_some() => {
+                let text = format!(
+                    "{} has no checksums beside it: `gristmill checksum PACK` makes them, once",
+                    file.path.display()
+                );
+                Err(crate::Error::config("verify", text))
+            }
+            guard => Ok(guard.map(|guard| Box::new(guard) as Box<dyn Guarding>)),
+        }
+    };
+    files.iter().map(guard).collect()
 }
 
 /// The columns of the rows in the files of a pack, of which there is at least one.

@@ -74,7 +74,12 @@ impl Selection {
         self.runs.iter().map(|run| self.pack.index().runs()[*run as usize].id)
     }
 
-    fn of_runs(&self, runs: Vec<u32>) -> Result<Self> {
+    /// Positions of the selected runs in the index, ascending.
+    pub(super) fn runs(&self) -> &[u32] {
+        &self.runs
+    }
+
+    pub(super) fn of_runs(&self, runs: Vec<u32>) -> Result<Self> {
         if runs.len() == self.runs.len() {
             return Ok(self.clone());
         }
@@ -82,7 +87,7 @@ impl Selection {
         Ok(Selection { runs: runs.into(), rows: Arc::new(self.rows.intersect(&theirs)), ..self.clone() })
     }
 
-    fn after(self, step: Step) -> Self {
+    pub(super) fn after(self, step: Step) -> Self {
         Selection { recipe: self.recipe.then(step), ..self }
     }
 
@@ -227,9 +232,15 @@ impl Selection {
     ///
     /// Errors: `Format`: `Missing` for a place beyond the last row.
     pub fn take(&self, places: &[u64]) -> Result<Vec<u8>> {
-        let rows = rows_at(&self.rows, places)?;
+        self.gather(&rows_at(&self.rows, places)?)
+    }
+
+    /// The records of rows by their number in the pack, back to back in its layout.
+    ///
+    /// Errors: `Format`: `Missing` for a number that there is not.
+    pub fn gather(&self, rows: &[u64]) -> Result<Vec<u8>> {
         let mut records = vec![0; rows.len() * self.layout().size()];
-        self.pack.table().gather(&rows, &mut records)?;
+        self.pack.table().gather(rows, &mut records)?;
         Ok(records)
     }
 
@@ -272,19 +283,19 @@ impl Selection {
     ///
     /// Errors: as [`Pack::values`].
     pub fn input_for(&self, encoder: &EncoderConfig) -> Result<IndexInput> {
-        if encoder.aims_at_values() { self.input_with_values() } else { Ok(self.input()) }
+        encoder.aims_at().map_or_else(|| Ok(self.input()), |field| self.input_with_values(field))
     }
 
-    /// What an index loader needs of the rows with the values beside them, if there are some.
+    /// What an index loader needs of the rows with this number of the values beside them, if there are some.
     ///
     /// Errors: as [`Pack::values`].
-    pub fn input_with_values(&self) -> Result<IndexInput> {
+    pub fn input_with_values(&self, field: value::ValueField) -> Result<IndexInput> {
         let input = self.input();
         let Some(values) = self.pack.values()? else { return Ok(input) };
         let mut hash = Xxh3::new();
         hash.update(&input.identity.to_le_bytes());
         hash.update(&values.identity.to_le_bytes());
-        let table = JoinedTable::new(input.table, values.table.clone(), value::TARGET)?;
+        let table = JoinedTable::new(input.table, values.table.clone(), field.name())?;
         Ok(IndexInput {
             table: Arc::new(table),
             identity: hash.digest(),

@@ -20,7 +20,7 @@ impl Default for ValuationTypes {
 }
 
 impl ValuationTypes {
-    /// Parses an object name -> id, or a list of names by id.
+    /// Parses an object name -> id, or one id -> name as other programs write it (`{"0": "search"}`), or a list of names by id.
     ///
     /// Errors: `Corrupt` for other JSON, a name or an id used twice, ids that are not dense from 0, or an empty name;
     /// `TooLarge` beyond 256 names.
@@ -102,8 +102,36 @@ impl ValuationTypes {
     }
 }
 
-/// Reads either form as pairs of name and id, with repeated keys kept.
+/// Reads any form as pairs of name and id, with repeated keys kept.
 struct Listed;
+
+/// What a key of an object stands for.
+enum Entry {
+    Id(u64),
+    Name(String),
+}
+
+impl<'de> serde::Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EntryVisitor;
+        impl Visitor<'_> for EntryVisitor {
+            type Value = Entry;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id, or a name where the key is an id")
+            }
+
+            fn visit_u64<E>(self, id: u64) -> Result<Entry, E> {
+                Ok(Entry::Id(id))
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Entry, E> {
+                Ok(Entry::Name(name.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(EntryVisitor)
+    }
+}
 
 impl<'de> Visitor<'de> for Listed {
     type Value = Vec<(String, u64)>;
@@ -113,8 +141,24 @@ impl<'de> Visitor<'de> for Listed {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(pair) = map.next_entry()? {
+        let (mut pairs, mut by_id) = (Vec::new(), None);
+        while let Some((key, entry)) = map.next_entry::<String, Entry>()? {
+            let (pair, is_by_id) = match entry {
+                Entry::Id(id) => ((key, id), false),
+                Entry::Name(name) => {
+                    let id = key.parse().map_err(|_| {
+                        serde::de::Error::custom(format!(
+                            "`{key}` names `{name}`: expected name and id, or id and name"
+                        ))
+                    })?;
+                    ((name, id), true)
+                }
+            };
+            if *by_id.get_or_insert(is_by_id) != is_by_id {
+                let text =
+                    format!("`{}` stands for an id where others stand for names, or the other way round", pair.0);
+                return Err(serde::de::Error::custom(text));
+            }
             pairs.push(pair);
         }
         Ok(pairs)
@@ -137,8 +181,12 @@ mod tests {
     fn names_are_written_in_order_of_id_and_read_in_any() {
         let known = ValuationTypes::default();
         assert_eq!(known.to_json(), "{\n  \"search\": 0,\n  \"tuple11\": 1,\n  \"tuple10\": 2\n}\n");
-        for text in [&*known.to_json(), r#"{"tuple10":2,"search":0,"tuple11":1}"#, r#"["search","tuple11","tuple10"]"#]
-        {
+        for text in [
+            &*known.to_json(),
+            r#"{"tuple10":2,"search":0,"tuple11":1}"#,
+            r#"["search","tuple11","tuple10"]"#,
+            r#"{"2":"tuple10","0":"search","1":"tuple11"}"#,
+        ] {
             assert_eq!(ValuationTypes::parse(text).unwrap(), known);
         }
         let mut more = known.clone();
@@ -161,7 +209,13 @@ mod tests {
             r#"{"search":"0"}"#,
             r#"["search","search"]"#,
             r#"{"search":0} {}"#,
-            r#"{"0":"search"}"#,
+            r#"{"1":"search"}"#,
+            r#"{"0":"search","0":"tuple11"}"#,
+            r#"{"0":"search","1":"search"}"#,
+            r#"{"0":"search","tuple11":1}"#,
+            r#"{"0":""}"#,
+            r#"{"-0":"search"}"#,
+            r#"{"first":"search"}"#,
             "7",
             "",
         ] {

@@ -11,6 +11,7 @@ use gristmill_format::g2048::RowForm;
 use gristmill_format::layout::DType;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::checksums::{self, SumMark, Summing};
 use super::manifest::RowFile;
 use super::shards;
 use crate::error::{Error, Result};
@@ -23,8 +24,8 @@ const GATHERED: usize = 1 << 20;
 pub struct Mark {
     /// Files that were complete.
     complete: usize,
-    /// Rows of the file that was open, and the hash of these.
-    open: Option<(u64, Xxh3)>,
+    /// Rows of the file that was open, the hash of these, and where the checksums of their blocks stood.
+    open: Option<(u64, Xxh3, SumMark)>,
 }
 
 /// Writes rows of one form into the files of a folder.
@@ -45,6 +46,7 @@ struct Open {
     offset: u64,
     rows: u64,
     hash: Xxh3,
+    sums: Summing,
     /// Bytes of rows that are in the file already.
     written: u64,
     /// Rows that are not in the file yet.
@@ -75,8 +77,13 @@ impl RowWriter {
         for name in shards::names(folder)? {
             let known = writer.complete.iter().any(|file| file.name == name);
             if !known && writer.open.as_ref().is_none_or(|open| open.name != name) {
-                let path = folder.join(name);
-                fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
+                remove(&folder.join(name))?;
+            }
+        }
+        // Of rows that were taken back when the other writer was killed.
+        for name in checksums::names(folder)? {
+            if !folder.join(name.trim_end_matches(checksums::SUFFIX)).exists() {
+                fs::remove_file(folder.join(&name)).map_err(|e| Error::path(folder.join(name), &e))?;
             }
         }
         Ok(writer)
@@ -116,6 +123,7 @@ impl RowWriter {
             let n = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             open.file.read_exact_at(&mut block[..n], at).map_err(refuse)?;
             open.hash.update(&block[..n]);
+            open.sums.update(&block[..n]);
             (at, left) = (at + n as u64, left - n as u64);
         }
         open.rows = rows;
@@ -151,7 +159,7 @@ impl RowWriter {
 
     /// Where the writer stands now.
     pub fn mark(&self) -> Mark {
-        let open = self.open.as_ref().map(|open| (open.rows, open.hash.clone()));
+        let open = self.open.as_ref().map(|open| (open.rows, open.hash.clone(), open.sums.mark()));
         Mark { complete: self.complete.len(), open }
     }
 
@@ -164,20 +172,25 @@ impl RowWriter {
         if let Some(open) = &newest
             && !same_file
         {
-            fs::remove_file(&open.path).map_err(|e| Error::path(&open.path, &e))?;
+            remove(&open.path)?;
         }
         let kept = mark.complete + usize::from(mark.open.is_some());
         for file in self.complete.iter().skip(kept) {
-            let path = self.folder.join(&file.name);
-            fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
+            remove(&self.folder.join(&file.name))?;
         }
         self.complete.truncate(mark.complete);
         self.volatile.retain(|name| self.complete.iter().any(|file| file.name == *name));
-        let Some((rows, hash)) = mark.open else { return Ok(()) };
-        let mut open = match newest {
-            Some(open) if same_file => open,
-            _ => self.next(false)?,
+        let Some((rows, hash, sums)) = mark.open else { return Ok(()) };
+        let (mut open, done) = match newest {
+            Some(open) if same_file => (open, None),
+            _ => {
+                let open = self.next(false)?;
+                let done =
+                    checksums::written(&open.path).map_err(|e| Error::path(checksums::beside(&open.path), &e))?;
+                (open, Some(done))
+            }
         };
+        open.sums.rewind(sums, done);
         let bytes = rows * self.form.bytes() as u64;
         if open.written > bytes || !same_file {
             open.file.set_len(open.offset + bytes).map_err(|e| Error::path(&open.path, &e))?;
@@ -197,8 +210,10 @@ impl RowWriter {
     pub fn sync(&mut self) -> Result<()> {
         for name in std::mem::take(&mut self.volatile) {
             let path = self.folder.join(name);
-            let synced = File::open(&path).and_then(|file| file.sync_all());
-            synced.map_err(|e| Error::path(path, &e))?;
+            for path in [checksums::beside(&path), path] {
+                let synced = File::open(&path).and_then(|file| file.sync_all());
+                synced.map_err(|e| Error::path(path, &e))?;
+            }
         }
         if let Some(open) = &mut self.open {
             open.flush()?;
@@ -234,8 +249,8 @@ impl RowWriter {
         if fresh {
             file.write_all_at(&header, 0).map_err(|e| Error::path(&path, &e))?;
         }
-        let (offset, hash) = (header.len() as u64, Xxh3::new());
-        Ok(Open { name, path, file, offset, rows: 0, hash, written: 0, gathered: Vec::new() })
+        let (offset, hash, sums) = (header.len() as u64, Xxh3::new(), Summing::new(self.form.bytes()));
+        Ok(Open { name, path, file, offset, rows: 0, hash, sums, written: 0, gathered: Vec::new() })
     }
 
     /// As long for any number of rows, so that it can be written last.
@@ -252,6 +267,9 @@ impl RowWriter {
         open.flush()?;
         let header = self.header(open.rows)?;
         open.file.write_all_at(&header, 0).map_err(|e| Error::path(&open.path, &e))?;
+        let sums = open.sums.finish(open.rows, self.form.bytes(), &header);
+        let beside = checksums::beside(&open.path);
+        fs::write(&beside, sums).map_err(|e| Error::path(&beside, &e))?;
         self.volatile.push(open.name.clone());
         let xxh3_128 = format!("{:032x}", open.hash.digest128());
         self.complete.push(RowFile { name: open.name, rows: open.rows, xxh3_128 });
@@ -262,6 +280,7 @@ impl RowWriter {
 impl Open {
     fn append(&mut self, rows: &[u8]) -> Result<()> {
         self.hash.update(rows);
+        self.sums.update(rows);
         if self.gathered.len() + rows.len() > GATHERED {
             self.flush()?;
         }
@@ -285,6 +304,16 @@ impl Open {
         put.map_err(|e| Error::path(&self.path, &e))?;
         self.written += bytes.len() as u64;
         Ok(())
+    }
+}
+
+/// Removes a file of rows, and the checksums beside it if there are some.
+fn remove(path: &Path) -> Result<()> {
+    fs::remove_file(path).map_err(|e| Error::path(path, &e))?;
+    let beside = checksums::beside(path);
+    match fs::remove_file(&beside) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::path(beside, &e)),
+        _ => Ok(()),
     }
 }
 
@@ -315,8 +344,12 @@ mod tests {
         range.flat_map(|i| vec![i as u8; form.bytes()]).collect()
     }
 
+    /// Everything that was written, checksums too.
     fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-        shards::names(folder).unwrap().into_iter().map(|n| (n.clone(), fs::read(folder.join(n)).unwrap())).collect()
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<_> = names.map(|n| (n.clone(), fs::read(folder.join(n)).unwrap())).collect();
+        files.sort();
+        files
     }
 
     #[test]
@@ -343,6 +376,8 @@ mod tests {
                     assert_eq!((shard.rows, &shard.layout, shard.offset), (file.rows, &**form.layout(), 384));
                     let hash = hash_rows(&shard.path, 384, file.rows * form.bytes() as u64).unwrap();
                     assert_eq!(format!("{hash:032x}"), file.xxh3_128);
+                    let (made, again) = checksums::of(shard).unwrap();
+                    assert_eq!((made, again), (fs::read(checksums::beside(&shard.path)).unwrap(), hash));
                     whole.extend_from_slice(&fs::read(&shard.path).unwrap()[384..]);
                 }
                 assert_eq!(whole, rows(form, 0..total));

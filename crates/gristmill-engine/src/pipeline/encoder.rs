@@ -8,9 +8,12 @@ use std::sync::Arc;
 use gristmill_format::chess::{ChessEncoder, Outputs};
 use gristmill_format::demo::encode::FieldEncoder;
 use gristmill_format::encode::Encoder;
-use gristmill_format::g2048::encode::{Augment, Binner, Classes, DEFAULT_EDGES, StepEncoder, Target, Tokenizer};
+use gristmill_format::g2048::encode::{
+    Augment, Binner, Classes, DEFAULT_EDGES, StepEncoder, Target, Tokenizer, ValueShape, ValueTargets,
+};
 use gristmill_format::g2048::form::Columns;
 use gristmill_format::g2048::log::KNOWN_VALUATIONS;
+use gristmill_format::g2048::value::Support;
 use gristmill_format::layout::Layout;
 
 use crate::config::{EncoderConfig, G2048EncoderConfig, G2048Target, TensorGeneratorConfig};
@@ -68,8 +71,8 @@ pub(super) fn of_rows(
                 Ok(columns) => encoder.reading(columns),
                 Err(_) => encoder,
             };
-            Ok(Arc::new(match config.value_targets {
-                Some(targets) => encoder.valued(targets.into())?,
+            Ok(Arc::new(match value_targets(config)? {
+                Some(targets) => encoder.valued(targets)?,
                 None => encoder,
             }))
         }
@@ -103,9 +106,7 @@ pub(crate) fn g2048(config: &G2048EncoderConfig, valuations: &[impl AsRef<str>])
             Target::BinnedEv(binner.map_err(|e| Error::config("edges", e.detail()))?)
         }
         G2048Target::Tokens => {
-            let path = config.tokenizer.as_deref();
-            let path = path.ok_or_else(|| Error::config("tokenizer", "tokens need a tokenizer.json; fit one"))?;
-            let classes = Classes::new(tokenizer(path)?, valuations);
+            let classes = Classes::new(tokenizer_of(config)?.clone(), valuations);
             Target::Tokens(if config.compat_swapped_tuple_ids { classes.with_swapped_tuple_ids() } else { classes })
         }
     };
@@ -113,24 +114,70 @@ pub(crate) fn g2048(config: &G2048EncoderConfig, valuations: &[impl AsRef<str>])
     StepEncoder::new(target, augment, config.dtype.into()).map_err(|e| Error::config("dtype", e.detail()))
 }
 
-/// Reads a `tokenizer.json`.
+/// What a config wants of the values beside rows, where it wants something.
+fn value_targets(config: &G2048EncoderConfig) -> Result<Option<ValueTargets>> {
+    let said = [("value_field", config.value_field.is_some()), ("value_bins", config.value_bins.is_some())];
+    let Some(shape) = config.value_targets.map(ValueShape::from) else {
+        return match said.iter().find(|(_, is_said)| *is_said) {
+            Some((name, _)) => Err(Error::config(*name, "it says which value_targets; say value_targets, too")),
+            None => Ok(None),
+        };
+    };
+    let support = match config.value_bins {
+        Some(_) if shape == ValueShape::Scalar => {
+            return Err(Error::config("value_bins", "bins are of two-hot targets, these are single numbers"));
+        }
+        Some((low, high, bins)) => {
+            Support::new(low, high, bins as usize).map_err(|e| Error::config("value_bins", e.detail()))?
+        }
+        None => Support::default(),
+    };
+    Ok(Some(ValueTargets { field: config.value_field.map(Into::into).unwrap_or_default(), shape, support }))
+}
+
+/// The tokenizer of a config: its file is read when it is first wanted, and never again for this config and its copies.
+fn tokenizer_of(config: &G2048EncoderConfig) -> Result<&Tokenizer> {
+    if config.tokenizer_read.0.get().is_none() {
+        let path = config.tokenizer.as_deref();
+        let path = path.ok_or_else(|| Error::config("tokenizer", "tokens need a tokenizer.json; fit one"))?;
+        let (tokenizer, hash) = tokenizer(path)?;
+        let found = format!("{hash:032x}");
+        if let Some(said) = config.tokenizer_xxh3.as_ref().filter(|said| **said != found) {
+            let text = format!(
+                "{}: the file is another one than when the encoder was made: its XXH3-128 was {said} and is {found}; put the \
+                 first one back, or make a new encoder",
+                path.display()
+            );
+            return Err(Error::config("tokenizer", text));
+        }
+        let _ = config.tokenizer_read.0.set((tokenizer, hash));
+    }
+    match config.tokenizer_read.0.get() {
+        Some((tokenizer, _)) => Ok(tokenizer),
+        None => Err(Error::config("tokenizer", "it could not be kept")),
+    }
+}
+
+/// Reads a `tokenizer.json`, and the XXH3-128 of the file.
 ///
 /// Errors: `Path`; `Format` with the path.
-pub fn tokenizer(path: &Path) -> Result<Tokenizer> {
+pub fn tokenizer(path: &Path) -> Result<(Tokenizer, u128)> {
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|e| Error::path(path, &e))?;
     file.take(MOST_TOKENIZER_BYTES).read_to_string(&mut text).map_err(|e| Error::path(path, &e))?;
-    Ok(Tokenizer::from_json(&text).map_err(|e| e.in_source(path.display().to_string()))?)
+    let tokenizer = Tokenizer::from_json(&text).map_err(|e| e.in_source(path.display().to_string()))?;
+    Ok((tokenizer, xxhash_rust::xxh3::xxh3_128(text.as_bytes())))
 }
 
 /// What of an encoder's config decides its rows: for a tokenizer what it says, not where it lies.
 pub(super) fn fingerprint(config: &EncoderConfig) -> serde_json::Value {
     let mut value = serde_json::to_value(config).unwrap_or_default();
-    if let EncoderConfig::G2048(G2048EncoderConfig { tokenizer: Some(path), .. }) = config
-        && let Ok(tokenizer) = tokenizer(path)
+    if let EncoderConfig::G2048(config @ G2048EncoderConfig { tokenizer: Some(_), .. }) = config
+        && let Ok(tokenizer) = tokenizer_of(config)
     {
         let hash = xxhash_rust::xxh3::xxh3_64(tokenizer.to_json(0).as_bytes());
         value["g2048"]["tokenizer"] = format!("{hash:016x}").into();
+        value["g2048"].as_object_mut().map(|said| said.remove("tokenizer_xxh3"));
     }
     value
 }

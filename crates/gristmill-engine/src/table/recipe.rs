@@ -67,6 +67,28 @@ pub enum Step {
         /// Which side.
         second: bool,
     },
+    /// A side of a split into three at random.
+    SplitThree {
+        /// Share of the val side.
+        val: f64,
+        /// Share of the test side.
+        test: f64,
+        /// Seed of the split.
+        seed: u64,
+        /// Which side.
+        side: ThreeWay,
+    },
+    /// A fold at random: its own runs, or all others.
+    Fold {
+        /// How many folds there are.
+        of: u32,
+        /// Seed of the split.
+        seed: u64,
+        /// Which one, from 0.
+        fold: u32,
+        /// Whether its own runs.
+        second: bool,
+    },
     /// What a mark of the pack marks.
     Marked {
         /// The mark.
@@ -86,6 +108,16 @@ pub enum Step {
     },
     /// With the values beside the rows.
     Values,
+}
+
+/// A side of a split into three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names are those of the sides")]
+pub enum ThreeWay {
+    Train,
+    Val,
+    Test,
 }
 
 /// A value bound to a question mark of SQL.

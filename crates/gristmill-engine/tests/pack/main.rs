@@ -4,6 +4,7 @@
 
 mod append;
 mod bad_input;
+mod checksums;
 mod document;
 mod drops;
 mod merging;

@@ -129,14 +129,17 @@ fn shards_are_filled_exactly_and_old_files_go_with_the_pack_they_were_of() {
         let manifest = manifest(&target);
         assert!(manifest.files.iter().rev().skip(1).all(|file| file.rows == shard_rows));
         assert_eq!(rows(&target), rows(&whole));
-        assert_eq!(files(&target).len() as u64, total.div_ceil(shard_rows) + 3, "{shard_rows}");
+        assert_eq!(files(&target).len() as u64, 2 * total.div_ceil(shard_rows) + 3, "{shard_rows}");
     }
     fs::write(target.join("notes.txt"), "mine").unwrap();
     packed(&PackOptions { existing: Existing::Overwrite, ..options(drop.path(), &target) });
     assert_eq!(
         files(&target).iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
-        ["manifest.json", "metadata.db", "notes.txt", "steps.npy", "valuation_types.json"]
+        ["manifest.json", "metadata.db", "notes.txt", "steps.npy", "steps.npy.xxh3", "valuation_types.json"]
     );
+    // No bound, as the reference has it.
+    let none = PackOptions { shard_rows: Some(0), existing: Existing::Overwrite, ..options(drop.path(), &target) };
+    assert_eq!((packed(&none).files, manifest(&target).shard_rows), (1, None));
 }
 
 #[test]
@@ -172,7 +175,6 @@ fn options_that_make_no_sense_are_refused() {
     let out = tempfile::tempdir().unwrap();
     let good = options(drop.path(), &out.path().join("pack"));
     for bad in [
-        PackOptions { shard_rows: Some(0), ..good.clone() },
         PackOptions { workers: 0, ..good.clone() },
         PackOptions { checkpoint_rows: 0, ..good.clone() },
         PackOptions { existing: Existing::Append, ..good.clone() },

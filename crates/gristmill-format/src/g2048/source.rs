@@ -70,13 +70,14 @@ fn decode_log(bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
         Some(e) => return Err(e),
         None => stream.end()?,
     }
-    let rows = stream.game.rows();
+    let (rows, text) = (stream.game.rows(), stream.text);
     if rows == 0 {
         return Err(Error::new(Kind::Empty, "the game has no rows").at_byte(0));
     }
     out.layout = Some(Arc::clone(layout_aligned()));
     out.frames = rows as usize;
     out.trailing = trailing;
+    out.text = text as u64;
     Ok(())
 }
 

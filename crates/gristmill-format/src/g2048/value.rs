@@ -11,11 +11,34 @@ use crate::layout::{Layout, Scalar};
 /// Bytes of a value row.
 pub const VALUE_BYTES: usize = 24;
 
-/// Name of the field of a value row that training aims at.
+/// Name of the field of a value row that training aims at where nothing else is said.
 pub const TARGET: &str = "return_scaled";
 
-/// Bins of a two-hot target: the whole numbers 0 to 600.
-pub const TWO_HOT_BINS: usize = 601;
+/// A number of a value row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the names are the fields of the row")]
+pub enum ValueField {
+    Reward,
+    RewardScaled,
+    ReturnRaw,
+    #[default]
+    ReturnScaled,
+}
+
+impl ValueField {
+    /// Its name in the row.
+    pub fn name(self) -> &'static str {
+        match self {
+            ValueField::Reward => "reward",
+            ValueField::RewardScaled => "reward_scaled",
+            ValueField::ReturnRaw => "return_raw",
+            ValueField::ReturnScaled => TARGET,
+        }
+    }
+}
+
+/// Most bins of a two-hot target.
+pub const MOST_TWO_HOT_BINS: usize = 65_536;
 
 const FIELDS: [(&str, Scalar, &[usize]); 6] = [
     ("run_id", Scalar::U32, &[]),
@@ -164,13 +187,52 @@ impl Returns {
     }
 }
 
-/// The two-hot form of a value: the bin at or below it, and the share of its weight that the next bin has, so that the mean
-/// of the bins is the value. The share is below 1, and 0 in the last bin; what lies outside 0 to 600 counts as the nearest
-/// end.
-pub fn two_hot(value: f32) -> (usize, f32) {
-    let value = value.clamp(0.0, (TWO_HOT_BINS - 1) as f32);
-    let low = value.floor();
-    (low as usize, value - low)
+/// The numbers that the bins of two-hot targets stand for: evenly spaced from the lowest to the highest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Support {
+    low: f64,
+    step: f64,
+    bins: usize,
+}
+
+impl Default for Support {
+    /// The whole numbers 0 to 600.
+    fn default() -> Self {
+        Support { low: 0.0, step: 1.0, bins: 601 }
+    }
+}
+
+impl Support {
+    /// `bins` numbers from `low` to `high`.
+    ///
+    /// Errors: `OutOfRange` unless `low` is below `high`, both are finite, and there are 2 to [`MOST_TWO_HOT_BINS`] bins.
+    pub fn new(low: f64, high: f64, bins: usize) -> Result<Self> {
+        let step = (high - low) / (bins.max(2) - 1) as f64;
+        if !(low.is_finite() && step > 0.0 && step.is_finite()) || !(2..=MOST_TWO_HOT_BINS).contains(&bins) {
+            let detail = format!(
+                "{bins} bins from {low} to {high}; expected 2 to {MOST_TWO_HOT_BINS}, from a number to a higher one"
+            );
+            return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        Ok(Support { low, step, bins })
+    }
+
+    /// How many bins there are.
+    pub fn bins(&self) -> usize {
+        self.bins
+    }
+
+    /// The two-hot form of a value: the bin at or below it, and the share of its weight that the next bin has, so that the
+    /// mean of the bins is the value. The share is below 1, and 0 in the last bin; what lies outside counts as the nearest end.
+    pub fn two_hot(&self, value: f32) -> (usize, f32) {
+        let last = (self.bins - 1) as f64;
+        let place = ((f64::from(value) - self.low) / self.step).clamp(0.0, last);
+        let bin = place.floor();
+        match (place - bin) as f32 {
+            share if share < 1.0 => (bin as usize, share),
+            _ => (bin as usize + 1, 0.0),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -253,16 +315,29 @@ mod tests {
     #[test]
     fn ends_of_the_support_hold_what_lies_beyond() {
         for (value, bin) in [(0.0, 0), (-3.0, 0), (600.0, 600), (1e9, 600), (17.0, 17)] {
-            assert_eq!(two_hot(value), (bin, 0.0), "{value}");
+            assert_eq!(Support::default().two_hot(value), (bin, 0.0), "{value}");
         }
-        assert_eq!(two_hot(599.75), (599, 0.75));
+        assert_eq!(Support::default().two_hot(599.75), (599, 0.75));
+        let halves = Support::new(-1.0, 1.0, 5).unwrap();
+        for (value, expected) in
+            [(-7.0, (0, 0.0)), (-0.75, (0, 0.5)), (0.5, (3, 0.0)), (1.0, (4, 0.0)), (9.0, (4, 0.0))]
+        {
+            assert_eq!(halves.two_hot(value), expected, "{value}");
+        }
+        assert_eq!(Support::new(0.0, 600.0, 601).unwrap(), Support::default());
+        for (low, high, bins) in
+            [(0.0, 0.0, 5), (1.0, 0.0, 5), (0.0, 1.0, 1), (f64::NAN, 1.0, 5), (0.0, f64::INFINITY, 5)]
+        {
+            assert!(Support::new(low, high, bins).is_err(), "{low} {high} {bins}");
+        }
+        assert!(Support::new(0.0, 1.0, MOST_TWO_HOT_BINS + 1).is_err());
     }
 
     proptest! {
         #[test]
         fn two_bins_have_the_value_as_their_mean(value in 0f32..=600.0) {
-            let (bin, share) = two_hot(value);
-            prop_assert!((0.0..1.0).contains(&share) && bin + usize::from(share > 0.0) < TWO_HOT_BINS);
+            let (bin, share) = Support::default().two_hot(value);
+            prop_assert!((0.0..1.0).contains(&share) && bin + usize::from(share > 0.0) < Support::default().bins());
             prop_assert_eq!(bin as f64 + f64::from(share), f64::from(value));
         }
 

@@ -173,12 +173,8 @@ pub struct Converted {
 /// Errors: `Config` for options that do not fit the rows: `lossy` and `defaults` name the fields; `Path`; `Format` with
 /// file and row; `Stopped`. The output is as it was.
 pub fn convert(options: &ConvertOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Converted> {
-    if options.shard_rows == Some(0) {
-        return Err(Error::config(
-            "shard_rows",
-            "a file holds at least one row; leave it out for one file of all rows",
-        ));
-    }
+    // As in packs: 0 is no bound.
+    let options = &ConvertOptions { shard_rows: options.shard_rows.filter(|rows| *rows > 0), ..options.clone() };
     if options.shard_rows.is_some() && options.to == To::Legacy {
         return Err(Error::config("shard_rows", "a legacy pack has one file of rows"));
     }

@@ -137,12 +137,8 @@ pub struct Merged {
 /// and row for packs that are damaged, contradict their database, or hold other rows; `Path`; `Stopped`. After an
 /// error the inputs and what was in the output are as they were.
 pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Merged> {
-    if options.shard_rows == Some(0) {
-        return Err(Error::config(
-            "shard_rows",
-            "a file holds at least one row; leave it out for one file of all rows",
-        ));
-    }
+    // As the reference has it: 0 is no bound.
+    let options = &MergeOptions { shard_rows: options.shard_rows.filter(|rows| *rows > 0), ..options.clone() };
     if options.workers == 0 || options.workers > 256 {
         return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
     }

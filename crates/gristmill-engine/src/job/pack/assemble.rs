@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::flow::{End, Event, Flow};
 use super::lineage::Made;
-use super::{OnError, PackOptions, Progress};
+use super::{OnError, PackOptions, Progress, is_unreadable};
 use crate::error::{Error, Result};
 use crate::lineage::Step;
 use crate::pack::manifest::{self, Manifest, Remarked, RowFile, Skipped, Sources};
@@ -223,10 +223,10 @@ impl Assembly<'_> {
         self.writer.rewind(current.mark)
     }
 
-    /// A game cannot be taken: as the policy has it.
+    /// A game cannot be taken: as the policy has it, but for a file that cannot be read.
     fn refuse(&mut self, current: Current, file: &str, e: FormatError) -> Result<()> {
         self.back(current)?;
-        if self.options.on_error == OnError::Raise {
+        if self.options.on_error == OnError::Raise || is_unreadable(&e) {
             self.checkpoint()?;
             let shown = self.options.input.join(file).display().to_string();
             return Err(e.moved_to(shown).into());
@@ -285,8 +285,7 @@ impl Assembly<'_> {
             lineage: made.finish(self.options, self.standing.append, said),
         };
         stage(pack::MANIFEST, &manifest.to_json()?)?;
-        self.metadata.drop_progress()?;
-        self.metadata.finish()?;
+        self.metadata.finish_anew()?;
         Ok((self.staging, self.standing, files))
     }
 }

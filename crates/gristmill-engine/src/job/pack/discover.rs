@@ -70,6 +70,11 @@ fn list(
             found.halves.push(half(folder, name, "a link to a sidecar; links are not followed"));
         } else if is_sidecar(name) || name.ends_with(STEPS_SUFFIX) {
             names.push(name.to_owned());
+        } else if let lower = name.to_ascii_lowercase()
+            && (is_sidecar(&lower) || lower.ends_with(STEPS_SUFFIX))
+        {
+            let detail = format!("endings are told by their case: rename it to end in {}", ending(&lower));
+            found.halves.push(half(folder, name, &detail));
         }
     }
     Ok(())
@@ -95,6 +100,11 @@ fn games(root: &Path, folder: &str, mut names: Vec<String>, found: &mut Discover
     for name in names.iter().filter(|name| name.ends_with(STEPS_SUFFIX) && !taken.contains(*name)) {
         found.halves.push(half(folder, name, "there is no sidecar (.meta.json or .meta.json.gz) beside it"));
     }
+}
+
+/// The ending by which a name of lower-case letters belongs to a game.
+fn ending(name: &str) -> &'static str {
+    [STEPS_SUFFIX, ".meta.json.gz"].into_iter().find(|ending| name.ends_with(ending)).unwrap_or(".meta.json")
 }
 
 fn half(folder: &str, name: &str, detail: &str) -> Skipped {
@@ -140,6 +150,7 @@ mod tests {
         put(root.path(), "mute.jsonl.gz");
         put(root.path(), "LOUD.META.JSON");
         put(root.path(), "notes.txt");
+        put(root.path(), "deep/g.meta.json.GZ");
         fs::create_dir(root.path().join("folder.meta.json")).unwrap();
         game(root.path(), "real");
         fs::rename(root.path().join("real.jsonl.gz"), root.path().join("elsewhere")).unwrap();
@@ -151,13 +162,16 @@ mod tests {
         assert_eq!(found.sidecars, ["both.meta.json", "deep/er/.meta.json", "gz.meta.json.gz", "real.meta.json"]);
         let halves: Vec<(&str, &str)> = found.halves.iter().map(|s| (s.file.as_str(), s.kind.as_str())).collect();
         let expected = [
+            ("LOUD.META.JSON", "missing"),
             ("both.meta.json.gz", "duplicate"),
+            ("deep/g.meta.json.GZ", "missing"),
             ("linked.jsonl.gz", "missing"),
             ("linked.meta.json", "missing"),
             ("lonely.meta.json", "missing"),
             ("mute.jsonl.gz", "missing"),
         ];
         assert_eq!(halves, expected);
+        assert!(found.halves[0].detail.ends_with("rename it to end in .meta.json"), "{}", found.halves[0].detail);
         assert!(found.faults.is_empty());
         assert_eq!(discover(&root.path().join("nowhere")).faults.len(), 1);
     }

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -64,7 +65,7 @@ pub struct PackOptions {
     /// Form of the rows; none for that of the pack that is added to, else 48 bytes.
     #[serde(deserialize_with = "some_layout")]
     pub layout: Option<RowForm>,
-    /// Rows of every file but the last; none for one file, or that of the pack that is added to.
+    /// Rows of every file but the last; none or 0 for one file, or that of the pack that is added to.
     pub shard_rows: Option<u64>,
     /// Worker threads, from 1 on. Changes no byte of the pack.
     pub workers: usize,
@@ -173,18 +174,24 @@ pub struct Packed {
     pub peak_rss: Option<u64>,
 }
 
+/// Whether an error says that a file could not be read, rather than that what was read is no game: such a file is left out by
+/// no policy, since nobody knows what is in it.
+pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof, Unsupported};
+    match e.kind() {
+        Kind::Io(kind) => ![InvalidData, InvalidInput, UnexpectedEof, Unsupported].contains(&kind),
+        _ => false,
+    }
+}
+
 /// Packs a folder. `progress` is told now and then.
 ///
-/// Errors: `Config` naming the option; `Path`; `Format` for a game that cannot be taken under [`OnError::Raise`], or
-/// where there is none to take; `Stopped`. After an error the output holds what it held before, and perhaps a staging
+/// Errors: `Config` naming the option; `Path`; `Format` for a file or folder that [cannot be read](is_unreadable), for a game
+/// that cannot be taken under [`OnError::Raise`], or where there is none to take; `Stopped`. After an error the output holds what it held before, and perhaps a staging
 /// that [`Existing::Resume`] goes on with.
 pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
-    if options.shard_rows == Some(0) {
-        return Err(Error::config(
-            "shard_rows",
-            "a file holds at least one row; leave it out for one file of all rows",
-        ));
-    }
+    // As the reference has it: 0 is no bound.
+    let options = &PackOptions { shard_rows: options.shard_rows.filter(|rows| *rows > 0), ..options.clone() };
     if options.workers == 0 || options.workers > 256 {
         return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
     }

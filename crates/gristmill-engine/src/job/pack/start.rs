@@ -13,7 +13,7 @@ use super::assemble::{Assembly, Standing};
 use super::discover::Discovered;
 use super::flow::{Flow, Work};
 use super::game::Identity;
-use super::{Existing, OnError, PackOptions, Packed, Progress};
+use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use crate::error::{Error, Result};
 use crate::job::sidecar;
 use crate::pack::manifest::{Manifest, Skipped};
@@ -26,9 +26,9 @@ use crate::store::publish::{self, Found, Staging};
 
 /// Packs, with options that were checked.
 pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
-    if options.on_error == OnError::Raise
-        && let Some(e) = found.faults.first()
-    {
+    let unreadable = found.faults.iter().find(|e| is_unreadable(e));
+    let first = found.faults.first().filter(|_| options.on_error == OnError::Raise);
+    if let Some(e) = unreadable.or(first).filter(|_| !found.sidecars.is_empty()) {
         return Err(e.clone().into());
     }
     if found.sidecars.is_empty() {
@@ -233,10 +233,9 @@ impl Start {
     /// Publishes what an interrupted job had completed.
     fn publish(options: &PackOptions, staging: Staging) -> Result<Start> {
         let append = match MetadataWriter::open(staging.path(pack::METADATA)) {
-            Ok(mut metadata) => {
+            Ok(metadata) => {
                 let standing = metadata.progress()?.map(|text| parse(&text)).transpose()?;
-                metadata.drop_progress()?;
-                metadata.finish()?;
+                metadata.finish_anew()?;
                 standing.is_some_and(|standing| standing.append)
             }
             Err(e) => return Err(e),

@@ -226,7 +226,7 @@ impl Counting {
                 self.stats.chunks += 1;
                 self.stats.frames += log.rows();
                 self.stats.stored_bytes += log.stored_bytes;
-                self.stats.inflated_bytes += log.record_bytes;
+                self.stats.inflated_bytes += log.text_bytes;
                 self.steps.log(*log);
             }
             Looked::BadLog => {

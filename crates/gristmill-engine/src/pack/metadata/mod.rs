@@ -201,6 +201,15 @@ impl MetadataWriter {
         self.batch("DROP TABLE IF EXISTS progress")
     }
 
+    /// Forgets the notes on progress and closes, as [`close_anew`]: what a job leaves that may have been killed and resumed.
+    ///
+    /// Errors: as [`close_anew`].
+    pub fn finish_anew(mut self) -> Result<()> {
+        self.drop_progress()?;
+        self.commit()?;
+        close_anew(self.db, &self.path)
+    }
+
     /// Commits and closes: one file remains, without a log beside it.
     ///
     /// Errors: `Format` with the path.
@@ -210,6 +219,29 @@ impl MetadataWriter {
         let closed = self.db.close();
         closed.map_err(|(_, e)| refusal(&self.path, &e))
     }
+}
+
+/// Closes a database and writes it anew from what it holds, so that no byte tells in how many steps it was written. One file
+/// remains. Where that is killed, it may be done again.
+///
+/// Errors: `Format` with the path, `Path`.
+pub(crate) fn close_anew(db: Connection, path: &Path) -> Result<()> {
+    let beside = path.with_extension("anew");
+    let refuse = |e: std::io::Error| crate::Error::path(&beside, &e);
+    match std::fs::remove_file(&beside) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(refuse(e)),
+        _ => {}
+    }
+    // Names of files are bytes, whatever SQLite takes them for.
+    let written = db.execute("VACUUM INTO CAST(?1 AS TEXT)", [beside.as_os_str().as_bytes()]);
+    written.map_err(|e| refusal(path, &e))?;
+    db.flush_prepared_statement_cache();
+    db.close().map_err(|(_, e)| refusal(path, &e))?;
+    let anew = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
+    anew.pragma_update(None, "journal_mode", "WAL").map_err(|e| refusal(&beside, &e))?;
+    anew.close().map_err(|(_, e)| refusal(&beside, &e))?;
+    std::fs::File::open(&beside).and_then(|file| file.sync_all()).map_err(refuse)?;
+    std::fs::rename(&beside, path).map_err(refuse)
 }
 
 /// A database opened for reading.

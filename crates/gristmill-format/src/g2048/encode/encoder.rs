@@ -11,7 +11,6 @@ use crate::error::{Error, Kind, Result};
 use crate::g2048::board::{Board, Packed};
 use crate::g2048::form::{Columns, Step};
 use crate::g2048::heuristic;
-use crate::g2048::value::TARGET;
 use crate::layout::{Layout, Scalar};
 
 /// Element type of whole-number tensors.
@@ -88,7 +87,7 @@ impl Classes {
     /// Classes of rows whose ids stand for `names`, in order of id.
     pub fn new(tokenizer: Tokenizer, names: &[impl AsRef<str>]) -> Self {
         let names: Vec<String> = names.iter().map(|name| name.as_ref().to_owned()).collect();
-        let kinds = names.iter().map(|name| Valuation::named(name)).collect();
+        let kinds = kinds(&tokenizer, &names);
         Classes { tokenizer, names, kinds }
     }
 
@@ -97,7 +96,7 @@ impl Classes {
     #[must_use]
     pub fn with_swapped_tuple_ids(mut self) -> Self {
         self.names = ["search", "tuple10", "tuple11"].map(String::from).to_vec();
-        self.kinds = self.names.iter().map(|name| Valuation::named(name)).collect();
+        self.kinds = kinds(&self.tokenizer, &self.names);
         self
     }
 
@@ -114,6 +113,12 @@ impl Classes {
         };
         Err(Error::new(Kind::OutOfRange, detail))
     }
+}
+
+/// What each name is the name of, where the tokenizer was fitted to it.
+fn kinds(tokenizer: &Tokenizer, names: &[String]) -> Vec<Option<Valuation>> {
+    let known = |name: &String| Valuation::named(name).filter(|kind| tokenizer.bins(*kind).is_some());
+    names.iter().map(known).collect()
 }
 
 /// Encodes rows of one form; step rows of 48 bytes where nothing else is said.
@@ -157,7 +162,7 @@ impl StepEncoder {
         Ok(StepEncoder { columns: Columns::STEPS, valued: None, target, augment, element, specs })
     }
 
-    /// The same with `value_targets`, for rows that have a value in a field [`TARGET`] beside their own.
+    /// The same with `value_targets`, for rows that have a value behind their own fields, by the name that `targets` has.
     ///
     /// Errors: none that rows could cause.
     pub fn valued(mut self, targets: ValueTargets) -> Result<Self> {
@@ -265,7 +270,8 @@ impl Encoder for StepEncoder {
         };
         let (name, needs) = self.target.needs();
         let missing = lacking(needs);
-        if missing.is_empty() && self.valued.is_some() && records.field(TARGET).is_none() {
+        let value = self.valued.as_ref().map(Valued::field);
+        if missing.is_empty() && value.is_some_and(|name| records.field(name).is_none()) {
             let detail = "value_targets need values, and no values.npy lies beside these rows; `gristmill values PACK` \
                           makes it";
             return Err(Error::new(Kind::Unfit, detail));

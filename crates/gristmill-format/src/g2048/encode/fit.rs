@@ -20,11 +20,34 @@ pub struct FitOptions {
     pub failure_cutoff: i64,
     /// Tuple values at most so large are failures, differences at most so large are ties.
     pub zero_tolerance: f64,
+    /// The kinds of valuation to fit bins for; rows of others are left out.
+    pub kinds: Vec<Valuation>,
+}
+
+impl FitOptions {
+    /// The kinds of these names, as [`FitOptions::kinds`].
+    ///
+    /// Errors: `OutOfRange` for a name that is none, with those that there are.
+    pub fn kinds_named<S: AsRef<str>>(names: &[S]) -> Result<Vec<Valuation>> {
+        let kind = |name: &S| {
+            Valuation::named(name.as_ref()).ok_or_else(|| {
+                let known = Valuation::ALL.map(Valuation::name).join(", ");
+                let detail = format!("`{}` is no valuation that tokenizers know: {known}", name.as_ref());
+                Error::new(Kind::OutOfRange, detail)
+            })
+        };
+        names.iter().map(kind).collect()
+    }
 }
 
 impl Default for FitOptions {
     fn default() -> Self {
-        FitOptions { num_bins: 32, failure_cutoff: -1500, zero_tolerance: ZERO_TOLERANCE }
+        FitOptions {
+            num_bins: 32,
+            failure_cutoff: -1500,
+            zero_tolerance: ZERO_TOLERANCE,
+            kinds: Valuation::ALL.to_vec(),
+        }
     }
 }
 
@@ -60,11 +83,14 @@ pub struct Fit {
 impl Fit {
     /// A fit before its first pass.
     ///
-    /// Errors: `OutOfRange` for a number of bins that is not 1 to [`MAX_BINS`], or a tolerance that is negative.
+    /// Errors: `OutOfRange` for a number of bins that is not 1 to [`MAX_BINS`], a tolerance that is negative, and no kinds.
     pub fn new(options: FitOptions) -> Result<Self> {
         if !(1..=MAX_BINS).contains(&options.num_bins) {
             let detail = format!("{} bins, expected 1 to {MAX_BINS}", options.num_bins);
             return Err(Error::new(Kind::OutOfRange, detail));
+        }
+        if options.kinds.is_empty() {
+            return Err(Error::new(Kind::OutOfRange, "no valuations to fit bins for; name one at least"));
         }
         if !(options.zero_tolerance >= 0.0 && options.zero_tolerance.is_finite()) {
             let detail = format!("zero tolerance {}, expected 0 or more", options.zero_tolerance);
@@ -76,7 +102,7 @@ impl Fit {
 
     /// Takes in a row of the current pass; `kind` is what its valuation id stands for, if the tokenizer knows it.
     pub fn add(&mut self, kind: Option<Valuation>, row: &StepRow) {
-        let Some(kind) = kind else {
+        let Some(kind) = kind.filter(|kind| self.options.kinds.contains(kind)) else {
             self.other += u64::from(self.first);
             return;
         };
@@ -151,12 +177,12 @@ impl Fit {
     pub fn finish(self, mut metadata: Map<String, Value>) -> Result<Tokenizer> {
         let mut edges = [vec![], vec![], vec![]];
         let mut counted = Map::new();
-        for kind in Valuation::ALL {
+        for kind in Valuation::ALL.into_iter().filter(|kind| self.options.kinds.contains(kind)) {
             let found = self.counts(kind);
             if found.used < self.options.num_bins as u64 {
                 let detail = format!(
-                    "{} losing branches of `{}` for {} bins; all three kinds need at least one for each bin: \
-                     take more games, or fewer bins",
+                    "{} losing branches of `{}` for {} bins; each kind needs at least one for each bin: take more games, \
+                     fewer bins, or only the valuations that the rows have (`--valuations`)",
                     found.used,
                     kind.name(),
                     self.options.num_bins
@@ -227,12 +253,12 @@ mod tests {
         let options = FitOptions { num_bins: 4, ..FitOptions::default() };
         let (tokenizer, fit) = fit(options, &more).unwrap();
         for kind in Valuation::ALL {
-            let edges = tokenizer.bins(kind).edges();
+            let edges = tokenizer.bins(kind).unwrap().edges();
             assert!(edges.len() == 5 && edges.windows(2).all(|pair| pair[0] < pair[1]) && edges[4] == 0.0, "{edges:?}");
             let counts = fit.counts(kind);
             assert_eq!((counts.rows, counts.branches, counts.ties, counts.used), (2, 5, 1, 4), "{kind:?}");
         }
-        let search = tokenizer.bins(Valuation::Search).edges();
+        let search = tokenizer.bins(Valuation::Search).unwrap().edges();
         assert_eq!((search[0], search[1]), (-600.0, -375.0));
         assert_eq!(fit.left_out(), (1, 3));
     }
@@ -246,9 +272,22 @@ mod tests {
             FitOptions { num_bins: 0, ..FitOptions::default() },
             FitOptions { num_bins: MAX_BINS + 1, ..FitOptions::default() },
             FitOptions { zero_tolerance: f64::NAN, ..FitOptions::default() },
+            FitOptions { kinds: vec![], ..FitOptions::default() },
         ] {
             assert!(Fit::new(options).is_err());
         }
+    }
+
+    #[test]
+    fn chosen_valuations_are_fitted_as_if_the_others_were_not_there() {
+        let options = FitOptions { num_bins: 4, ..FitOptions::default() };
+        let (all, _) = fit(options.clone(), &rows()).unwrap();
+        let only = FitOptions { kinds: FitOptions::kinds_named(&["search"]).unwrap(), ..options };
+        let (some, counted) = fit(only, &rows()).unwrap();
+        assert_eq!(some.bins(Valuation::Search), all.bins(Valuation::Search));
+        assert_eq!((some.bins(Valuation::Tuple10), counted.left_out()), (None, (4, 0)));
+        let e = FitOptions::kinds_named(&["search", "tuple12"]).unwrap_err();
+        assert!(e.detail().contains("`tuple12`") && e.detail().contains("tuple10"), "{e}");
     }
 
     #[test]

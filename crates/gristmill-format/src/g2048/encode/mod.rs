@@ -18,4 +18,4 @@ pub use fit::{Counts, Fit, FitOptions};
 pub use quantile::Quantiles;
 pub use symmetry::Symmetry;
 pub use tokenizer::{Branches, MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE};
-pub use valued::ValueTargets;
+pub use valued::{ValueShape, ValueTargets};

@@ -71,8 +71,8 @@ pub struct Branches {
 /// A tokenizer of version 2.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tokenizer {
-    /// By [`Valuation`].
-    bins: [Bins; 3],
+    /// By [`Valuation`]; none of kinds that it was not fitted to.
+    bins: [Option<Bins>; 3],
     failure_cutoff: f64,
     metadata: Map<String, Value>,
 }
@@ -84,9 +84,12 @@ struct Artifact {
     num_bins: usize,
     vocab_order: Vec<String>,
     valuation_types: Vec<String>,
-    search: SearchPart,
-    tuple10: TuplePart,
-    tuple11: TuplePart,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    search: Option<SearchPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tuple10: Option<TuplePart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tuple11: Option<TuplePart>,
     #[serde(default)]
     metadata: Map<String, Value>,
 }
@@ -112,20 +115,26 @@ fn vocabulary(bins: usize) -> Vec<String> {
 }
 
 impl Tokenizer {
-    /// A tokenizer from edges in the order of [`Valuation::ALL`], each of the same number.
+    /// A tokenizer from edges in the order of [`Valuation::ALL`], each of the same number; none for a kind that it was not
+    /// fitted to.
     ///
-    /// Errors: `Corrupt` for edges that are not 2 to [`MAX_BINS`] + 1 strictly increasing numbers, or differ in number.
+    /// Errors: `Corrupt` for edges that are not 2 to [`MAX_BINS`] + 1 strictly increasing numbers, or differ in number, and
+    /// where there are none at all.
     pub fn new(edges: [Vec<f64>; 3], failure_cutoff: i64, metadata: Map<String, Value>) -> Result<Self> {
-        let count = edges[0].len();
+        let count = edges.iter().map(Vec::len).find(|count| *count > 0);
+        let count = count.ok_or_else(|| refuse("there are no edges of any kind of valuation"))?;
         let [search, tuple10, tuple11] = edges;
         let part = |valuation: Valuation, edges: Vec<f64>| {
             let found = edges.len();
+            if found == 0 {
+                return Ok(None);
+            }
             if found != count || found > MAX_BINS + 1 {
                 let name = valuation.name();
                 return Err(refuse(format!("{found} edges for `{name}`, expected {count}, at most {}", MAX_BINS + 1)));
             }
             let text = format!("the edges of `{}` are not at least two strictly increasing numbers", valuation.name());
-            Bins::new(edges).ok_or_else(|| refuse(text))
+            Bins::new(edges).map(Some).ok_or_else(|| refuse(text))
         };
         let bins =
             [part(Valuation::Search, search)?, part(Valuation::Tuple10, tuple10)?, part(Valuation::Tuple11, tuple11)?];
@@ -149,12 +158,25 @@ impl Tokenizer {
             let detail = format!("tokenizer: version {}, expected {VERSION}", artifact.version);
             return Err(Error::new(Kind::UnknownVersion, detail));
         }
-        if artifact.search.bin_edges.len() != artifact.num_bins.saturating_add(1) {
-            let found = artifact.search.bin_edges.len();
-            return Err(refuse(format!("{found} edges for {} bins, expected one more", artifact.num_bins)));
+        let failure_cutoff = artifact.search.as_ref().map_or(0, |search| search.failure_cutoff);
+        let tuple = |part: Option<TuplePart>| part.map(|part| part.bin_edges);
+        let parts = [artifact.search.map(|search| search.bin_edges), tuple(artifact.tuple10), tuple(artifact.tuple11)];
+        for (valuation, edges) in Valuation::ALL.iter().zip(&parts) {
+            let name = valuation.name();
+            if artifact.valuation_types.iter().any(|listed| listed == name) != edges.is_some() {
+                return Err(refuse(format!(
+                    "`{name}` is either listed in valuation_types or has edges, expected both or none"
+                )));
+            }
+            let found = edges.as_ref().map_or(0, Vec::len);
+            if edges.is_some() && found != artifact.num_bins.saturating_add(1) {
+                return Err(refuse(format!(
+                    "{found} edges of `{name}` for {} bins, expected one more",
+                    artifact.num_bins
+                )));
+            }
         }
-        let edges = [artifact.search.bin_edges, artifact.tuple10.bin_edges, artifact.tuple11.bin_edges];
-        let tokenizer = Tokenizer::new(edges, artifact.search.failure_cutoff, artifact.metadata)?;
+        let tokenizer = Tokenizer::new(parts.map(Option::unwrap_or_default), failure_cutoff, artifact.metadata)?;
         if artifact.vocab_order != vocabulary(tokenizer.num_bins()) {
             return Err(refuse("vocab_order is not ILLEGAL, FAILURE, BIN_0 …, WINNER"));
         }
@@ -163,16 +185,19 @@ impl Tokenizer {
 
     /// Writes `tokenizer.json` with `indent` spaces, all on one line for 0.
     pub fn to_json(&self, indent: usize) -> String {
-        let edges = |valuation: Valuation| self.bins(valuation).edges().to_vec();
+        let edges = |valuation: Valuation| self.bins(valuation).map(|bins| bins.edges().to_vec());
+        let tuple = |valuation: Valuation| edges(valuation).map(|bin_edges| TuplePart { bin_edges });
+        let fitted = Valuation::ALL.into_iter().filter(|valuation| self.bins(*valuation).is_some());
         let artifact = Artifact {
             tokenizer_type: TYPE.to_owned(),
             version: VERSION,
             num_bins: self.num_bins(),
             vocab_order: vocabulary(self.num_bins()),
-            valuation_types: Valuation::ALL.map(|valuation| valuation.name().to_owned()).to_vec(),
-            search: SearchPart { bin_edges: edges(Valuation::Search), failure_cutoff: self.failure_cutoff as i64 },
-            tuple10: TuplePart { bin_edges: edges(Valuation::Tuple10) },
-            tuple11: TuplePart { bin_edges: edges(Valuation::Tuple11) },
+            valuation_types: fitted.map(|valuation| valuation.name().to_owned()).collect(),
+            search: edges(Valuation::Search)
+                .map(|bin_edges| SearchPart { bin_edges, failure_cutoff: self.failure_cutoff as i64 }),
+            tuple10: tuple(Valuation::Tuple10),
+            tuple11: tuple(Valuation::Tuple11),
             metadata: self.metadata.clone(),
         };
         let mut out = Vec::new();
@@ -187,7 +212,7 @@ impl Tokenizer {
 
     /// Bins of each kind.
     pub fn num_bins(&self) -> usize {
-        self.bins[0].count()
+        self.bins.iter().flatten().next().map_or(0, Bins::count)
     }
 
     /// Classes: illegal, failure, the bins, winner.
@@ -195,9 +220,9 @@ impl Tokenizer {
         self.num_bins() + 3
     }
 
-    /// The bins of one kind of valuation.
-    pub fn bins(&self, valuation: Valuation) -> &Bins {
-        &self.bins[valuation as usize]
+    /// The bins of one kind of valuation; none where it was not fitted to it.
+    pub fn bins(&self, valuation: Valuation) -> Option<&Bins> {
+        self.bins[valuation as usize].as_ref()
     }
 
     /// Search branches below this advantage over `board_eval` are failures.
@@ -208,7 +233,7 @@ impl Tokenizer {
     /// The classes of the four branches of a row.
     ///
     /// Errors: `OutOfRange` for a move above 3, a move that is not legal, a legal branch without a finite value;
-    /// `Missing` for a search row without `board_eval`.
+    /// `Missing` for a search row without `board_eval`, and for a kind of valuation that it was not fitted to.
     pub fn classes(&self, valuation: Valuation, row: &Branches) -> Result<[u16; 4]> {
         if row.chosen > 3 || row.legal >> row.chosen & 1 == 0 {
             return Err(unusable_move(row));
@@ -219,21 +244,25 @@ impl Tokenizer {
             let detail = format!("branch values {:?}, legal {:#06b}: a legal one is not finite", row.values, row.legal);
             return Err(Error::new(Kind::OutOfRange, detail));
         }
+        let Some(bins) = self.bins(valuation) else {
+            let detail = format!("the tokenizer was not fitted to `{}`", valuation.name());
+            return Err(Error::new(Kind::Missing, detail));
+        };
         match valuation {
             Valuation::Search => {
                 let Some(eval) = row.board_eval else {
                     return Err(Error::new(Kind::Missing, "a search row needs its `board_eval`"));
                 };
-                Ok(self.search(values, row, f64::from(eval)))
+                Ok(self.search(bins, values, row, f64::from(eval)))
             }
-            _ => Ok(self.tuple(&self.bins[valuation as usize], values, row)),
+            _ => Ok(self.tuple(bins, values, row)),
         }
     }
 
-    fn search(&self, values: [f64; 4], row: &Branches, eval: f64) -> [u16; 4] {
+    fn search(&self, bins: &Bins, values: [f64; 4], row: &Branches, eval: f64) -> [u16; 4] {
         let advantages = values.map(|value| round(value * 1000.0) - eval);
         let best = advantages[usize::from(row.chosen)];
-        self.assemble(&self.bins[Valuation::Search as usize], row, |i| {
+        self.assemble(bins, row, |i| {
             let difference = advantages[i] - best;
             let illegal = row.legal >> i & 1 == 0;
             Branch { difference, tie: difference.abs() <= 0.5, failure: advantages[i] < self.failure_cutoff, illegal }
@@ -327,10 +356,28 @@ mod tests {
             ("-2.5,", ""),
             ("\"BIN_1\"", "\"BIN_2\""),
             ("\"tuple11\": {", "\"tuple12\": {"),
+            ("\"search\",", ""),
         ] {
             assert_ne!(text.replace(from, to), text, "{from}");
             Tokenizer::from_json(&text.replace(from, to)).expect_err(to);
         }
+    }
+
+    #[test]
+    fn kinds_that_were_not_fitted_are_left_out_of_the_artifact_and_refused() {
+        let edges = vec![-2.0, -1.0, -0.2, -0.05, 0.0];
+        let some = Tokenizer::new([vec![], edges.clone(), vec![]], -1500, Map::new()).unwrap();
+        let text = some.to_json(0);
+        assert!(text.contains(r#""valuation_types":["tuple10"],"tuple10":{"#), "{text}");
+        let read = Tokenizer::from_json(&text).unwrap();
+        assert_eq!((read.num_bins(), read.to_json(0)), (4, text));
+        let row = Branches { values: [1.0, 0.2, 0.0, 0.0], legal: 0b0111, chosen: 0, board_eval: Some(0) };
+        assert_eq!(read.classes(Valuation::Tuple10, &row).unwrap(), [6, 3, 1, 5]);
+        for kind in [Valuation::Search, Valuation::Tuple11] {
+            let e = read.classes(kind, &row).unwrap_err();
+            assert!(e.kind() == Kind::Missing && e.detail().contains(kind.name()), "{e}");
+        }
+        assert!(Tokenizer::new([vec![], vec![], vec![]], 0, Map::new()).is_err());
     }
 
     /// Acceptance case 5 of spec 7, and what it does not say: values that are not finite.

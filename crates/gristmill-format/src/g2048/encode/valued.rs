@@ -3,16 +3,27 @@
 
 use crate::encode::TensorSpec;
 use crate::error::{Error, Kind, Result};
-use crate::g2048::value::{TARGET, TWO_HOT_BINS, two_hot};
+use crate::g2048::value::{Support, ValueField};
 use crate::layout::{DType, Field, Layout, Order, Scalar};
 
 /// How the value of a position is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueTargets {
-    /// The rescaled return.
+pub enum ValueShape {
+    /// The number.
     Scalar,
-    /// Its two-hot form over the whole numbers 0 to 600.
+    /// Its two-hot form.
     TwoHot,
+}
+
+/// Which number is shown, and how.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ValueTargets {
+    /// The number.
+    pub field: ValueField,
+    /// How.
+    pub shape: ValueShape,
+    /// What the bins of the two-hot form stand for.
+    pub support: Support,
 }
 
 /// The targets, and the records that rows and values make together.
@@ -26,16 +37,22 @@ impl Valued {
     /// Records of the layout `rows` with a value behind each.
     pub(super) fn new(targets: ValueTargets, rows: &Layout) -> Result<Self> {
         let dtype = DType::Scalar(Scalar::F32, Order::Little);
-        let value = Field { name: TARGET.to_owned(), dtype, shape: Vec::new(), offset: rows.size() };
+        let value = Field { name: targets.field.name().to_owned(), dtype, shape: Vec::new(), offset: rows.size() };
         let fields = rows.fields().iter().cloned().chain([value]).collect();
         Ok(Valued { targets, input: Layout::new(fields, rows.size() + Scalar::F32.size())? })
     }
 
+    /// Name of the field that a row's value is in.
+    pub(super) fn field(&self) -> &'static str {
+        self.targets.field.name()
+    }
+
     /// The tensor.
     pub(super) fn spec(&self) -> TensorSpec {
-        let shape: &[usize] = match self.targets {
-            ValueTargets::Scalar => &[],
-            ValueTargets::TwoHot => &[TWO_HOT_BINS],
+        let bins = [self.targets.support.bins()];
+        let shape: &[usize] = match self.targets.shape {
+            ValueShape::Scalar => &[],
+            ValueShape::TwoHot => &bins,
         };
         TensorSpec::new("value_targets", Scalar::F32, shape)
     }
@@ -49,12 +66,13 @@ impl Valued {
             let detail = format!("a value of {value} beside the row; `gristmill verify` lists what is wrong");
             return Err(Error::new(Kind::OutOfRange, detail));
         }
-        match self.targets {
-            ValueTargets::Scalar => out[4 * i..][..4].copy_from_slice(&value.to_le_bytes()),
-            ValueTargets::TwoHot => {
-                let row = &mut out[4 * TWO_HOT_BINS * i..][..4 * TWO_HOT_BINS];
+        match self.targets.shape {
+            ValueShape::Scalar => out[4 * i..][..4].copy_from_slice(&value.to_le_bytes()),
+            ValueShape::TwoHot => {
+                let support = &self.targets.support;
+                let row = &mut out[4 * support.bins() * i..][..4 * support.bins()];
                 row.fill(0);
-                let (bin, share) = two_hot(value);
+                let (bin, share) = support.two_hot(value);
                 row[4 * bin..][..4].copy_from_slice(&(1.0 - share).to_le_bytes());
                 if share > 0.0 {
                     row[4 * bin + 4..][..4].copy_from_slice(&share.to_le_bytes());

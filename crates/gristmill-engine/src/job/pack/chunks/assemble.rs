@@ -21,7 +21,7 @@ use crate::chunks::sums;
 use crate::chunks::weigh::unkept;
 use crate::error::{Error, Result};
 use crate::job::pack::lineage::Made;
-use crate::job::pack::{OnError, PackOptions};
+use crate::job::pack::{OnError, PackOptions, is_unreadable};
 use crate::lineage::Step;
 use crate::pack::manifest::{Skipped, WRITER};
 use crate::pack::select::SqlValue;
@@ -149,12 +149,13 @@ impl<'a> Assembly<'a> {
 
     /// Takes the next game in, or leaves it out.
     ///
-    /// Errors: those of the files; under [`OnError::Raise`] that of the game. What came before can be resumed.
+    /// Errors: those of the files; that of a game that cannot be read, under [`OnError::Raise`] of any. What came before can
+    /// be resumed.
     pub(super) fn take(&mut self, name: &str, game: gristmill_format::Result<Game>) -> Result<()> {
         match game {
             Ok(game) if self.known.contains(&game.content) => self.standing.known += 1,
             Ok(game) => self.add(name, game)?,
-            Err(e) if self.options.on_error == OnError::Raise => {
+            Err(e) if self.options.on_error == OnError::Raise || is_unreadable(&e) => {
                 return Err(e.moved_to(self.options.input.join(name).display().to_string()).into());
             }
             Err(e) => self.standing.skipped.push(Skipped::new(name, &e)),

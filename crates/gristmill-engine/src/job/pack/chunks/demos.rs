@@ -15,7 +15,7 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
 
 use super::assemble::{Assembly, Game};
-use super::games::below;
+use super::games::{below, worst};
 use super::{Finds, Input};
 use crate::chunks::codec::Codec;
 use crate::chunks::demo::{DEMO, facts};
@@ -89,7 +89,7 @@ impl Demos {
                     Found::File(opened) if opened.source.describe().format == PACKED => Place::Packed(closed),
                     Found::Fault(e) => {
                         found.skipped.push(Skipped::new(&name, &e));
-                        found.fault.get_or_insert(e);
+                        worst(&mut found.fault, e);
                         continue;
                     }
                     _ => return Ok(None),
@@ -104,7 +104,7 @@ impl Demos {
                 format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
             let e = Error::new(Kind::Io(std::io::ErrorKind::Other), detail);
             found.skipped.push(Skipped::new(&below(root, &root.display().to_string()), &e));
-            found.fault.get_or_insert(e);
+            worst(&mut found.fault, e);
         }
         let adds = matches!(options.existing, Existing::Append | Existing::Resume) && is_pack(&options.output);
         if adds && let Ok(pack) = ChunkPack::open(&options.output, Residence::Mapped) {

@@ -18,8 +18,8 @@ use crate::chunks::chess::{CHESS as CODEC, facts};
 use crate::chunks::codec::Codec;
 use crate::job::files::{self, Closed, Found, Opened};
 use crate::job::in_order::InOrder;
-use crate::job::pack::PackOptions;
 use crate::job::pack::strangers::stranger;
+use crate::job::pack::{PackOptions, is_unreadable};
 use crate::pack::manifest::Skipped;
 
 /// Formats of files whose chunks are chess games.
@@ -124,7 +124,7 @@ impl Games {
     fn skip(&mut self, root: &Path, e: Error) {
         let source = e.place().source.clone().unwrap_or_default();
         self.skipped.push(Skipped::new(&below(root, &source), &e));
-        self.fault.get_or_insert(e);
+        worst(&mut self.fault, e);
     }
 
     /// Where game `i` is from: the file below the folder, and the member.
@@ -178,6 +178,13 @@ impl Games {
             facts: facts(version, &hand.chunk)?,
             sums,
         })
+    }
+}
+
+/// Keeps the first error, or the first of reading.
+pub(super) fn worst(kept: &mut Option<Error>, e: Error) {
+    if kept.as_ref().is_none_or(|kept| is_unreadable(&e) && !is_unreadable(kept)) {
+        *kept = Some(e);
     }
 }
 

@@ -12,7 +12,7 @@ use gristmill_format::container::sums;
 use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error as FormatError, Kind};
 
-use super::{Existing, OnError, PackOptions, Packed, Progress};
+use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use crate::chunks::chess::{CHESS, WEIGHER};
 use crate::chunks::codec::Codec;
 use crate::chunks::manifest::Manifest;
@@ -41,7 +41,7 @@ pub(super) trait Input {
     /// The name of this form in what [`Packed`] says.
     fn label(&self) -> &'static str;
 
-    /// What could not be opened or listed, and the first error among that.
+    /// What could not be opened or listed, and the first error among that: one of reading, where there is one.
     fn unusable(&self) -> (&[Skipped], Option<&FormatError>);
 
     /// How many games there are.
@@ -65,7 +65,7 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
         return Err(Error::config("checkpoint_rows", text));
     }
     let (skipped, fault) = games.unusable();
-    if let (OnError::Raise, Some(e)) = (options.on_error, fault) {
+    if let Some(e) = fault.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
         return Err(e.clone().into());
     }
     fits(options)?;

@@ -81,7 +81,7 @@ pub(super) struct LogTally {
     tally: RowTally,
     said: Option<Sidecar>,
     pub(super) stored_bytes: u64,
-    pub(super) record_bytes: u64,
+    pub(super) text_bytes: u64,
 }
 
 impl LogTally {
@@ -91,7 +91,7 @@ impl LogTally {
         chunk.records().as_chunks().0.iter().for_each(|row| tally.add(&StepRow::from_aligned(row)));
         // A sidecar that cannot be read says as much as none.
         let said = sidecar::beside(path).ok().flatten();
-        LogTally { tally, said, stored_bytes, record_bytes: chunk.records().len() as u64 }
+        LogTally { tally, said, stored_bytes, text_bytes: chunk.text }
     }
 
     /// Steps of the game.

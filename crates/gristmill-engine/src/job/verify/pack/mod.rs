@@ -19,11 +19,13 @@ use super::{Fault, Progress, Verification, VerifyOptions};
 use crate::error::{Error, Result};
 use crate::job::in_order::InOrder;
 use crate::pack;
+use crate::pack::checksums::Guard;
 use crate::pack::manifest::{Manifest, RowFile};
 use crate::pack::metadata::{Extra, Metadata, Run};
 use crate::pack::rows::{self, RowBlock, RowsOf};
 use crate::pack::shards::{self, Shard};
 use crate::pack::valuation::ValuationTypes;
+use crate::store::{HeldFile, Residence};
 
 /// A row's run is in the database, and all rows of the run lie together.
 const RUN_ID: &str = "run_id";
@@ -38,6 +40,9 @@ const MANIFEST: &str = "manifest";
 /// The rows of a file have the hash of the manifest.
 const HASH: &str = "hash";
 
+/// Blocks of rows have the checksums beside them.
+const CHECKSUM: &str = "checksum";
+
 /// Verifies the pack in `folder`.
 pub(super) fn verify(
     folder: &Path,
@@ -47,7 +52,7 @@ pub(super) fn verify(
 ) -> Result<()> {
     let keep = options.max_faults;
     report.will_check(Rule::ALL.map(Rule::name));
-    report.will_check([RUN_ID, VALUATION_TYPE, SEED, STEPS, HIGHEST_TILE, FIRST_ROW, MANIFEST, HASH]);
+    report.will_check([RUN_ID, VALUATION_TYPE, SEED, STEPS, HIGHEST_TILE, FIRST_ROW, MANIFEST, HASH, CHECKSUM]);
     let names = match shards::complete(folder) {
         Ok(names) => names,
         Err(e) => return told(report, keep, e),
@@ -105,8 +110,24 @@ pub(super) fn verify(
         Ok(None) => {}
         Err(e) => told(report, keep, e)?,
     }
+    judge.files().iter().for_each(|file| summed(&file.shard, keep, report));
     let shards: Vec<Shard> = judge.files().iter().map(|file| file.shard.clone()).collect();
     if all { values::verify(folder, &shards, options, report, progress) } else { Ok(()) }
+}
+
+/// Holds a file of rows against the checksums beside it, where there are some.
+fn summed(shard: &Shard, keep: usize, report: &mut Verification) {
+    let mut add = |e: &FormatError| report.add(keep, Fault { rule: Some(CHECKSUM), ..Fault::new(e) });
+    let guard = match Guard::open(shard) {
+        Ok(None) => return,
+        Ok(Some(guard)) => guard,
+        Err(e) => return add(&e),
+    };
+    let bytes = shard.rows.saturating_mul(shard.layout.size() as u64);
+    // A file that is too short was told before.
+    if let Ok(rows) = HeldFile::open(&shard.path, shard.offset, bytes, Residence::Mapped) {
+        guard.damaged(rows.bytes()).for_each(|e| add(&e));
+    }
 }
 
 /// Refuses a file that goes on behind its rows; one that ends before them is told when they are read.

@@ -1,0 +1,75 @@
+//! `checksum`: the rows of a pack -> checksums of their blocks beside them, for packs that have none. Rows are not changed, and
+//! are held against the manifest before anything is written of them.
+
+use std::path::{Path, PathBuf};
+
+use gristmill_format::{Error as FormatError, Kind};
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::pack::checksums::{self, Guard};
+use crate::pack::manifest::Manifest;
+use crate::pack::{open, shards};
+use crate::store::publish;
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Checksummed {
+    /// The folder of the pack.
+    pub pack: String,
+    /// Rows of all files.
+    pub rows: u64,
+    /// Files of checksums that were made, by name.
+    pub made: Vec<String>,
+    /// Files of checksums that were there already, and fit.
+    pub there: Vec<String>,
+    /// Whether the rows could be held against a manifest: those of other programs cannot.
+    pub known: bool,
+}
+
+/// Makes the checksums that the pack in `folder` lacks, or with `overwrite` all of them. `progress` is told the rows done, and
+/// all; what it says ends the job between two files.
+///
+/// Errors: `Path`; `Format` with the file: `Corrupt` for rows that do not have the hash of the manifest, of which nothing is
+/// written, and for checksums that do not fit, unless they are made anew; what is wrong with the pack.
+pub fn checksum(
+    folder: &Path,
+    overwrite: bool,
+    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
+) -> Result<Checksummed> {
+    let files = shards::list(folder)?;
+    open::recognise(&files)?;
+    let manifest = Manifest::read(folder)?;
+    let rows = files.iter().map(|file| file.rows).sum();
+    let mut done =
+        Checksummed { pack: folder.display().to_string(), rows, known: manifest.is_some(), ..Checksummed::default() };
+    let mut so_far = 0;
+    for file in files {
+        progress(so_far, rows)?;
+        let path: PathBuf = checksums::beside(&file.path);
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        so_far += file.rows;
+        if !overwrite && Guard::open(&file)?.is_some() {
+            done.there.push(name(&path));
+            continue;
+        }
+        let (bytes, hash) = checksums::of(&file)?;
+        let of_file =
+            manifest.as_ref().map(|manifest| manifest.files.iter().find(|said| said.name == name(&file.path)));
+        let said = of_file.map(|said| said.map(|said| said.xxh3_128.as_str()));
+        let found = format!("{hash:032x}");
+        if let Some(said) = said.filter(|said| *said != Some(&found)) {
+            let said = said.map_or("does not list it".to_owned(), |said| format!("says {said}"));
+            let detail = format!(
+                "the rows have the hash {found}; the manifest {said}: they are damaged or were changed, and get no checksums; \
+                 `gristmill verify` says what is wrong"
+            );
+            let e = FormatError::new(Kind::Corrupt, detail).in_source(file.path.display().to_string());
+            return Err(e.into());
+        }
+        publish::write_whole(&path, &[&bytes])?;
+        done.made.push(name(&path));
+    }
+    progress(rows, rows)?;
+    Ok(done)
+}
