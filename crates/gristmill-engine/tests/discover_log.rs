@@ -23,7 +23,13 @@ struct Log {
 impl Log {
     fn new(store: Arc<dyn Store>, version: Option<u32>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let search = Search { store: store.clone(), watch: true, rescan: Duration::from_secs(600), stop: stop.clone() };
+        let search = Search {
+            store: store.clone(),
+            watch: true,
+            rescan: Duration::from_secs(600),
+            expected: Default::default(),
+            stop: stop.clone(),
+        };
         let spec = LogSpec { store, find: search.ready(), provider: 3, version, facts: None };
         let changed = Arc::<(Mutex<u64>, Condvar)>::default();
         let signal = changed.clone();

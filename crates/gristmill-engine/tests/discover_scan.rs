@@ -1,15 +1,18 @@
 //! The first scan on a real directory: what is found, in which order, and what is passed over.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may fail, and says what it skips")]
 
+use std::collections::HashSet;
 use std::fs;
+use std::ops::ControlFlow;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gristmill_engine::stage::discover::{Search, run};
-use gristmill_engine::store::{Change, DirStore, Faults};
+use gristmill_engine::store::{Change, DirStore, Faults, FileStat, MemoryStore, Readings, Store, Watch};
+use gristmill_format::source::ReadAt;
 
 struct Scan {
     names: Vec<String>,
@@ -23,6 +26,7 @@ fn scan(root: &Path) -> Scan {
         store: Arc::new(DirStore::new(root).unwrap()),
         watch: false,
         rescan: Duration::from_secs(60),
+        expected: Default::default(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut changes = Vec::new();
@@ -155,5 +159,72 @@ fn twenty_thousand_files_are_all_found_once() {
     assert_eq!(found.names.len(), 20_000);
     for (i, name) in found.names.iter().enumerate() {
         assert_eq!(*name, format!("{}/training.{i}.gz", i / 1000));
+    }
+}
+
+/// A store whose files grow a few times more, and were changed just now.
+#[derive(Debug)]
+struct Growing {
+    files: Arc<MemoryStore>,
+    left: AtomicU64,
+}
+
+impl Growing {
+    fn now(file: FileStat) -> FileStat {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        FileStat { mtime_ns: i64::try_from(now.as_nanos()).unwrap(), ..file }
+    }
+}
+
+impl Store for Growing {
+    fn root(&self) -> String {
+        self.files.root()
+    }
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.files.list(&mut |file| each(if file.key() == "old.gz" { file } else { Growing::now(file) }))
+    }
+    fn stat(&self, name: &str) -> gristmill_format::Result<FileStat> {
+        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        let file = self.files.stat(name)?;
+        let size = file.size - left.unwrap_or(0);
+        Ok(FileStat { size, mtime_ns: 1 << 60, ..file })
+    }
+    fn open(&self, name: &str) -> gristmill_format::Result<Arc<dyn ReadAt>> {
+        self.files.open(name)
+    }
+    fn readings(&self) -> &Readings {
+        self.files.readings()
+    }
+    fn watch(&self) -> gristmill_format::Result<Option<Box<dyn Watch>>> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_file_that_is_being_written_is_taken_when_it_is_whole() {
+    let files = Arc::new(MemoryStore::new());
+    files.write("old.gz", *b"complete long ago");
+    files.write("new.gz", *b"this one is on its way");
+    for watch in [false, true] {
+        let stop = Arc::new(AtomicBool::new(false));
+        let store = Arc::new(Growing { files: Arc::clone(&files), left: AtomicU64::new(4) });
+        let rescan = Duration::from_secs(600);
+        let search = Search { store, watch, rescan, expected: HashSet::new(), stop: Arc::clone(&stop) };
+        let (mut first, mut later) = (Vec::new(), Vec::new());
+        run(&search, &mut |change| match change {
+            Change::Scanned(files) => first.extend(files.into_iter().map(|file| (file.name.to_string(), file.size))),
+            Change::New { file, .. } => {
+                later.push((file.name.to_string(), file.size));
+                stop.store(true, Ordering::Relaxed);
+            }
+            other => assert!(matches!(other, Change::Listed { .. }), "{other:?}"),
+        });
+        let (old, new) = (("old.gz".to_owned(), 17), ("new.gz".to_owned(), 22));
+        match watch {
+            // Nobody would come back to it.
+            false => assert_eq!((first, later), (vec![new, old], vec![])),
+            // The start does not wait for it.
+            true => assert_eq!((first, later), (vec![old], vec![new])),
+        }
     }
 }

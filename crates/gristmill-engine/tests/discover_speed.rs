@@ -38,7 +38,13 @@ fn a_hundred_thousand_files() {
         let (tell, told) = channel();
         let (before, start) = (resident(), Instant::now());
         let store = Arc::new(DirStore::new(dir.path()).unwrap());
-        let search = Search { store: store.clone(), watch: true, rescan: Duration::from_secs(600), stop: stop.clone() };
+        let search = Search {
+            store: store.clone(),
+            watch: true,
+            rescan: Duration::from_secs(600),
+            expected: Default::default(),
+            stop: stop.clone(),
+        };
         let spec = LogSpec { store, find: search.ready(), provider: 0, version: None, facts: None };
         let spawn = |_: &str, task: Box<dyn FnOnce() + Send>| drop(std::thread::spawn(task));
         let log = SourceLog::start(spec, &spawn, Arc::new(move || tell.send(()).unwrap_or_default()));

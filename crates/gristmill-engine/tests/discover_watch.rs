@@ -26,7 +26,7 @@ impl Running {
     fn over(store: Arc<dyn Store>, dir: tempfile::TempDir, rescan: Duration) -> (Self, Vec<String>) {
         let (tell, changes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let search = Search { store, watch: true, rescan, stop: stop.clone() };
+        let search = Search { store, watch: true, rescan, expected: Default::default(), stop: stop.clone() };
         let thread = std::thread::spawn(move || run(&search, &mut |change| tell.send(change).unwrap_or_default()));
         let running = Running { dir, changes, stop, thread: Some(thread) };
         let Change::Scanned(files) = running.next() else { panic!("the scan comes first") };
@@ -399,6 +399,9 @@ impl Store for Mute {
     }
     fn open(&self, name: &str) -> gristmill_format::Result<Arc<dyn gristmill_format::source::ReadAt>> {
         self.0.open(name)
+    }
+    fn readings(&self) -> &gristmill_engine::store::Readings {
+        self.0.readings()
     }
     fn watch(&self) -> gristmill_format::Result<Option<Box<dyn gristmill_engine::store::Watch>>> {
         Ok(None)

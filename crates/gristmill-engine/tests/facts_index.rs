@@ -26,6 +26,7 @@ fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (Vec<Arc<Sou
         store: store.clone(),
         watch: false,
         rescan: Duration::from_secs(1),
+        expected: Default::default(),
         stop: Arc::new(AtomicBool::new(false)),
     };
     let spec =

@@ -1,6 +1,6 @@
-//! A feeding process is killed at random moments while games come and leave, and goes on from its last state and journal:
-//! every row of every batch that it ever gave is that of the uninterrupted run, but for games that are skipped because they
-//! have left the disk. `GRISTMILL_KILLS` says how often.
+//! A feeding process is killed at random moments while games come, leave and are written again, and goes on from its last
+//! state and journal: every row of every batch that it ever gave is that of the uninterrupted run, but for games that are
+//! skipped because they have left the disk. `GRISTMILL_KILLS` says how often.
 
 #![allow(clippy::print_stdout, reason = "says how much happened")]
 
@@ -216,6 +216,16 @@ impl Games {
         self.lost.insert(name(path));
     }
 
+    /// One of the newest games that are there is written again as it was: another file under the same name and size.
+    fn rewrite(&self, draw: &mut Draws) {
+        let newest = &self.all[self.came.saturating_sub(POOL as usize)..self.came];
+        let name = newest[draw.below(newest.len() as u64) as usize].file_name().unwrap();
+        if self.live.join(name).exists() {
+            std::fs::write(self.live.join(".again"), std::fs::read(self.live.join(name)).unwrap()).unwrap();
+            std::fs::rename(self.live.join(".again"), self.live.join(name)).unwrap();
+        }
+    }
+
     /// Puts back what a refusal names; how many.
     fn put_back(&self, refused: &str) -> usize {
         let named = |path: &&PathBuf| refused.contains(&format!("`{}`", path.file_name().unwrap().to_str().unwrap()));
@@ -282,6 +292,9 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         let (now, later) = (draws.below(2), draws.below(2));
         if matches!(disk, Disk::Skips | Disk::Spills) {
             (0..now).for_each(|_| games.lose(&run, &mut draws));
+        }
+        if matches!(disk, Disk::Keeps | Disk::Spills) {
+            (0..draws.below(3)).for_each(|_| games.rewrite(&mut draws));
         }
         if last {
             loop {

@@ -9,7 +9,7 @@ use gristmill_format::source::Chunk;
 
 use super::acceptance::AcceptPlan;
 use super::anchors::Anchors;
-use super::drawer::{Admission, Drawer, of_side};
+use super::drawer::{Admission, Census, Drawer, of_side};
 use super::fold::Held;
 use super::plan::BranchPlan;
 use super::ranks::key;
@@ -20,7 +20,7 @@ use crate::runtime::metrics::Load;
 use crate::runtime::period::Statistics;
 use crate::stage::Draw;
 use crate::stage::load::Source;
-use crate::stage::pool::{Accept, Lost};
+use crate::stage::pool::{Accept, Anchor, Lost};
 
 /// A decoded chunk and the rows selected from it; empty, with the reason, where the chunk is bad.
 #[derive(Debug, Default)]
@@ -134,6 +134,7 @@ pub(super) struct Branch {
     /// Time spent on taking sources in, and on deciding what the cache keeps.
     pub(super) ingesting: Arc<Load>,
     pub(super) caching: Load,
+    pub(super) census: Census,
 }
 
 impl Branch {
@@ -168,6 +169,7 @@ impl Branch {
             weights: Statistics::default(),
             ingesting: Arc::default(),
             caching: Load::default(),
+            census: Census::default(),
         }
     }
 
@@ -191,7 +193,7 @@ impl Branch {
             self.dry = false;
             match (self.anchors.of(&self.plan.stage), arrived(&self.plan, &source, chunks)) {
                 (Some(mut anchor), Some(chunks)) if self.counts_again && self.plan.counts_anchor => {
-                    anchor.arrived(&source.key, chunks)
+                    count(&mut anchor, &self.plan, &self.roster, &source, chunks, next.old);
                 }
                 (Some(mut anchor), _) => anchor.newest = Some(source.key.clone()),
                 (None, _) => {}
@@ -214,7 +216,7 @@ impl Branch {
             let Some(source) = source else { continue };
             let Some(chunks) = arrived(&self.plan, &source, taken) else { continue };
             if let Some(mut anchor) = self.anchors.of(&self.plan.stage).filter(|_| self.plan.counts_anchor) {
-                anchor.arrived(&source.key, chunks);
+                count(&mut anchor, &self.plan, &self.roster, &source, chunks, old);
             }
             self.dry &= taken.is_none();
             let count = u32::try_from(taken.unwrap_or(0)).unwrap_or(u32::MAX);
@@ -321,11 +323,19 @@ impl Branch {
     }
 }
 
+/// Counts a source that arrived from the anchor on; of one that was written over, what it has more than before.
+fn count(anchor: &mut Anchor, plan: &BranchPlan, roster: &Roster, source: &Source, chunks: u64, old: Option<u64>) {
+    match old.and_then(|old| roster.len(old)) {
+        Some(before) => anchor.replaced(chunks, of_side(plan, source, before)),
+        None => anchor.arrived(&source.key, chunks),
+    }
+}
+
 /// How many chunks came with a source: those that the pool took or, for the lane that counts for all, those of every
 /// lane. `None` where it means nothing to this branch.
 fn arrived(plan: &BranchPlan, source: &Source, taken: Option<u64>) -> Option<u64> {
     match plan.lane {
-        Some(_) if plan.counts_anchor => Some(of_side(plan, source)).filter(|all| *all > 0).or(taken),
+        Some(_) if plan.counts_anchor => Some(of_side(plan, source, source.len())).filter(|all| *all > 0).or(taken),
         _ => taken,
     }
 }

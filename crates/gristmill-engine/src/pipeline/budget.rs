@@ -2,6 +2,7 @@
 //! The terms are the very sizes that `chain` allocates.
 
 use gristmill_format::encode::TensorSpec;
+use gristmill_format::layout::{DType, Field};
 use gristmill_format::source::Limits;
 
 use super::chain::windows;
@@ -10,6 +11,7 @@ use super::plan::{ChainPlan, DrawPlan, Plan, plan};
 use crate::config::{DataLoaderConfig, MemorySize};
 use crate::error::{Error, Result};
 use crate::runtime::sheet::sheet_bytes;
+use crate::runtime::slots::Long;
 
 /// Slots beyond the reservoir: rows that are being copied or encoded.
 const SLACK: usize = 16 * PIECE_ROWS;
@@ -34,6 +36,9 @@ const STORED_CHUNK: u64 = 64 << 10;
 /// More of them are refused where they would break the bound.
 const SIZING_WORKERS: usize = 8;
 
+/// Records that any chain may hold beside its slots.
+const FEW: u64 = 256;
+
 /// Slots of a chain's arena.
 pub(super) fn slots(plan: &ChainPlan) -> usize {
     let cached = plan.branches.iter().filter_map(|branch| branch.accept.as_ref()?.cache);
@@ -41,9 +46,41 @@ pub(super) fn slots(plan: &ChainPlan) -> usize {
     plan.reservoir.1.saturating_add(usize::try_from(cached).unwrap_or(usize::MAX)).saturating_add(SLACK)
 }
 
+/// Slots from which on records are folded: below that it saves nothing to speak of.
+const FOLDED_FROM: usize = 2048;
+
+/// Elements from which on an array is long.
+const LONG: usize = 512;
+
+/// The array that is folded in the slots of a chain, if there is one.
+pub(super) fn long(plan: &ChainPlan) -> Option<Long> {
+    let long = |field: &Field| {
+        let of_four = matches!(&field.dtype, DType::Scalar(scalar, _) if scalar.size() == 4);
+        (of_four && field.count() >= LONG).then(|| Long { offset: field.offset, count: field.count() })
+    };
+    let fields = plan.encoder.input().fields().iter().filter_map(long);
+    fields.max_by_key(|long| long.count).filter(|_| slots(plan) - SLACK >= FOLDED_FROM)
+}
+
 /// Bytes of one slot.
 fn stride(plan: &ChainPlan) -> u64 {
+    let size = plan.encoder.input().size();
+    long(plan).map_or(size, |long| long.folded(size)).next_multiple_of(64) as u64
+}
+
+/// Bytes of one slot that holds its record as it is.
+fn whole(plan: &ChainPlan) -> u64 {
     plan.encoder.input().size().next_multiple_of(64) as u64
+}
+
+/// Bytes that records may take beside the slots into which they do not fold: for the few that every chain may have, and all
+/// that the bound leaves.
+pub(super) fn beside(plan: &Plan, memory: Option<MemorySize>, workers: usize, limits: &Limits) -> u64 {
+    let Some(bound) = memory else { return u64::MAX };
+    let folding = plan.chains.iter().filter(|chain| long(chain).is_some());
+    let few = folding.clone().map(|chain| FEW * whole(chain)).max().unwrap_or(0);
+    let left = bound.0.saturating_sub(promised(plan, workers, limits));
+    few + left / (folding.count() as u64).max(1)
 }
 
 /// Most bytes that a plan takes: its loader's base, windows, reservoirs and batches (one in the consumer's hands).
@@ -52,7 +89,8 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
     for chain in &plan.chains {
         let rows: Vec<usize> = chain.encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let sheet = sheet_bytes(chain.batch_size, &rows, |_, _| ()).unwrap_or(usize::MAX) as u64;
-        total = total.saturating_add(slots(chain) as u64 * stride(chain));
+        total = total.saturating_add((slots(chain) as u64).saturating_mul(stride(chain)));
+        total = total.saturating_add(long(chain).map_or(0, |_| FEW * whole(chain)));
         total = total.saturating_add(sheet.saturating_mul(chain.capacity.max(2) as u64 + 1));
         for branch in &chain.branches {
             let [decoded, ahead] = windows(chain, workers);
@@ -102,7 +140,8 @@ pub(crate) fn reservoir_within(config: &DataLoaderConfig) -> Result<usize> {
     let limits = limits(config);
     check(&plan, Some(bound), workers(config).max(SIZING_WORKERS), &limits)?;
     let left = bound.0 - promised(&plan, SIZING_WORKERS, &limits);
-    let slot: u64 = plan.chains.iter().map(stride).sum();
+    // Reckoned with whole records, so that a bound gives the reservoir that it always gave.
+    let slot: u64 = plan.chains.iter().map(whole).sum();
     let frames = left / slot.max(1);
     Ok(usize::try_from(frames.min(u64::from(u32::MAX) - SLACK as u64)).unwrap_or(usize::MAX))
 }

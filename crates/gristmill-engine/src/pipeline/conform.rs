@@ -24,11 +24,6 @@ impl Conforms {
         Conforms { encoder, known: Mutex::default() }
     }
 
-    /// Bytes of a record after conversion.
-    pub(super) fn size(&self) -> usize {
-        self.encoder.input().size()
-    }
-
     /// The conversion of a decoded chunk's records.
     ///
     /// Errors: `Unfit` for records without what the encoder needs; `Unsupported` for a field of another type or shape, `Missing` where no field is shared: data of another

@@ -1,10 +1,11 @@
 //! A log of sources -> draws: admits what the log brings at numbered draws, and draws from the pool or the pass.
 //! Never looks at a chunk's bytes; which source is which is kept here, so that draws are small numbers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gristmill_format::Kind;
 use gristmill_format::source::Span;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,16 @@ struct Member {
 struct Members {
     list: Vec<Member>,
     by_id: HashMap<u64, u32>,
+    /// All below this have left the window, and none of them is open.
+    closed: usize,
+}
+
+/// What was counted in a window, and of which: it is counted again when chunks come, are written over or are dropped.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Census {
+    of: [u64; 3],
+    sources: u64,
+    lost: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -107,8 +118,8 @@ impl Drawer {
     /// The first admission, of all lanes of one input: the newest sources of the first scan, as many as each window holds
     /// (spec lc0 §1.4.2).
     ///
-    /// A container that cannot be indexed is left out, the log counts it. Errors: `State` for a recorded file that is not
-    /// there as it was, unless such are skipped.
+    /// A container that cannot be indexed is left out, the log counts it; the ids of files that are gone are returned, too.
+    /// Errors: `State` for a recorded file that is not there as it was, unless such are skipped.
     pub(super) fn first(
         plans: &[Arc<BranchPlan>],
         root: u64,
@@ -116,13 +127,14 @@ impl Drawer {
         files: &[Recorded],
         anchors: &Anchors,
         (stop, skip): (&AtomicBool, bool),
-    ) -> Result<Vec<Self>> {
-        let Some(plan) = plans.first() else { return Ok(Vec::new()) };
+    ) -> Result<(Vec<Self>, Vec<u64>)> {
+        let Some(plan) = plans.first() else { return Ok(Default::default()) };
         let mut order: Vec<&Recorded> = files.iter().collect();
         if plan.key_order == KeyOrder::Bytes {
             order.sort_by_key(|file| (crate::key::of_name(&file.name), &file.name));
         }
         let mut firsts: Vec<First> = plans.iter().map(|plan| First::of(plan)).collect();
+        let mut gone = Vec::new();
         for file in order.iter().rev() {
             // Indexing many containers takes long: a stop need not wait for it.
             if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
@@ -137,6 +149,7 @@ impl Drawer {
                 Err(e) => {
                     if let Error::Format(e) = e {
                         log.log().note(&e);
+                        gone.extend((e.kind() == Kind::Io(std::io::ErrorKind::NotFound)).then_some(file.id));
                     }
                     continue;
                 }
@@ -146,7 +159,8 @@ impl Drawer {
                 first.take(file.id, &source, chunks, all);
             }
         }
-        Ok(plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors)).collect())
+        let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors));
+        Ok((drawers.collect(), gone))
     }
 
     fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {
@@ -212,7 +226,20 @@ impl Drawer {
             pool.supersede(old);
         }
         pool.admit(member, chunks);
+        self.close(superseded);
         Some(number as u64)
+    }
+
+    /// Lets go of open sources of which nothing can be drawn any more: those that left the window, and one more.
+    fn close(&mut self, superseded: Option<u32>) {
+        let Drawing::Pool(pool) = &self.drawing else { return };
+        let oldest = pool.sources().next().map_or(self.members.list.len(), |oldest| oldest as usize);
+        let members = Arc::make_mut(&mut self.members);
+        let left = members.closed..oldest.max(members.closed);
+        members.closed = left.end;
+        for member in left.chain(superseded.map(|old| old as usize)) {
+            members.list[member].open = None;
+        }
     }
 
     /// Takes in place of a source that is gone as many chunks as it had: they are drawn and found missing.
@@ -296,11 +323,23 @@ impl Drawer {
         }
     }
 
-    /// Sources, chunks and capacity of the window, chunks ever admitted, and passes begun after the first.
-    pub(super) fn gauges(&self) -> [u64; 5] {
+    /// Sources and chunks of the window that were not written over and are not among `dropped`, its capacity, chunks ever
+    /// admitted, and passes begun after the first.
+    pub(super) fn gauges(&self, dropped: &HashSet<(u64, u32)>, last: &mut Census) -> [u64; 5] {
         match &self.drawing {
             Drawing::Pool(pool) => {
-                [pool.sources().len() as u64, pool.chunks(), pool.capacity(), pool.total(), pool.passes()]
+                let member =
+                    |(id, chunk): &(u64, u32)| Some(ChunkRef { source: *self.members.by_id.get(id)?, chunk: *chunk });
+                let of = [pool.total(), pool.live(), dropped.len() as u64];
+                if last.of != of {
+                    let [sources, lost] = match pool.live() == pool.chunks() && dropped.is_empty() {
+                        true => [pool.sources().len() as u64, 0],
+                        false => pool.census(&dropped.iter().filter_map(member).collect()),
+                    };
+                    *last = Census { of, sources, lost };
+                }
+                let Census { sources, lost, .. } = *last;
+                [sources, pool.live().saturating_sub(lost), pool.capacity(), pool.total(), pool.passes()]
             }
             Drawing::Extract(extract) => {
                 let chunks = extract.chunks();
@@ -409,9 +448,9 @@ impl First {
     }
 }
 
-/// The chunks of a source on this side of the split, in all lanes.
-fn side<'a>(plan: &'a BranchPlan, source: &'a Source) -> impl Iterator<Item = u32> + 'a {
-    let all = 0..u32::try_from(source.len()).unwrap_or(u32::MAX);
+/// The first `len` chunks of a source on this side of the split, in all lanes.
+fn side<'a>(plan: &'a BranchPlan, source: &'a Source, len: usize) -> impl Iterator<Item = u32> + 'a {
+    let all = 0..u32::try_from(len).unwrap_or(u32::MAX);
     all.filter(|&i| {
         let Some((side, by)) = &plan.side else { return true };
         let member = match by {
@@ -426,12 +465,13 @@ fn side<'a>(plan: &'a BranchPlan, source: &'a Source) -> impl Iterator<Item = u3
 /// The chunks of a source that a branch draws from.
 fn own(plan: &BranchPlan, source: &Source) -> Vec<u32> {
     let in_lane = |i: &u32| plan.lane.is_none_or(|lane| lane_of(&source.key, u64::from(*i), lane.of) == lane.index);
-    side(plan, source).filter(in_lane).collect()
+    side(plan, source, source.len()).filter(in_lane).collect()
 }
 
-/// How many chunks of a source are on a branch's side of the split, in all lanes.
-pub(super) fn of_side(plan: &BranchPlan, source: &Source) -> u64 {
-    side(plan, source).count() as u64
+/// How many of the first `len` chunks of a source are on a branch's side of the split, in all lanes. Chunks beyond its end
+/// count by its name.
+pub(super) fn of_side(plan: &BranchPlan, source: &Source, len: usize) -> u64 {
+    side(plan, source, len).count() as u64
 }
 
 /// The chunks of a source for each of some lanes of one input, and how many there are in all lanes.
@@ -447,7 +487,7 @@ fn deal(plans: &[Arc<BranchPlan>], source: &Source) -> (Vec<Vec<u32>>, u64) {
         place[index as usize] = at;
     }
     let mut all = 0;
-    for chunk in side(plan, source) {
+    for chunk in side(plan, source, source.len()) {
         all += 1;
         if let Some(own) = dealt.get_mut(place[lane_of(&source.key, u64::from(chunk), lane.of) as usize]) {
             own.push(chunk);

@@ -27,6 +27,8 @@ pub(super) struct History {
     pub(super) files: Files,
     /// Those of the first scan, by loader stage.
     pub(super) first: BTreeMap<String, BTreeSet<u64>>,
+    /// Those of them that were gone before they could be taken in.
+    pub(super) gone: BTreeMap<String, BTreeSet<u64>>,
     /// Admissions of each pool and lane, in the order of their draws.
     pub(super) admissions: BTreeMap<(String, Option<u32>), VecDeque<Admission>>,
     /// Draws of each pool and lane below these may have been made.
@@ -172,17 +174,18 @@ impl History {
 
     fn add(&mut self, path: &Path, common: &mut BTreeMap<String, Common>) -> Result<()> {
         // Ids of this journal, as they are common.
-        let mut ids: HashMap<(String, u64), u64> = HashMap::new();
-        let mut know = |loader: &String, file: &Recorded| {
-            let id = common.entry(loader.clone()).or_default().add(file);
-            ids.insert((loader.clone(), file.id), id);
+        let mut ids: HashMap<String, HashMap<u64, u64>> = HashMap::new();
+        let mut know = |loader: &String, file: &Recorded, ids: &mut HashMap<String, HashMap<u64, u64>>| {
+            let own = ids.entry(loader.clone()).or_default();
+            let id = common.entry(loader.clone()).or_default().add(file, own);
+            own.insert(file.id, id);
             id
         };
         let bounded = |at: u64| match at < BOUND {
             true => Ok(at),
             false => Err(Error::State(format!("{}: draw {at}; no run gets to {BOUND}", path.display()))),
         };
-        let mut admissions = Vec::new();
+        let (mut admissions, mut read) = (Vec::new(), Vec::new());
         for event in Journal::read::<Event>(path).map_err(|e| Error::path(path, &e))? {
             match event {
                 Event::Seed(seed) if *self.seed.get_or_insert(seed) != seed => {
@@ -192,28 +195,43 @@ impl History {
                 Event::Seed(_) => {}
                 Event::Split { stage, by } => drop(self.splits.insert(stage, by)),
                 Event::Initial { loader, files } => {
-                    let found: BTreeSet<u64> = files.iter().map(|file| know(&loader, file)).collect();
+                    let found: BTreeSet<u64> = files.iter().map(|file| know(&loader, file, &mut ids)).collect();
                     self.agreed &= self.first.entry(loader).or_insert_with(|| found.clone()) == &found;
                 }
                 Event::Known { loader, files } => {
                     self.went_on |= !self.first.contains_key(&loader);
                     for file in &files {
-                        know(&loader, file);
+                        know(&loader, file, &mut ids);
                     }
                 }
+                Event::Gone { loader, files } => {
+                    let known = ids.get(&loader);
+                    let files = files.iter().filter_map(|file| known?.get(file).copied());
+                    self.gone.entry(loader.clone()).or_default().extend(files);
+                }
+                Event::Read { loader, files } => read.push((loader, files)),
                 Event::Reached { pool, lane, at } => {
                     let reached = self.reached.entry((pool, lane)).or_default();
                     *reached = bounded(at)?.max(*reached);
                 }
                 Event::Admit { pool, lane, loader, file, admission } => {
-                    let admission = Admission { id: know(&loader, &file), at: bounded(admission.at)?, ..admission };
-                    admissions.push(((pool, lane), loader, admission));
+                    let id = know(&loader, &file, &mut ids);
+                    let common = |old| ids.get(&loader).and_then(|ids| ids.get(&old)).copied().unwrap_or(old);
+                    let (at, old) = (bounded(admission.at)?, admission.old.map(common));
+                    admissions.push(((pool, lane), Admission { id, at, old, ..admission }));
                 }
             }
         }
-        for (of, loader, admission) in admissions {
-            let common = |old| ids.get(&(loader.clone(), old)).copied().unwrap_or(old);
-            let admission = Admission { old: admission.old.map(common), ..admission };
+        for (loader, (file, digest)) in
+            read.iter().flat_map(|(loader, files)| files.iter().map(move |file| (loader, file)))
+        {
+            let id = ids.get(loader).and_then(|ids| ids.get(file)).copied().unwrap_or(*file);
+            let digest = u64::from_str_radix(digest, 16);
+            let digest =
+                digest.map_err(|e| Error::State(format!("{}: what was read of file {file}: {e}", path.display())))?;
+            common.entry(loader.clone()).or_default().read(id, digest);
+        }
+        for (of, admission) in admissions {
             let known = self.admissions.entry(of).or_default();
             if !known.contains(&admission) {
                 known.push_back(admission);

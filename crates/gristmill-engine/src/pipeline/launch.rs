@@ -106,6 +106,7 @@ impl Launch {
             journal: journal.clone(),
             anchors,
             book: book.clone(),
+            beside: budget::beside(plan, config.memory, budget::workers(config), &budget::limits(config)),
             sight,
         };
         let chain = |chain: &ChainPlan| Chain::new(chain.clone(), shared.clone(), &rosters).map(Arc::new);
@@ -198,6 +199,7 @@ fn rosters(
             store: Arc::clone(&store),
             watch: log.watch && !config.replay,
             rescan: log.rescan,
+            expected: recall.files(&log.stage).into_iter().flat_map(|past| past.files).map(|file| file.name).collect(),
             stop: scheduler.stop_flag(),
         };
         let spec = LogSpec {

@@ -357,12 +357,14 @@ fn of_acceptance(accept: &Accept, plan: &AcceptPlan, weighed: u64, row: &mut Sta
 fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
     let workers = chain.shared.workers;
     let within = |ceiling: usize| workers.min(ceiling) as u64;
-    let inner = chain.lock();
+    let mut inner = chain.lock();
     let before = stages.len();
-    for (branch, totals) in inner.branches.iter().zip(&chain.branch_totals) {
+    for (branch, totals) in inner.branches.iter_mut().zip(&chain.branch_totals) {
         let size = if let DrawPlan::Pool { size } = branch.plan.draw { size } else { 0 };
-        let [sources, chunks, capacity, total, passes] =
-            branch.drawer.as_ref().map_or([0, 0, size, 0, 0], |drawer| drawer.gauges());
+        let [sources, chunks, capacity, total, passes] = branch
+            .drawer
+            .as_ref()
+            .map_or([0, 0, size, 0, 0], |drawer| drawer.gauges(&totals.dropped(), &mut branch.census));
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
         let waiting = branch.window.len() as u64;
         let pool_row = row(
@@ -378,7 +380,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
                 tally("chunks", branch.drawn),
                 tally("reshuffles", passes),
                 tally("stored_bytes", totals.stored_bytes.get()),
-                tally("dropped", totals.empty_chunks.get()),
+                tally("dropped", totals.dropped().len() as u64),
             ],
         );
         let mut pool_row = StageMetrics {

@@ -49,6 +49,7 @@ mod drawer;
 pub(crate) mod encoder;
 mod flow;
 mod fold;
+mod found;
 mod graph;
 mod history;
 mod index;

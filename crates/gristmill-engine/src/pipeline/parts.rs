@@ -24,7 +24,12 @@ pub(super) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState> {
         for (loader, files) in &part.files {
             let of = || Common::of(whole.files.get(loader).cloned().unwrap_or_default());
             let common = common.entry(loader.clone()).or_insert_with(of);
-            let ids = files.iter().map(|file| (file.id, common.add(file))).filter(|(own, id)| own != id).collect();
+            let mut ids = HashMap::new();
+            for file in files {
+                let id = common.add(file, &ids);
+                ids.insert(file.id, id);
+            }
+            ids.retain(|own, id| own != id);
             part.outputs.values_mut().for_each(|output| renumber(output, &ids));
             if let Some(known) = known.last_mut() {
                 known.renumber(&ids);
@@ -123,25 +128,49 @@ fn fits(whole: &LoaderState, part: &LoaderState) -> std::result::Result<(), Stri
 #[derive(Debug, Default)]
 pub(super) struct Common {
     files: BTreeMap<u64, Recorded>,
-    ids: HashMap<(String, u64), u64>,
+    /// Ids of the versions of each name and size, oldest first.
+    ids: HashMap<(String, u64), Vec<u64>>,
 }
 
 impl Common {
     pub(super) fn of(files: Vec<Recorded>) -> Self {
-        let ids = files.iter().map(|file| ((file.name.clone(), file.size), file.id)).collect();
-        Common { files: files.into_iter().map(|file| (file.id, file)).collect(), ids }
+        let mut common = Common::default();
+        files.into_iter().for_each(|file| common.insert(file));
+        common
     }
 
-    /// The common id of a file that somebody else knows: the one it has here already, else its own while that is free.
-    pub(super) fn add(&mut self, file: &Recorded) -> u64 {
-        if let Some(id) = self.ids.get(&(file.name.clone(), file.size)) {
+    fn insert(&mut self, file: Recorded) {
+        self.ids.entry((file.name.clone(), file.size)).or_default().push(file.id);
+        self.files.insert(file.id, file);
+    }
+
+    /// The common id of a file that somebody else knows, who has the common `ids` of others already: the one it has here,
+    /// else its own while that is free. Of several versions under one name and size it is the one of that id, or of that time.
+    pub(super) fn add(&mut self, file: &Recorded, ids: &HashMap<u64, u64>) -> u64 {
+        let versions = self.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);
+        if let Some(id) = ids.get(&file.id).filter(|id| versions.contains(id)) {
+            return *id;
+        }
+        let taken: BTreeSet<u64> = if versions.is_empty() { BTreeSet::new() } else { ids.values().copied().collect() };
+        let free: Vec<u64> = versions.iter().filter(|id| !taken.contains(id)).copied().collect();
+        let of_time = |id: &&u64| self.files[id].mtime.is_some() && self.files[id].mtime == file.mtime;
+        let own = free.iter().find(|id| **id == file.id);
+        let known = own.filter(of_time).or_else(|| free.iter().find(of_time)).or(own);
+        // Where there are no versions, it is that file, whoever touched it in between.
+        if let Some(id) = known.or(free.first().filter(|_| versions.len() == 1)) {
             return *id;
         }
         let next = || self.files.last_key_value().map_or(0, |(last, _)| last + 1);
         let id = if self.files.contains_key(&file.id) { next() } else { file.id };
-        self.ids.insert((file.name.clone(), file.size), id);
-        self.files.insert(id, Recorded { id, ..file.clone() });
+        self.insert(Recorded { id, ..file.clone() });
         id
+    }
+
+    /// Notes what was first read of a file.
+    pub(super) fn read(&mut self, id: u64, digest: u64) {
+        if let Some(file) = self.files.get_mut(&id) {
+            *file = file.clone().read(digest);
+        }
     }
 
     /// All of them, in order of id.
@@ -208,6 +237,38 @@ mod tests {
             "gristmill_state": 2, "config": {}, "seed": 1, "part": {"rank": rank, "world_size": 2},
             "files": {"load": known}, "outputs": {"": {"batch": 3, "lanes": {rank.to_string(): lane}}},
         })
+    }
+
+    #[test]
+    fn versions_of_one_name_and_size_keep_their_own_ids() {
+        let file = |id, mtime: i64| {
+            let file = json!({"id": id, "name": "a", "size": 5, "mtime": mtime});
+            serde_json::from_value::<Recorded>(file).unwrap()
+        };
+        let mut common = Common::of(vec![file(0, 1), file(5, 2)]);
+        let mut ids = HashMap::new();
+        for (told, expected) in [((0, 1), 0), ((5, 2), 5), ((0, 1), 0), ((7, 3), 7)] {
+            let id = common.add(&file(told.0, told.1), &ids);
+            assert_eq!(id, expected, "{told:?}");
+            ids.insert(told.0, id);
+        }
+        // Somebody else, who missed the first version, and numbered others.
+        let mut ids = HashMap::new();
+        for (told, expected) in [((3, 2), 5), ((0, 1), 0), ((7, 9), 7), ((8, 9), 8)] {
+            let id = common.add(&file(told.0, told.1), &ids);
+            assert_eq!(id, expected, "{told:?}");
+            ids.insert(told.0, id);
+        }
+        let old = |id| serde_json::from_value::<Recorded>(json!({"id": id, "name": "a", "size": 5})).unwrap();
+        let mut common = Common::of(vec![old(0), old(5)]);
+        let mut ids = HashMap::new();
+        for id in [0, 5] {
+            let told = common.add(&old(id), &ids);
+            ids.insert(id, told);
+        }
+        assert_eq!(ids, HashMap::from([(0, 0), (5, 5)]), "as older versions wrote them");
+        let mut one = Common::of(vec![file(4, 1)]);
+        assert_eq!(one.add(&file(0, 2), &HashMap::new()), 4, "touched between two first scans");
     }
 
     #[test]

@@ -101,7 +101,8 @@ impl Recall {
         }
         let first = self.history.first.get(loader);
         let later = files.iter().map(|file| file.id).filter(|id| first.is_none_or(|first| !first.contains(id)));
-        Some(PastFiles { later: later.collect(), files, fixed: self.replay })
+        let gone = self.history.gone.get(loader).cloned().unwrap_or_default();
+        Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay })
     }
 
     /// What the state needs that the run goes on from, if it does.

@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gristmill_format::Kind;
 use serde::{Deserialize, Serialize};
 
 use super::drawer::Admission;
+use super::found::find;
 use crate::config::SplitBy;
 use crate::error::{Error, Result};
 use crate::runtime::journal::Journal;
 use crate::stage::load::{Arrival, Source, SourceLog};
-use crate::store::{FileStat, Held, Spill, Token};
+use crate::store::{FileStat, Held, Holding, Spill, Token};
 
 /// A file as a journal or state remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +22,25 @@ pub(super) struct Recorded {
     pub(super) id: u64,
     pub(super) name: String,
     pub(super) size: u64,
+    /// Time of change when it was first seen, in nanoseconds since 1970. Absent in what older versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mtime: Option<i64>,
+    /// What was first read of it: a digest of its bytes, or of its index, as 16 hexadecimal digits. Absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) bytes: Option<String>,
+}
+
+impl Recorded {
+    /// The digest of what was first read of it.
+    pub(super) fn digest(&self) -> Option<u64> {
+        u64::from_str_radix(self.bytes.as_deref()?, 16).ok()
+    }
+
+    /// The same file with the digest of its first reading, if it had none.
+    pub(super) fn read(mut self, digest: u64) -> Self {
+        self.bytes.get_or_insert_with(|| format!("{digest:016x}"));
+        self
+    }
 }
 
 /// The files of an earlier run.
@@ -28,6 +49,8 @@ pub(super) struct PastFiles {
     pub(super) files: Vec<Recorded>,
     /// Those that came after the first scan.
     pub(super) later: BTreeSet<u64>,
+    /// Those of the first scan that were gone before they could be taken in.
+    pub(super) gone: BTreeSet<u64>,
     /// Nothing beyond them is to be taken in.
     pub(super) fixed: bool,
 }
@@ -44,6 +67,10 @@ pub(super) enum Event {
     Initial { loader: String, files: Vec<Recorded> },
     /// What a run knew that goes on from a state, where its rank has no journal yet.
     Known { loader: String, files: Vec<Recorded> },
+    /// Files of the first scan that were gone before they could be taken in.
+    Gone { loader: String, files: Vec<u64> },
+    /// What was first read of files: id and digest.
+    Read { loader: String, files: Vec<(u64, String)> },
     /// Draws of a pool below `at` may have been made; nothing that is not told of was taken in before any of them.
     Reached {
         pool: String,
@@ -72,6 +99,8 @@ struct Names {
     /// Recorded id -> id in the log, for restored and replayed runs.
     to_log: HashMap<u64, u64>,
     from_log: HashMap<u64, u64>,
+    /// What is where a recorded file was, and is another one.
+    instead: HashMap<u64, FileStat>,
     /// Files by lasting id; a fresh run leaves those of its first scan to the log.
     files: BTreeMap<u64, Recorded>,
     next: u64,
@@ -89,6 +118,7 @@ pub(super) struct Roster {
     recorded: Option<Vec<Recorded>>,
     /// Recorded files that came after the first scan.
     later: BTreeSet<u64>,
+    gone: BTreeSet<u64>,
     /// Nothing beyond the recorded files is taken in.
     fixed: bool,
     /// Holds what is opened, for as long as a state needs it.
@@ -99,11 +129,11 @@ pub(super) struct Roster {
 impl Roster {
     /// `past`: what an earlier run left behind; absent in a fresh run.
     pub(super) fn new(loader: String, log: Arc<SourceLog>, past: Option<PastFiles>, spill: Option<Arc<Spill>>) -> Self {
-        let (recorded, later, fixed) = match past {
-            Some(past) => (Some(past.files), past.later, past.fixed),
-            None => (None, BTreeSet::new(), false),
+        let (recorded, PastFiles { later, gone, fixed, .. }) = match past {
+            Some(mut past) => (Some(std::mem::take(&mut past.files)), past),
+            None => (None, PastFiles::default()),
         };
-        Roster { loader, log, recorded, later, fixed, spill, names: Mutex::default() }
+        Roster { loader, log, recorded, later, gone, fixed, spill, names: Mutex::default() }
     }
 
     pub(super) fn log(&self) -> &SourceLog {
@@ -126,23 +156,13 @@ impl Roster {
         let Some(recorded) = &self.recorded else { return true };
         names.files = recorded.iter().map(|file| (file.id, file.clone())).collect();
         names.next = recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id());
-        let by_name: HashMap<&str, &Recorded> = recorded.iter().map(|file| (file.name.as_str(), file)).collect();
-        for entry in entries.iter() {
-            let known = by_name.get(&*entry.file.name);
-            // What is held can go on to be drawn from, and what is here now takes its place.
-            let replaces = |known: &&&Recorded| self.spill.is_some() && known.size != entry.file.size;
-            let old = known.filter(replaces).map(|known| known.id);
-            let id = match known {
-                Some(known) if old.is_none() => known.id,
-                _ if self.fixed => continue,
-                _ => {
-                    let id = names.next;
-                    names.next += 1;
-                    names.files.insert(id, record(id, &entry.file));
-                    names.arrivals.push((id, old));
-                    id
-                }
-            };
+        let found = find(recorded, &entries, &mut |at| self.log.read_digest(entries[at].id));
+        (names.to_log, names.from_log, names.instead) = (found.to_log, found.from_log, found.instead);
+        for (at, old) in found.new.into_iter().filter(|_| !self.fixed) {
+            let (id, entry) = (names.next, &entries[at]);
+            names.next += 1;
+            names.files.insert(id, record(id, &entry.file));
+            names.arrivals.push((id, old));
             names.to_log.insert(id, entry.id);
             names.from_log.insert(entry.id, id);
         }
@@ -153,13 +173,42 @@ impl Roster {
     pub(super) fn files(&self) -> Vec<Recorded> {
         let entries = if self.recorded.is_none() { self.log.initial() } else { None };
         let first = entries.iter().flat_map(|entries| entries.iter()).map(|entry| record(entry.id, &entry.file));
-        first.chain(self.lock().files.values().cloned()).collect()
+        let names = self.lock();
+        let known = first.chain(names.files.values().cloned());
+        let read = |file: Recorded| match self.digest(&names, &file) {
+            Some(digest) => file.read(digest),
+            None => file,
+        };
+        known.map(read).collect()
+    }
+
+    /// What was first read of a file.
+    fn digest(&self, names: &Names, file: &Recorded) -> Option<u64> {
+        let log_id = if self.recorded.is_none() { Some(file.id) } else { names.to_log.get(&file.id).copied() };
+        let read = || self.log.digest_of(true, file.id).or_else(|| self.log.digest_of(false, log_id?));
+        file.digest().or_else(read)
+    }
+
+    /// What was read for the first time since the last call.
+    pub(super) fn fresh_digests(&self) -> Option<Event> {
+        let fresh = self.log.fresh_digests();
+        let names = self.lock();
+        let lasting = |((held, id), digest): ((bool, u64), u64)| {
+            let id = if held || self.recorded.is_none() { id } else { *names.from_log.get(&id)? };
+            let told = names.files.get(&id).is_some_and(|file| file.digest().is_some());
+            (!told).then(|| (id, format!("{digest:016x}")))
+        };
+        let files: Vec<_> = fresh.into_iter().filter_map(lasting).collect();
+        (!files.is_empty()).then(|| Event::Read { loader: self.loader.clone(), files })
     }
 
     /// The files that a first admission chooses from: those of the first scan, of this run or of the recorded one.
     pub(super) fn first_files(&self) -> Vec<Recorded> {
         match &self.recorded {
-            Some(recorded) => recorded.iter().filter(|file| !self.later.contains(&file.id)).cloned().collect(),
+            Some(recorded) => {
+                let first = |file: &&Recorded| !self.later.contains(&file.id) && !self.gone.contains(&file.id);
+                recorded.iter().filter(first).cloned().collect()
+            }
             None => self.files(),
         }
     }
@@ -176,11 +225,23 @@ impl Roster {
             let stat = FileStat { name: file.name.as_str().into(), ..held.file.clone() };
             Ok(self.log.open_held(id, stat, held)?)
         };
-        if let Some(held) = spill.get(token, self.now(id).as_ref()) {
+        if let Some(held) = spill.get(token, (file.size, file.mtime), self.now(id).as_ref()) {
             return open(held);
         }
         let source = self.open_there(id)?;
-        spill.hold(token, &source.file(), Path::new(&source.path())).map_or(Ok(source), open)
+        match spill.hold(token, &source.file(), Path::new(&source.path())) {
+            Holding::Held(held) => open(held),
+            Holding::Not => Ok(source),
+            // Whoever goes on from here could not have it: so this run does without it, too.
+            Holding::Gone => {
+                if let Some(held) = spill.get(token, (file.size, file.mtime), None) {
+                    return open(held);
+                }
+                let kind = Kind::Io(std::io::ErrorKind::NotFound);
+                let gone = gristmill_format::Error::new(kind, "it has left before it could be held");
+                Err(gone.in_source(source.path()).into())
+            }
+        }
     }
 
     /// Holds a file that is opened later, where files are held; one that cannot be had is missed when it is opened.
@@ -193,7 +254,8 @@ impl Roster {
     /// A file by its lasting id, as it is recorded.
     fn file(&self, id: u64) -> Option<Recorded> {
         let known = self.lock().files.get(&id).cloned();
-        known.or_else(|| self.log.stat(id).filter(|_| self.recorded.is_none()).map(|stat| record(id, &stat)))
+        let found = || self.log.found(id).ok().filter(|_| self.recorded.is_none());
+        known.or_else(|| found().map(|stat| record(id, &stat)))
     }
 
     /// The very file that an id of this run means. `None` for one of an earlier run, of which name and size are known.
@@ -222,10 +284,10 @@ impl Roster {
         let log_id = names.to_log.get(&id).copied();
         drop(names);
         let (Some(file), Some(log_id)) = (file, log_id) else {
-            let name = self.recorded.iter().flatten().find(|file| file.id == id).map_or("?", |file| &file.name);
-            return Err(Error::State(format!("{}: file `{name}` (source {id}) is no longer there", self.loader)));
+            let (name, why) = self.lacks(id).unwrap_or_else(|| ("?".to_owned(), "is gone".to_owned()));
+            return Err(Error::State(format!("{}: file `{name}` (source {id}) {why}", self.loader)));
         };
-        let source = self.log.open(log_id)?;
+        let source = self.log.open_as(log_id, crate::key::of_name(&file.name).to_owned())?;
         let size = source.file().size;
         if size != file.size {
             let text = format!("{}: file `{}` has {size} bytes, it had {}", self.loader, file.name, file.size);
@@ -241,13 +303,34 @@ impl Roster {
         let unknown = || recorded.iter().find(|file| file.id == id).map_or("?", |file| &file.name).to_owned();
         let Some(file) = names.files.get(&id) else { return Some((unknown(), "is not among its files".into())) };
         let token = Token::new(id, &file.name, file.size);
-        if self.spill.as_ref().is_some_and(|spill| spill.get(token, None).is_some()) {
+        let held = |spill: &Arc<Spill>| spill.get(token, (file.size, file.mtime), None).is_some();
+        if self.spill.as_ref().is_some_and(held) {
             return None;
         }
-        let Some(size) = names.to_log.get(&id).and_then(|log| self.log.stat(*log)).map(|stat| stat.size) else {
+        let there = names.to_log.get(&id).and_then(|log| self.log.stat(*log));
+        let Some(size) = there.or_else(|| names.instead.get(&id).cloned()).map(|stat| stat.size) else {
             return Some((file.name.clone(), "is gone".into()));
         };
+        if size == file.size && !names.to_log.contains_key(&id) {
+            return Some((file.name.clone(), "was written over with as many bytes".into()));
+        }
         (size != file.size).then(|| (file.name.clone(), format!("has {size} bytes, it had {}", file.size)))
+    }
+
+    /// Where a source's file is, or was, for people.
+    pub(super) fn path(&self, id: u64) -> String {
+        format!("{}/{}", self.log.root(), self.name(id).unwrap_or_else(|| "?".into()))
+    }
+
+    /// How many chunks a source has, where that is known.
+    pub(super) fn len(&self, id: u64) -> Option<usize> {
+        let log_id = match self.recorded {
+            None => Some(id),
+            Some(_) => self.lock().to_log.get(&id).copied(),
+        };
+        let opened = || log_id.and_then(|log_id| self.log.len_of(false, log_id));
+        let container = || self.log.len_of(true, id).or_else(opened);
+        if SourceLog::holds_one(&self.name(id)?) { Some(1) } else { container() }
     }
 
     /// What arrived after the first scan, from place `cursor` on: id and the id it replaces.
@@ -262,7 +345,7 @@ impl Roster {
                 Arrival::New(source) => (source, None),
                 Arrival::Replaced { old, new } => (new, Some(*old)),
             };
-            let stat = source.file();
+            let Ok(stat) = self.log.found(source.id) else { continue };
             let id = if self.recorded.is_none() { source.id } else { names.next };
             names.next = names.next.max(id + 1);
             let old = old.map(|old| names.from_log.get(&old).copied().unwrap_or(old));
@@ -281,7 +364,12 @@ impl Roster {
 
     /// How a source that arrived is recorded.
     pub(super) fn arrived(&self, id: u64) -> Option<Recorded> {
-        self.lock().files.get(&id).cloned()
+        let names = self.lock();
+        let file = names.files.get(&id).cloned()?;
+        Some(match self.digest(&names, &file) {
+            Some(digest) => file.read(digest),
+            None => file,
+        })
     }
 
     /// Current name of a source's file; of one that is gone, the name that it had.
@@ -296,5 +384,5 @@ impl Roster {
 }
 
 fn record(id: u64, stat: &FileStat) -> Recorded {
-    Recorded { id, name: stat.name.to_string(), size: stat.size }
+    Recorded { id, name: stat.name.to_string(), size: stat.size, mtime: Some(stat.mtime_ns), bytes: None }
 }

@@ -154,9 +154,9 @@ pub(super) const BOUND: u64 = 1 << 44;
 fn bounded(at: &str, value: &serde_json::Value) -> Result<()> {
     use serde_json::Value::{Array, Number, Object};
     match value {
-        // Sizes of files are bytes: compared, never counted with.
+        // Sizes and times of files are compared, never counted with.
         Object(fields) => {
-            let mut counts = fields.iter().filter(|(key, _)| *key != "size");
+            let mut counts = fields.iter().filter(|(key, _)| *key != "size" && *key != "mtime");
             counts.try_for_each(|(key, value)| bounded(&format!("{at}.{key}"), value))
         }
         Array(items) => (0..).zip(items).try_for_each(|(i, item): (usize, _)| bounded(&format!("{at}[{i}]"), item)),

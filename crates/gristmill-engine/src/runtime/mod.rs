@@ -17,3 +17,4 @@ pub mod sealed;
 pub mod seed;
 pub mod share;
 pub mod sheet;
+pub mod slots;

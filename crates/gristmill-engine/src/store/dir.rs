@@ -1,31 +1,24 @@
 //! A directory tree as a [`Store`]: lists visible files, opens them for positioned reads.
-//! Holds few descriptors whatever the number of files; small files are opened, read and closed.
+//! Keeps no descriptor by itself: a file is open for as long as whoever opened it keeps it.
 
-use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 
 use super::walk::{self, Seen, stat_of};
-use super::{Faults, FileStat, Store, Watch};
-
-/// Most descriptors kept open between reads.
-const MAX_OPEN: usize = 128;
-
-/// Files below this size hold one game and are read once, whole: their descriptors are not kept.
-const KEEP_FROM: u64 = 1 << 20;
+use super::{Faults, FileStat, Readings, Store, Watch};
 
 /// The files under one directory.
 #[derive(Debug)]
 pub struct DirStore {
     root: PathBuf,
-    open: Mutex<VecDeque<Arc<OpenFile>>>,
+    readings: Readings,
 }
 
 impl DirStore {
@@ -35,7 +28,7 @@ impl DirStore {
     pub fn new(root: impl Into<PathBuf>) -> crate::Result<Self> {
         let root = root.into();
         fs::read_dir(&root).map_err(|e| crate::Error::path(&root, &e))?;
-        Ok(DirStore { root, open: Mutex::default() })
+        Ok(DirStore { root, readings: Readings::default() })
     }
 
     /// The directory.
@@ -45,19 +38,6 @@ impl DirStore {
 
     fn refusal(&self, name: &str, e: io::Error) -> Error {
         Error::from(e).in_source(self.root.join(name).display().to_string())
-    }
-
-    /// A kept descriptor of the bytes that are there now, moved to the front.
-    fn kept(&self, name: &str) -> Option<Arc<OpenFile>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = open.iter().position(|f| &*f.stat.name == name)?;
-        let file = open.remove(at)?;
-        let now = fs::metadata(self.root.join(name)).ok()?;
-        if !file.stat.same_file(&stat_of(name, &now)) {
-            return None;
-        }
-        open.push_front(file.clone());
-        Some(file)
     }
 }
 
@@ -92,18 +72,11 @@ impl Store for DirStore {
     }
 
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
-        let refuse = |e| self.refusal(name, e);
-        if let Some(file) = self.kept(name) {
-            return Ok(file);
-        }
-        let file = Arc::new(OpenFile::new(&self.root.join(name), name).map_err(refuse)?);
-        if file.stat.size >= KEEP_FROM {
-            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.retain(|f| f.stat.name != file.stat.name);
-            open.truncate(MAX_OPEN - 1);
-            open.push_front(file.clone());
-        }
-        Ok(file)
+        Ok(Arc::new(OpenFile::new(&self.root.join(name)).map_err(|e| self.refusal(name, e))?))
+    }
+
+    fn readings(&self) -> &Readings {
+        &self.readings
     }
 
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
@@ -115,7 +88,7 @@ impl Store for DirStore {
 ///
 /// Errors: `Io` with the operating system's cause, naming the path.
 pub fn open_file(path: &Path) -> Result<Arc<dyn ReadAt>> {
-    match OpenFile::new(path, "") {
+    match OpenFile::new(path) {
         Ok(file) => Ok(Arc::new(file)),
         Err(e) => Err(Error::from(e).in_source(path.display().to_string())),
     }
@@ -125,11 +98,11 @@ pub fn open_file(path: &Path) -> Result<Arc<dyn ReadAt>> {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
-    stat: FileStat,
+    size: u64,
 }
 
 impl OpenFile {
-    fn new(path: &Path, name: &str) -> io::Result<Self> {
+    fn new(path: &Path) -> io::Result<Self> {
         // A named pipe would block the open itself.
         let regular = |meta: &fs::Metadata| match meta.is_file() {
             true => Ok(()),
@@ -139,13 +112,13 @@ impl OpenFile {
         let file = File::open(path)?;
         let meta = file.metadata()?;
         regular(&meta)?;
-        Ok(OpenFile { file, stat: stat_of(name, &meta) })
+        Ok(OpenFile { file, size: meta.len() })
     }
 }
 
 impl ReadAt for OpenFile {
     fn len(&self) -> Result<u64> {
-        Ok(self.stat.size)
+        Ok(self.size)
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {

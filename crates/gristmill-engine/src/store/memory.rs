@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Result};
 
-use super::{Faults, FileStat, Hint, Store, Watch};
+use super::{Faults, FileStat, Hint, Readings, Store, Watch};
 
 /// Files in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     inner: Mutex<Inner>,
     reads: Arc<AtomicU64>,
+    readings: Readings,
 }
 
 #[derive(Debug, Default)]
@@ -141,6 +142,10 @@ impl Store for MemoryStore {
         }
         let (_, bytes) = inner.files.get(name).ok_or_else(|| missing(name))?;
         Ok(Arc::new(Counted { bytes: bytes.clone(), reads: self.reads.clone() }))
+    }
+
+    fn readings(&self) -> &Readings {
+        &self.readings
     }
 
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {

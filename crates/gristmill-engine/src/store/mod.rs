@@ -7,6 +7,7 @@ mod faults;
 mod held;
 mod memory;
 pub mod publish;
+mod readings;
 mod spill;
 mod walk;
 mod watch;
@@ -14,6 +15,7 @@ mod watch;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
@@ -23,7 +25,8 @@ pub use dir::{DirStore, open_file};
 pub use faults::Faults;
 pub use held::{HeldFile, Residence, Room};
 pub use memory::MemoryStore;
-pub use spill::{Held, Spill, Token};
+pub use readings::{Readings, digest};
+pub use spill::{Held, Holding, Spill, Token};
 
 /// What a store knows of a file without reading it. Cheap to clone: the name is shared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,6 +52,12 @@ impl FileStat {
     /// Whether both describe the same bytes, whatever the name: device, inode, size and time of change agree.
     pub fn same_file(&self, other: &FileStat) -> bool {
         (self.device, self.inode, self.size, self.mtime_ns) == (other.device, other.inode, other.size, other.mtime_ns)
+    }
+
+    /// Whether it was changed less than `time` ago, or in what the clock of this machine takes for the future.
+    pub fn changed_within(&self, time: Duration) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i128::from(self.mtime_ns) + time.as_nanos() as i128 > now.as_nanos() as i128
     }
 }
 
@@ -93,6 +102,9 @@ pub trait Store: Send + Sync + Debug {
     ///
     /// Errors: `Io` with the operating system's cause, naming the file.
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
+
+    /// Digests of its files that were read whole.
+    fn readings(&self) -> &Readings;
 
     /// Starts noticing changes. `None` where there are no change notices: then only repeated lists find them.
     ///

@@ -52,6 +52,17 @@ pub struct Held {
     pub file: FileStat,
 }
 
+/// What became of a file that was to be held.
+#[derive(Debug, Clone)]
+pub enum Holding {
+    /// It is.
+    Held(Held),
+    /// There is no room, it cannot be had under another name, or it is another one than it was.
+    Not,
+    /// It is no longer there.
+    Gone,
+}
+
 /// The files that one rank holds, in the folder of all ranks.
 #[derive(Debug)]
 pub struct Spill {
@@ -117,60 +128,79 @@ impl Spill {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes of a file, where they are held. With `now`, only those of this very file: by size and time of change.
-    pub fn get(&self, token: Token, now: Option<&FileStat>) -> Option<Held> {
+    /// The bytes of a file of this size, and time of change if that is known, where they are held. With `now`, only those of
+    /// this very file: by its place on the disk, or by size and time of change.
+    pub fn get(&self, token: Token, (size, mtime): (u64, Option<i64>), now: Option<&FileStat>) -> Option<Held> {
         let mut inner = self.lock();
         if let Some(stat) = inner.held.get(&token) {
-            let is_it = now.is_none_or(|now| (now.size, now.mtime_ns) == (stat.size, stat.mtime_ns));
-            return is_it.then(|| self.at(stat.clone()));
+            let very = |now: &FileStat| {
+                now.size == stat.size
+                    && (now.mtime_ns == stat.mtime_ns || (now.device, now.inode) == (stat.device, stat.inode))
+            };
+            return now.map_or(stat.size == size, very).then(|| self.at(stat.clone()));
         }
         if now.is_some() {
             return None;
         }
-        let there = |(_, stat): &&(Token, FileStat)| self.folder.join(&*stat.name).exists();
+        let there = |(_, stat): &&(Token, FileStat)| stat.size == size && self.folder.join(&*stat.name).exists();
         let known: Vec<_> = inner.earlier.get(&token.hash).into_iter().flatten().filter(there).collect();
         // Runs that found files in another order gave them other ids.
         let ids = |(other, _): &(Token, FileStat)| other.id;
         let one = known.windows(2).all(|pair| ids(pair[0]) == ids(pair[1]));
-        let (_, stat) =
-            known.iter().find(|(other, _)| *other == token).or(known.first().filter(|_| one)).copied()?.clone();
+        let own = known.iter().find(|(other, _)| *other == token);
+        let timed = known.iter().find(|(_, stat)| Some(stat.mtime_ns) == mtime);
+        let (_, stat) = own.or(timed).or(known.first().filter(|_| one)).copied()?.clone();
         let own = self.keep(&mut inner, token, &stat, &self.folder.join(&*stat.name));
-        Some(self.at(own.unwrap_or(stat)))
+        Some(self.at(own.ok().flatten().unwrap_or(stat)))
     }
 
     fn at(&self, file: FileStat) -> Held {
         Held { store: Arc::clone(&self.store), file }
     }
 
-    /// Holds a file that is at `path`. `None` where it is no longer what it was, cannot be held, or there is no room.
-    pub fn hold(&self, token: Token, file: &FileStat, path: &Path) -> Option<Held> {
-        self.keep(&mut self.lock(), token, file, path).map(|stat| self.at(stat))
+    /// Holds a file that is at `path`.
+    pub fn hold(&self, token: Token, file: &FileStat, path: &Path) -> Holding {
+        match self.keep(&mut self.lock(), token, file, path) {
+            Ok(Some(stat)) => Holding::Held(self.at(stat)),
+            Ok(None) => Holding::Not,
+            Err(Gone) => Holding::Gone,
+        }
     }
 
-    fn keep(&self, inner: &mut Inner, token: Token, file: &FileStat, path: &Path) -> Option<FileStat> {
+    /// What was held so far under the token stays until the new name is there.
+    fn keep(
+        &self,
+        inner: &mut Inner,
+        token: Token,
+        file: &FileStat,
+        path: &Path,
+    ) -> std::result::Result<Option<FileStat>, Gone> {
         let name = format!("{}/{}", self.own, token.file());
         let to = self.folder.join(&name);
-        if let Some(stale) = inner.held.remove(&token) {
-            inner.bytes -= stale.size;
-            withdraw(&to).ok()?;
-        }
-        if inner.bytes.saturating_add(file.size) > self.most {
+        let stale = inner.held.get(&token).map_or(0, |stale| stale.size);
+        if (inner.bytes - stale).saturating_add(file.size) > self.most {
             inner.refused += 1;
-            return None;
+            return Ok(None);
         }
-        let linked = link(path, &to).or_else(|e| match e.kind() {
-            io::ErrorKind::NotFound => Err(Error::path(path, &e)),
-            _ => copy(path, &to, file),
-        });
-        let stat = linked.ok().and_then(|()| Some(stat_of(&name, &fs::metadata(&to).ok()?)));
-        let Some(stat) = stat.filter(|stat| (stat.size, stat.mtime_ns) == (file.size, file.mtime_ns)) else {
-            let _ = withdraw(&to);
-            return None;
+        let new = self.folder.join(&self.own).join(NEW);
+        let _ = withdraw(&new);
+        match link(path, &new) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(Gone),
+            Err(_) if copy(path, &new, file).is_err() => return Ok(None),
+            _ => {}
+        }
+        let stat = fs::metadata(&new).ok().map(|meta| stat_of(&name, &meta));
+        let stat = stat.filter(|stat| (stat.size, stat.mtime_ns) == (file.size, file.mtime_ns));
+        let Some(stat) = stat.filter(|_| fs::rename(&new, &to).is_ok()) else {
+            let _ = withdraw(&new);
+            return Ok(None);
         };
-        inner.bytes += stat.size;
+        // Renaming one of two names of a file onto the other leaves both.
+        let _ = withdraw(&new);
+        inner.bytes = inner.bytes - stale + stat.size;
         inner.unforced = true;
         inner.held.insert(token, stat.clone());
-        Some(stat)
+        Ok(Some(stat))
     }
 
     /// Makes what is held durable.
@@ -210,6 +240,12 @@ impl Spill {
         [self.lock().refused, self.most]
     }
 }
+
+/// A file that was to be held is no longer there.
+struct Gone;
+
+/// The name of what is on its way to be held.
+const NEW: &str = "new";
 
 fn names(folder: &Path) -> Result<Vec<String>> {
     let at = |e| Error::path(folder, &e);
@@ -264,23 +300,26 @@ mod tests {
         let held = Spill::open(spill, (0, 1), 9).unwrap();
         let [a, c] = ["a", "c"].map(|name| (Token::new(u64::from(name.as_bytes()[0]), name, 0), stat(games, name)));
         for (token, file) in [&a, &c] {
-            held.hold(*token, file, &games.join(&*file.name)).unwrap();
+            assert!(matches!(held.hold(*token, file, &games.join(&*file.name)), Holding::Held(_)));
         }
         assert_eq!(held.held(|_| true), [2, 8]);
         let (late, _) = (Token::new(9, "late", 0), ());
-        assert!(held.hold(late, &a.1, &games.join("a")).is_none(), "there is no room");
+        assert!(matches!(held.hold(late, &a.1, &games.join("a")), Holding::Not), "there is no room");
         assert_eq!(held.refused(), [1, 9]);
         ["a", "b", "c"].iter().for_each(|name| fs::remove_file(games.join(name)).unwrap());
-        assert_eq!(bytes(&held.get(a.0, Some(&a.1)).unwrap()), b"one");
-        assert_eq!(bytes(&held.get(c.0, None).unwrap()), b"three");
+        assert_eq!(bytes(&held.get(a.0, (3, None), Some(&a.1)).unwrap()), b"one");
+        assert_eq!(bytes(&held.get(c.0, (5, None), None).unwrap()), b"three");
         held.force().unwrap();
         let again = Spill::open(spill, (0, 1), 9).unwrap();
-        assert_eq!(bytes(&again.get(a.0, None).unwrap()), b"one");
-        let other = FileStat { mtime_ns: 1, ..a.1.clone() };
-        assert!(again.get(a.0, Some(&other)).is_none(), "another file of this name and size");
+        assert_eq!(bytes(&again.get(a.0, (3, None), None).unwrap()), b"one");
+        let other = FileStat { mtime_ns: 1, inode: 0, ..a.1.clone() };
+        let touched = FileStat { mtime_ns: 1, ..a.1.clone() };
+        assert!(again.get(a.0, (3, None), Some(&touched)).is_some(), "the very file, touched");
+        assert!(again.get(a.0, (4, None), None).is_none(), "it had another size");
+        assert!(again.get(a.0, (3, None), Some(&other)).is_none(), "another file of this name and size");
         again.release(&|token| token == c.0).unwrap();
         assert_eq!(again.held(|_| true), [1, 5]);
-        assert!(again.get(a.0, None).is_none() && again.get(c.0, None).is_some());
+        assert!(again.get(a.0, (3, None), None).is_none() && again.get(c.0, (5, None), None).is_some());
         assert_eq!(fs::read_dir(spill.join("rank-0-of-1")).unwrap().count(), 1);
     }
 
@@ -290,17 +329,49 @@ mod tests {
         let (games, spill) = (folder.path(), &folder.path().join("spill"));
         fs::write(games.join("a"), "one").unwrap();
         let file = stat(games, "a");
-        Spill::open(spill, (1, 2), 99).unwrap().hold(Token::new(5, "a", 3), &file, &games.join("a")).unwrap();
+        Spill::open(spill, (1, 2), 99).unwrap().hold(Token::new(5, "a", 3), &file, &games.join("a"));
         fs::remove_file(games.join("a")).unwrap();
         let alone = Spill::open(spill, (0, 1), 99).unwrap();
         let token = Token::new(7, "a", 3);
-        assert!(alone.get(token, Some(&file)).is_none() && alone.get(Token::new(7, "a", 4), None).is_none());
-        assert_eq!(bytes(&alone.get(token, None).unwrap()), b"one");
+        assert!(alone.get(token, (3, None), Some(&file)).is_none());
+        assert!(alone.get(Token::new(7, "a", 4), (4, None), None).is_none());
+        assert_eq!(bytes(&alone.get(token, (3, None), None).unwrap()), b"one");
         alone.release(&|_| true).unwrap();
         assert!(spill.join("rank-1-of-2").is_dir(), "the state before may still be gone on from by two");
         alone.release(&|_| true).unwrap();
         assert!(!spill.join("rank-1-of-2").exists());
-        assert_eq!(bytes(&alone.get(token, None).unwrap()), b"one");
+        assert_eq!(bytes(&alone.get(token, (3, None), None).unwrap()), b"one");
+    }
+
+    #[test]
+    fn two_versions_of_one_name_and_size_are_held_and_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let (games, spill) = (folder.path(), &folder.path().join("spill"));
+        let two = Spill::open(spill, (0, 2), 99).unwrap();
+        let mut times = Vec::new();
+        for (id, text) in [(5, "one"), (8, "two")] {
+            fs::write(games.join("new"), text).unwrap();
+            let time = UNIX_EPOCH + Duration::from_secs(id);
+            File::options().write(true).open(games.join("new")).unwrap().set_modified(time).unwrap();
+            fs::rename(games.join("new"), games.join("a")).unwrap();
+            let file = stat(games, "a");
+            times.push(file.mtime_ns);
+            assert!(matches!(two.hold(Token::new(id, "a", 3), &file, &games.join("a")), Holding::Held(_)));
+        }
+        fs::remove_file(games.join("a")).unwrap();
+        let held = |spill: &Spill, id, mtime| {
+            spill.get(Token::new(id, "a", 3), (3, mtime), None).map(|held| String::from_utf8(bytes(&held)).unwrap())
+        };
+        let again = Spill::open(spill, (0, 2), 99).unwrap();
+        assert_eq!([5, 8].map(|id| held(&again, id, None).unwrap()), ["one", "two"]);
+        let alone = Spill::open(spill, (0, 1), 99).unwrap();
+        assert_eq!(held(&alone, 9, None), None, "it could be either");
+        assert_eq!(held(&alone, 9, Some(times[1])).unwrap(), "two", "under another id");
+        let names = || fs::read_dir(spill.join("rank-0-of-1")).unwrap().count();
+        assert_eq!(names(), 1);
+        let Some(own) = alone.get(Token::new(9, "a", 3), (3, None), None) else { panic!("it is held") };
+        assert!(matches!(alone.hold(Token::new(9, "a", 3), &own.file, &spill.join(&*own.file.name)), Holding::Held(_)));
+        assert_eq!((names(), alone.held(|_| true)), (1, [1, 3]), "held again, it is one file still");
     }
 
     #[test]
@@ -310,8 +381,8 @@ mod tests {
         fs::write(games.join("a"), "one").unwrap();
         let old = FileStat { mtime_ns: 7, ..stat(games, "a") };
         let held = Spill::open(spill, (0, 1), 99).unwrap();
-        assert!(held.hold(Token::new(1, "a", 3), &old, &games.join("a")).is_none());
-        assert!(held.hold(Token::new(1, "b", 3), &old, &games.join("b")).is_none(), "gone already");
+        assert!(matches!(held.hold(Token::new(1, "a", 3), &old, &games.join("a")), Holding::Not));
+        assert!(matches!(held.hold(Token::new(1, "b", 3), &old, &games.join("b")), Holding::Gone));
         let to = games.join("copy");
         copy(&games.join("a"), &to, &old).unwrap();
         assert_eq!((fs::read(&to).unwrap(), stat(games, "copy").mtime_ns), (b"one".to_vec(), 7));

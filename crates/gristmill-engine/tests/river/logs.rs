@@ -56,7 +56,7 @@ fn a_bad_line_costs_its_game_alone() {
     let loader = loader(folder.path(), 2);
     let rows: usize = (0..60).map(|_| next(&loader, "").unwrap().rows).sum();
     assert_eq!(rows, 60 * 16);
-    assert_eq!(of_pool(&loader, "chunks_current"), 8, "sidecars are no games");
+    assert_eq!(of_pool(&loader, "chunks_current"), 7, "sidecars are no games, and one game is bad");
     let bad = loader.metrics().bad_chunks;
     assert_eq!(bad.by_kind.into_iter().collect::<Vec<_>>(), [("corrupt".to_owned(), 1)]);
     assert!(bad.latest.iter().any(|text| text.contains("line 1 column")), "{:?}", bad.latest);

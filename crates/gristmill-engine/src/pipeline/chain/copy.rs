@@ -9,53 +9,63 @@ use super::{Chain, Refill, keep};
 use crate::error::{Error, Result};
 use crate::pipeline::fold::{Fill, Held, Piece};
 use crate::pipeline::ledger::Digests;
+use crate::pipeline::plan::ChainPlan;
 use crate::pipeline::roster::Roster;
 use crate::runtime::scheduler::Lane;
 
 impl Chain {
     pub(super) fn fill_one(&self, fill: Fill) {
-        match &fill.block.conform {
+        let copied = match &fill.block.conform {
             Some(conform) => self.totals.filling.during(|| self.copy(&fill.block.chunk, conform, &fill.rows)),
-            None => self.fill_blindly(&fill.rows),
-        }
+            None => {
+                self.fill_blindly(&fill.rows);
+                Ok(())
+            }
+        };
         let mut inner = self.lock();
+        if let Err(error) = copied {
+            self.fail(&mut inner, error);
+        }
         inner.fold.filled(fill.number);
         keep(&mut inner.spare_chunks, fill.block);
         drop(inner);
         self.shared.signal.notify(Lane::Work);
     }
 
-    fn copy(&self, chunk: &Chunk, conform: &Conform, rows: &[(u32, u32)]) {
+    /// Errors: `Config` where records are not what a reservoir's memory was reckoned for.
+    fn copy(&self, chunk: &Chunk, conform: &Conform, rows: &[(u32, u32)]) -> Result<()> {
         if self.shared.sight.is_some() {
             self.fill_blindly(rows);
-            return;
+            return Ok(());
         }
-        let size = self.conforms.size();
+        let mut scratch = self.slots.scratch();
+        let mut fits = true;
         for &(frame, slot) in rows {
-            self.arena.fill(slot, |bytes| conform.record(chunk.record(frame as usize), &mut bytes[..size]));
+            let record = |bytes: &mut [u8]| conform.record(chunk.record(frame as usize), bytes);
+            fits &= self.slots.fill(slot, &mut scratch, record).is_ok();
         }
+        if fits { Ok(()) } else { Err(no_room(&self.plan)) }
     }
 
     pub(super) fn encode_one(&self, piece: Piece) {
         let Piece { batch, first, rows, sheet, .. } = piece;
         let slots: Vec<u32> = rows.iter().map(|(slot, _)| *slot).collect();
-        let size = self.conforms.size();
         let encoder = &*self.plan.encoder;
         let ordinal = batch * self.plan.batch_size as u64 + first as u64;
         let bits =
             |row: u64| if encoder.draws() { self.row_key.at(self.plan.ranks.row(ordinal + row)).bits() } else { 0 };
         let encoded = self.totals.encoding.during(|| {
-            self.arena.drain(&slots, |views| {
-                let rows = (0..).zip(views.iter().zip(&rows));
+            self.slots.drain(&slots, |done, records| {
+                let rows = (done..).zip(records.iter().zip(&rows[done..]));
                 let input: Vec<Row<'_>> = rows
                     .map(|(i, (record, (_, from)))| Row {
-                        record: &record[..size],
+                        record,
                         provenance: *from,
-                        bits: bits(i),
+                        bits: bits(i as u64),
                         sparse: None,
                     })
                     .collect();
-                sheet.write(first, input.len(), |columns| encoder.encode(&input, columns))
+                sheet.write(first + done, input.len(), |columns| encoder.encode(&input, columns))
             })
         });
         drop(sheet);
@@ -120,9 +130,20 @@ impl Chain {
         };
         let cached: Vec<Cached> = refill.cached.iter().filter_map(row).collect();
         let kept = cached.iter().map(|(_, row)| (row.from.frame, row.slot));
-        self.copy(chunk, &conform, &refill.rows.iter().copied().chain(kept).collect::<Vec<_>>());
+        self.copy(chunk, &conform, &refill.rows.iter().copied().chain(kept).collect::<Vec<_>>())?;
         Ok(cached)
     }
+}
+
+/// What is said where records do not fold as those of their task do, and the bound has no room for them as they are.
+fn no_room(plan: &ChainPlan) -> Error {
+    let whole = plan.encoder.input().size() * plan.reservoir.1;
+    let text = format!(
+        "too many records of this stream have long arrays of many different values, which no position has: the reservoir holds \
+         them whole, up to {} MiB in all; raise the bound by as much, or lower the reservoir",
+        whole >> 20
+    );
+    Error::config("memory", text)
 }
 
 /// Place of a chunk and number of a use, and the row that the cache holds for it.

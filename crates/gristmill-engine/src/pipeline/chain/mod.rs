@@ -8,7 +8,7 @@ mod pass;
 mod read;
 mod settle;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,16 +25,16 @@ use crate::pipeline::ledger::{Book, Digests, FileHashes};
 use crate::pipeline::output::Delivery;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::ranks::key;
-use crate::pipeline::roster::{Roster, SharedJournal};
+use crate::pipeline::roster::{Event, Roster, SharedJournal};
 use crate::pipeline::sight::Reads;
 use crate::pipeline::verdict::{Scope, Verdicts};
-use crate::runtime::arena::Arena;
 use crate::runtime::events::Events;
 use crate::runtime::handoff::{Handoff, Taken};
 use crate::runtime::metrics::{Counter, Load};
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
 use crate::runtime::seed::Key;
 use crate::runtime::sheet::SheetPool;
+use crate::runtime::slots::Slots;
 use crate::stage::join::Join;
 use crate::stage::sample::Reservoir;
 
@@ -66,6 +66,8 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) journal: Option<SharedJournal>,
     pub(in crate::pipeline) anchors: Arc<Anchors>,
     pub(in crate::pipeline) book: Option<Arc<Book>>,
+    /// Bytes of records that may wait beside the slots of a reservoir into which they do not fold.
+    pub(in crate::pipeline) beside: u64,
     /// What of its chunks is read where it is only looked at; no row of it is copied then.
     pub(in crate::pipeline) sight: Option<Reads>,
 }
@@ -97,7 +99,8 @@ pub(in crate::pipeline) struct BranchTotals {
     pub(in crate::pipeline) chunks: Counter,
     /// Chunks that were decoded to be weighed.
     pub(in crate::pipeline) weighed: Counter,
-    pub(in crate::pipeline) empty_chunks: Counter,
+    /// Bad chunks, each once.
+    dropped: Mutex<HashSet<(u64, u32)>>,
     pub(in crate::pipeline) stored_bytes: Counter,
     pub(in crate::pipeline) frames_decoded: Counter,
     pub(in crate::pipeline) frames: Counter,
@@ -109,6 +112,13 @@ impl BranchTotals {
         let counts = |pass: &PassPlan| pass.pass.counts().iter().map(|_| Counter::default()).collect();
         let of = |pass: &PassPlan| PassTotals { counts: counts(pass), ..PassTotals::default() };
         BranchTotals { passes: plan.passes.iter().map(of).collect(), ..BranchTotals::default() }
+    }
+}
+
+impl BranchTotals {
+    /// Source and index of each chunk that was found bad.
+    pub(in crate::pipeline) fn dropped(&self) -> MutexGuard<'_, HashSet<(u64, u32)>> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -161,7 +171,8 @@ pub(in crate::pipeline) struct Chain {
     unpack_keys: Vec<Key>,
     /// What stands for each file in the ledger.
     files: FileHashes,
-    arena: Arena,
+    rosters: Vec<Arc<Roster>>,
+    slots: Slots,
     sheets: Arc<SheetPool>,
     pub(in crate::pipeline) handoff: Handoff<Delivery>,
     pub(in crate::pipeline) totals: Totals,
@@ -174,7 +185,8 @@ impl Chain {
     pub(in crate::pipeline) fn new(plan: ChainPlan, shared: Shared, rosters: &[Arc<Roster>]) -> Result<Self> {
         let slots = super::budget::slots(&plan);
         let memory = |e: std::io::Error| Error::field(&plan.stage, "batch_size", format!("no memory: {e}"));
-        let arena = Arena::new(slots, plan.encoder.input().size()).map_err(memory)?;
+        let long = super::budget::long(&plan);
+        let records = Slots::new(slots, plan.encoder.input().size(), long, shared.beside).map_err(memory)?;
         let row_bytes = plan.encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let sheets = SheetPool::new(plan.batch_size, row_bytes, plan.capacity + 1);
         let branches = plan.branches.iter().map(|branch| {
@@ -211,7 +223,8 @@ impl Chain {
             row_key: Key::new(shared.root, &plan.stage),
             unpack_keys: plan.branches.iter().map(|branch| Key::new(shared.root, &branch.unpacker)).collect(),
             files: FileHashes::new(rosters),
-            arena,
+            rosters: rosters.to_vec(),
+            slots: records,
             sheets,
             handoff: Handoff::new(plan.capacity.max(2), plan.when_full),
             totals: Totals::default(),
@@ -240,6 +253,14 @@ impl Chain {
     pub(in crate::pipeline) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
         let taken = self.handoff.take(wait);
         if let Taken::Item(Ok(batch)) = &taken {
+            // Of what no journal tells that it was read, no row was given.
+            if let Some(journal) = &self.shared.journal {
+                let events: Vec<Event> = self.rosters.iter().filter_map(|roster| roster.fresh_digests()).collect();
+                let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(e) = if events.is_empty() { Ok(()) } else { journal.note(&events) } {
+                    return Taken::Item(Err(Error::path(journal.path(), &e)));
+                }
+            }
             // No state may count a batch that the ledger has not.
             if let Some(book) = &self.shared.book {
                 let digests = self.lock().digests.remove(&batch.number).unwrap_or_default();

@@ -12,6 +12,7 @@ use super::{Chain, Fault, Inner, Shared};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::drawer::Drawer;
+use crate::pipeline::roster::Event;
 use crate::pipeline::vanished::Missing;
 use crate::pipeline::verdict::Scope;
 use crate::runtime::scheduler::Lane;
@@ -71,7 +72,10 @@ impl Chain {
         drop(inner);
         let known = self.shared.verdicts.of(own, id, chunk);
         let read = self.branch_totals[b].reading.during(|| match known {
-            Some(error) => Err(error),
+            Some(error) => Err(match &open {
+                Some(source) => source.place(error, chunk as usize),
+                None => error.in_source(roster.path(id)),
+            }),
             None => {
                 let source = match open {
                     Some(source) => source,
@@ -118,10 +122,17 @@ impl Chain {
         let files = roster.first_files();
         let Shared { root, anchors, stop, .. } = &self.shared;
         let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, (stop, skip)));
-        let drawers = match first {
-            Ok(drawers) => drawers,
+        let (drawers, gone) = match first {
+            Ok(first) => first,
             Err(error) => return self.fail(&mut self.lock(), error),
         };
+        if let Some(journal) = self.shared.journal.as_ref().filter(|_| !gone.is_empty()) {
+            let mut journal = journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let written = journal.append(&[Event::Gone { loader: roster.loader.clone(), files: gone }]);
+            if let Err(e) = written.map_err(|e| Error::path(journal.path(), &e)) {
+                return self.fail(&mut self.lock(), e);
+            }
+        }
         let found = drawers.iter().any(|drawer| drawer.live() > 0);
         let empty = drawers.iter().zip(&plans).find(|(drawer, _)| found && drawer.live() == 0);
         let empty = empty.and_then(|(_, plan)| Some((plan.stage.clone(), plan.lane?)));
@@ -146,7 +157,7 @@ impl Chain {
         chunk: Chunk,
     ) -> Arc<Block> {
         self.shared.verdicts.add(scope, source, index, &error);
-        self.branch_totals[branch].empty_chunks.add(1);
+        self.branch_totals[branch].dropped().insert((source, index));
         Arc::new(Block { chunk, source, index, fault: Some(error), ..Block::default() })
     }
 }

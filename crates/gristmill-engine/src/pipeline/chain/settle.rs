@@ -31,7 +31,7 @@ impl Chain {
             self.shared.signal.notify(Lane::Read);
         }
         while let Some(slot) = inner.fold.discarded() {
-            self.arena.drain(&[slot], |_| ());
+            self.slots.discard(slot);
             inner.fold.free.push(slot);
         }
         let passed = inner.fold.delivered.batch;

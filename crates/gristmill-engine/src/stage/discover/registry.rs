@@ -1,7 +1,7 @@
 //! Every file ever seen -> whether the one at hand is new, replaced, moved, or known.
 //! The judge of what counts once; reads a file's bytes only where names and stats do not decide.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,8 +29,8 @@ pub(super) struct Registry {
     names: Vec<Arc<str>>,
     /// Hash of (key, size), and number.
     alike: BTreeSet<(u64, u64)>,
-    /// Content digests, of those files for which they were needed.
-    digests: HashMap<u64, u128>,
+    /// Content digests, of those files for which they were needed; the store knows those of files that were read.
+    digests: HashMap<u64, u64>,
     /// Further names of bytes that are counted already, with the number of those.
     spares: HashMap<Arc<str>, Known>,
     stop: Arc<AtomicBool>,
@@ -78,9 +78,11 @@ impl Registry {
     }
 
     /// Takes the first scan: orders the files by key (natural order), then name, leaves out all but the first of
-    /// those that are the same file, or have equal key, size and content, and numbers the rest.
-    pub(super) fn scan(&mut self, mut files: Vec<FileStat>) -> Vec<FileStat> {
+    /// those that are the same file, or have equal key, size and content, and numbers the rest. Names that are
+    /// `expected` come first.
+    pub(super) fn scan(&mut self, mut files: Vec<FileStat>, expected: &HashSet<String>) -> Vec<FileStat> {
         files.sort_unstable_by(by_key);
+        files.sort_by_key(|file| !expected.contains(&*file.name));
         files.retain(|file| {
             let counted = self.same_place(file).or_else(|| self.same_content(file, None));
             match counted {
@@ -109,7 +111,7 @@ impl Registry {
     }
 
     fn again(&mut self, known: Known, file: &FileStat, closed: bool) -> Option<Change> {
-        let recorded = self.digests.get(&known.number).copied();
+        let recorded = self.recorded(known.number, &known.stat(&file.name));
         let same_file = known.stat(&file.name).same_file(file);
         if same_file && !(closed && recorded.is_some()) {
             return None;
@@ -119,6 +121,7 @@ impl Registry {
             if same_file {
                 return None;
             }
+            self.digests.extend(digest.map(|digest| (known.number, digest)));
             self.note(known.number, file);
             return Some(Change::Moved { number: known.number, file: file.clone() });
         }
@@ -165,7 +168,7 @@ impl Registry {
     }
 
     /// The known file with the same key, size and content in another folder.
-    fn same_content(&mut self, file: &FileStat, digest: Option<u128>) -> Option<u64> {
+    fn same_content(&mut self, file: &FileStat, digest: Option<u64>) -> Option<u64> {
         let alike = alike(file);
         let candidates: Vec<u64> = self.alike.range((alike, 0)..=(alike, u64::MAX)).map(|(_, n)| *n).collect();
         if candidates.is_empty() {
@@ -179,13 +182,18 @@ impl Registry {
             if known.key() != file.key() || known.size != file.size {
                 return false;
             }
-            let recorded = self.digests.get(&number).copied().or_else(|| {
+            let recorded = self.recorded(number, &known).or_else(|| {
                 let unchanged = self.store.stat(&known.name).is_ok_and(|now| now.same_file(&known));
                 unchanged.then(|| self.digest_any(&known)).flatten()
             });
             self.digests.extend(recorded.map(|d| (number, d)));
             recorded == Some(digest)
         })
+    }
+
+    /// What was read of a known file.
+    fn recorded(&self, number: u64, file: &FileStat) -> Option<u64> {
+        self.digests.get(&number).copied().or_else(|| self.store.readings().of(file))
     }
 
     fn is_still_there(&self, number: u64) -> bool {
@@ -212,12 +220,12 @@ impl Registry {
     }
 
     /// Hash of the bytes; `None` where the file is too large or cannot be read.
-    fn digest(&self, file: &FileStat) -> Option<u128> {
+    fn digest(&self, file: &FileStat) -> Option<u64> {
         (file.size <= MAX_DIGESTED).then(|| self.digest_any(file)).flatten()
     }
 
     /// Hash of the bytes of a file of any size; `None` where it cannot be read (a later read will say why).
-    fn digest_any(&self, file: &FileStat) -> Option<u128> {
+    fn digest_any(&self, file: &FileStat) -> Option<u64> {
         let bytes = self.store.open(&file.name).ok()?;
         let mut hash = Xxh3Default::new();
         let mut step = Vec::new();
@@ -228,7 +236,7 @@ impl Registry {
             hash.update(&step);
             offset += len;
         }
-        (offset == file.size).then(|| hash.digest128())
+        (offset == file.size).then(|| hash.digest128() as u64)
     }
 }
 

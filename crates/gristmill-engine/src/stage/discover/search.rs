@@ -19,6 +19,12 @@ const POLL: Duration = Duration::from_millis(20);
 /// Rounds between two looks at a file of which it is not known whether it is complete: 200 ms.
 const SETTLE: u64 = 10;
 
+/// As long, as a time.
+const SETTLED: Duration = Duration::from_millis(200);
+
+/// Rounds after which a file of the first scan is taken as it is although it grows, where nobody would look at it later: 5 s.
+const PATIENCE: u64 = 250;
+
 /// Fewest rounds between two listings that lost hints ask for: 1 s.
 const PAUSE: u64 = 50;
 
@@ -31,6 +37,8 @@ pub struct Search {
     pub watch: bool,
     /// Time between whole listings while watching.
     pub rescan: Duration,
+    /// Names that an earlier run had: of several names of one file, they are the ones that count.
+    pub expected: HashSet<String>,
     /// Ends the search, within some 20 ms (a listing that hangs in the system excepted).
     pub stop: Arc<AtomicBool>,
 }
@@ -56,7 +64,8 @@ pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
     // Watched first and listed second: what changes in between is seen twice rather than never.
     found.watch_anew();
     let Some((files, faults)) = found.list() else { return };
-    let files = found.registry.scan(files);
+    let files = found.settled(files);
+    let files = found.registry.scan(files, &search.expected);
     if found.stopped() {
         return;
     }
@@ -133,6 +142,27 @@ impl Discovery<'_> {
     fn listed(&mut self, faults: Faults) {
         let (skipped, duplicates) = (self.skipped.len() as u64, self.registry.duplicates());
         (self.take)(Change::Listed { skipped, duplicates, faults });
+    }
+
+    /// Of the files of the first scan those that are complete: one that was changed a moment ago must prove that it does not
+    /// grow. Those that do are taken when they are complete or, where nobody watches, after a while as they are.
+    fn settled(&mut self, files: Vec<FileStat>) -> Vec<FileStat> {
+        let (recent, mut files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.changed_within(SETTLED));
+        let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE });
+        self.unsettled = recent.into_iter().map(unsettled).collect();
+        let rounds = if self.search.watch { 2 * SETTLE } else { PATIENCE };
+        while !self.unsettled.is_empty() && !self.stopped() && self.round < rounds {
+            thread::sleep(POLL);
+            self.round += 1;
+            files.extend(self.take_settled());
+        }
+        if !self.search.watch {
+            for (name, file) in std::mem::take(&mut self.unsettled) {
+                self.fault("growing", format!("{name}: it still grows, and is taken as it is now"));
+                files.push(file.then);
+            }
+        }
+        files
     }
 
     /// Goes on until it is stopped.
@@ -222,6 +252,18 @@ impl Discovery<'_> {
 
     /// Takes the files that did not change since they were last looked at, in key order.
     fn settle(&mut self) {
+        let mut settled = self.take_settled();
+        settled.sort_unstable_by(by_key);
+        for file in settled {
+            if self.stopped() {
+                return;
+            }
+            self.observe(&file, false);
+        }
+    }
+
+    /// The files that did not change since they were last looked at.
+    fn take_settled(&mut self) -> Vec<FileStat> {
         let mut settled = Vec::new();
         let (store, round) = (&self.search.store, self.round);
         self.unsettled.retain(|name, file| {
@@ -237,13 +279,7 @@ impl Discovery<'_> {
             }
             grows
         });
-        settled.sort_unstable_by(by_key);
-        for file in settled {
-            if self.stopped() {
-                return;
-            }
-            self.observe(&file, false);
-        }
+        settled
     }
 }
 

@@ -1,17 +1,18 @@
 //! What discovery finds -> entries of the first scan, then arrivals, in one order for every reader.
 //! Never forgets and never blocks a reader; what cannot be opened is a counted fault, not the end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gristmill_format::chess::source::GameTar;
 use gristmill_format::demo::pack::PACKED;
 use gristmill_format::detect::{self, Format};
-use gristmill_format::source::{ChunkSource, ReadAt};
+use gristmill_format::source::{ChunkSource, Limits, ReadAt};
 use gristmill_format::{Error, Kind, Result};
 
-use super::source::{Moves, Source};
+use super::kept::Kept;
+use super::source::{Digests, Moves, Source, Which, of_index};
 use crate::facts::Facts;
 use crate::store::{Change, Discover, Faults, FileStat, Held, Store};
 
@@ -21,6 +22,9 @@ pub const NO_STREAM: &str = "a pack of demonstrations, and streams are of games:
 
 /// Starts a thread of the given name.
 pub type Spawn<'a> = dyn Fn(&str, Box<dyn FnOnce() + Send>) + 'a;
+
+/// Containers that are kept open although nobody may have taken them in yet.
+const LATEST: usize = 64;
 
 /// Bits of an id that hold the ordinal.
 const ORDINAL_BITS: u32 = 40;
@@ -94,9 +98,15 @@ pub struct SourceLog {
     opened: Mutex<Opened>,
     /// Sources of held files, by lasting id.
     held: Mutex<Opened>,
+    /// Chunks of the containers that were opened, by whether they are held and id.
+    lengths: Mutex<HashMap<Which, usize>>,
+    digests: Arc<Digests>,
     ended: AtomicBool,
     on_change: Arc<dyn Fn() + Send + Sync>,
 }
+
+/// What is in a file and, of a container, the open file.
+type Indexed = (Arc<dyn ChunkSource>, Option<Kept>);
 
 /// Sources that somebody keeps, and a lock for each while it is opened.
 type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
@@ -104,6 +114,8 @@ type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
 #[derive(Default)]
 struct State {
     arrivals: Vec<Arrival>,
+    /// Containers that arrived last: they stay open until whoever draws from them has taken them in.
+    latest: VecDeque<Arc<Source>>,
     /// Files found after the first scan.
     later: HashMap<u64, FileStat>,
     /// Later files that could not be opened, and what they were to replace.
@@ -138,6 +150,8 @@ impl SourceLog {
             state: Mutex::default(),
             opened: Mutex::default(),
             held: Mutex::default(),
+            lengths: Mutex::default(),
+            digests: Arc::default(),
             ended: AtomicBool::new(false),
             on_change,
         });
@@ -148,6 +162,11 @@ impl SourceLog {
         };
         spawn(&format!("discover-{provider}"), Box::new(task));
         log
+    }
+
+    /// Where the files are, for people.
+    pub fn root(&self) -> String {
+        self.store.root()
     }
 
     /// Counts a file that could not be opened.
@@ -166,12 +185,23 @@ impl SourceLog {
     ///
     /// Errors, with the file: `Io`, what indexing says, and `Missing` for an id that the log does not have.
     pub fn open(&self, id: u64) -> Result<Arc<Source>> {
-        let Some(found) = self.file(id) else {
-            return Err(Error::new(Kind::Missing, format!("no source has the id {id}")));
-        };
-        let key = found.key().to_owned();
-        let file = self.moves.of(id).unwrap_or(found);
+        let key = self.found(id)?.key().to_owned();
+        self.open_as(id, key)
+    }
+
+    /// [`SourceLog::open`], by the key that its file had when it was first seen.
+    ///
+    /// Errors: as there.
+    pub fn open_as(&self, id: u64, key: String) -> Result<Arc<Source>> {
+        let file = self.moves.of(id).map_or_else(|| self.found(id), Ok)?;
         self.open_file(&self.opened, id, key, (file, None))
+    }
+
+    /// The file of an id as it was found.
+    ///
+    /// Errors: `Missing`.
+    pub fn found(&self, id: u64) -> Result<FileStat> {
+        self.file(id).ok_or_else(|| Error::new(Kind::Missing, format!("no source has the id {id}")))
     }
 
     /// Opens a file that is held under another name, or was once in the log, by its lasting id.
@@ -193,16 +223,17 @@ impl SourceLog {
         match detect::detect(&key, &[]).map_err(place)? {
             Some(Format::ChessGame) => {
                 let chunks = detect::open(Format::ChessGame, &key, &Untouched).map_err(place)?;
-                Ok(self.source(id, key, (file, held), chunks))
+                Ok(self.source(id, key, (file, held), (chunks, None)))
             }
             Some(format) => {
                 let slot = lock(opened).entry(id).or_default().clone();
                 let mut slot = lock(&slot);
-                if let Some(source) = slot.upgrade() {
+                if let Some(source) = slot.upgrade().filter(|source| source.key == key) {
                     return Ok(source);
                 }
-                let chunks = self.index(format, &key, &file, held.as_ref()).map_err(place)?;
-                let source = self.source(id, key, (file, held), chunks);
+                let indexed = self.index(format, &key, &file, held.as_ref()).map_err(place)?;
+                lock(&self.lengths).insert((held.is_some(), id), indexed.0.len());
+                let source = self.source(id, key, (file, held), indexed);
                 *slot = Arc::downgrade(&source);
                 Ok(source)
             }
@@ -213,6 +244,37 @@ impl SourceLog {
     /// What came after the first scan, from place `cursor` on; the next cursor is `cursor` plus their number.
     pub fn arrivals(&self, cursor: usize) -> Vec<Arrival> {
         lock(&self.state).arrivals.get(cursor..).map(<[Arrival]>::to_vec).unwrap_or_default()
+    }
+
+    /// How many chunks a container has that was opened, by its id in the log or, where it was held, by its lasting id.
+    pub fn len_of(&self, held: bool, id: u64) -> Option<usize> {
+        lock(&self.lengths).get(&(held, id)).copied()
+    }
+
+    /// What a source was when it was first read, by its id in the log or, where it was held, by its lasting id.
+    pub fn digest_of(&self, held: bool, id: u64) -> Option<u64> {
+        self.digests.of((held, id))
+    }
+
+    /// Reads what tells the bytes of a source, unless that is known; `None` where it cannot be read.
+    pub fn read_digest(&self, id: u64) -> Option<u64> {
+        self.digest_of(false, id).or_else(|| {
+            let source = self.open(id).ok()?;
+            if Self::holds_one(&source.key) {
+                source.fetch(0, &Limits::default(), &mut Vec::new()).ok()?;
+            }
+            self.digest_of(false, id)
+        })
+    }
+
+    /// What was read since the last call: whether it was held, its id, and its digest.
+    pub fn fresh_digests(&self) -> Vec<((bool, u64), u64)> {
+        self.digests.fresh()
+    }
+
+    /// Whether a file of this name holds one game.
+    pub fn holds_one(name: &str) -> bool {
+        detect::detect(crate::key::of_name(name), &[]).is_ok_and(|format| format == Some(Format::ChessGame))
     }
 
     /// Current name of a source's file, relative to the store's root.
@@ -264,15 +326,15 @@ impl SourceLog {
         }
     }
 
-    fn index(&self, format: Format, key: &str, file: &FileStat, held: Option<&Held>) -> Result<Arc<dyn ChunkSource>> {
+    fn index(&self, format: Format, key: &str, file: &FileStat, held: Option<&Held>) -> Result<Indexed> {
         let facts = self.facts.as_deref().filter(|_| format == Format::ChessTar);
-        if let Some(index) = facts.and_then(|facts| facts.tar(file)) {
-            return Ok(Arc::new(GameTar::new(key, &index)));
-        }
         let bytes = match held {
             Some(held) => held.store.open(&held.file.name)?,
             None => self.store.open(&file.name)?,
         };
+        if let Some(index) = facts.and_then(|facts| facts.tar(file)) {
+            return Ok((Arc::new(GameTar::new(key, &index)), Kept::new(bytes)));
+        }
         let chunks: Arc<dyn ChunkSource> = match facts {
             Some(facts) => {
                 let tar = GameTar::open(key, &*bytes)?;
@@ -288,7 +350,7 @@ impl SourceLog {
         for fault in chunks.faults() {
             state.counters.faults.error(&fault.clone().in_source(file.name.to_string()));
         }
-        Ok(chunks)
+        Ok((chunks, Kept::new(bytes)))
     }
 
     fn source(
@@ -296,14 +358,18 @@ impl SourceLog {
         id: u64,
         key: String,
         (file, held): (FileStat, Option<Held>),
-        chunks: Arc<dyn ChunkSource>,
+        (chunks, kept): Indexed,
     ) -> Arc<Source> {
         lock(&self.state).counters.last_chunk_key.clone_from(&key);
         // A held file stays where it is, whatever becomes of its name.
         let moves = if held.is_some() { Arc::default() } else { self.moves.clone() };
         let (store, version, facts) = (self.store.clone(), self.version, self.facts.clone());
-        let sums = Mutex::default();
-        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held, sums })
+        let (sums, digests) = (Mutex::default(), Arc::clone(&self.digests));
+        let which = (held.is_some(), id);
+        if !Self::holds_one(&key) && digests.of(which).is_none() {
+            digests.note(which, of_index(&*chunks));
+        }
+        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held, kept, sums, digests })
     }
 
     fn take(&self, change: Change) {
@@ -326,9 +392,23 @@ impl SourceLog {
         (self.on_change)();
     }
 
+    /// A source as the log keeps it: for good, so not open. It stays open a while for those that draw from it.
+    fn lasting(&self, source: Arc<Source>) -> Arc<Source> {
+        if source.kept.is_none() {
+            return source;
+        }
+        let closed = Arc::new(source.closed());
+        let mut state = lock(&self.state);
+        state.latest.push_back(source);
+        if state.latest.len() > LATEST {
+            state.latest.pop_front();
+        }
+        closed
+    }
+
     fn arrive(&self, id: u64, old: Option<u64>, file: FileStat) {
         lock(&self.state).later.insert(id, file);
-        let opened = self.open(id);
+        let opened = self.open(id).map(|source| self.lasting(source));
         let mut state = lock(&self.state);
         // What never arrived cannot be replaced, only what it was to replace.
         let old = old.and_then(|old| state.failed.remove(&old).unwrap_or(Some(old)));

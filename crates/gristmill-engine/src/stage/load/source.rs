@@ -1,16 +1,18 @@
 //! One file's chunks: fetched by positioned reads, decoded by the file's format, errors with the file's name.
-//! Knows where its file is now, even after it was renamed; holds no descriptor and no bytes.
+//! Knows where its file is now, even after it was renamed; a container stays open while it lives, if it can.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use gristmill_format::container::sums;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
+use xxhash_rust::xxh3::Xxh3Default;
 
+use super::kept::Kept;
 use crate::facts::Facts;
-use crate::store::{FileStat, Held, Store};
+use crate::store::{FileStat, Held, Store, digest};
 
 /// Where files are now that were moved after they were found.
 #[derive(Debug, Default)]
@@ -34,6 +36,58 @@ impl Moves {
     }
 }
 
+/// A source, by whether it is held and its id: in the log, or the lasting one of what is held.
+pub(super) type Which = (bool, u64);
+
+/// What files were when they were first read: a digest of the bytes of a single game, of the index of a container.
+#[derive(Debug, Default)]
+pub(super) struct Digests(Mutex<Read>);
+
+#[derive(Debug, Default)]
+struct Read {
+    known: HashMap<Which, u64>,
+    /// Those that nobody was told of yet.
+    fresh: Vec<Which>,
+}
+
+impl Digests {
+    fn lock(&self) -> MutexGuard<'_, Read> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn of(&self, which: Which) -> Option<u64> {
+        self.lock().known.get(&which).copied()
+    }
+
+    /// Notes a first reading.
+    pub(super) fn note(&self, which: Which, digest: u64) {
+        let mut read = self.lock();
+        if !read.known.contains_key(&which) {
+            read.known.insert(which, digest);
+            read.fresh.push(which);
+        }
+    }
+
+    /// What was read since the last call.
+    pub(super) fn fresh(&self) -> Vec<(Which, u64)> {
+        let mut read = self.lock();
+        let fresh = std::mem::take(&mut read.fresh);
+        fresh.into_iter().filter_map(|which| Some((which, *read.known.get(&which)?))).collect()
+    }
+}
+
+/// The digest of the index of a container: names and places of its members, and checksums where it has them.
+pub(super) fn of_index(chunks: &dyn ChunkSource) -> u64 {
+    let mut hash = Xxh3Default::new();
+    hash.update(&chunks.identity().unwrap_or_default().to_le_bytes());
+    for (span, member) in (0..chunks.len()).filter_map(|chunk| chunks.locate(chunk)) {
+        hash.update(&[span.offset.to_le_bytes(), span.len.to_le_bytes()].concat());
+        hash.update(member.unwrap_or_default().as_bytes());
+        hash.update(&[0]);
+    }
+    hash.digest()
+}
+
 /// A file that holds chunks. Cheap to keep: an index at most.
 #[derive(Debug)]
 pub struct Source {
@@ -50,7 +104,10 @@ pub struct Source {
     pub(super) facts: Option<Arc<Facts>>,
     /// Where its bytes are, if not under its name.
     pub(super) held: Option<Held>,
+    /// The open file, of a container.
+    pub(super) kept: Option<Kept>,
     pub(super) sums: Mutex<HashMap<u64, Sums>>,
+    pub(super) digests: Arc<Digests>,
 }
 
 /// What the chunks of a file weigh by one rule; none where that is not kept beside it.
@@ -135,9 +192,10 @@ impl Source {
             let error = Error::new(Kind::Missing, format!("a source of {} chunks", self.len()));
             return Err(error.in_chunk(chunk).in_source(self.path()));
         };
-        let bytes = match &self.held {
-            Some(held) => held.store.open(&held.file.name),
-            None => self.store.open(&self.file().name),
+        let bytes = match (&self.kept, &self.held) {
+            (Some(kept), _) => Ok(Arc::clone(kept.bytes())),
+            (None, Some(held)) => held.store.open(&held.file.name),
+            (None, None) => self.store.open(&self.file().name),
         };
         let bytes = match bytes {
             Ok(bytes) => bytes,
@@ -147,7 +205,32 @@ impl Source {
             }
             Err(e) => return Err(self.place(e, chunk)),
         };
-        read_span(&*bytes, span, limits.max_chunk_bytes as u64, buf).map_err(|e| self.place(e, chunk))
+        read_span(&*bytes, span, limits.max_chunk_bytes as u64, buf).map_err(|e| self.place(e, chunk))?;
+        let which = (self.held.is_some(), self.id);
+        if span == Span::WHOLE && self.digests.of(which).is_none() {
+            let digest = digest(buf);
+            self.digests.note(which, digest);
+            self.store.readings().note(&self.file(), digest);
+        }
+        Ok(())
+    }
+
+    /// The same file, not kept open.
+    pub(super) fn closed(&self) -> Self {
+        Source {
+            id: self.id,
+            key: self.key.clone(),
+            chunks: Arc::clone(&self.chunks),
+            file: self.file.clone(),
+            store: Arc::clone(&self.store),
+            moves: Arc::clone(&self.moves),
+            version: self.version,
+            facts: self.facts.clone(),
+            held: self.held.clone(),
+            kept: None,
+            sums: Mutex::default(),
+            digests: Arc::clone(&self.digests),
+        }
     }
 
     /// Decodes a chunk from the bytes that [`Source::fetch`] gave into `out`, replacing what was there.

@@ -29,6 +29,12 @@ impl Anchor {
         self.newest = Some(key.to_owned());
     }
 
+    /// A file was written over that had so many chunks before: only what it has more of came since. Its place in the order
+    /// of arrival stays what it was.
+    pub fn replaced(&mut self, chunks: u64, before: u64) {
+        self.since += chunks.saturating_sub(before);
+    }
+
     /// Counts from the newest source on; returns how many chunks had come since the old anchor.
     pub fn reset(&mut self) -> u64 {
         if let Some(newest) = &self.newest {
@@ -66,6 +72,19 @@ mod tests {
         anchor.arrived("source_e", 3);
         anchor.arrived("source_a2", 2);
         assert_eq!(anchor.since, 5, "in the order of arrival, whatever the names");
+    }
+
+    #[test]
+    fn what_is_written_over_counts_for_what_it_has_more_of() {
+        let mut anchor = first_scan("source_c");
+        anchor.arrived("source_d", 10);
+        anchor.replaced(15, 10);
+        anchor.replaced(15, 15);
+        anchor.replaced(3, 15);
+        assert_eq!((anchor.since, anchor.newest.as_deref()), (15, Some("source_d")));
+        anchor.reset();
+        anchor.replaced(20, 15);
+        assert_eq!(anchor.since, 5, "the anchor itself grows");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The window of the newest chunks and the draws from it: what is in it, how often each was drawn, what is left.
 //! A chunk that a newer one pushes out is forgotten; one that arrives joins the pass that is under way.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -152,6 +152,21 @@ impl Pool {
         self.live
     }
 
+    /// Sources of the window that were not superseded, and how many chunks in it are `bad`.
+    pub fn census(&self, bad: &HashSet<ChunkRef>) -> [u64; 2] {
+        let sources: HashSet<u32> = bad.iter().map(|chunk| chunk.source).collect();
+        let (mut start, mut live, mut lost) = (0, 0, 0);
+        for (source, chunks) in &self.sources {
+            let end = start + usize::try_from(*chunks).unwrap_or(usize::MAX);
+            live += u64::from(self.entries.get(start).is_some_and(|entry| entry.source != GONE));
+            if sources.contains(source) {
+                lost += self.entries.range(start..end).filter(|entry| bad.contains(entry)).count() as u64;
+            }
+            start = end;
+        }
+        [live, lost]
+    }
+
     /// Most chunks the window holds.
     pub fn capacity(&self) -> u64 {
         self.size
@@ -285,6 +300,16 @@ mod tests {
         pool.supersede(1);
         assert_eq!(pool.draw(), None);
         assert_eq!(Pool::new(Key::new(0, ""), 5).draw(), None);
+    }
+
+    #[test]
+    fn a_census_counts_neither_superseded_sources_nor_their_bad_chunks() {
+        let mut pool = pool(8, &[(0, 3), (1, 4), (2, 3)]);
+        let bad = [(0, 1), (0, 2), (1, 3), (2, 0), (2, 9)].map(|(source, chunk)| ChunkRef { source, chunk });
+        assert_eq!(pool.census(&HashSet::new()), [3, 0]);
+        assert_eq!(pool.census(&HashSet::from(bad)), [3, 3], "one of the first source has left the window");
+        pool.supersede(0);
+        assert_eq!(pool.census(&HashSet::from(bad)), [2, 2]);
     }
 
     #[test]
