@@ -1,6 +1,7 @@
 """The rescorer on arrays: games played by python-chess, judged by it and by the real tables of up to four men."""
 
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import chess
 import chess.syzygy
 import numpy as np
 import pytest
+from chess_games import index, transform_of
 from played_games import policy_index, random_board, random_moves, records
 
 import gristmill as gm
@@ -54,6 +56,37 @@ def test_every_random_game_is_replayed_in_every_format(seed: int) -> None:
         assert counts["frames_converted"] == (0 if input_format == 1 else len(game))
         back, _ = gm.chess.rescore(there, new_input_format=1, keep_v6=True)
         assert back.tobytes() == game.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("compat", "half_turn"), [([], True), (["all"], True), (["planes_policy"], False)])
+def test_canonical_policies_are_where_lc0_has_them(seed: int, compat: list[str], half_turn: bool) -> None:
+    rng = random.Random(seed)
+    start = random_board(rng, rng.choice((3, 4, 5)), pawns=0.1, en_passant=0)
+    moves = random_moves(rng, start, 60)
+    game = records(start, moves)
+    # No two moves have the same probability.
+    for policy in game["probabilities"]:
+        legal = np.flatnonzero(policy >= 0)
+        policy[legal] = np.arange(1, len(legal) + 1) / (len(legal) * (len(legal) + 1) / 2)
+    old = game.copy()
+    old["visits"], old["played_idx"], old["best_idx"] = 0, 0, 0
+    for told in (game, old):
+        there, _ = gm.chess.rescore(told, new_input_format=4, keep_v6=True, compat=compat)
+        board = start.copy()
+        for k, record in enumerate(there):
+            transform = transform_of(board)
+            assert record["invariance_info"] & 7 == transform
+            expected = np.full(1858, -1, np.float32)
+            for move in board.legal_moves:
+                expected[index(board, move, transform, half_turn)] = told["probabilities"][k][policy_index(board, move)]
+            assert np.asarray(record["probabilities"]).tobytes() == expected.tobytes(), board.fen()
+            if k < len(moves):
+                if told is game:
+                    assert record["played_idx"] == index(board, moves[k], transform, half_turn)
+                board.push(moves[k])
+        back, _ = gm.chess.rescore(there, new_input_format=1, keep_v6=True, compat=compat)
+        assert back.tobytes() == told.tobytes()
 
 
 def test_results_are_those_of_the_tables(syzygy: Path) -> None:
@@ -144,7 +177,8 @@ def test_refusals_say_which_rule_and_where() -> None:
         ({"dtz_boost": 0.5}, "dtz_boost"),
         ({"gaviota_paths": "g"}, "gaviota"),
         ({"dist_tmp": 1.2}, "did you mean `dist_temp`"),
-        ({"compat": ["quirk"]}, "half_turn_policy"),
+        ({"compat": ["quirk"]}, "planes_policy"),
+        ({"compat": ["half_turn_policy", "planes_policy"]}, "contradict"),
         ({"new_input_format": 6}, "new_input_format"),
         ({"deblunder_threshold": 0.1}, "deblunder_width"),
     ],
@@ -163,3 +197,23 @@ def test_missing_tables_are_never_passed_over_in_silence(tmp_path: Path) -> None
     assert rescorer.coverage == "0 WDL and 0 DTZ tables of up to 2 men"
     game = records(chess.Board("8/8/8/8/8/2k5/7R/K7 w - - 0 1"), [])
     assert rescorer(game).counts["probes"] == 0
+
+
+def test_a_missing_table_silences_no_other_and_is_counted_by_name(syzygy: Path, tmp_path: Path) -> None:
+    part = tmp_path / "part"
+    shutil.copytree(syzygy, part)
+    for name in ("KNvK", "KBvK"):
+        (part / f"{name}.rtbw").unlink()
+    whole = gm.chess.Rescorer(syzygy_paths=str(syzygy), keep_v6=True)
+    partial = gm.chess.Rescorer(syzygy_paths=str(part), keep_v6=True, allow_missing_tables=True)
+    # A pawn that may become what has no table, and is asked only about itself.
+    board = chess.Board("8/8/8/8/4k3/8/4P3/R3K3 w - - 3 50")
+    game = records(board, [chess.Move.from_uci(m) for m in ("a1a4", "e4d5", "e2e4", "d5c5", "a4a1", "c5d6")])
+    (expected, _), (found, counts) = whole(game), partial(game)
+    assert found.tobytes() == expected.tobytes()
+    assert counts["missing_tables"] == 0
+    assert not [name for name in counts if name.startswith("missing:")]
+    # Three men whose own table is gone.
+    knight = records(chess.Board("8/8/8/4k3/8/8/8/N3K3 w - - 3 50"), [chess.Move.from_uci("a1b3")])
+    counts = partial(knight).counts
+    assert counts["missing:KNvK.rtbw"] == counts["missing_tables"] > 0

@@ -22,7 +22,8 @@ class Rescored(NamedTuple):
 
     #: Its records, as V7 unless they are to stay V6.
     records: Array
-    #: What was changed and asked, by name; all names are always there.
+    #: What was changed and asked, by name; all names are always there, and `missing:KQvK.rtbw` and the like for each
+    #: table that was missing.
     counts: Mapping[str, int]
 
 

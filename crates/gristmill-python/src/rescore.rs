@@ -15,7 +15,7 @@ use crate::array::{Contiguous, Memory};
 use crate::error::Fault;
 
 /// What was changed, by name.
-type Counts = Vec<(&'static str, u64)>;
+type Counts = Vec<(String, u64)>;
 
 /// A rescorer with its tables open.
 #[pyclass(module = "gristmill._gristmill", frozen)]
@@ -46,7 +46,8 @@ impl Rescorer {
             let tally = self.0.rescorer.run(&mut chunk)?;
             let wide = chunk.layout.as_deref() == Some(layout_v7().as_ref());
             let len = chunk.records().len();
-            let counts = COUNTS.iter().copied().zip(tally.counts().iter().copied()).collect();
+            let counts = COUNTS.iter().map(|name| (*name).to_owned()).zip(tally.counts().iter().copied());
+            let counts = counts.chain(tally.missing()).collect();
             Ok((Memory::of_vec(chunk.bytes, len), wide, counts))
         })
     }

@@ -64,7 +64,7 @@ pub(crate) struct Rescore {
     /// Directory of games whose policies replace those of the frames that follow the same moves.
     #[arg(long, value_name = "DIR")]
     pub(crate) policies: Option<PathBuf>,
-    /// Leave V6 records V6.
+    /// Leave V6 records V6, and write older ones as V6.
     #[arg(long)]
     pub(crate) keep_v6: bool,
     /// Quirks of the lc0 rescorer to reproduce, with commas; docs/guide/rescoring.md lists them.

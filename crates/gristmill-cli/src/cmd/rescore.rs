@@ -44,7 +44,8 @@ pub(crate) fn run(args: &Rescore) -> Result<()> {
     }
     // Where tables and policies lie is no matter, but which they are: another set is another work.
     let [tables, policies] = prepared.reads();
-    let placeless = ChunkRescorerConfig { syzygy_paths: String::new(), policy_directory: None, ..config };
+    let compat = config.named_compat();
+    let placeless = ChunkRescorerConfig { syzygy_paths: String::new(), policy_directory: None, compat, ..config };
     let settings = json!({
         "rescore": placeless, "keep_v6": args.keep_v6, "tables": tables, "policies": policies
     });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::folders::{games, is_sound, names, unpacked};
+use super::folders::{V6, games, is_sound, names, records, unpacked};
 use crate::command::{Ran, generate, run, text};
 
 /// A table of three men all of whose positions have one value, for whoever is to move: 2 is a draw, 4 a win.
@@ -79,6 +79,48 @@ fn games_come_out_sound_as_v7_and_their_container_stays() {
     assert!(unpacked(&kept) == unpacked(&games));
 }
 
+/// The same records as V5 has them: no move played, no visits, the result as a byte.
+fn as_v5(records: &[u8]) -> Vec<u8> {
+    let frame = |record: &[u8]| {
+        let result = f32::from_le_bytes(record[8308..8312].try_into().unwrap()) as i8;
+        [&5u32.to_le_bytes()[..], &record[4..8279], &result.to_le_bytes(), &record[8280..8308]].concat()
+    };
+    records.chunks_exact(V6).flat_map(frame).collect()
+}
+
+#[test]
+fn records_of_old_versions_go_out_as_v6_where_v6_is_to_stay() {
+    let (folder, games) = games("2");
+    let [old, kept, wide] = ["old", "kept", "wide"].map(|name| folder.path().join(name));
+    fs::create_dir(&old).unwrap();
+    let sources = names(&games);
+    // One plain, one compressed.
+    fs::write(old.join("training.1"), as_v5(&records(&games.join(&sources[0])))).unwrap();
+    let two = old.join("training.2");
+    fs::write(&two, as_v5(&records(&games.join(&sources[1])))).unwrap();
+    assert!(std::process::Command::new("gzip").arg(&two).status().unwrap().success());
+    let done = rescore(&old, &kept, &["--keep-v6"]).ok().json();
+    assert_eq!((done["changed"].as_u64(), done["kept"].as_u64()), (Some(2), Some(0)), "{done}");
+    assert_eq!(done["counts"]["frames_to_v6"], done["frames_in"], "{done}");
+    let stats = run(&["stats", text(&kept), "--json"]).ok().json();
+    assert_eq!((&stats["versions"]["6"], &stats["versions"]["5"]), (&done["frames_in"], &Value::Null), "{stats}");
+    for (name, bytes) in [
+        ("training.1", fs::read(kept.join("training.1")).unwrap()),
+        ("training.2.gz", records(&kept.join("training.2.gz"))),
+    ] {
+        assert!(bytes.len().is_multiple_of(V6) && bytes[0] == 6, "{name}");
+    }
+    let again = folder.path().join("again");
+    let done = rescore(&kept, &again, &["--keep-v6"]).ok().json();
+    assert_eq!(done["kept"], 2, "{done}");
+    let done = rescore(&old, &wide, &[]).ok().json();
+    assert_eq!(
+        (&done["counts"]["frames_to_v7"], done["counts"].get("frames_to_v6")),
+        (&done["frames_in"], None),
+        "{done}"
+    );
+}
+
 #[test]
 fn every_pass_can_be_asked_for() {
     let (folder, games) = games("4");
@@ -149,6 +191,15 @@ fn missing_tables_are_an_error_unless_they_are_allowed() {
     let ran = run(&["rescore", text(&games), text(&out), "--syzygy", text(&some), "--allow-missing-tables"]).ok();
     assert!(ran.err.contains("are missing") && ran.err.contains("KBvK.rtbw"), "{ran:?}");
     assert!(ran.out.contains("missing_tables"), "{ran:?}");
+    let again = folder.path().join("again");
+    let done = rescore(&games, &again, &["--syzygy", text(&some), "--allow-missing-tables"]).ok().json();
+    let counts = done["counts"].as_object().unwrap();
+    let named = counts.iter().filter(|(name, _)| name.starts_with("missing:"));
+    let named: Vec<(&str, u64)> = named.map(|(name, n)| (name.as_str(), n.as_u64().unwrap())).collect();
+    assert_eq!(named.iter().map(|(_, n)| n).sum::<u64>(), count(&done, "missing_tables"), "{done}");
+    let lacking = ["missing:KBvK.rtbw", "missing:KNvK.rtbw", "missing:KPvK.rtbw"];
+    assert!(!named.is_empty() && named.iter().all(|(name, _)| lacking.contains(name)), "{done}");
+    assert!(ran.out.contains(named[0].0), "{ran:?}");
 }
 
 #[test]

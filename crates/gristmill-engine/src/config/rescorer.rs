@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use gristmill_format::chess::InputFormat;
+use gristmill_format::chess::rescore::{Compat, HALF_TURN, Quirk};
 use serde::{Deserialize, Serialize};
 
 use super::{QueueConfig, parse};
@@ -74,5 +76,23 @@ impl ChunkRescorerConfig {
     /// Errors: `Config` for an unknown field, with the nearest known one, and for a value of another type.
     pub fn from_json(text: &str) -> Result<Self> {
         parse::from_json(text)
+    }
+
+    /// The quirks, as what is compared with other runs names them: how the policy indices of a canonical format are
+    /// written is named where it is today's way, and not where it is the one before, as when that needed no name.
+    pub fn named_compat(&self) -> Vec<String> {
+        let (planes, all) = (Quirk::AsPlanes.name(), "all");
+        let mut names = self.compat.clone();
+        let canonical = u32::try_from(self.new_input_format).ok().and_then(InputFormat::from_value);
+        if canonical.is_some_and(InputFormat::is_canonical) {
+            if names.iter().any(|name| name == planes) {
+                // `all` was all of them then.
+                names = Compat::parse(&names).unwrap_or_default().names().into_iter().map(String::from).collect();
+                names.retain(|name| name != planes);
+            } else if !names.iter().any(|name| name == HALF_TURN || name == all) {
+                names.push(HALF_TURN.to_owned());
+            }
+        }
+        names
     }
 }

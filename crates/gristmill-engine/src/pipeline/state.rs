@@ -47,6 +47,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
         }
         if let Some(rescorer) = &mut stage.chunk_rescorer {
             let [tables, policies] = plan.reads(&stage.name).map(|hash| hash.map(|hash| format!("{hash:016x}")));
+            rescorer.compat = rescorer.named_compat();
             (rescorer.syzygy_paths, rescorer.policy_directory) = (tables.unwrap_or_default(), policies.map(Into::into));
         }
     }

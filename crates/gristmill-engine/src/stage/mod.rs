@@ -67,6 +67,13 @@ pub trait ChunkPass: Debug + Send + Sync {
     ///
     /// Errors: why the whole chunk is dropped, with frame and byte; it is then left in any state.
     fn run(&self, chunk: &mut Chunk, count: &mut dyn FnMut(usize, u64)) -> gristmill_format::Result<Passed>;
+
+    /// The same, counting by name; among the names may be some that only the records bring up.
+    ///
+    /// Errors: as [`ChunkPass::run`].
+    fn run_by_name(&self, chunk: &mut Chunk, count: &mut dyn FnMut(&str, u64)) -> gristmill_format::Result<Passed> {
+        self.run(chunk, &mut |i, n| count(self.counts()[i], n))
+    }
 }
 
 /// A chunk in a plan: the number of its source in the plan's own list, and its index there.

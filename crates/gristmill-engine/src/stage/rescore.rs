@@ -2,7 +2,7 @@
 //! Knows no other game and no use of this one; tables are only read.
 
 use gristmill_format::Result;
-use gristmill_format::chess::rescore::{COUNTS, Rescorer};
+use gristmill_format::chess::rescore::{COUNTS, Rescorer, Tally};
 use gristmill_format::source::Chunk;
 
 use super::{ChunkPass, Passed};
@@ -20,6 +20,10 @@ impl Rescore {
     }
 }
 
+fn passed(tally: &Tally) -> Passed {
+    if tally.changed() { Passed::Changed } else { Passed::Unchanged }
+}
+
 impl ChunkPass for Rescore {
     /// What the passes changed, and what the tablebase was asked.
     fn counts(&self) -> &[&'static str] {
@@ -32,6 +36,18 @@ impl ChunkPass for Rescore {
         for (i, n) in tally.counts().iter().enumerate().filter(|(_, n)| **n > 0) {
             count(i, *n);
         }
-        Ok(if tally.changed() { Passed::Changed } else { Passed::Unchanged })
+        Ok(passed(&tally))
+    }
+
+    /// Counts each table that was missing, too.
+    ///
+    /// Errors: as those of the rescorer.
+    fn run_by_name(&self, chunk: &mut Chunk, count: &mut dyn FnMut(&str, u64)) -> Result<Passed> {
+        let tally = self.rescorer.run(chunk)?;
+        for (name, n) in COUNTS.iter().zip(tally.counts()).filter(|(_, n)| **n > 0) {
+            count(name, *n);
+        }
+        tally.missing().for_each(|(name, n)| count(&name, n));
+        Ok(passed(&tally))
     }
 }

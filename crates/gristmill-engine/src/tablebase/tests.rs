@@ -97,8 +97,13 @@ fn partial_sets_are_refused_unless_allowed_and_then_know_their_holes() {
     let wdl = |fen: &str| tables.wdl(&fen.parse().unwrap()).map_err(|e| e.to_string());
     assert!(wdl("8/8/4k3/8/8/3Q4/8/K7 w - - 0 1").is_ok());
     assert!(wdl("8/8/4k3/8/8/3R4/8/K7 w - - 0 1").unwrap_err().contains("KRvK"));
-    // A pawn may become a rook, whose table is not there.
-    assert!(wdl("8/8/4k3/8/8/3P4/8/K7 w - - 0 1").unwrap_err().contains("KPvK"));
+    // A pawn may become a rook, whose table is not there; its own says all.
+    assert!(wdl("8/8/4k3/8/8/3P4/8/K7 w - - 0 1").is_ok());
+    fs::remove_file(folder.path().join("KPvK.rtbz")).unwrap();
+    let set = open(folder.path(), true).unwrap();
+    let pawn = "8/8/4k3/8/8/3P4/8/K7 w - - 0 1".parse().unwrap();
+    assert!(set.tables().wdl(&pawn).is_ok());
+    assert_eq!(set.tables().dtz(&pawn).unwrap_err().to_string(), "there is no table KPvK.rtbz");
     assert!(matches!(Syzygy::open(&[folder.path().join("none")], true), Err(Error::Path { .. })));
 }
 

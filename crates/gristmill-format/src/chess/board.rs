@@ -46,15 +46,15 @@ impl Board {
     ///
     /// Formats 1 and 2 store no en passant; there it is read from the step between the last two positions.
     /// Where the transform leaves the policy mapping open (spec 2.6) the one is taken that makes the frame's
-    /// policy legal.
+    /// policy legal, that of today's lc0 where both do or neither.
     ///
     /// Errors: `OutOfRange` for an unknown input format, two pieces on one square, or a castling byte of several bits.
     pub fn from_frame(frame: &Frame<'_>) -> Result<Self> {
-        let mut board = Board::under(frame, PolicyMapping::AsPlanes)?;
+        let mut board = Board::under(frame, PolicyMapping::HalfTurn)?;
         if board.transform.transposes() && !board.allows(frame) {
-            board.mapping = PolicyMapping::HalfTurn;
+            board.mapping = PolicyMapping::AsPlanes;
             if !board.allows(frame) {
-                board.mapping = PolicyMapping::AsPlanes;
+                board.mapping = PolicyMapping::HalfTurn;
             }
         }
         Ok(board)

@@ -11,7 +11,7 @@ use gristmill_format::source::Chunk;
 use super::played::{START, chess960, chunk, frame, narrow, records, rescore};
 
 /// Castling on both wings, en passant, promotions, repetitions, and endings under every transform.
-const GAMES: [(&str, &str); 7] = [
+pub const GAMES: [(&str, &str); 7] = [
     (START, "e2e4 e7e5 g1f3 b8c6 f1c4 f8c5 e1h1 g8f6 d2d3 d7d6 c1g5 d8e7 b1c3 c8g4 a2a3 e8a8 f1e1"),
     (START, "g1f3 g8f6 f3g1 f6g8 g1f3 g8f6 f3g1 f6g8 e2e4 d7d5 e4e5 f7f5 e5f6 e7f6 d2d4 f8d6"),
     ("8/P6k/8/8/8/8/6Kp/8 w - - 0 1", "a7a8n h2h1q g2f2 h1a8 f2g3 a8a1"),
@@ -69,18 +69,18 @@ fn every_transform_is_seen_and_both_ways_to_index_it_are_read() {
     let mut seen = [false; 8];
     for (fen, moves) in GAMES {
         let game = records(fen, moves);
-        let planes = convert(&game, InputFormat::Canonical);
-        let compat = Compat::NONE.with(Quirk::HalfTurn);
+        let turned = convert(&game, InputFormat::Canonical);
+        let compat = Compat::NONE.with(Quirk::AsPlanes);
         let settings = Settings { input_format: Some(InputFormat::Canonical), compat, ..narrow() };
-        let turned = rescore(&game, settings).unwrap().0;
+        let planes = rescore(&game, settings).unwrap().0;
         for i in 0..planes.frames {
             let transform = Transform::from_bits(frame(&planes, i).invariance_info());
             seen[usize::from(transform.bits())] = true;
             let differ = frame(&planes, i).probability_bytes() != frame(&turned, i).probability_bytes();
             assert!(transform.transposes() || !differ, "{fen}, frame {i}");
         }
-        let back = convert(turned.records(), InputFormat::Classical);
-        assert!(back.records() == game, "{fen} by way of half a turn");
+        let back = convert(planes.records(), InputFormat::Classical);
+        assert!(back.records() == game, "{fen} as the planes are");
     }
     assert_eq!(seen, [true; 8]);
 }

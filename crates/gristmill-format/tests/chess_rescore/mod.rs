@@ -9,6 +9,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod conversion;
+mod mappings;
 mod passes;
 mod played;
 mod quirks;

@@ -1,5 +1,7 @@
 //! Quirks of the original, each off and on: what differs, and that it differs by this switch alone.
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use gristmill_format::chess::record::V6_BYTES;
 use gristmill_format::chess::rescore::{Compat, Deblunder, Quirk, Settings};
 use gristmill_format::chess::{InputFormat, policy};
@@ -62,7 +64,7 @@ fn shown(quirk: Quirk, compat: Compat) -> Result<Vec<f32>, &'static str> {
             let (done, _) = rescore_with(&game, settings, Some(Oracle::new(3, white_wins, |_| 10))).unwrap();
             Ok(vec![frame(&done, 0).result_q(), frame(&done, 0).plies_left()])
         }
-        Quirk::HalfTurn => {
+        Quirk::AsPlanes => {
             // The king on b4 puts the board under flip and transpose.
             let game = records("8/8/8/8/1K6/8/7k/3R4 w - - 0 1", "d1d8");
             let (done, _) =
@@ -89,8 +91,8 @@ fn each_quirk_is_there_when_it_is_asked_for_and_only_then() {
                 Ok(vec![0.5 * 1.0 + 0.5 * 0.1, 0.5 * 13.0 + 0.5 * 50.0]),
                 Ok(vec![0.5 * -1.0 + 0.5 * 0.1, 0.5 * 10.0 + 0.5 * 50.0]),
             ),
-            // Rd1-d8 becomes h4a4 as the planes do, or e8e1.
-            Quirk::HalfTurn => (Ok(vec![5.0, policy_index(31, 24)]), Ok(vec![5.0, policy_index(60, 4)])),
+            // Rd1-d8 becomes e8e1, or h4a4 as the planes do.
+            Quirk::AsPlanes => (Ok(vec![5.0, policy_index(60, 4)]), Ok(vec![5.0, policy_index(31, 24)])),
         };
         // As text, where NaN equals NaN.
         let found = |compat| format!("{:?}", shown(quirk, compat));
@@ -100,6 +102,55 @@ fn each_quirk_is_there_when_it_is_asked_for_and_only_then() {
         assert_eq!(found(others), format!("{off:?}"), "{quirk:?} is no other's doing");
         assert_eq!(found(all), format!("{on:?}"), "{quirk:?} among all");
     }
+}
+
+#[test]
+fn hectoplies_are_rounded_where_the_counter_is_53_or_59() {
+    // The game begins so many plies after the last capture. White wins by the tables, in as many plies as let the win
+    // count one ply later only if the counter began one too low.
+    static DTZ: AtomicI32 = AtomicI32::new(0);
+    let rounded = (0..98u8).filter(|rule50| {
+        let fen = format!("8/8/2k5/8/8/4K3/8/4R3 w - - {rule50} 90");
+        let mut game = canonical(&records(&fen, "e3d4 c6d6"), InputFormat::CanonicalHectoplies);
+        for i in 0..3 {
+            let q = if i == 1 { -1.0 } else { 1.0 };
+            edit(&mut game, i, |f| _ = f.set_result_q(q).set_result_d(0.0));
+        }
+        DTZ.store(101 - i32::from(*rule50), Ordering::Relaxed);
+        let result = |compat| {
+            let dtz = |_: &cozy_chess::Board| DTZ.load(Ordering::Relaxed);
+            let settings = Settings { compat, ..narrow() };
+            let (done, _) = rescore_with(&game, settings, Some(Oracle::new(3, white_wins, dtz))).unwrap();
+            frame(&done, 1).result_q()
+        };
+        result(Compat::NONE) != result(Compat::NONE.with(Quirk::Hectoplies))
+    });
+    assert_eq!(rounded.collect::<Vec<_>>(), [53, 59]);
+}
+
+#[test]
+fn an_index_past_the_end_is_weighed_by_what_lies_behind_the_policy() {
+    let compat = Compat::NONE.with(Quirk::IndexPastEnd);
+    let rule = |game: &[u8], compat| match rescore(game, Settings { compat, ..narrow() }) {
+        Ok((done, _)) => Ok(frame(&done, done.frames - 1).played_idx()),
+        Err(e) => Err(e.kind().name()),
+    };
+    // With visits: as the best move everywhere, as the move played in the last frame only.
+    let mut best = records(START, "e2e4 e7e5");
+    edit(&mut best, 1, |f| _ = f.set_best_idx(1858));
+    assert_eq!((rule(&best, Compat::NONE), rule(&best, compat).is_ok()), (Err("best_idx"), true));
+    for (i, off, on) in [(1, Err("played_idx"), Err("played_idx")), (2, Err("played_idx"), Ok(1858))] {
+        let mut game = records(START, "e2e4 e7e5");
+        edit(&mut game, i, |f| _ = f.set_played_idx(1858));
+        assert_eq!((rule(&game, Compat::NONE), rule(&game, compat)), (off, on), "frame {i}");
+    }
+    // A pawn on a4 is the sign of what is read.
+    let mut negative = records(START, "a2a4 e7e5");
+    edit(&mut negative, 2, |f| _ = f.set_best_idx(1858));
+    assert_eq!(rule(&negative, compat), Err("best_idx"));
+    let past_all = u16::try_from(1859).unwrap();
+    edit(&mut negative, 2, |f| _ = f.set_best_idx(past_all).set_visits(0));
+    assert_eq!(rule(&negative, compat), Err("best_idx"));
 }
 
 #[test]

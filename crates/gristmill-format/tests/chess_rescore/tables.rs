@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cozy_chess::Board;
 use gristmill_format::Kind;
-use gristmill_format::chess::rescore::{Settings, Tablebase};
-use gristmill_format::chess::syzygy::{Coverage, Material, Unprobed, Wdl};
+use gristmill_format::chess::record::V6_BYTES;
+use gristmill_format::chess::rescore::{Deblunder, Settings, Tablebase};
+use gristmill_format::chess::syzygy::{Coverage, Material, TableKind, Unprobed, Wdl};
 use gristmill_format::source::Chunk;
 
 use super::played::{START, edit, frame, narrow, records, rescore_with};
@@ -109,13 +110,34 @@ fn between_captures_the_fifty_move_rule_decides() {
 }
 
 #[test]
+fn the_first_position_is_judged_by_no_tablebase_and_may_be_a_blunder() {
+    // Three men from the start. White saw a win, and gave the rook away; the tables do not look at the position before.
+    let mut game = records("8/8/2k5/8/8/4K3/8/4R3 w - - 3 60", "e3d4 c6d6");
+    edit(&mut game, 0, |f| _ = f.set_best_q(0.9).set_played_q(0.1).set_best_d(0.05).set_best_m(20.0));
+    edit(&mut game, 1, |f| _ = f.set_best_q(0.9).set_played_q(0.1));
+    let settings = |frames: &[u8]| {
+        let deblunder = Some(Deblunder { threshold: 0.1, width: 0.06 });
+        let tables = Oracle::new(3, |_| Ok(Wdl::Draw), |_| 0);
+        rescore_with(frames, Settings { deblunder, ..narrow() }, Some(tables)).unwrap()
+    };
+    for frames in [3, 1] {
+        let (done, tally) = settings(&game[..frames * V6_BYTES]);
+        assert_eq!((tally.get("blunders"), tally.get("frames_deblundered")), (Some(1), Some(1)), "{frames} frames");
+        assert_eq!((results(&done)[0], plies(&done)[0]), ((0.9, 0.05), 20.0));
+        assert!(results(&done)[1..].iter().all(|result| *result == (0.0, 1.0)), "what moves led to is judged");
+    }
+}
+
+#[test]
 fn a_repetition_speaks_against_progress() {
     let mut game = records("8/8/2k5/8/3p4/4K3/8/4R3 w - - 4 60", "e3d4 c6d6 e1e5 d6c6 e5e1 c6d6 e1e5 d6c6 e5e1");
     for i in 0..10 {
         edit(&mut game, i, |f| _ = f.set_result_q(0.0).set_result_d(1.0));
     }
     // The capture is not known to the tables, what follows is: results change until positions repeat.
-    let wdl = |b: &Board| if b.halfmove_clock() == 0 { Err(Unprobed::Missing(Material::BARE)) } else { white_wins(b) };
+    let wdl = |b: &Board| {
+        if b.halfmove_clock() == 0 { Err(Unprobed::Missing(Material::BARE, TableKind::Wdl)) } else { white_wins(b) }
+    };
     let settings = Settings { allow_missing_tables: true, ..narrow() };
     let (done, tally) = rescore_with(&game, settings, Some(Oracle::new(3, wdl, |_| 10))).unwrap();
     let drawn: Vec<bool> = results(&done).iter().map(|(q, _)| *q == 0.0).collect();
@@ -154,7 +176,7 @@ fn bare_kings_and_no_tables_are_harmless() {
 #[test]
 fn missing_and_damaged_tables_refuse_the_game_unless_allowed() {
     let game = records("8/8/2k5/8/8/4K3/8/4R3 w - - 0 60", "e3d4 c6d6");
-    let missing = |_: &Board| Err(Unprobed::Missing(Material::parse("KRvK").unwrap()));
+    let missing = |_: &Board| Err(Unprobed::Missing(Material::parse("KRvK").unwrap(), TableKind::Wdl));
     let damaged = |_: &Board| Err(Unprobed::Corrupt(gristmill_format::Error::new(Kind::Corrupt, "a value")));
     for (wdl, rule, count) in [
         (missing as fn(&Board) -> Result<Wdl, Unprobed>, "missing_table", "missing_tables"),
@@ -165,6 +187,9 @@ fn missing_and_damaged_tables_refuse_the_game_unless_allowed() {
         let settings = Settings { allow_missing_tables: true, ..narrow() };
         let (done, tally) = rescore_with(&game, settings, Some(Oracle::new(3, wdl, |_| 0))).unwrap();
         assert_eq!((done.records(), tally.get(count)), (&game[..], Some(2)));
+        let named: Vec<_> = tally.missing().collect();
+        let expected = [("missing:KRvK.rtbw".to_owned(), 2)];
+        assert_eq!(named, if count == "missing_tables" { &expected[..] } else { &[] });
     }
 }
 

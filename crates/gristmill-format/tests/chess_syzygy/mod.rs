@@ -65,23 +65,70 @@ fn values_and_plies_are_those_of_another_prober() {
     assert!(probes().count() > 200);
 }
 
+/// What is missing, by the name of its file.
+fn missing<T>(name: &str) -> Result<T, Unprobed> {
+    let (material, extension) = name.split_once('.').unwrap();
+    let kind = TableKind::ALL.into_iter().find(|kind| kind.extension() == extension).unwrap();
+    Err(Unprobed::Missing(Material::parse(material).unwrap(), kind))
+}
+
 #[test]
-fn a_position_needs_the_tables_of_its_captures_and_promotions_too() {
+fn a_position_needs_the_tables_that_its_answer_rests_on_and_no_others() {
     let Some(files) = files() else { return };
     let read = |(material, kind, bytes)| Table::read(kind, material, bytes).unwrap();
-    let without = |name: &'static str| files.clone().into_iter().filter(move |(m, ..)| m.to_string() != name);
-    let tables = Tables::new(without("KNvK").map(read));
-    let wdl = |fen: &str| tables.wdl(&fen.parse().unwrap());
-    let missing = |name: &str| Err(Unprobed::Missing(Material::parse(name).unwrap()));
-    assert!(wdl("8/8/4k3/8/8/3Q1R2/8/K7 w - - 0 1").is_ok(), "KQRvK leads to KQvK and KRvK");
-    assert_eq!(wdl("8/8/4k3/8/8/3N4/8/K7 w - - 0 1"), missing("KNvK"));
-    assert_eq!(wdl("8/8/4k3/8/8/3P4/8/K7 w - - 0 1"), missing("KPvK"));
-    assert_eq!(wdl("8/8/4k3/8/8/3QN3/8/K7 b - - 0 1"), missing("KQNvK"));
-    assert_eq!(tables.coverage().missing.len(), 2);
+    let without = |names: &'static [&'static str]| {
+        let kept = files.clone().into_iter().filter(|(m, ..)| !names.contains(&m.to_string().as_str()));
+        Tables::new(kept.map(read))
+    };
+    let tables = without(&["KNvK", "KRvK"]);
+    let wdl = |fen: &str| tables.wdl(&fen.parse().unwrap()).map(|wdl| wdl.number());
+    assert_eq!(wdl("8/8/4k3/8/8/3N4/8/K7 w - - 0 1"), missing("KNvK.rtbw"));
+    assert_eq!(wdl("8/3P4/3K4/8/8/8/8/k7 w - - 0 1"), Ok(2), "a pawn may become what has no table");
+    assert_eq!(wdl("8/8/8/8/3k4/3P4/8/7K b - - 0 1"), Ok(0));
+    assert_eq!(wdl("8/8/8/8/4k3/3QN3/8/K7 b - - 0 1"), missing("KNvK.rtbw"), "the queen may be taken");
+    assert_eq!(wdl("8/8/4k3/8/8/3QN3/8/K7 w - - 0 1"), Ok(2));
+    assert_eq!(tables.coverage().missing.len(), 4);
     let no_dtz = Tables::new(files.clone().into_iter().filter(|(_, kind, _)| *kind == TableKind::Wdl).map(read));
     let board: Board = "8/8/4k3/8/8/3Q4/8/K7 w - - 0 1".parse().unwrap();
     assert!(no_dtz.wdl(&board).is_ok());
-    assert_eq!(no_dtz.dtz(&board), Err(Unprobed::Missing(Material::parse("KQvK").unwrap())));
+    assert_eq!(no_dtz.dtz(&board), missing("KQvK.rtbz"));
+}
+
+#[test]
+fn what_partial_sets_answer_is_what_the_whole_set_does() {
+    let Some(files) = files() else { return };
+    let read = |(material, kind, bytes): (_, _, Vec<u8>)| Table::read(kind, material, bytes).unwrap();
+    let men = |names: &[&str], m: &Material| names.contains(&m.to_string().as_str());
+    for names in [&["KQvK"][..], &["KPvK"], &["KRvK", "KNvK"], &["KQvKR", "KQvKP"], &["KRvK", "KQvK", "KBvK", "KNvK"]] {
+        let tables = Tables::new(files.clone().into_iter().filter(|(m, ..)| !men(names, m)).map(read));
+        let (mut answered, mut refused) = (0, 0);
+        for (board, wdl, dtz) in probes() {
+            let of = |kind| Err(Unprobed::Missing(Material::of(&board).ordered(), kind));
+            match tables.wdl(&board) {
+                Ok(found) => {
+                    assert_eq!(found.number(), wdl, "{board} without {names:?}");
+                    answered += 1;
+                }
+                found @ Err(Unprobed::Missing(..)) => {
+                    // A table that is there is silenced by captures only, never by what a promotion may lead to.
+                    let passing = board.en_passant().is_some();
+                    let captures = passing
+                        || board.generate_moves(|mut moves| {
+                            moves.to &= board.colors(!board.side_to_move());
+                            !moves.is_empty()
+                        });
+                    assert!(found == of(TableKind::Wdl) || captures, "{board} without {names:?}");
+                    refused += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+            match tables.dtz(&board) {
+                Ok(found) => assert_eq!(found, dtz, "{board} without {names:?}"),
+                Err(unprobed) => assert!(matches!(unprobed, Unprobed::Missing(..)), "{unprobed}"),
+            }
+        }
+        assert!(answered > 100 && refused > 0, "{names:?}: {answered}, {refused}");
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ impl Rewrite for Filter {
     }
 
     /// Errors: `Refused` by the first rule that is broken.
-    fn chunk(&self, _: &[u8], chunk: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], chunk: &mut Chunk, _: &mut dyn FnMut(&str, u64)) -> Result<Fate> {
         Validate::new(self.rules).run(chunk, &mut |_, _| {}).map(|_| Fate::Keep)
     }
 }

@@ -152,7 +152,7 @@ impl Line {
         if self.rewrite.reads() {
             answer.frames_in = chunk.frames as u64;
             let counts = &mut answer.counts;
-            let mut count = |name: &'static str, n: u64| *counts.entry(name.to_owned()).or_default() += n;
+            let mut count = |name: &str, n: u64| *counts.entry(name.to_owned()).or_default() += n;
             let judged = self.rewrite.chunk(stored, chunk, &mut count);
             fate = match judged.and_then(|fate| Ok((fate, self.rewrite.side_of(chunk)?))) {
                 Ok((fate, side)) => {

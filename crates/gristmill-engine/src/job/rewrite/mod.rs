@@ -71,7 +71,7 @@ pub trait Rewrite: Send + Sync {
         &self,
         stored: &[u8],
         chunk: &mut Chunk,
-        count: &mut dyn FnMut(&'static str, u64),
+        count: &mut dyn FnMut(&str, u64),
     ) -> gristmill_format::Result<Fate>;
 
     /// Whether an error of `chunk` ends the run instead of dropping the chunk.

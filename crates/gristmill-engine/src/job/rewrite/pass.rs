@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use gristmill_format::chess::{Version, layout_v6};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
 
+use super::recast::stored_version;
 use super::{Fate, Rewrite};
 use crate::stage::{ChunkPass, Passed};
 
@@ -35,13 +37,18 @@ impl Rewrite for Passes {
         self.settings.clone()
     }
 
-    fn chunk(&self, _: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    /// Records of versions before V6 were read as V6, and go out as what the passes saw.
+    fn chunk(&self, stored: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&str, u64)) -> Result<Fate> {
         let mut fate = Fate::Keep;
         for pass in &self.passes {
-            let names = pass.counts();
-            if pass.run(chunk, &mut |i, n| count(names[i], n))? == Passed::Changed {
+            if pass.run_by_name(chunk, count)? == Passed::Changed {
                 fate = Fate::Write;
             }
+        }
+        let stays_v6 = chunk.layout.as_deref() == Some(layout_v6());
+        if stays_v6 && stored_version(stored)?.is_some_and(|version| version.number() < Version::V6.number()) {
+            count("frames_to_v6", chunk.frames as u64);
+            fate = Fate::Write;
         }
         Ok(fate)
     }

@@ -27,6 +27,16 @@ impl Recast {
     }
 }
 
+/// The version of the records that a chunk is stored as, compressed or not; none for what no version begins with.
+///
+/// Errors: those of the container.
+pub(super) fn stored_version(stored: &[u8]) -> Result<Option<Version>> {
+    let mut tag = Vec::new();
+    salvage::inflate_prefix(stored, 4, &mut tag)?;
+    let number = <[u8; 4]>::try_from(&tag[..]).map(u32::from_le_bytes);
+    Ok(number.ok().and_then(Version::from_number))
+}
+
 impl Rewrite for Recast {
     fn settings(&self) -> serde_json::Value {
         json!({ "convert": self.version.map(Version::number), "lossy": self.lossy, "theta": self.theta })
@@ -37,11 +47,9 @@ impl Rewrite for Recast {
     }
 
     /// Errors: `Refused` as lossy; `Unsupported` for other records than those of chess.
-    fn chunk(&self, stored: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, stored: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&str, u64)) -> Result<Fate> {
         let Some(version) = self.version else { return Ok(Fate::Keep) };
-        let mut tag = Vec::new();
-        salvage::inflate_prefix(stored, 4, &mut tag)?;
-        if tag == version.number().to_le_bytes() {
+        if stored_version(stored)? == Some(version) {
             return Ok(Fate::Keep);
         }
         match version {

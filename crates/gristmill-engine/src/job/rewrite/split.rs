@@ -81,7 +81,7 @@ impl Rewrite for Split {
         Ok(Some(self.at(CONTENT, identity(chunk.records(), size)?.key as u64)))
     }
 
-    fn chunk(&self, _: &[u8], _: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], _: &mut Chunk, _: &mut dyn FnMut(&str, u64)) -> Result<Fate> {
         Ok(Fate::Keep)
     }
 }

@@ -60,7 +60,7 @@ impl Rewrite for Thirds {
         "thirds".into()
     }
 
-    fn chunk(&self, _: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], chunk: &mut Chunk, count: &mut dyn FnMut(&str, u64)) -> Result<Fate> {
         let first = chunk.bytes[gristmill_format::chess::record::at::VISITS];
         match first % 3 {
             0 => Err(gristmill_format::Error::new(Kind::Refused("third"), "dropped by the test")),
@@ -255,7 +255,7 @@ impl Rewrite for Broken {
         "broken".into()
     }
 
-    fn chunk(&self, _: &[u8], _: &mut Chunk, _: &mut dyn FnMut(&'static str, u64)) -> Result<Fate> {
+    fn chunk(&self, _: &[u8], _: &mut Chunk, _: &mut dyn FnMut(&str, u64)) -> Result<Fate> {
         panic!("on purpose")
     }
 }

@@ -11,16 +11,16 @@ const SUM_TOLERANCE: f64 = 0.01;
 
 /// A set of policy indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Indices([u64; POLICY.div_ceil(64)]);
+pub(in crate::chess) struct Indices([u64; POLICY.div_ceil(64)]);
 
 impl Indices {
-    pub(super) const NONE: Indices = Indices([0; POLICY.div_ceil(64)]);
+    pub(in crate::chess) const NONE: Indices = Indices([0; POLICY.div_ceil(64)]);
 
-    pub(super) fn add(&mut self, i: usize) {
+    pub(in crate::chess) fn add(&mut self, i: usize) {
         self.0[i / 64] |= 1 << (i % 64);
     }
 
-    pub(super) fn has(&self, i: usize) -> bool {
+    pub(in crate::chess) fn has(&self, i: usize) -> bool {
         self.0.get(i / 64).is_some_and(|word| word >> (i % 64) & 1 != 0)
     }
 

@@ -163,7 +163,7 @@ impl<'a> PackedGame<'a> {
             return Err(Error::new(Kind::Missing, detail).in_frame(k));
         }
         let (body, at) = self.parts.body(k).map_err(|e| e.in_frame(k))?;
-        self.read(k, body, at, out).map_err(|e| e.at_byte(at as u64).in_frame(k))?;
+        self.read(k, (body, at), |k| self.transform_of(k), out).map_err(|e| e.at_byte(at as u64).in_frame(k))?;
         game::check_record(self.header.version, &out.record[..]).map_err(|(_, e)| e.at_byte(at as u64).in_frame(k))
     }
 
@@ -214,11 +214,10 @@ impl<'a> PackedGame<'a> {
         depth: Option<u8>,
         out: &mut Position,
     ) -> Result<()> {
-        let corrupt = |detail: String| Error::new(Kind::Corrupt, detail);
         let header = &self.header;
         let boards = header.history + k;
         out.walk.go(header.history, &self.parts, boards)?;
-        let state = self.parts.state(state).ok_or_else(|| corrupt(format!("state {state}, which there is not")))?;
+        let state = self.parts.state(state).ok_or_else(|| no_state(state))?;
         let depth = depth.map_or(8, usize::from);
         let record = &mut out.record[..];
         let [us_ooo, us_oo, them_ooo, them_oo, side, info, dummy] = *state;
@@ -245,7 +244,15 @@ impl<'a> PackedGame<'a> {
     }
 
     /// Reads a body, which lies at byte `at` of the game, into `out`.
-    pub(super) fn read(&self, k: usize, body: &[u8], at: usize, out: &mut Position) -> Result<()> {
+    ///
+    /// `transform_of` tells the transform of a frame that has a next one, where its move is to be predicted.
+    pub(super) fn read(
+        &self,
+        k: usize,
+        (body, at): (&[u8], usize),
+        transform_of: impl Fn(usize) -> Result<Transform>,
+        out: &mut Position,
+    ) -> Result<()> {
         let header = &self.header;
         let mut from = Cursor::within(body, at);
         let head = from.u32()?;
@@ -264,12 +271,14 @@ impl<'a> PackedGame<'a> {
         let visits = if has(bit::VISITS) { Some(from.u32()?) } else { None };
         let mut index = |bit: u32| if has(bit) { from.u16().map(Some) } else { Ok(None) };
         let (best, own, reply, next) = (index(bit::BEST)?, index(bit::PLAYED)?, index(bit::REPLY)?, index(bit::NEXT)?);
-        let rule = |at: usize| played(header, &self.parts, k + at);
+        let or_rule = |stored: Option<u16>, after: usize| {
+            stored.map_or_else(|| played(header, &self.parts, k + after, &transform_of), Ok)
+        };
         let mut set = |at: usize, value: u16| record[at..at + 2].copy_from_slice(&value.to_le_bytes());
-        set(at::PLAYED_IDX, own.unwrap_or_else(|| rule(0)));
+        set(at::PLAYED_IDX, or_rule(own, 0)?);
         if header.version == Version::V7 {
-            set(at::OPP_PLAYED_IDX, reply.unwrap_or_else(|| rule(1)));
-            set(at::NEXT_PLAYED_IDX, next.unwrap_or_else(|| rule(2)));
+            set(at::OPP_PLAYED_IDX, or_rule(reply, 1)?);
+            set(at::NEXT_PLAYED_IDX, or_rule(next, 2)?);
             record[at::RESERVED..].fill(0);
         } else {
             record[at::D_ST..].fill(0);
@@ -305,6 +314,24 @@ impl<'a> PackedGame<'a> {
         }
         Err(Error::new(Kind::Corrupt, "bytes behind the end of a frame").at_byte(from.at() as u64))
     }
+}
+
+impl PackedGame<'_> {
+    /// The transform that frame `k`, which there must be, is stored under.
+    ///
+    /// Errors: `Corrupt`, `Truncated`.
+    fn transform_of(&self, k: usize) -> Result<Transform> {
+        let (body, at) = self.parts.body(k)?;
+        let mut from = Cursor::within(body, at);
+        from.u32()?;
+        let state = from.varint()? as usize;
+        let [.., info, _] = self.parts.state(state).ok_or_else(|| no_state(state))?;
+        Ok(transform(self.header.input_format, *info))
+    }
+}
+
+fn no_state(state: usize) -> Error {
+    Error::new(Kind::Corrupt, format!("state {state}, which there is not"))
 }
 
 /// The transform that a record is stored under.

@@ -6,12 +6,13 @@ use super::header::{Header, MOST_HISTORY, STATE_BYTES, Written};
 use super::legal::legal;
 use super::line::{Men, START, Step};
 use super::patch;
-use super::scalars::{played, write_values};
+use super::scalars::{index, played, write_values};
 use super::visits::{self, Listed};
 use crate::chess::board::Board;
 use crate::chess::frame::Frame;
 use crate::chess::game;
 use crate::chess::record::{POLICY, Version};
+use crate::chess::transform::{PolicyMapping, Transform};
 use crate::error::{Error, Kind, Result};
 
 /// Packs games. Its buffers are used again by the next.
@@ -32,6 +33,18 @@ impl Packer {
     /// Errors: `Empty`, `WrongSize`, and with the frame `UnknownVersion` or `OutOfRange` for other records; `TooLarge` for a
     /// game of 4 GiB.
     pub fn pack(&mut self, version: Version, records: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let best = |packer: &Packer, header: &Header, frames: &[Frame<'_>]| packer.mapping(header, frames);
+        self.pack_by(version, records, best, out)
+    }
+
+    /// Packs a game whose moves are predicted as `mapping` says, which has its line.
+    pub(super) fn pack_by(
+        &mut self,
+        version: Version,
+        records: &[u8],
+        mapping: impl Fn(&Packer, &Header, &[Frame<'_>]) -> Option<PolicyMapping>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let size = version.bytes();
         let frames: Vec<Frame<'_>> = records.chunks_exact(size).map(Frame::new).collect::<Result<_>>()?;
         let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
@@ -46,7 +59,7 @@ impl Packer {
         }
         let results = |frame: &Frame<'_>| [frame.result_q().to_bits(), frame.result_d().to_bits()];
         let history = (1..=MOST_HISTORY).rev().find(|h| is_board(first, *h)).unwrap_or(0);
-        let header = Header {
+        let mut header = Header {
             version,
             history,
             frames: frames.len(),
@@ -55,8 +68,10 @@ impl Packer {
             results: [results(first), results(frames.get(1).unwrap_or(first))],
             plies_left: last.plies_left().to_bits(),
             last_played: last.played_idx(),
+            mapping: None,
         };
         self.line(&header, &frames);
+        header.mapping = mapping(self, &header, &frames);
         self.states(&frames);
         // The bodies are written against what the decoder makes of the line: a game without bodies.
         self.written.ends.clear();
@@ -68,8 +83,8 @@ impl Packer {
         self.written.ends.clear();
         self.position.restart();
         let mut state = 0;
-        for (k, frame) in frames.iter().enumerate() {
-            self.body(&game, k, frame, &mut state)?;
+        for k in 0..frames.len() {
+            self.body(&game, k, &frames, &mut state)?;
             self.written.bodies.extend_from_slice(&self.body);
             self.written.ends.push(self.written.bodies.len() as u32);
         }
@@ -114,8 +129,30 @@ impl Packer {
         }
     }
 
+    /// How moves are to be predicted: the way that is right most often, the first form where that is one.
+    fn mapping(&self, header: &Header, frames: &[Frame<'_>]) -> Option<PolicyMapping> {
+        let steps = &self.written.steps[header.history..];
+        let right = |mapping: Option<PolicyMapping>| {
+            let hits = steps.iter().zip(frames).enumerate().filter(|(k, (step, frame))| {
+                let under = match mapping {
+                    Some(mapping) => (transform(header.input_format, frame.invariance_info()), mapping),
+                    None => (Transform::NONE, PolicyMapping::AsPlanes),
+                };
+                index(**step, *k, under) == frame.played_idx()
+            });
+            hits.count()
+        };
+        let ways = [None, Some(PolicyMapping::HalfTurn), Some(PolicyMapping::AsPlanes)];
+        let canonical =
+            frames.iter().any(|frame| transform(header.input_format, frame.invariance_info()) != Transform::NONE);
+        // Of several that are right as often the last would be taken.
+        ways.into_iter().rev().filter(|way| way.is_none() || canonical).max_by_key(|way| right(*way)).flatten()
+    }
+
     /// Replaces `self.body` by that of frame `k`.
-    fn body(&mut self, game: &PackedGame<'_>, k: usize, frame: &Frame<'_>, last_state: &mut usize) -> Result<()> {
+    fn body(&mut self, game: &PackedGame<'_>, k: usize, frames: &[Frame<'_>], last_state: &mut usize) -> Result<()> {
+        let frame = &frames[k];
+        let transform_of = |k: usize| Ok(transform(game.header.input_format, frames[k].invariance_info()));
         let Packer { written, position, moves, values, counts, body, .. } = self;
         let header = &game.header;
         let own = state(frame);
@@ -149,12 +186,12 @@ impl Packer {
             head |= bit::VISITS;
             body.extend_from_slice(&frame.visits().to_le_bytes());
         }
-        let rule = |at: usize| played(header, &game.parts, k + at);
+        let rule = |at: usize| played(header, &game.parts, k + at, transform_of);
         let indices = [
             (bit::BEST, frame.best_idx(), visits::best(moves, values)),
-            (bit::PLAYED, frame.played_idx(), rule(0)),
-            (bit::REPLY, frame.opp_played_idx(), rule(1)),
-            (bit::NEXT, frame.next_played_idx(), rule(2)),
+            (bit::PLAYED, frame.played_idx(), rule(0)?),
+            (bit::REPLY, frame.opp_played_idx(), rule(1)?),
+            (bit::NEXT, frame.next_played_idx(), rule(2)?),
         ];
         let has = if header.version == Version::V7 { 4 } else { 2 };
         for (bit, index, predicted) in &indices[..has] {
@@ -173,7 +210,7 @@ impl Packer {
             false => values.iter().for_each(|value| body.extend_from_slice(&value.to_le_bytes())),
         }
         body[..4].copy_from_slice(&head.to_le_bytes());
-        game.read(k, body, 0, position)?;
+        game.read(k, (body, 0), transform_of, position)?;
         position.fill_in();
         if patch::write(&position.record[..frame.bytes().len()], frame.bytes(), body) {
             head |= bit::PATCH;

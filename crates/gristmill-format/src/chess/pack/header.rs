@@ -3,10 +3,14 @@
 use super::cursor::Cursor;
 use super::line::{MEN_BYTES, Men, START, Step};
 use crate::chess::record::{Version, known_format};
+use crate::chess::transform::PolicyMapping;
 use crate::error::{Error, Kind, Result};
 
-/// Version of the packed form.
-const FORM: u8 = 1;
+/// Versions of the packed form: in the second, moves are predicted under the transform of their frame.
+const FORMS: [u8; 2] = [1, 2];
+
+/// Bit of the flags of form 2: under a transposed board indices are turned by half a circle, else as the planes are.
+const HALF_TURN: u8 = 4;
 
 /// Bytes before the first board.
 const HEAD: usize = 46;
@@ -35,6 +39,8 @@ pub(super) struct Header {
     pub(super) plies_left: u32,
     /// `played_idx` of the last frame.
     pub(super) last_played: u16,
+    /// How moves are predicted under a transform; none in form 1, which predicts them as if there were no transform.
+    pub(super) mapping: Option<PolicyMapping>,
 }
 
 /// The parts of a packed game.
@@ -86,10 +92,11 @@ impl Header {
             u32::try_from(n).map_err(|_| Error::new(Kind::TooLarge, format!("{n} frames or bytes in one game")))
         };
         let wide = parts.bodies.len() > usize::from(u16::MAX);
-        out.push(FORM);
+        out.push(FORMS[usize::from(self.mapping.is_some())]);
         out.push(self.version.number() as u8);
         out.push(self.history as u8);
-        out.push(u8::from(parts.start.is_none()) | u8::from(wide) << 1);
+        let half_turn = if self.mapping == Some(PolicyMapping::HalfTurn) { HALF_TURN } else { 0 };
+        out.push(u8::from(parts.start.is_none()) | u8::from(wide) << 1 | half_turn);
         for number in [count(self.frames)?, self.input_format, self.fill] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -123,10 +130,13 @@ impl Header {
     pub(super) fn read(bytes: &[u8]) -> Result<(Header, Parts<'_>)> {
         let mut from = Cursor::new(bytes);
         let form = from.u8()?;
-        if form != FORM {
-            let detail = format!("form {form} of a packed game, expected {FORM}; a newer gristmill wrote it");
+        if !FORMS.contains(&form) {
+            let [first, second] = FORMS;
+            let detail =
+                format!("form {form} of a packed game, expected {first} or {second}; a newer gristmill wrote it");
             return Err(Error::new(Kind::UnknownVersion, detail).at_byte(0));
         }
+        let is_second = form == FORMS[1];
         let corrupt = |detail: String, at: usize| Error::new(Kind::Corrupt, detail).at_byte(at as u64);
         let tag = from.u8()?;
         let version = match Version::from_number(u32::from(tag)) {
@@ -146,7 +156,12 @@ impl Header {
         let plies_left = from.u32()?;
         let (states, whole) = (from.u32()? as usize, from.u32()? as usize);
         let last_played = from.u16()?;
-        if history > MOST_HISTORY || flags > 3 || frames == 0 {
+        let mapping = match flags & HALF_TURN {
+            _ if !is_second => None,
+            0 => Some(PolicyMapping::AsPlanes),
+            _ => Some(PolicyMapping::HalfTurn),
+        };
+        if history > MOST_HISTORY || flags > if is_second { 7 } else { 3 } || frames == 0 {
             let detail = format!("{frames} frames after {history} boards, flags {flags:#x}");
             return Err(corrupt(detail, 2));
         }
@@ -167,7 +182,7 @@ impl Header {
             let detail = format!("bodies of {} bytes, expected {}", bodies.len(), parts.offset(frames));
             return Err(corrupt(detail, bodies_at));
         }
-        let header = Header { version, history, frames, input_format, fill, results, plies_left, last_played };
+        let header = Header { version, history, frames, input_format, fill, results, plies_left, last_played, mapping };
         Ok((header, parts))
     }
 }

@@ -1,7 +1,7 @@
 //! The boards of a game as one line: a first board, then steps of two bytes; boards that no step makes are stored whole.
 //! Knows how men move, not whether they may.
 
-use crate::chess::policy::{self, Promotion};
+use crate::chess::policy::{Move as Entry, Promotion};
 use crate::chess::transform::mirror;
 
 /// Twelve stored words: pawn to king of the side that moves in frame 0, then those of the other, as the first sees them.
@@ -115,8 +115,8 @@ impl Step {
         plain.into_iter().chain(promotion).chain([en_passant]).chain(castling).find(works)
     }
 
-    /// The policy index of the step as its mover sees it, where no transform turns the board.
-    pub(super) fn index(self, mover: usize) -> Option<u16> {
+    /// The step as its mover sees it, no transform turning the board; none where nobody moves.
+    pub(super) fn entry(self, mover: usize) -> Option<Entry> {
         let (from, to, kind) = self.parts();
         let turn = if mover == 0 { 7 } else { 7 ^ 56 };
         let promotion = match kind {
@@ -126,7 +126,7 @@ impl Step {
             kind::PLAIN | 1 | kind::CASTLE | kind::EN_PASSANT => None,
             _ => return None,
         };
-        policy::index((from ^ turn) as u8, (to ^ turn) as u8, promotion)
+        Some(Entry { from: (from ^ turn) as u8, to: (to ^ turn) as u8, promotion })
     }
 }
 
@@ -138,6 +138,7 @@ pub(super) fn turned(men: &Men) -> Men {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chess::policy;
 
     /// A stored bit of a square such as `e1`.
     fn at(square: &str) -> u64 {
@@ -151,6 +152,10 @@ mod tests {
             squares.iter().for_each(|square| *mask |= at(square));
         }
         men
+    }
+
+    fn index_of(step: Step, mover: usize) -> Option<u16> {
+        step.entry(mover).and_then(|entry| policy::index(entry.from, entry.to, entry.promotion))
     }
 
     const NONE: [&[&str]; 6] = [&[]; 6];
@@ -196,23 +201,23 @@ mod tests {
         for (before, after, index) in rows {
             let step = Step::between(&before, &after, 0).unwrap();
             assert!(step.is_known());
-            assert_eq!(step.index(0), index, "{step:?}");
+            assert_eq!(index_of(step, 0), index, "{step:?}");
             let (before, after) = (turned(&before), turned(&after));
             let step = Step::between(&before, &after, 1).unwrap();
             let mut made = before;
             step.make(&mut made, 1);
-            assert_eq!((made, step.index(1)), (after, index));
+            assert_eq!((made, index_of(step, 1)), (after, index));
         }
     }
 
     #[test]
     fn a_board_that_no_move_makes_is_none_and_no_step_breaks() {
-        assert_eq!(Step::between(&START, &START, 1).and_then(|step| step.index(1)), None);
+        assert_eq!(Step::between(&START, &START, 1).and_then(|step| index_of(step, 1)), None);
         assert_eq!(Step::between(&START, &[7; 12], 0), None);
         for bits in 0..=u16::MAX {
             let mut board = START;
             Step(bits).make(&mut board, usize::from(bits & 1));
-            let _ = Step(bits).index(0);
+            let _ = index_of(Step(bits), 0);
         }
         assert!(!Step(9 << 12).is_known() && !Step(7 << 12 | 1).is_known() && Step::WHOLE.is_known());
     }

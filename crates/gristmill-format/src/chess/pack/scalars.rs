@@ -3,7 +3,9 @@
 
 use super::cursor::Cursor;
 use super::header::{Header, Parts};
+use super::line::Step;
 use crate::chess::record::{Version, at};
+use crate::chess::transform::{PolicyMapping, Transform};
 use crate::error::Result;
 
 /// Offsets of the values, in the order of their bits in a body's head.
@@ -100,13 +102,32 @@ pub(super) fn read_values(
     Ok(())
 }
 
-/// The policy index of the move that the line plays in frame `k`; 65535 behind the last frame.
-pub(super) fn played(header: &Header, parts: &Parts<'_>, k: usize) -> u16 {
-    match k + 1 {
+/// The policy index of the move that the line plays in frame `k`; 65535 behind the last frame. `transform` tells that of
+/// a frame, and is called for no other than `k`.
+///
+/// Errors: those of `transform`.
+pub(super) fn played(
+    header: &Header,
+    parts: &Parts<'_>,
+    k: usize,
+    transform: impl FnOnce(usize) -> Result<Transform>,
+) -> Result<u16> {
+    Ok(match k + 1 {
         behind if behind > header.frames => u16::MAX,
         last if last == header.frames => header.last_played,
-        _ => parts.step(header.history + k).index(k % 2).unwrap_or(0),
-    }
+        _ => {
+            let under = match header.mapping {
+                Some(mapping) => (transform(k)?, mapping),
+                None => (Transform::NONE, PolicyMapping::AsPlanes),
+            };
+            index(parts.step(header.history + k), k, under)
+        }
+    })
+}
+
+/// The policy index of a step that is made from frame `k`, which is under a transform; 0 where nobody moves.
+pub(super) fn index(step: Step, k: usize, (transform, mapping): (Transform, PolicyMapping)) -> u16 {
+    step.entry(k % 2).and_then(|entry| transform.index(entry, mapping)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -124,6 +145,7 @@ mod tests {
             results: [[1.0f32.to_bits(), 0], [(-1.0f32).to_bits(), 0]],
             plies_left: 7.25f32.to_bits(),
             last_played: 0,
+            mapping: None,
         }
     }
 

@@ -155,6 +155,49 @@ fn every_input_format_comes_back_with_its_transforms() {
     }
 }
 
+/// The same game with the next moves that V7 has.
+fn with_next_moves(mut records: Vec<u8>) -> Vec<u8> {
+    let size = Version::V7.bytes();
+    let played: Vec<u16> = records.chunks_exact(size).map(|record| Frame::new(record).unwrap().played_idx()).collect();
+    for (k, record) in records.chunks_exact_mut(size).enumerate() {
+        let next = |after: usize| played.get(k + after).copied().unwrap_or(u16::MAX);
+        FrameMut::new(record).unwrap().set_short_term(0.5, next(1), next(2));
+    }
+    records
+}
+
+/// Heads of the bodies of a packed game.
+fn heads(bytes: &[u8]) -> Vec<u32> {
+    let game = PackedGame::new(bytes).unwrap();
+    let head = |k| u32::from_le_bytes(*game.parts.body(k).unwrap().0.first_chunk().unwrap());
+    (0..game.frames()).map(head).collect()
+}
+
+#[test]
+fn moves_under_a_transform_take_no_byte_whichever_way_they_are_indexed() {
+    use super::decode::bit::{NEXT, PLAYED, REPLY};
+    for version in [Version::V6, Version::V7] {
+        for (seed, flags) in [(0, 0), (1, 4)] {
+            let records = game(seed, version, InputFormat::Canonical, ENDGAME, 60);
+            let records = if version == Version::V7 { with_next_moves(records) } else { records };
+            let bytes = packed(version, &records);
+            assert_eq!((bytes[0], bytes[3] & 4), (2, flags), "form, and how indices are turned");
+            assert!(heads(&bytes).iter().all(|head| head & (PLAYED | REPLY | NEXT) == 0));
+            // Form 1, which predicts no transform, is still read.
+            let mut first = Vec::new();
+            Packer::default().pack_by(version, &records, |_, _, _| None, &mut first).unwrap();
+            assert!(first[0] == 1 && first.len() > bytes.len() + records.len() / version.bytes());
+            let mut back = Vec::new();
+            PackedGame::new(&first).unwrap().records(MOST, &mut Position::default(), &mut back).unwrap();
+            assert!(back == records);
+        }
+        // Where nothing is transformed the form is the first, byte for byte.
+        for format in [InputFormat::Classical, InputFormat::Castling] {
+            assert_eq!(packed(version, &game(3, version, format, ENDGAME, 30))[0], 1);
+        }
+    }
+}
+
 #[test]
 fn a_game_that_begins_with_a_history_needs_no_board_for_it() {
     let records = game(9, Version::V6, InputFormat::Classical, START, 40);

@@ -3,14 +3,16 @@
 
 use cozy_chess::{Color, Move};
 
-use super::game::{Game, Ply};
+use super::game::{Game, Ply, refused};
 use super::planes;
 use super::replay::index_of;
-use super::settings::{Compat, Quirk};
+use super::settings::Compat;
 use super::tally::{Count, Tally};
 use super::widen::next_moves;
-use crate::chess::record::{InputFormat, POLICY, V7_BYTES, Version};
-use crate::chess::transform::PolicyMapping;
+use crate::chess::check::Rule;
+use crate::chess::check::policy::each_marked;
+use crate::chess::record::{InputFormat, POLICY, V7_BYTES, Version, at};
+use crate::error::Result;
 
 /// Bits of `invariance_info` that stay: proven, maximum length, adjudicated, flagged.
 const KEPT_BITS: u8 = 0b0111_1000;
@@ -19,8 +21,11 @@ const KEPT_BITS: u8 = 0b0111_1000;
 const BLACK: u8 = 1 << 7;
 
 /// Converts every record.
-pub(super) fn run(game: &mut Game<'_>, format: InputFormat, compat: Compat, tally: &mut Tally) {
-    let mapping = if compat.has(Quirk::HalfTurn) { PolicyMapping::HalfTurn } else { PolicyMapping::AsPlanes };
+///
+/// Errors: `Refused` where the policy of a frame gives more than 0 to a move that is none, and so would not sum to what
+/// it did.
+pub(super) fn run(game: &mut Game<'_>, format: InputFormat, compat: Compat, tally: &mut Tally) -> Result<()> {
+    let mapping = compat.mapping();
     let plies = game.plies;
     for i in 0..game.len() {
         let before = game.frame(i).bytes().to_vec();
@@ -31,7 +36,7 @@ pub(super) fn run(game: &mut Game<'_>, format: InputFormat, compat: Compat, tall
         }
         let (was, now) = (&plies[i], Ply { transform, mapping, ..plies[i].clone() });
         if was.transform != transform || was.mapping != mapping && transform.transposes() {
-            move_indices(game, i, was, &now);
+            move_indices(game, i, was, &now)?;
         }
         write_bytes(game, i, &now, format);
         tally.add(Count::Converted, u64::from(game.frame(i).bytes() != before));
@@ -44,10 +49,11 @@ pub(super) fn run(game: &mut Game<'_>, format: InputFormat, compat: Compat, tall
             game.frame_mut(i).set_short_term(d_st, next, next_but_one);
         }
     }
+    Ok(())
 }
 
 /// Puts probabilities and indices of legal moves where the new transform has them; other entries become -1.
-fn move_indices(game: &mut Game<'_>, i: usize, was: &Ply, now: &Ply) {
+fn move_indices(game: &mut Game<'_>, i: usize, was: &Ply, now: &Ply) -> Result<()> {
     let mut moves: Vec<Move> = Vec::new();
     was.board.generate_moves(|list| {
         moves.extend(list);
@@ -59,8 +65,24 @@ fn move_indices(game: &mut Game<'_>, i: usize, was: &Ply, now: &Ply) {
     });
     let places: Vec<(u16, u16)> = places.collect();
     let frame = game.frame(i);
+    let mut lost = None;
+    each_marked(frame, |index, p| {
+        if p > 0.0 && !places.iter().any(|(from, _)| usize::from(*from) == index) {
+            lost = lost.or(Some((index, p)));
+        }
+    });
+    if let Some((index, p)) = lost {
+        let text = format!(
+            "probability {index} is {p}, but the move is illegal: in another input format there is no place for it, and \
+             the policy would not sum to what it does"
+        );
+        return Err(refused(Rule::PolicyMoves, i, game.size, at::PROBABILITIES + 4 * index, text));
+    }
     let values: Vec<f32> = places.iter().map(|(from, _)| frame.probability((*from).into())).collect();
-    let moved = |index: u16| places.iter().find(|(from, _)| *from == index).map_or(index, |(_, to)| *to);
+    // Data of old versions has no visits, and 0 where later ones have the index of a move.
+    let is_move = |index: u16| index != 0 || frame.visits() > 0;
+    let to = |index: u16| places.iter().find(|(from, _)| *from == index).map_or(index, |(_, to)| *to);
+    let moved = |index: u16| if is_move(index) { to(index) } else { index };
     let (played, best) = (moved(frame.played_idx()), moved(frame.best_idx()));
     let mut frame = game.frame_mut(i);
     (0..POLICY).for_each(|index| {
@@ -70,6 +92,7 @@ fn move_indices(game: &mut Game<'_>, i: usize, was: &Ply, now: &Ply) {
         frame.set_probability((*to).into(), value);
     }
     frame.set_played_idx(played).set_best_idx(best);
+    Ok(())
 }
 
 /// Writes format, rights, side or en passant, and the bits that belong to the format.

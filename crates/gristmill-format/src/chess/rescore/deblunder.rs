@@ -32,13 +32,15 @@ impl Target {
 }
 
 /// Walks backward from the last position that no tablebase judged, with the result as target; where a much better move
-/// was seen than the one played, the target moves towards what that move was worth.
+/// was seen than the one played, the target moves towards what that move was worth. Tablebases judge what moves lead to:
+/// the first position is none of these.
 pub(super) fn run(game: &mut Game<'_>, by: Deblunder, compat: Compat, probes: &Probes<'_>, tally: &mut Tally) {
     let last = game.len() - 1;
     if game.frame(last).visits() == 0 {
         return;
     }
-    let Some(start) = (0..=last).rev().find(|i| !probes.any() || !probes.covers(&game.plies[*i].board)) else { return };
+    let judged = |i: usize| i > 0 && probes.any() && probes.covers(&game.plies[i].board);
+    let start = (0..=last).rev().find(|i| !judged(*i)).unwrap_or(0);
     let frame = game.frame(last);
     let mut target = Target { q: frame.result_q(), d: frame.result_d(), plies: frame.plies_left() };
     if !compat.has(Quirk::DeblunderStart) {

@@ -118,13 +118,12 @@ fn indices(frame: Frame<'_>, compat: Compat) -> Result<(), Fault> {
         (Rule::BestIdx, at::BEST_IDX, usize::from(frame.best_idx())),
         (Rule::PlayedIdx, at::PLAYED_IDX, usize::from(frame.played_idx())),
     ] {
-        if index >= POLICY {
-            if index == POLICY && !searched && compat.has(Quirk::IndexPastEnd) {
-                continue;
-            }
+        let past_end = index == POLICY && compat.has(Quirk::IndexPastEnd);
+        if index >= POLICY && !past_end {
             return Err((rule, offset, format!("index {index}; expected 0 to {}", POLICY - 1)));
         }
-        let p = frame.probability(index);
+        // Behind the policy lies the first plane: the original takes half of it for a probability.
+        let p = if past_end { f32::from_bits(frame.plane(0) as u32) } else { frame.probability(index) };
         // An unknown probability is none.
         if searched && (p < 0.0 || p.is_nan()) {
             return Err((rule, offset, format!("index {index}, whose probability is {p}")));

@@ -5,6 +5,7 @@ mod convert;
 mod deblunder;
 mod fields;
 mod game;
+mod mapping;
 mod narrow;
 mod planes;
 mod plies;
@@ -21,7 +22,7 @@ mod widen;
 use std::sync::Arc;
 
 pub use narrow::{LOSSY, narrow};
-pub use settings::{Compat, Deblunder, Quirk, Settings};
+pub use settings::{Compat, Deblunder, HALF_TURN, Quirk, Settings};
 pub use substitute::PolicyBook;
 pub use tablebase::Tablebase;
 pub use tally::{COUNTS, Tally};
@@ -91,7 +92,7 @@ impl Rescorer {
         let probes = Probes { tables: self.tables(), allow_missing: settings.allow_missing_tables };
         let mut game = Game { records: &mut chunk.bytes, size, plies: &replay.plies };
         if let Some(book) = &settings.policies {
-            substitute::run(&mut game, book, tally);
+            substitute::run(&mut game, book, tally)?;
         }
         results::run(&mut game, &probes, tally)?;
         if settings.reshapes() {
@@ -103,7 +104,7 @@ impl Rescorer {
             deblunder::run(&mut game, by, compat, &probes, tally);
         }
         if let Some(format) = settings.input_format {
-            convert::run(&mut game, format, compat, tally);
+            convert::run(&mut game, format, compat, tally)?;
         }
         if !settings.keep_v6 {
             tally.add(Count::Widened, widen(chunk, settings.theta)? as u64);

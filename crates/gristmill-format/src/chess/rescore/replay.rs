@@ -3,9 +3,9 @@
 
 use cozy_chess::{Board, BoardBuilderError, Color, File, Move, Piece, Rank, Square, get_pawn_attacks};
 
-use super::fields;
 use super::game::{FLAGGED, Fault, Ply, placed};
 use super::settings::{Compat, Quirk};
+use super::{fields, mapping};
 use crate::chess::board;
 use crate::chess::check::Rule;
 use crate::chess::check::view::{Placement, View};
@@ -20,6 +20,8 @@ use crate::error::Result;
 pub(super) struct Replay {
     pub(super) plies: Vec<Ply>,
     keys: Vec<u64>,
+    /// Plies whose policy indices can be read both ways.
+    open: Vec<usize>,
 }
 
 impl Replay {
@@ -29,6 +31,7 @@ impl Replay {
     pub(super) fn read(&mut self, records: &[u8], size: usize, compat: Compat) -> Result<()> {
         self.plies.clear();
         self.keys.clear();
+        self.open.clear();
         let mut first = None;
         for (i, record) in records.chunks_exact(size).enumerate() {
             let frame = Frame::new(record)?;
@@ -46,14 +49,27 @@ impl Replay {
             };
             let view = View::new(frame).expect("a known format");
             let from = self.plies.last_mut().expect("a first ply");
-            let (played, mapping, board) = placed(step(from, was, &view, compat), i - 1, size)?;
+            let (played, mappings, board) = placed(step(from, was, &view, compat), i - 1, size)?;
             from.played = Some(played);
-            from.mapping = mapping;
-            let en_passant = en_passant(&board);
+            self.read_by(&mappings);
+            let (en_passant, mapping) = (en_passant(&board), PolicyMapping::HalfTurn);
             let ply = Ply { board, en_passant, repetitions: 0, transform: view.transform, mapping, played: None };
             self.push(ply);
         }
+        if let (Some(last), Some(ply)) = (before, self.plies.last()) {
+            self.read_by(&mapping::fitting(ply, last));
+        }
+        mapping::settle(&mut self.plies, &self.open, compat.mapping());
         Ok(())
+    }
+
+    /// Notes how the policy indices of the last ply may be read.
+    fn read_by(&mut self, mappings: &[PolicyMapping]) {
+        let last = self.plies.len() - 1;
+        match mappings {
+            [one] => self.plies[last].mapping = *one,
+            _ => self.open.push(last),
+        }
     }
 
     fn push(&mut self, mut ply: Ply) {
@@ -96,7 +112,7 @@ fn same_kind(first: (u32, InputFormat), here: (u32, InputFormat)) -> Result<(), 
 /// The first position.
 fn begin(frame: Frame<'_>, compat: Compat) -> Result<Ply, Fault> {
     let bad = |e: crate::error::Error| (Rule::Men, at::PLANES, e.detail().to_owned());
-    let mut start = board::Board::from_frame(&frame).map_err(bad)?;
+    let mut start = board::Board::under(&frame, PolicyMapping::HalfTurn).map_err(bad)?;
     let format = frame.input_format().map_err(bad)?;
     if format.is_canonical() && start.black_to_move && compat.has(Quirk::CanonicalWhite) {
         start = start.color_swapped();
@@ -130,8 +146,8 @@ fn begin(frame: Frame<'_>, compat: Compat) -> Result<Ply, Fault> {
     Ok(Ply { board, en_passant, repetitions: 0, transform: start.transform, mapping: start.mapping, played: None })
 }
 
-/// The move from one record to the next, how its index is to be read, and the position that it leaves.
-fn step(from: &Ply, was: Frame<'_>, to: &View<'_>, compat: Compat) -> Result<(Move, PolicyMapping, Board), Fault> {
+/// The move from one record to the next, the ways in which indices may be read, and the position that it leaves.
+fn step(from: &Ply, was: Frame<'_>, to: &View<'_>, compat: Compat) -> Result<(Move, Vec<PolicyMapping>, Board), Fault> {
     let us = from.board.side_to_move();
     // Canonical games may be taken as if the other side had begun; their boards are the mover's own anyway.
     let to_black =
@@ -153,38 +169,36 @@ fn step(from: &Ply, was: Frame<'_>, to: &View<'_>, compat: Compat) -> Result<(Mo
         next.play_unchecked(played);
         (Placement::of(&next) == goal).then_some(next)
     };
-    let told = was.played_idx();
-    for mapping in mappings(from) {
-        if let Some(played) = named(from, told, mapping)
-            && let Some(next) = leads(played)
-        {
-            check_marked(from, was, played, mapping)?;
-            return Ok((played, mapping, next));
-        }
-    }
+    let (told, fitting) = (was.played_idx(), mapping::fitting(from, was));
     let mut found = None;
-    from.board.generate_moves(|moves| {
-        found = moves.into_iter().find_map(|played| leads(played).map(|next| (played, next)));
-        found.is_some()
+    let mut as_told = fitting.clone();
+    as_told.retain(|mapping| {
+        let led = named(from, told, *mapping).and_then(|played| leads(played).map(|next| (played, next)));
+        found = found.take().or(led.clone());
+        led.is_some()
     });
+    if found.is_none() {
+        from.board.generate_moves(|moves| {
+            found = moves.into_iter().find_map(|played| leads(played).map(|next| (played, next)));
+            found.is_some()
+        });
+    }
     let Some((played, next)) = found else {
         return Err((Rule::Moves, at::PLANES, "no legal move leads from here to the next frame".to_owned()));
     };
-    if was.visits() > 0 {
+    if as_told.is_empty() && was.visits() > 0 {
         let text = format!("played_idx is {told}, but the next frame comes from {played} (as White sees it)");
         return Err((Rule::PlayedIdx, at::PLAYED_IDX, text));
     }
-    check_marked(from, was, played, from.mapping)?;
-    Ok((played, from.mapping, next))
-}
-
-/// The ways to read an index of this frame; the likelier first.
-fn mappings(from: &Ply) -> impl Iterator<Item = PolicyMapping> {
-    let other = match from.mapping {
-        PolicyMapping::AsPlanes => PolicyMapping::HalfTurn,
-        PolicyMapping::HalfTurn => PolicyMapping::AsPlanes,
-    };
-    std::iter::once(from.mapping).chain(from.transform.transposes().then_some(other))
+    // Frames without visits may have no index; then 0 says nothing.
+    let telling = was.visits() > 0 || told != 0 && !as_told.is_empty();
+    let mut mappings = if telling { as_told } else { fitting };
+    let first = mappings[0];
+    mappings.retain(|mapping| check_marked(from, was, played, *mapping).is_ok());
+    if mappings.is_empty() {
+        check_marked(from, was, played, first)?;
+    }
+    Ok((played, mappings, next))
 }
 
 /// A move played must not be marked as illegal, unless its frame is there for history only.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::substitute::PolicyBook;
 use crate::chess::record::InputFormat;
+use crate::chess::transform::PolicyMapping;
 use crate::error::{Error, Kind, Result};
 
 /// When a move counts as a blunder (spec lc0 §7.9).
@@ -121,15 +122,24 @@ quirks! {
     CanonicalWhite = "canonical_white",
     /// Formats 1 and 2 start with an en-passant square after any double step, also where no pawn can take there.
     FirstEnPassant = "first_en_passant",
-    /// A policy index of 1858, one past the end, is let through in frames without visits.
+    /// A policy index of 1858, one past the end, is let through: in frames without visits always, in others as the best
+    /// move's, and as the played move's of the last frame, where no own pawn stands on a4.
     IndexPastEnd = "index_past_end",
     /// A policy whose sum is 0 after offset and temperature, or infinite, is divided by it all the same: it becomes NaN.
     ZeroSum = "zero_sum",
     /// Deblundering starts from the result as the last frame sees it, also where it starts at an earlier frame.
     DeblunderStart = "deblunder_start",
-    /// Under a transposed board, policy indices are converted to a turn by half a circle, as lc0 does since March 2025.
-    HalfTurn = "half_turn_policy",
+    /// Under a transposed board, policy indices are written as the planes are, as lc0 did up to March 2025; not among `all`.
+    AsPlanes = "planes_policy",
 }
+
+impl Quirk {
+    /// Those of today's lc0, in order.
+    pub const TODAY: &[Quirk] = Quirk::ALL.split_at(Quirk::AsPlanes as usize).0;
+}
+
+/// The name that was a quirk's while policy indices were written as the planes are.
+pub const HALF_TURN: &str = "half_turn_policy";
 
 /// A set of quirks; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -150,20 +160,31 @@ impl Compat {
         self.0 >> quirk as u8 & 1 != 0
     }
 
-    /// Reads names; `all` stands for every quirk.
+    /// How policy indices are written under a transposed board, and read where nothing in the game tells how.
+    pub const fn mapping(self) -> PolicyMapping {
+        if self.has(Quirk::AsPlanes) { PolicyMapping::AsPlanes } else { PolicyMapping::HalfTurn }
+    }
+
+    /// Reads names. `all` stands for every quirk of today's lc0, and so not for [`Quirk::AsPlanes`]; [`HALF_TURN`] is known,
+    /// and names what is done without a quirk.
     ///
-    /// Errors: `OutOfRange` for a name that is not known.
+    /// Errors: `OutOfRange` for a name that is not known, or for two that contradict each other.
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self> {
+        let refused = |text: String| Err(Error::new(Kind::OutOfRange, text));
         let mut set = Compat::NONE;
         for name in names.iter().map(AsRef::as_ref) {
-            let named = Quirk::ALL.iter().copied().filter(|quirk| name == "all" || name == quirk.name());
-            let more = named.fold(set, Compat::with);
-            if !Quirk::ALL.iter().any(|quirk| name == "all" || name == quirk.name()) {
-                let known: Vec<_> = Quirk::ALL.iter().map(|quirk| quirk.name()).collect();
-                let text = format!("no quirk is called `{name}`; known are {} and all", known.join(", "));
-                return Err(Error::new(Kind::OutOfRange, text));
+            match Quirk::ALL.iter().find(|quirk| quirk.name() == name) {
+                Some(quirk) => set = set.with(*quirk),
+                None if name == "all" => set = Quirk::TODAY.iter().copied().fold(set, Compat::with),
+                None if name == HALF_TURN => {}
+                None => {
+                    let known: Vec<_> = Quirk::ALL.iter().map(|quirk| quirk.name()).collect();
+                    return refused(format!("no quirk is called `{name}`; known are {} and all", known.join(", ")));
+                }
             }
-            set = more;
+        }
+        if set.has(Quirk::AsPlanes) && names.iter().any(|name| name.as_ref() == HALF_TURN) {
+            return refused(format!("{} and {HALF_TURN} contradict each other; name one", Quirk::AsPlanes.name()));
         }
         Ok(set)
     }
@@ -180,13 +201,22 @@ mod tests {
 
     #[test]
     fn quirks_are_switched_on_by_name() {
-        let set = Compat::parse(&["half_turn_policy", "hectoplies_rounding"]).unwrap();
-        assert!(set.has(Quirk::HalfTurn) && set.has(Quirk::Hectoplies) && !set.has(Quirk::CanonicalWhite));
-        assert_eq!(set.names(), ["hectoplies_rounding", "half_turn_policy"]);
-        assert_eq!(Compat::parse(&["all"]).unwrap().names().len(), Quirk::ALL.len());
+        let set = Compat::parse(&["planes_policy", "hectoplies_rounding"]).unwrap();
+        assert!(set.has(Quirk::AsPlanes) && set.has(Quirk::Hectoplies) && !set.has(Quirk::CanonicalWhite));
+        assert_eq!(set.names(), ["hectoplies_rounding", "planes_policy"]);
         assert_eq!(Compat::parse::<&str>(&[]).unwrap(), Compat::NONE);
-        assert!(Compat::parse(&["halfturn"]).unwrap_err().detail().contains("half_turn_policy"));
+        assert!(Compat::parse(&["planespolicy"]).unwrap_err().detail().contains("planes_policy"));
         assert!(Quirk::ALL.iter().all(|quirk| quirk.says().ends_with('.')));
+    }
+
+    #[test]
+    fn all_is_what_todays_lc0_does() {
+        let all = Compat::parse(&["all"]).unwrap();
+        assert_eq!(all.names().len(), Quirk::ALL.len() - 1);
+        assert_eq!((all.mapping(), Compat::NONE.mapping()), (PolicyMapping::HalfTurn, PolicyMapping::HalfTurn));
+        assert_eq!(Compat::parse(&["all", "planes_policy"]).unwrap().mapping(), PolicyMapping::AsPlanes);
+        assert_eq!(Compat::parse(&[HALF_TURN]).unwrap(), Compat::NONE, "what was a quirk is how it is");
+        assert!(Compat::parse(&["planes_policy", HALF_TURN]).unwrap_err().detail().contains("contradict"));
     }
 
     #[test]

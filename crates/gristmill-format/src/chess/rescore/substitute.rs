@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::game::{FLAGGED, Game, Ply};
+use super::game::{FLAGGED, Game, Ply, refused};
 use super::replay::{Replay, entry_of};
 use super::settings::Compat;
 use super::tally::{Count, Tally};
+use crate::chess::check::Rule;
 use crate::chess::frame::Frame;
 use crate::chess::policy;
-use crate::chess::record::POLICY;
+use crate::chess::record::{POLICY, at};
 use crate::error::{Error, Kind, Result};
 use crate::source::Chunk;
 
@@ -94,7 +95,9 @@ fn plain(frame: Frame<'_>, ply: &Ply) -> Vec<(u16, u32)> {
 }
 
 /// Replaces the policies of the frames that `book` knows.
-pub(super) fn run(game: &mut Game<'_>, book: &PolicyBook, tally: &mut Tally) {
+///
+/// Errors: `Refused` where the transform of a frame has no place for a move that the policy gives more than 0.
+pub(super) fn run(game: &mut Game<'_>, book: &PolicyBook, tally: &mut Tally) -> Result<()> {
     let plies = game.plies;
     for (i, (key, ply)) in paths(plies).enumerate() {
         if game.frame(i).invariance_info() & FLAGGED != 0 {
@@ -107,10 +110,19 @@ pub(super) fn run(game: &mut Game<'_>, book: &PolicyBook, tally: &mut Tally) {
             frame.set_probability(index, -1.0);
         });
         for (index, bits) in policy {
-            if let Some(here) = policy::entry(*index).and_then(|entry| ply.transform.index(entry, ply.mapping)) {
-                frame.set_probability(here.into(), f32::from_bits(*bits));
+            let p = f32::from_bits(*bits);
+            match policy::entry(*index).and_then(|entry| ply.transform.index(entry, ply.mapping)) {
+                Some(here) => _ = frame.set_probability(here.into(), p),
+                None if p > 0.0 => {
+                    let transform = ply.transform.bits();
+                    let text =
+                        format!("transform {transform:#05b} has no index for a move of the policy that replaces this");
+                    return Err(refused(Rule::Transform, i, game.size, at::INVARIANCE_INFO, text));
+                }
+                None => {}
             }
         }
         tally.add(Count::Policies, u64::from(game.frame(i).probability_bytes() != before));
     }
+    Ok(())
 }

@@ -84,6 +84,10 @@ impl Probes<'_> {
                 return Err(Error::new(Kind::Refused(unprobed.name()), text));
             }
             Err(Unprobed::Corrupt(_)) => Count::CorruptTables,
+            Err(Unprobed::Missing(material, kind)) => {
+                tally.miss(material, kind);
+                Count::MissingTables
+            }
             Err(_) => Count::MissingTables,
         };
         tally.add(count, 1);

@@ -1,5 +1,9 @@
-//! What the passes did, counted by name.
+//! What the passes did, counted by name, and how often each table was missing.
 //! Numbers only.
+
+use std::collections::BTreeMap;
+
+use crate::chess::syzygy::{Material, TableKind};
 
 macro_rules! counts {
     ($($(#[doc = $doc:literal])* $count:ident = $name:literal,)*) => {
@@ -39,33 +43,47 @@ counts! {
     Dropped = "frames_dropped",
     /// Positions that the tablebase answered for.
     Probes = "probes",
-    /// Positions left as they were because a table is missing.
+    /// Answers that were not had because a table is missing.
     MissingTables = "missing_tables",
-    /// Positions left as they were because a table is damaged.
+    /// Answers that were not had because a table is damaged.
     CorruptTables = "corrupt_tables",
 }
 
 /// Counts of one run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tally([u64; COUNTS.len()]);
+pub struct Tally {
+    counts: [u64; COUNTS.len()],
+    missing: BTreeMap<(Material, TableKind), u64>,
+}
 
 impl Tally {
     pub(super) fn add(&mut self, count: Count, n: u64) {
-        self.0[count as usize] += n;
+        self.counts[count as usize] += n;
+    }
+
+    /// Counts a table that was asked for and is not there.
+    pub(super) fn miss(&mut self, material: Material, kind: TableKind) {
+        *self.missing.entry((material, kind)).or_default() += 1;
+    }
+
+    /// The tables that were asked for and are not there, such as `missing:KQvK.rtbw`, and how often each was the first
+    /// that an answer lacked. Their sum is the count `missing_tables`.
+    pub fn missing(&self) -> impl Iterator<Item = (String, u64)> {
+        self.missing.iter().map(|((material, kind), n)| (format!("missing:{material}.{}", kind.extension()), *n))
     }
 
     /// The counts, in order of [`COUNTS`].
     pub fn counts(&self) -> &[u64] {
-        &self.0
+        &self.counts
     }
 
     /// The count of this name; `None` where there is none.
     pub fn get(&self, name: &str) -> Option<u64> {
-        COUNTS.iter().position(|known| *known == name).map(|i| self.0[i])
+        COUNTS.iter().position(|known| *known == name).map(|i| self.counts[i])
     }
 
     /// Whether records were changed, or left out.
     pub fn changed(&self) -> bool {
-        self.0[..Count::Probes as usize].iter().any(|n| *n > 0)
+        self.counts[..Count::Probes as usize].iter().any(|n| *n > 0)
     }
 }

@@ -10,7 +10,7 @@ use super::table::TableKind;
 /// What a set of tables covers, found from the tables themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Men of the largest positions that can be probed; 2 when there is no table.
+    /// Men of the largest positions that there is a table of values for; 2 when there is none.
     pub most_men: usize,
     /// Tables that are there, by kind.
     pub tables: [usize; 2],
@@ -41,46 +41,15 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// What is there of one material.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Present {
-    /// By kind.
-    pub(super) tables: [bool; 2],
-    /// Whether values of its positions can be found, captures and promotions included.
-    pub(super) wdl: bool,
-}
-
-impl Present {
-    /// Whether plies to the next capture or pawn move can be found.
-    pub(super) fn dtz(self) -> bool {
-        self.wdl && self.tables[TableKind::Dtz as usize]
-    }
-}
-
-/// Finds, for each of `here` (ordered materials), whether all that one move can make of it is covered too.
-pub(super) fn close(here: &mut BTreeMap<Material, Present>) {
-    // A move leaves fewer men, or as many with fewer pawns.
-    let mut order: Vec<Material> = here.keys().copied().collect();
-    order.sort_by_key(|m| (m.men(), m.pawns().iter().sum::<u8>()));
-    for material in order {
-        let covered = |m: Material| m == Material::BARE || here.get(&m.ordered()).is_some_and(|p| p.wdl);
-        let wdl = here[&material].tables[0] && material.after_one_move().into_iter().all(covered);
-        if let Some(present) = here.get_mut(&material) {
-            present.wdl = wdl;
-        }
-    }
-}
-
-/// The coverage of `here`, whose closure is known.
-pub(super) fn coverage(here: &BTreeMap<Material, Present>) -> Coverage {
-    let count = |kind: usize| here.values().filter(|p| p.tables[kind]).count();
-    let most = here.keys().map(|m| m.men()).max().unwrap_or(2);
-    let has = |m: Material, kind: TableKind| here.get(&m.ordered()).is_some_and(|p| p.tables[kind as usize]);
-    let all = Material::all_up_to(most);
+/// The coverage of tables by ordered material: whether there is one of each kind.
+pub(super) fn coverage(here: &BTreeMap<Material, [bool; 2]>) -> Coverage {
+    let men = |kind: usize| here.iter().filter(move |(_, tables)| tables[kind]).map(|(m, _)| m.men());
+    let has = |m: Material, kind: TableKind| here.get(&m.ordered()).is_some_and(|tables| tables[kind as usize]);
+    let all = Material::all_up_to(men(0).chain(men(1)).max().unwrap_or(2));
     let pairs = all.into_iter().flat_map(|m| TableKind::ALL.map(|kind| (m, kind)));
     Coverage {
-        most_men: here.iter().filter(|(_, p)| p.wdl).map(|(m, _)| m.men()).max().unwrap_or(2),
-        tables: [count(0), count(1)],
+        most_men: men(TableKind::Wdl as usize).max().unwrap_or(2),
+        tables: [0, 1].map(|kind| men(kind).count()),
         missing: pairs.filter(|(m, kind)| !has(*m, *kind)).collect(),
     }
 }

@@ -5,62 +5,51 @@ use std::collections::BTreeMap;
 
 use cozy_chess::{Board, Color, Move, Piece, Rank, Square};
 
-use super::coverage::{Coverage, Present, close, coverage};
+use super::coverage::{Coverage, coverage};
 use super::material::Material;
-use super::table::Table;
+use super::table::{Table, TableKind};
 use super::wdl::{Unprobed, Wdl};
 use crate::chess::board::kings_touch;
 use crate::error::{Error, Kind};
 
-/// The tables of one material.
-#[derive(Debug)]
-struct Entry<B> {
-    wdl: Table<B>,
-    /// Absent when its file is, or when some table that a move leads to is.
-    dtz: Option<Table<B>>,
-}
+/// The tables of one material, by kind.
+type Entry<B> = [Option<Table<B>>; 2];
 
-/// A set of Syzygy tables; each position that it answers is covered with all its captures and promotions.
+/// A set of Syzygy tables. It answers for a position wherever the tables that its answer rests on are there.
 #[derive(Debug)]
 pub struct Tables<B> {
     entries: Vec<Entry<B>>,
-    /// Material as it stands on a board -> place in `entries`, and whether Black has the first side's men. Sorted.
-    by_material: Vec<(Material, u32, bool)>,
+    /// Material as it stands on a board -> place in `entries`. Sorted.
+    by_material: Vec<(Material, u32)>,
     coverage: Coverage,
 }
 
 /// Value of a position, and what kind of move reaches it.
 struct Resolved {
     wdl: Wdl,
-    /// Whether a capture wins, or capturing in passing is the only best move.
-    by_capture: bool,
+    /// Whether a capture wins, or capturing in passing is the only best move. Where a table is missing that would tell, why.
+    by_capture: Result<bool, Unprobed>,
 }
 
 impl<B: AsRef<[u8]>> Tables<B> {
     /// Makes a set of tables. Of two of the same material and kind the first counts.
     pub fn new(tables: impl IntoIterator<Item = Table<B>>) -> Self {
-        let mut found: BTreeMap<Material, [Option<Table<B>>; 2]> = BTreeMap::new();
+        let mut found: BTreeMap<Material, Entry<B>> = BTreeMap::new();
         for table in tables {
             let slot = &mut found.entry(table.material().ordered()).or_default()[table.kind() as usize];
             slot.get_or_insert(table);
         }
-        let present =
-            |tables: &[Option<Table<B>>; 2]| Present { tables: [tables[0].is_some(), tables[1].is_some()], wdl: false };
-        let mut here = found.iter().map(|(m, tables)| (*m, present(tables))).collect();
-        close(&mut here);
+        let here = found.iter().map(|(m, tables)| (*m, tables.each_ref().map(Option::is_some))).collect();
         let mut set = Tables { entries: Vec::new(), by_material: Vec::new(), coverage: coverage(&here) };
-        for (material, [wdl, dtz]) in found {
-            let Some(wdl) = wdl.filter(|_| here[&material].wdl) else { continue };
-            let named = wdl.material();
+        for (material, entry) in found {
             let number = u32::try_from(set.entries.len()).unwrap_or(u32::MAX);
-            set.by_material.push((named, number, false));
-            if !named.is_symmetric() {
-                set.by_material.push((named.swapped(), number, true));
+            set.by_material.push((material, number));
+            if !material.is_symmetric() {
+                set.by_material.push((material.swapped(), number));
             }
-            let dtz = dtz.filter(|_| here[&material].dtz());
-            set.entries.push(Entry { wdl, dtz });
+            set.entries.push(entry);
         }
-        set.by_material.sort_unstable_by_key(|(material, ..)| *material);
+        set.by_material.sort_unstable_by_key(|(material, _)| *material);
         set
     }
 
@@ -83,61 +72,80 @@ impl<B: AsRef<[u8]>> Tables<B> {
         self.plies(board, 0)
     }
 
-    fn entry(&self, board: &Board) -> Result<(&Entry<B>, bool), Unprobed> {
+    /// The table of a kind for the men of `board`, and whether Black has the first side's.
+    fn table(&self, board: &Board, kind: TableKind) -> Result<(&Table<B>, bool), Unprobed> {
         let material = Material::of(board);
-        let found = self.by_material.binary_search_by_key(&material, |(m, ..)| *m);
-        let (_, number, swapped) = self.by_material[found.map_err(|_| Unprobed::Missing(material.ordered()))?];
-        Ok((&self.entries[number as usize], swapped))
+        let found = self.by_material.binary_search_by_key(&material, |(m, _)| *m).ok();
+        let table = found.and_then(|i| self.entries[self.by_material[i].1 as usize][kind as usize].as_ref());
+        let table = table.ok_or_else(|| Unprobed::Missing(material.ordered(), kind))?;
+        Ok((table, table.material() != material))
     }
 
     fn stored(&self, board: &Board) -> Result<Wdl, Unprobed> {
         if board.occupied().len() == 2 {
             return Ok(Wdl::Draw);
         }
-        let (entry, swapped) = self.entry(board)?;
-        entry.wdl.stored_wdl(board, swapped).map_err(Unprobed::Corrupt)
+        let (table, swapped) = self.table(board, TableKind::Wdl)?;
+        table.stored_wdl(board, swapped).map_err(Unprobed::Corrupt)
     }
 
     /// The better of what is stored and of what captures reach, once it is known to lie between `alpha` and `beta`.
+    ///
+    /// What is stored is never too high. So where the table of some capture is missing, what another capture reaches or
+    /// what is stored still answers if it is as high as matters.
     fn search(&self, board: &Board, mut alpha: Wdl, beta: Wdl) -> Result<Wdl, Unprobed> {
+        let mut missing = None;
         for (capture, _) in captures(board) {
-            let value = -self.search(&played(board, capture), -beta, -alpha)?;
-            if value > alpha {
-                if value >= beta {
-                    return Ok(value);
+            let Some(value) = unless_missing(self.search(&played(board, capture), -beta, -alpha), &mut missing)? else {
+                continue;
+            };
+            if -value > alpha {
+                if -value >= beta {
+                    return Ok(-value);
                 }
-                alpha = value;
+                alpha = -value;
             }
         }
-        Ok(self.stored(board)?.max(alpha))
+        let stored = self.stored(board)?;
+        match missing {
+            Some(missing) if stored < beta => Err(missing),
+            _ => Ok(stored.max(alpha)),
+        }
     }
 
     fn resolve(&self, board: &Board) -> Result<Resolved, Unprobed> {
-        let (mut best, mut in_passing) = (None::<Wdl>, None::<Wdl>);
+        let (mut best, mut in_passing, mut missing) = (None::<Wdl>, None::<Wdl>, None);
         for (capture, passing) in captures(board) {
             let alpha = best.unwrap_or(Wdl::Loss);
-            let wdl = -self.search(&played(board, capture), Wdl::Loss, -alpha)?;
+            let next = self.search(&played(board, capture), Wdl::Loss, -alpha);
+            let Some(wdl) = unless_missing(next, &mut missing)?.map(|wdl| -wdl) else { continue };
             if wdl == Wdl::Win {
-                return Ok(Resolved { wdl, by_capture: true });
+                return Ok(Resolved { wdl, by_capture: Ok(true) });
             }
             let slot = if passing { &mut in_passing } else { &mut best };
             *slot = (*slot).max(Some(wdl));
         }
         let stored = self.stored(board)?;
+        if let Some(missing) = missing {
+            return match stored {
+                Wdl::Win => Ok(Resolved { wdl: stored, by_capture: Err(missing) }),
+                _ => Err(missing),
+            };
+        }
         if in_passing > best {
             if in_passing > Some(stored) {
-                return Ok(Resolved { wdl: in_passing.unwrap_or(stored), by_capture: true });
+                return Ok(Resolved { wdl: in_passing.unwrap_or(stored), by_capture: Ok(true) });
             }
             best = in_passing;
         }
         if let Some(wdl) = best.filter(|best| *best >= stored) {
-            return Ok(Resolved { wdl, by_capture: wdl > Wdl::Draw });
+            return Ok(Resolved { wdl, by_capture: Ok(wdl > Wdl::Draw) });
         }
         // Tables know no capture in passing: what they take for stalemate is none when that is the only move.
         if let Some(wdl) = in_passing.filter(|_| stored == Wdl::Draw && only_in_passing(board)) {
-            return Ok(Resolved { wdl, by_capture: true });
+            return Ok(Resolved { wdl, by_capture: Ok(true) });
         }
-        Ok(Resolved { wdl: stored, by_capture: false })
+        Ok(Resolved { wdl: stored, by_capture: Ok(false) })
     }
 
     fn plies(&self, board: &Board, depth: u32) -> Result<i32, Unprobed> {
@@ -146,19 +154,21 @@ impl<B: AsRef<[u8]>> Tables<B> {
             return Ok(0);
         }
         let zeroing = wdl.plies_when_zeroing();
-        if by_capture {
+        if by_capture? {
             return Ok(zeroing);
         }
         let wins = wdl > Wdl::Draw;
         if wins {
+            let mut missing = None;
             for pawn_move in moves(board).into_iter().filter(|m| is_pawn(board, *m) && !is_capture(board, *m)) {
-                if -self.resolve(&played(board, pawn_move))?.wdl == wdl {
+                let next = self.resolve(&played(board, pawn_move)).map(|next| next.wdl);
+                if unless_missing(next, &mut missing)?.is_some_and(|next| -next == wdl) {
                     return Ok(zeroing);
                 }
             }
+            missing.map_or(Ok(()), Err)?;
         }
-        let (entry, swapped) = self.entry(board)?;
-        let table = entry.dtz.as_ref().ok_or_else(|| Unprobed::Missing(entry.wdl.material()))?;
+        let (table, swapped) = self.table(board, TableKind::Dtz)?;
         if let Some(plies) = table.stored_dtz(board, swapped, wdl).map_err(Unprobed::Corrupt)? {
             return Ok(zeroing + if wins { plies } else { -plies });
         }
@@ -191,6 +201,18 @@ impl<B: AsRef<[u8]>> Tables<B> {
             return Err(Unprobed::Corrupt(Error::new(Kind::Corrupt, text)));
         }
         Ok(best)
+    }
+}
+
+/// A value; none where a table is missing, which is kept to tell.
+fn unless_missing(value: Result<Wdl, Unprobed>, missing: &mut Option<Unprobed>) -> Result<Option<Wdl>, Unprobed> {
+    match value {
+        Ok(value) => Ok(Some(value)),
+        Err(unprobed @ Unprobed::Missing(..)) => {
+            missing.get_or_insert(unprobed);
+            Ok(None)
+        }
+        Err(unprobed) => Err(unprobed),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::material::Material;
+use super::table::TableKind;
 use crate::error::{Error, Kind};
 
 /// The value of a position for the side to move. Cursed wins and blessed losses are draws by the fifty-move rule.
@@ -71,8 +72,8 @@ pub enum Unprobed {
         /// Men of the largest tables.
         most: usize,
     },
-    /// A table that the position or one of its captures and promotions needs is not there.
-    Missing(Material),
+    /// A table that is needed to answer for the position is not there: its own, or that of what some move leads to.
+    Missing(Material, TableKind),
     /// A table contradicts itself.
     Corrupt(Error),
 }
@@ -84,7 +85,7 @@ impl Unprobed {
             Unprobed::Illegal => "illegal_position",
             Unprobed::Castling => "castling_at_probe",
             Unprobed::TooManyMen { .. } => "too_many_men",
-            Unprobed::Missing(_) => "missing_table",
+            Unprobed::Missing(..) => "missing_table",
             Unprobed::Corrupt(_) => "corrupt_table",
         }
     }
@@ -103,7 +104,7 @@ impl fmt::Display for Unprobed {
             Unprobed::Illegal => write!(f, "the kings stand side by side; no game can reach such a position"),
             Unprobed::Castling => write!(f, "a side may castle; tablebases know no such positions"),
             Unprobed::TooManyMen { men, most } => write!(f, "{men} men on the board; the largest tables have {most}"),
-            Unprobed::Missing(material) => write!(f, "no tables of {material} or of what a move makes of it"),
+            Unprobed::Missing(material, kind) => write!(f, "there is no table {material}.{}", kind.extension()),
             Unprobed::Corrupt(error) => write!(f, "{error}"),
         }
     }
