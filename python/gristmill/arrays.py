@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ class Array(np.ndarray[Any, Any]):
     Their deleter needs no GIL and never calls Python, so that another framework may drop the array at any time
     and from any thread. Batches start at multiples of 64 bytes, which lets JAX alias them. The memory goes back
     to the loader when the last array, view or capsule over it is gone.
+
+    Pickles hold a plain NumPy array: who opens them needs NumPy alone, and gets a copy of its own.
     """
 
     @classmethod
@@ -50,6 +52,12 @@ class Array(np.ndarray[Any, Any]):
         made = type(self).over(_gristmill.allocate(self.nbytes), self.shape, self.dtype)
         made[...] = self
         return made
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return np.asarray(self).__reduce__()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        return np.asarray(self).__reduce_ex__(protocol)
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
         """The CPU."""

@@ -288,6 +288,27 @@ class DataLoaderConfig:
         vars(config)["_text"] = (text, False)
         return config
 
+    def overlaid(self, path: Path) -> Self:
+        """The configuration with what a file sets laid over it: TOML where its name ends so, else protobuf text.
+
+        Plain values and lists replace what is here, tables are laid over field by field, stages by their names. A stage
+        that is not here is added where the file says what it reads.
+
+        Raises:
+            ConfigError: with line, column, stage and field in that file.
+            OSError: it cannot be read.
+        """
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        toml = os.fspath(path).endswith(".toml")
+        try:
+            return self.from_json(_gristmill.overlay_config(self.to_json(), text, toml))
+        except ConfigError as error:
+            text = f"{os.fspath(path)}: {error}"
+            raise ConfigError(
+                text, stage=error.stage, field=error.field, line=error.line, column=error.column
+            ) from None
+
     def to_proto_bytes(self) -> bytes:
         """A serialized `lczero.training.DataLoaderConfig` message. Raises like `to_textproto`."""
         return _gristmill.config_to_proto_bytes(self.to_json())

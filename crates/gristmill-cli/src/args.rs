@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Tokenizer(Tokenizer),
     /// Watch a running loader: every stage and queue, live.
     Top(Top),
+    /// Let the programs of the Lc0 trainer run on this loader; done by the Python package, which knows the options.
+    InstallLczero,
 }
 
 #[derive(Debug, Subcommand)]
@@ -239,7 +241,7 @@ pub(crate) struct Feed {
     /// Show the live view of `gristmill top` while it runs.
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     pub(crate) top: bool,
-    /// Check the configuration, print it as TOML, and run nothing.
+    /// Print the configuration as TOML, whether it can run here or not, then say why not; run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout at the end.

@@ -13,17 +13,21 @@ use crate::failure::{Failure, Result};
 /// The variable that names the interpreter, where `--python` does not.
 const VARIABLE: &str = "GRISTMILL_PYTHON";
 
+/// The command that puts the Python package under another name.
+pub(crate) const INSTALL: &str = "install-lczero";
+
 /// What `convert --to` makes by way of Python.
 const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
 
 /// Most folders between the one that is packed and a Minari data set: namespaces of its name.
 const DEPTH: u32 = 6;
 
-/// Whether the words, without the program's name, are for Python: random play, a form that it writes, or a Minari data set to
-/// be converted, looked at or packed.
+/// Whether the words, without the program's name, are for Python: random play, its own installation, a form that it writes,
+/// or a Minari data set to be converted, looked at or packed.
 pub(crate) fn is_meant(words: &[OsString]) -> bool {
     match words {
         [verb, kind, ..] if verb == "generate" && kind == "random" => true,
+        [verb, ..] if verb == INSTALL => true,
         [verb, rest @ ..] if verb == "convert" => {
             let form = |word: &OsStr| FORMS.iter().any(|form| word == *form);
             let to = rest.windows(2).any(|pair| pair[0] == "--to" && form(&pair[1]))
@@ -138,6 +142,8 @@ mod tests {
         let (set, empty) = (set.display(), empty.display());
         for text in [
             "generate random".to_owned(),
+            "install-lczero venv --undo".to_owned(),
+            "install-lczero".to_owned(),
             "convert a b --to minari-hdf5".to_owned(),
             "convert --to=parquet a b".to_owned(),
             format!("convert {set} a.tar"),

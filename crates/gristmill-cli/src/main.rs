@@ -50,5 +50,6 @@ fn run() -> failure::Result<()> {
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
         Command::Top(args) => cmd::top::run(&args),
+        Command::InstallLczero => handover::run(vec![handover::INSTALL.into()]).map(drop),
     }
 }

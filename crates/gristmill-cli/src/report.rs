@@ -20,6 +20,7 @@ pub(crate) mod verification;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use gristmill_format::error::plain;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal;
 use serde::Serialize;
@@ -35,16 +36,26 @@ pub(crate) fn either<T: Serialize>(as_json: bool, value: &T, text: impl FnOnce(&
     if as_json { json(value) } else { text_out(&text(value)) }
 }
 
-/// Prints text, which may have several lines, on stdout.
+/// Prints text, which may have several lines, on stdout. Names in it command no terminal.
 pub(crate) fn text_out(text: &str) -> io::Result<()> {
+    picture_out(&lines(text))
+}
+
+/// Prints text with the colours of pictures in it on stdout, as it is.
+pub(crate) fn picture_out(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", text.trim_end_matches('\n'))?;
     out.flush()
 }
 
-/// Says something on stderr; when nobody can hear it, nothing is lost.
+/// Says something on stderr; when nobody can hear it, nothing is lost. Names in it command no terminal.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", lines(text));
+}
+
+/// Text with control characters as their escapes, but for the ends of lines.
+pub(crate) fn lines(text: &str) -> String {
+    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// How many columns a picture on stdout may have; nothing where stdout is no terminal that shows 24-bit colours.
@@ -94,7 +105,7 @@ impl Progress {
     /// Says that `done` things are done, and something about them.
     pub(crate) fn at(&mut self, done: u64, about: &str) {
         self.bar.set_position(done);
-        self.bar.set_message(about.to_owned());
+        self.bar.set_message(plain(about).into_owned());
         let len = self.bar.length().unwrap_or(0);
         if self.plain && len >= 10 && done * 10 >= len * self.next_share {
             self.next_share = done * 10 / len + 1;

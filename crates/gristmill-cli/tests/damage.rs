@@ -199,3 +199,38 @@ fn a_folder_that_cannot_be_written_is_reported() {
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("below"), "{}", ran.err);
 }
+
+#[test]
+fn names_command_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games");
+    generate(&games, "2", &[]);
+    fs::write(games.join("training.\u{1b}[2J\n7.gz"), b"\x1f\x8b\x08 rubbish").unwrap();
+    // A member of a tar, its name and its bytes spoilt.
+    let tars = folder.path().join("tars");
+    generate(&tars, "2", &["--tar", "--first", "5"]);
+    let tar = only(&tars, ".tar");
+    let mut bytes = fs::read(&tar).unwrap();
+    bytes[5] = 0x1b;
+    bytes[148..156].fill(b' ');
+    let sum: u32 = bytes[..512].iter().map(|byte| u32::from(*byte)).sum();
+    bytes[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    bytes[600] ^= 0xff;
+    fs::write(games.join("a.tar"), bytes).unwrap();
+    let out = |name: &str| folder.path().join(name).display().to_string();
+    let (filtered, rescored, packed) = (out("filtered"), out("rescored"), out("packed"));
+    let games = text(&games);
+    for (words, names) in [
+        (&["inspect", games][..], true),
+        (&["verify", games], true),
+        (&["filter", games, &filtered], false),
+        (&["rescore", games, &rescored], false),
+        (&["pack", "--input", games, "--output", &packed], true),
+    ] {
+        let ran = run(words);
+        let said = ran.out.clone() + &ran.err;
+        assert!(!said.chars().any(|c| c.is_control() && c != '\n'), "{words:?}: {said:?}");
+        assert!(!names || said.contains("\\u{1b}"), "{words:?}: {said}");
+    }
+    assert!(run(&["verify", games]).out.contains("member train\\u{1b}ng."));
+}

@@ -137,6 +137,40 @@ fn a_training_configuration_of_lc0_runs_and_its_faults_have_a_place() {
 }
 
 #[test]
+fn a_configuration_that_cannot_run_here_is_shown_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("games");
+    generate(&games, "4", &[]);
+    let graph = format!(
+        "stage {{ name: 'files' file_path_provider {{ directory: '{}' }} }}\n\
+         stage {{ name: 'load' input: 'files' chunk_source_loader {{}} }}\n\
+         stage {{ name: 'pool' input: 'load' shuffling_chunk_pool {{}} }}\n\
+         stage {{ name: 'mend' input: 'pool' chunk_rescorer {{ syzygy_paths: '/no/such/tables' }} }}\n\
+         stage {{ name: 'unpack' input: 'mend' chunk_unpacker {{ position_sampling_rate: 0.5 }} }}\n\
+         stage {{ name: 'tensors' input: 'unpack' tensor_generator {{ batch_size: 8 }} }}\noutput: 'tensors'\n",
+        text(&games)
+    );
+    let (file, over) = (folder.path().join("training.textproto"), folder.path().join("over.toml"));
+    fs::write(&file, &graph).unwrap();
+    let says = "training.textproto: line 4, column 46: stage `mend`, field `syzygy_paths`: /no/such/tables: ";
+    let shown = run(&["feed", text(&file), "--dry-run"]);
+    assert!(shown.code == 2 && shown.err.contains(says) && shown.err.contains("allow_missing_tables"), "{shown:?}");
+    assert!(shown.out.contains("syzygy_paths = \"/no/such/tables\""), "{shown:?}");
+    assert_eq!(run(&["feed", text(&file), "--dry-run", "--json"]).json()["output"][0], "tensors");
+    let refused = run(&["feed", text(&file), "--batches", "1"]);
+    assert!(refused.code == 2 && refused.err.contains(says) && refused.out.is_empty(), "{refused:?}");
+    // An overlay reaches what the file does not say.
+    fs::write(&over, "seed = 7\n[[stage]]\nname = \"mend\"\nchunk_rescorer = { allow_missing_tables = true }\n")
+        .unwrap();
+    let fed = run(&["feed", text(&file), "--overlay", text(&over), "--batches", "2", "--json"]).ok();
+    assert_eq!(fed.json()["seed"], 7);
+    assert!(fed.err.contains("stage `mend`: /no/such/tables"), "{}", fed.err);
+    fs::write(&over, "sead = 7\n").unwrap();
+    let refused = run(&["feed", text(&file), "--overlay", text(&over), "--dry-run"]);
+    assert!(refused.code == 2 && refused.err.contains("over.toml: line 1, column 1: `sead`"), "{refused:?}");
+}
+
+#[test]
 fn splits_are_outputs_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let frames = generate(folder.path(), "12", &[])["frames"].as_u64().unwrap();

@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use gristmill_format::error::plain;
+
 /// `Result` with the engine's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -48,7 +50,7 @@ pub enum Error {
     #[error("the saved state does not fit: {0}")]
     State(String),
     /// A file or folder could not be read or written.
-    #[error("{}: {message}", .path.display())]
+    #[error("{}: {message}", plain(&.path.display().to_string()))]
     Path {
         /// The file or folder.
         path: PathBuf,

@@ -75,12 +75,20 @@ pub fn prepare(stage: &str, config: &ChunkRescorerConfig, extras: Extras) -> Res
         true => None,
         false => Some(Syzygy::open(&directories, config.allow_missing_tables).map_err(|e| match e {
             Error::Config { message, .. } => refuse("syzygy_paths", message),
+            Error::Path { path, message, .. } if !stage.is_empty() => {
+                let way = "name the folder of the tables, leave the field out, or set allow_missing_tables";
+                refuse("syzygy_paths", format!("{}: {message}; {way}", path.display()))
+            }
             other => other,
         })?),
     };
     let policies =
         config.policy_directory.as_deref().map(|path| policies(path, compat)).transpose().map_err(|e| match e {
             Error::Config { message, .. } => refuse("policy_directory", message),
+            Error::Path { path, message, .. } if !stage.is_empty() => {
+                let way = "name a folder of games, or leave the field out";
+                refuse("policy_directory", format!("{}: {message}; {way}", path.display()))
+            }
             other => other,
         })?;
     let settings = Settings {

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use crate::error::Result;
 use crate::layout::{Layout, Scalar};
+use crate::source::Chunk;
 
 /// Where a row came from: the 16 bytes that travel beside every record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -90,6 +91,18 @@ pub trait Encoder: Send + Sync + Debug {
     /// Whether `Row::bits` matter: where not, they may be left 0.
     fn draws(&self) -> bool {
         false
+    }
+
+    /// Whether it makes rows only of records that [`complete`](Encoder::complete) has seen in their game.
+    fn is_completed(&self) -> bool {
+        false
+    }
+
+    /// Writes into the records of a whole game what they do not say alone and its rows need.
+    ///
+    /// Errors: `Unsupported` for records of another kind.
+    fn complete(&self, _chunk: &mut Chunk) -> Result<()> {
+        Ok(())
     }
 
     /// The output tensors, in order.

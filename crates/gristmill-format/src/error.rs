@@ -1,6 +1,7 @@
 //! What went wrong with some bytes, and where: the only error type of this crate.
 //! Carries file, member, chunk, frame and offset; never prints and never holds the bytes themselves.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// `Result` with the format crate's [`Error`].
@@ -84,6 +85,18 @@ pub struct Place {
     pub offset: Option<u64>,
 }
 
+/// A name as people are shown it: control characters, which would command a terminal or end a line, as their escapes.
+pub fn plain(name: &str) -> Cow<'_, str> {
+    if !name.chars().any(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let mut shown = String::with_capacity(name.len() + 8);
+    for c in name.chars() {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut gap = "";
@@ -93,8 +106,9 @@ impl fmt::Display for Place {
             gap = ", ";
             Ok(())
         };
-        part(f, "", self.source.clone())?;
-        part(f, "member ", self.member.clone())?;
+        let name = |name: &Option<String>| name.as_deref().map(|name| plain(name).into_owned());
+        part(f, "", name(&self.source))?;
+        part(f, "member ", name(&self.member))?;
         part(f, "chunk ", self.chunk.map(|n| n.to_string()))?;
         part(f, "frame ", self.frame.map(|n| n.to_string()))?;
         part(f, "line ", self.line.map(|(line, column)| format!("{line} column {column}")))?;
@@ -227,6 +241,13 @@ mod tests {
             .in_member("outer")
             .in_source("a.tar");
         assert_eq!(e.to_string(), "a.tar, member d/training.1.gz, byte 12: truncated: expected 8356 bytes, found 12");
+    }
+
+    #[test]
+    fn names_command_no_terminal_and_end_no_line() {
+        let e = Error::new(Kind::Empty, "nothing").in_member("a\u{1b}[2J\nb.gz").in_source("x\u{9b}\u{7f}é\t.tar");
+        assert_eq!(e.to_string(), "x\\u{9b}\\u{7f}é\\t.tar, member a\\u{1b}[2J\\nb.gz: empty: nothing");
+        assert_eq!(e.place().member.as_deref(), Some("a\u{1b}[2J\nb.gz"), "programs get the name itself");
     }
 
     #[test]

@@ -71,6 +71,10 @@ pub(crate) fn chess_check(
 pub(crate) fn chess_encode(py: Python<'_>, records: Contiguous, tensors: Vec<String>) -> Result<Vec<Tensor>, Fault> {
     py.detach(|| {
         let encoder = ChessEncoder::new(&Outputs::parse(&tensors)?)?;
+        if encoder.is_completed() {
+            let text = "`values:4` is known of whole games, which loaders of streams have; take `values`";
+            return Err(gristmill_format::Error::new(gristmill_format::Kind::Unsupported, text).into());
+        }
         let size = encoder.input().size();
         let rows: Vec<_> = (0u32..)
             .zip(records.bytes().chunks_exact(size))

@@ -44,6 +44,13 @@ pub(crate) fn place_in_text(text: &str, toml: bool, stage: Option<&str>, field: 
     form.position(text, stage, field)
 }
 
+/// JSON text of a config with what TOML or text-protobuf sets laid over it, as JSON text.
+#[pyfunction]
+pub(crate) fn overlay_config(json: &str, text: &str, toml: bool) -> Result<String, Fault> {
+    let form = if toml { TextForm::Toml } else { TextForm::Textproto };
+    Ok(DataLoaderConfig::from_json(json)?.overlaid(text, form)?.to_json())
+}
+
 /// A serialized `lczero.training.DataLoaderConfig` to JSON text.
 #[pyfunction]
 pub(crate) fn config_from_proto_bytes(message: &[u8]) -> Result<String, Fault> {

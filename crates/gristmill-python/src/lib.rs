@@ -30,7 +30,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::config::{
         check_config, config_from_proto_bytes, config_from_textproto, config_from_toml, config_to_proto_bytes,
-        config_to_textproto, config_to_toml, place_in_text, preset_lc0, proto_descriptors,
+        config_to_textproto, config_to_toml, overlay_config, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
     use crate::demos::{Demos, Spill, holds_demos, open_demos};

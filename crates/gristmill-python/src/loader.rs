@@ -189,6 +189,11 @@ impl Loader {
         py.detach(|| Ok(self.0.control(&request)?.into_iter().map(plain).collect()))
     }
 
+    /// What it runs without, a line for each.
+    fn warnings(&self) -> Vec<String> {
+        self.0.warnings()
+    }
+
     /// The file, relative to its directory, that a source number in the tensor `ids` stands for.
     fn source_path(&self, source: u64) -> Option<String> {
         self.0.source_path(source)

@@ -13,8 +13,9 @@ import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
+from unicodedata import category
 
-from gristmill.command import convert, generate, look, pack
+from gristmill.command import convert, generate, lczero, look, pack
 from gristmill.errors import ConfigError, GristmillError
 
 _CODES = "Exit codes: 0 all is well, 1 something failed, 2 wrong usage. "
@@ -29,13 +30,14 @@ def main(words: Sequence[str]) -> int:
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     convert.add_to(verbs)
     generate.add_to(verbs)
+    lczero.add_to(verbs)
     look.add_to(verbs)
     pack.add_to(verbs)
     args = parser.parse_args(words)
     try:
         signal.signal(signal.SIGTERM, _stop)
         result, text = args.run(args)
-        sys.stdout.write((json.dumps(result) if args.json else text) + "\n")
+        sys.stdout.write((json.dumps(result) if args.json else _shown(text)) + "\n")
         sys.stdout.flush()
     except ConfigError as error:
         return _told(error, 2)
@@ -52,8 +54,14 @@ def main(words: Sequence[str]) -> int:
 
 
 def _told(what: object, code: int) -> int:
-    sys.stderr.write(f"gristmill: {what}\n")
+    sys.stderr.write(f"gristmill: {_shown(str(what))}\n")
     return code
+
+
+def _shown(text: str) -> str:
+    """Text whose control characters, but for the ends of lines, are escapes: names in it command no terminal."""
+    plain = (c if c == "\n" or category(c) != "Cc" else c.encode("unicode_escape").decode() for c in text)
+    return "".join(plain)
 
 
 def _stop(*_: Any) -> NoReturn:

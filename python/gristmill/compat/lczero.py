@@ -4,21 +4,32 @@
 
 Messages may come from any compilation of the interface: the programs' own, the `.proto` files in `PROTOS`, or the
 classes here, such as `DataLoaderConfig`, which need the `protobuf` package. Serialized bytes need nothing.
-What differs on purpose is in docs/guide/from-lczero.md.
+What those messages have no field for stands in the file that the variable `GRISTMILL_OVERLAY` names: it is laid over
+every message. What differs on purpose is in docs/guide/from-lczero.md.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
 from gristmill.config import DataLoaderConfig as _Config
+from gristmill.config import Path as _Path
 from gristmill.errors import AliasError, ConfigError, EndOfStream, StoppedError
 from gristmill.loader import DataLoader as _Loader
+from gristmill.states import Missing
+
+#: What batches are made of. Programs import the name beside `DataLoader`.
+TensorBase = Array
+
+#: The variable with the path of a configuration, TOML or protobuf text, that is laid over each message.
+OVERLAY = "GRISTMILL_OVERLAY"
 
 #: Folder of the `.proto` files: `protoc -I <folder> --python_out=... data_loader_config.proto ...`.
 PROTOS = Path(__file__).parent / "protos"
@@ -45,15 +56,21 @@ class QueueClosed(EndOfStream, StoppedError):  # noqa: N818  (the name that exis
 class DataLoader:
     """Batches of a stage graph, which is a `lczero.training.DataLoaderConfig` message or its serialized bytes.
 
+    What the file in `GRISTMILL_OVERLAY` sets is laid over it: plain values and lists replace what the message has,
+    tables are laid over field by field, stages by their names; a stage with an `input` that the message does not have
+    is added. Tables that a rescorer names and that are missing or damaged are logged as a warning, and the run
+    continues without them.
+
     Raises:
         ValueError: neither such a message nor bytes.
-        LoaderConfigError: bytes that are no such message, or a graph that cannot run.
+        LoaderConfigError: bytes that are no such message, an overlay that cannot be read, or a graph that cannot run.
     """
 
     def __init__(self, config: Any) -> None:
         self._config = _read(config)
         self._loader = _build(self._config)
         self._started = False
+        _warn(self._loader)
 
     def add_stages(self, config: Any) -> None:
         """Appends the stages of another configuration before the start; its outputs do not count.
@@ -68,6 +85,7 @@ class DataLoader:
         joined = _Config.from_dict(self._config.to_dict())
         joined.stage += more.stage
         self._loader, self._config = _build(joined), joined
+        _warn(self._loader)
 
     def start(self) -> None:
         """Starts the loader's threads, once.
@@ -142,6 +160,54 @@ class DataLoader:
         """
         return _refusing(_engine(self._loader).aggregate_metrics, duration_seconds, include_pending)
 
+    @property
+    def seed(self) -> int | None:
+        """Root of every random draw; `None` until one was drawn."""
+        return self._loader.seed
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state after the last delivered batch: small, plain, and ready at once."""
+        return self._loader.state_dict()
+
+    def load_state_dict(
+        self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, missing: Missing = "refuse"
+    ) -> None:
+        """Continues from a state, to the bit; call it before the start. As `gristmill.DataLoader.load_state_dict`.
+
+        Raises:
+            StateError: the state belongs to another configuration or other files, or the loader runs already.
+        """
+        self._loader.load_state_dict(state, missing=missing)
+
+    def save(self, path: _Path) -> None:
+        """Writes the state to disk; durable when it returns, and at no moment half written.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self._loader.save(path)
+
+    def load(self, path: _Path, *, missing: Missing = "refuse") -> None:
+        """Continues from what `save` wrote; call it before the start.
+
+        Raises:
+            StateError: as `load_state_dict`.
+            OSError: it cannot be read.
+        """
+        self._loader.load(path, missing=missing)
+
+    def serve_metrics(self, address: str = "127.0.0.1:0", *, token: str | None = None) -> str:
+        """Serves the loader's numbers until it stops, for Prometheus and `gristmill top`; starts the loader.
+
+        Returns the address with the port that was taken.
+
+        Raises:
+            LoaderConfigError: the address cannot be listened on, or the token is missing or too simple.
+        """
+        bound = _refusing(self._loader.serve_metrics, address, token=token)
+        self._started = True
+        return bound
+
 
 def make_dataloader(config: Any) -> DataLoader:
     """A loader that has started."""
@@ -150,10 +216,11 @@ def make_dataloader(config: Any) -> DataLoader:
     return loader
 
 
-def _both(error: Exception) -> Exception:
-    """The error of ours as one of both loaders."""
+def _both(error: Exception, more: str = "") -> Exception:
+    """The error of ours as one of both loaders, with more words to it."""
     if isinstance(error, ConfigError):
-        return LoaderConfigError(str(error), stage=error.stage, field=error.field, line=error.line, column=error.column)
+        text = f"{error}{more}"
+        return LoaderConfigError(text, stage=error.stage, field=error.field, line=error.line, column=error.column)
     if isinstance(error, AliasError):
         return UnknownOutputError(str(error))
     return QueueClosed(f"Queue is closed: {error}")
@@ -166,19 +233,39 @@ def _engine(loader: _Loader) -> _gristmill.Loader:
     return engine
 
 
-def _refusing(call: Callable[..., _T], *args: Any) -> _T:
+def _refusing(call: Callable[..., _T], *args: Any, **options: Any) -> _T:
     try:
-        return call(*args)
+        return call(*args, **options)
     except ConfigError as error:
         raise _both(error) from None
 
 
 def _read(config: Any) -> _Config:
-    return _refusing(_Config.from_proto_bytes, _bytes(config, _CONFIG))
+    """What a message says, with tables of rescorers that may be missing, as they may to those who wrote it."""
+    read: _Config = _refusing(_Config.from_proto_bytes, _bytes(config, _CONFIG))
+    for stage in read.stage:
+        if stage.chunk_rescorer is not None:
+            stage.chunk_rescorer.allow_missing_tables = True
+    return read
 
 
 def _build(config: _Config) -> _Loader:
-    return _refusing(_Loader, config)
+    """A loader of a message with the overlay, if there is one, laid over it."""
+    path = os.environ.get(OVERLAY)
+    if not path:
+        return _refusing(_Loader, config)
+    try:
+        return _Loader(config.overlaid(path))
+    except ConfigError as error:
+        raise _both(error, f" ({OVERLAY}={path} is laid over the message)") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise LoaderConfigError(f"{OVERLAY} names a file that cannot be read: {path}: {error}") from None
+
+
+def _warn(loader: _Loader) -> None:
+    """Logs what a loader runs without."""
+    for warning in _engine(loader).warnings():
+        logging.getLogger(__name__).warning("%s", warning)
 
 
 def _bytes(message: Any, expected: str) -> bytes:

@@ -45,6 +45,9 @@ pub(crate) struct River {
     /// older versions did [default: name].
     #[arg(long, value_name = "WHAT", value_enum, requires = "split", help_heading = "Of directories")]
     pub(crate) split_by: Option<SplitBy>,
+    /// Lay what a .toml or .textproto sets over the configuration: fields of stages by the stage's name, the rest by theirs.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) overlay: Option<PathBuf>,
     /// Root of every random draw; drawn and told when absent.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,

@@ -12,10 +12,11 @@ use crate::stopping;
 const PASSES: usize = 5;
 
 pub(crate) fn run(args: &Bench) -> Result<()> {
-    let config = river::config(&args.river)?;
+    let described = river::config(&args.river)?;
+    described.loader()?;
     let stop = stopping::flag()?;
     let options = BenchOptions { batches: args.batches, threads: args.threads.clone(), passes: PASSES };
-    let found = bench::bench(&config, &options, &stop, &mut |doing| {
+    let found = bench::bench(&described.config, &options, &stop, &mut |doing| {
         if !args.json {
             report::note(doing);
         }

@@ -3,11 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::job::feed::{self, FeedOptions};
-use gristmill_engine::pipeline::DataLoader;
 
-use super::river;
+use super::river::{self, Described};
 use crate::args::Feed;
 use crate::failure::Result;
 use crate::report::{self, flow};
@@ -17,14 +15,27 @@ use crate::top::attach::{EVERY, Heard};
 use crate::top::screen::Wish;
 use crate::top::terminal::Live;
 
-pub(crate) fn run(args: &Feed) -> Result<()> {
-    let config = river::config(&args.river)?;
-    let config = DataLoaderConfig { threads: args.threads.or(config.threads), ..config };
-    let loader = DataLoader::new(config.clone())?;
-    if args.dry_run {
-        let text = config.to_toml()?;
-        return if args.json { Ok(report::json(&config)?) } else { Ok(report::text_out(&text)?) };
+/// Shows a configuration, then says why it cannot run here, if so.
+fn dry(args: &Feed, described: &Described) -> Result<()> {
+    let config = &described.config;
+    if args.json {
+        report::json(config)?
+    } else {
+        report::text_out(&config.to_toml()?)?
     }
+    let loader = described.loader()?;
+    loader.warnings().iter().for_each(|warning| report::note(&format!("gristmill: {warning}")));
+    Ok(())
+}
+
+pub(crate) fn run(args: &Feed) -> Result<()> {
+    let mut described = river::config(&args.river)?;
+    described.config.threads = args.threads.or(described.config.threads);
+    if args.dry_run {
+        return dry(args, &described);
+    }
+    let loader = described.loader()?;
+    loader.warnings().iter().for_each(|warning| report::note(&format!("gristmill: {warning}")));
     let stop = stopping::flag()?;
     if let Some(address) = &args.metrics {
         let token = address::token(args.token_file.as_ref())?;

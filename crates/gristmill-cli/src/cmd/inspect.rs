@@ -6,6 +6,7 @@ use gristmill_engine::job::inspect::{self, Inspection, StripOptions};
 use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::strip;
+use gristmill_format::error::plain;
 use serde::Serialize;
 
 use crate::args::Inspect;
@@ -52,10 +53,11 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
     }
     let mut text = inspection::text(&seen, args.ascii);
     pictures.iter().for_each(|path| text.push_str(&format!("\nwritten: {}", path.display())));
+    let mut text = report::lines(&text);
     if let Some(demo) = seen.demo.as_ref().filter(|_| args.pictures.png.is_none()) {
         text.push_str(&drawn(demo, args)?);
     }
-    Ok(report::text_out(&text)?)
+    Ok(report::picture_out(&text)?)
 }
 
 fn options(args: &Inspect) -> StripOptions {
@@ -83,7 +85,11 @@ fn drawn(demo: &DemoFile, args: &Inspect) -> Result<String> {
     options.frames = options.frames.min(usize::from((columns / COLUMNS).max(1)));
     let mut out = String::new();
     let drawn = inspect::strips(demo, &options, &mut |strip| {
-        out.push_str(&format!("\n{}\n{}", strip.name, picture::text(&strip.picture.within(usize::from(columns)))));
+        out.push_str(&format!(
+            "\n{}\n{}",
+            plain(&strip.name),
+            picture::text(&strip.picture.within(usize::from(columns)))
+        ));
         Ok(())
     });
     match drawn {

@@ -8,16 +8,43 @@ use gristmill_engine::{DataLoader, Error};
 use crate::args::river::{BadChunks, LastBatch, River, SplitBy};
 use crate::failure::{Failure, Result};
 
+/// A configuration, and where it was read.
+pub(super) struct Described {
+    pub(super) config: DataLoaderConfig,
+    from: Option<(String, TextForm, String)>,
+}
+
+impl Described {
+    /// A loader of it.
+    ///
+    /// Errors: `Usage` with the place in the file for what cannot run.
+    pub(super) fn loader(&self) -> Result<DataLoader> {
+        DataLoader::new(self.config.clone()).map_err(|e| match &self.from {
+            Some((path, form, text)) => match form.place(text, e) {
+                fault @ Error::Config { .. } => Failure::Usage(format!("{path}: {fault}")),
+                other => other.into(),
+            },
+            None => e.into(),
+        })
+    }
+}
+
 /// The configuration that `river` describes.
-pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
+pub(super) fn config(river: &River) -> Result<Described> {
     let (mut config, from) = match river.inputs.as_slice() {
         [one] if is_config(one) => {
             refuse_options(river, one)?;
             let (config, form, text) = read(one)?;
-            (config, Some((one, form, text)))
+            (config, Some((one.clone(), form, text)))
         }
         _ => (config::lc0(&preset(river)?)?, None),
     };
+    if let Some(path) = &river.overlay {
+        let text = std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))?;
+        let form = if path.extension().is_some_and(|e| e == "toml") { TextForm::Toml } else { TextForm::Textproto };
+        let fault = |e| Failure::Usage(format!("{}: {e}", path.display()));
+        config = config.overlaid(&text, form).map_err(fault)?;
+    }
     config.seed = river.seed.or(config.seed);
     config.lanes = river.lanes.or(config.lanes);
     config.rank = river.rank.or(config.rank);
@@ -36,13 +63,7 @@ pub(super) fn config(river: &River) -> Result<DataLoaderConfig> {
     config.ledger = river.ledger.clone().or(config.ledger);
     config.index = river.index.clone().or(config.index);
     config.replay |= river.replay;
-    if let Some((path, form, text)) = from {
-        DataLoader::new(config.clone()).map_err(|e| match form.place(&text, e) {
-            fault @ Error::Config { .. } => Failure::Usage(format!("{path}: {fault}")),
-            other => other.into(),
-        })?;
-    }
-    Ok(config)
+    Ok(Described { config, from })
 }
 
 /// Refuses options that a file of configuration has to say.

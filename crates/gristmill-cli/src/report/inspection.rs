@@ -9,10 +9,11 @@ mod record;
 use std::fmt::Write;
 
 use gristmill_engine::job::inspect::{FieldView, FramePlace, FrameView, Inspection};
+use gristmill_format::error::plain;
 
 /// The text of `seen`; the board in letters if `ascii`.
 pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
-    let mut out = format!("{}: {}, {}\n", seen.path, seen.format, super::bytes(seen.size));
+    let mut out = format!("{}: {}, {}\n", plain(&seen.path), seen.format, super::bytes(seen.size));
     let _ = write!(out, "{} chunks, {} frames", seen.chunks, seen.frames);
     if seen.key.is_none() {
         let by_format: Vec<String> = seen.formats.iter().map(|(name, n)| format!("{n} {name}")).collect();
@@ -29,7 +30,7 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
         out.push_str(&pack::text(pack));
     }
     for (name, value) in &seen.about {
-        let _ = writeln!(out, "{name}: {value}");
+        let _ = writeln!(out, "{}: {}", plain(name), plain(value));
     }
     if let Some(layout) = &seen.layout {
         let _ = writeln!(out, "\nrecord of {} bytes:", layout.size);
@@ -57,6 +58,6 @@ fn field(field: &FieldView) -> String {
 }
 
 fn head(place: &FramePlace) -> String {
-    let member = place.member.as_ref().map_or(String::new(), |member| format!(", {member}"));
+    let member = place.member.as_ref().map_or(String::new(), |member| format!(", {}", plain(member)));
     format!("chunk {}, frame {} of {}{member}", place.chunk, place.frame, place.frames)
 }

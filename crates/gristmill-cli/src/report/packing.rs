@@ -6,6 +6,7 @@ use gristmill_engine::job::checksum::Checksummed;
 use gristmill_engine::job::merge::Merged;
 use gristmill_engine::job::pack::Packed;
 use gristmill_engine::job::values::Valued;
+use gristmill_format::error::plain;
 
 /// Lines about single games, at most; the manifest has them all.
 const LINES: usize = 20;
@@ -17,10 +18,11 @@ pub(crate) fn packed(packed: &Packed) -> String {
         let line = skipped.line.map(|line| format!(", line {line}")).unwrap_or_default();
         let column = skipped.column.map(|column| format!(" column {column}")).unwrap_or_default();
         let byte = skipped.offset.filter(|_| skipped.line.is_none()).map(|n| format!(", byte {n}")).unwrap_or_default();
-        format!("left out: {}{line}{column}{byte}: {}: {}", skipped.file, skipped.kind, skipped.detail)
+        let file = plain(&skipped.file);
+        format!("left out: {file}{line}{column}{byte}: {}: {}", skipped.kind, skipped.detail)
     });
     some(&mut out, left_out, "left out");
-    some(&mut out, packed.remarks.iter().map(|odd| format!("odd: {}: {}", odd.file, odd.detail)), "odd");
+    some(&mut out, packed.remarks.iter().map(|odd| format!("odd: {}: {}", plain(&odd.file), odd.detail)), "odd");
     let verb = if packed.dry_run { "would hold" } else { "holds" };
     let files = if packed.files == 1 { "one file".to_owned() } else { format!("{} files", packed.files) };
     let Packed { pack, rows, runs, layout, .. } = packed;

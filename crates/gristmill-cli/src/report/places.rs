@@ -6,6 +6,7 @@ use gristmill_engine::job::selected::RowPlace;
 use gristmill_engine::job::verify_run::{OutputVerification, Place, RunVerification, Stretch};
 use gristmill_engine::job::xray::{SeenFrame, SeenRow};
 use gristmill_engine::pipeline::Origin;
+use gristmill_format::error::plain;
 
 /// The text of a verification.
 pub(crate) fn verification(found: &RunVerification) -> String {
@@ -77,13 +78,13 @@ fn batches(stretch: &Stretch) -> String {
 }
 
 fn place(place: &RowPlace) -> String {
-    let member = place.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
-    format!("game {}{member}, ply {}; {}, row {}", place.game, place.ply, place.file, place.file_row)
+    let member = place.member.as_ref().map(|member| format!(" ({})", plain(member))).unwrap_or_default();
+    format!("game {}{member}, ply {}; {}, row {}", place.game, place.ply, plain(&place.file), place.file_row)
 }
 
 fn origin(origin: &Origin) -> String {
-    let member = origin.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
-    format!("game {}{member}, ply {}; {}", origin.game, origin.ply, origin.file)
+    let member = origin.member.as_ref().map(|member| format!(" ({})", plain(member))).unwrap_or_default();
+    format!("game {}{member}, ply {}; {}", origin.game, origin.ply, plain(&origin.file))
 }
 
 /// The rows of a batch of a stream, one line each.

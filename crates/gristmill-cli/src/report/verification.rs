@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use gristmill_engine::job::verify::{Example, Fault, Verification};
+use gristmill_format::error::plain;
 
 use super::inspection::g2048;
 
@@ -41,13 +42,14 @@ fn drawn(example: &Example) -> String {
 }
 
 fn line(fault: &Fault) -> String {
-    let mut out = fault.file.clone().unwrap_or_default();
+    let name = |name: &Option<String>| name.as_deref().map(|name| plain(name).into_owned());
+    let mut out = name(&fault.file).unwrap_or_default();
     let mut part = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             let _ = write!(out, ", {name} {value}");
         }
     };
-    part("member", fault.member.clone());
+    part("member", name(&fault.member));
     part("chunk", fault.chunk.map(|n| n.to_string()));
     part("run", fault.run.map(|n| n.to_string()));
     part(if fault.run.is_some() { "row" } else { "frame" }, fault.frame.map(|n| n.to_string()));

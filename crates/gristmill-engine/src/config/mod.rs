@@ -4,6 +4,7 @@
 mod chunks;
 mod g2048;
 mod index;
+mod overlay;
 pub(crate) mod parse;
 mod preset;
 pub mod proto;

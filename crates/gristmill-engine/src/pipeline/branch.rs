@@ -129,7 +129,7 @@ pub(super) struct Branch {
     /// Bad chunks in a row.
     pub(super) bad_run: u64,
     pub(super) decoding: usize,
-    /// What the draws that were decided on weighed, since the last look.
+    /// What the chunks weigh whose weight became known since the last look.
     pub(super) weights: Statistics,
     /// Time spent on taking sources in, and on deciding what the cache keeps.
     pub(super) ingesting: Arc<Load>,
@@ -285,6 +285,15 @@ impl Branch {
             self.decide(spare);
         }
         Ok(true)
+    }
+
+    /// Chunks handed out, which are not those that a position of the cache stands for, and how many of them wait.
+    pub(super) fn handed(&self) -> (u64, u64) {
+        let Some(accept) = &self.accept else { return (self.drawn, self.window.len() as u64) };
+        let counts = accept.counts();
+        let handed = if accept.caches() { counts.cache_misses } else { counts.taken };
+        let decided = self.window.iter().take(self.decided);
+        (handed, decided.filter(|ticket| !matches!(ticket.phase, Phase::Cached)).count() as u64)
     }
 
     /// The front of the window is done with.

@@ -17,15 +17,22 @@ impl Branch {
     /// Takes what the side index knows of a drawn chunk, where the decision on it needs that. Returns its source, if it
     /// was opened.
     pub(super) fn look_up(&mut self, draw: Draw, id: u64, open: Option<Arc<Source>>) -> Option<Arc<Source>> {
-        let (Some(accept), Some(plan)) = (&mut self.accept, &self.plan.accept) else { return open };
+        let (Some(accept), Some(plan)) = (&self.accept, &self.plan.accept) else { return open };
         if !accept.waits_for(draw.place) {
             return open;
         }
         let source = open.or_else(|| self.roster.open(id).ok())?;
         if let Some(contents) = recorded(&*plan.weigher, &source, draw.at.chunk as usize) {
-            accept.learn(draw.place, contents);
+            self.learn(draw.place, contents);
         }
         Some(source)
+    }
+
+    /// Remembers what was found in a chunk, and counts its weight the first time.
+    pub(super) fn learn(&mut self, place: u64, contents: Contents) {
+        if self.accept.as_mut().is_some_and(|accept| accept.learn(place, contents)) {
+            self.weights.absorb(Statistics::of(f64::from(contents.weight)));
+        }
     }
 
     /// Decides on draws in their order, as far as the weights are known; whether any was rejected.
@@ -43,9 +50,6 @@ impl Branch {
                 ticket.taken = true;
                 self.decided += 1;
                 continue;
-            }
-            if let Some(contents) = accept.known(place) {
-                self.weights.absorb(Statistics::of(f64::from(contents.weight)));
             }
             let candidate = Candidate { draw: ticket.number, place, floor: ticket.draw.floor };
             let decision = match accept.caches() {

@@ -315,6 +315,11 @@ impl Drawer {
         }
     }
 
+    /// Sources ever taken in that have chunks here.
+    pub(super) fn joined(&self) -> u64 {
+        self.members.list.len() as u64
+    }
+
     /// Chunks that can be drawn in one pass.
     pub(super) fn live(&self) -> u64 {
         match &self.drawing {

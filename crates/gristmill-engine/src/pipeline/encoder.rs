@@ -56,7 +56,13 @@ pub(super) fn of_rows(
         EncoderConfig::Chess => {
             let outputs = if tensors.is_empty() { Ok(Outputs::standard()) } else { Outputs::parse(tensors) };
             let encoder = outputs.and_then(|outputs| ChessEncoder::new(&outputs));
-            Ok(Arc::new(encoder.map_err(|e| Error::config("tensors", e.detail()))?))
+            let encoder = encoder.map_err(|e| Error::config("tensors", e.detail()))?;
+            if encoder.is_completed() {
+                let text = "values:4 is known of whole games, which streams of games have: give the configuration of one, \
+                            such as gristmill.presets.lc0 makes";
+                return Err(Error::config("tensors", text));
+            }
+            Ok(Arc::new(encoder))
         }
         EncoderConfig::Fields => {
             let encoder = FieldEncoder::new(layout, tensors);

@@ -22,8 +22,8 @@ struct Known {
     kind: &'static str,
     /// Stages that it reads, then those that read it.
     neighbours: Vec<String>,
-    /// Name and capacity of each queue.
-    queues: Vec<(String, u64)>,
+    /// Name and capacity of each queue, and the stages that read it.
+    queues: Vec<(String, u64, Vec<String>)>,
     /// Chunks of a pool's window.
     window: Option<u64>,
 }
@@ -51,7 +51,10 @@ impl History {
                     StageKind::ChunkSourceSplitter(_) | StageKind::ShufflingChunkPool(_) | StageKind::ChunkUnpacker(_)
                 );
                 let name = if own { queue.name.clone() } else { "output".to_owned() };
-                (name, queue.queue_capacity as u64)
+                let port = format!("{}.{}", stage.name, queue.name);
+                let port = if queue.name.is_empty() { &stage.name } else { &port };
+                let readers = config.stage.iter().filter(|other| other.input.contains(port));
+                (name, queue.queue_capacity as u64, readers.map(|other| other.name.clone()).collect())
             };
             Ok(Known {
                 name: stage.name.clone(),
@@ -171,10 +174,10 @@ impl History {
             "shuffling_chunk_pool" => metric.anchor = latest,
             _ => metric.last_chunk_key = latest,
         }
-        for (place, (name, capacity)) in known.queues.iter().enumerate() {
+        for (place, (name, capacity, _)) in known.queues.iter().enumerate() {
             let own = row.and_then(|row| row.queue.as_ref()).filter(|_| place == 0);
             let through = own.cloned().unwrap_or_else(|| {
-                let given = given(known, row, rows);
+                let given = given((known, place), row, rows);
                 QueueMetrics { put: given, got: given, dropped: 0, waiting: 0, capacity: *capacity }
             });
             let mut growth = |what: &str, total| self.growth(&known.name, &format!("{place}.{what}"), total);
@@ -217,12 +220,25 @@ fn inputs(stage: &StageConfig) -> impl Iterator<Item = &str> {
     stage.input.iter().map(|input| input.split('.').next().unwrap_or_default())
 }
 
-/// How many items a stage without a queue of its own has handed on: what it counts, else what its neighbour does.
-fn given(known: &Known, row: Option<&StageMetrics>, rows: &[StageMetrics]) -> u64 {
-    let counts = ["sources", "frames", "chunks", "files"];
-    let counted = |row: &StageMetrics| counts.iter().find_map(|name| row.count(name)).map(|count| count.total);
-    let beside = |name: &String| rows.iter().find(|row| row.name == *name).and_then(counted);
-    row.and_then(counted).or_else(|| known.neighbours.iter().find_map(beside)).unwrap_or_default()
+/// How many items a stage has handed on through a queue that it does not count itself: what it or its neighbour counts.
+fn given((known, place): (&Known, usize), row: Option<&StageMetrics>, rows: &[StageMetrics]) -> u64 {
+    let total = |row: &StageMetrics, name: &str| row.count(name).map(|count| count.total);
+    let named = |name: &String| rows.iter().find(|row| row.name == *name);
+    let counted = |row: &StageMetrics| ["sources", "frames", "chunks", "files"].iter().find_map(|n| total(row, n));
+    let found = match (known.kind, place) {
+        // A source goes to each side on which it has chunks.
+        ("chunk_source_splitter", _) => {
+            let readers = known.queues.get(place).map_or(&[][..], |(_, _, readers)| readers);
+            readers.iter().filter_map(named).filter_map(|reader| total(reader, "sources")).max()
+        }
+        ("shuffling_chunk_pool", 1) => row.and_then(|row| total(row, "cache_hits")),
+        ("chunk_unpacker", 1) => known.neighbours.iter().filter_map(named).find_map(|pool| total(pool, "cache_misses")),
+        ("chunk_validator" | "chunk_rescorer", _) => {
+            row.and_then(|row| Some(total(row, "chunks")?.saturating_sub(total(row, "dropped")?)))
+        }
+        _ => row.and_then(counted).or_else(|| known.neighbours.iter().filter_map(named).find_map(counted)),
+    };
+    found.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ impl Launch {
             return Err(Error::State(format!("it was made with another seed than {root}")));
         }
         let events = Arc::new(Events::default());
+        notices::lacking(&events, plan);
         let report = config.quarantine.as_deref();
         // Who only looks has no use for errors in between.
         let policy = if sight.is_some() { BadChunks::Skip } else { config.bad_chunks };

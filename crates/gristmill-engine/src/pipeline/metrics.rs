@@ -366,7 +366,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             .as_ref()
             .map_or([0, 0, size, 0, 0], |drawer| drawer.gauges(&totals.dropped(), &mut branch.census));
         let pool = !branch.drawer.as_ref().is_some_and(|drawer| drawer.ends());
-        let waiting = branch.window.len() as u64;
+        let (handed, waiting) = branch.handed();
         let pool_row = row(
             &branch.plan.stage,
             if pool { "shuffling_chunk_pool" } else { "simple_chunk_extractor" },
@@ -378,6 +378,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             vec![
                 busy(&totals.reading),
                 tally("chunks", branch.drawn),
+                tally("sources", branch.drawer.as_ref().map_or(0, |drawer| drawer.joined())),
                 tally("reshuffles", passes),
                 tally("stored_bytes", totals.stored_bytes.get()),
                 tally("dropped", totals.dropped().len() as u64),
@@ -386,8 +387,8 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
         let mut pool_row = StageMetrics {
             threads: readers as u64,
             queue: Some(QueueMetrics {
-                put: branch.drawn,
-                got: branch.drawn - waiting.min(branch.drawn),
+                put: handed,
+                got: handed - waiting.min(handed),
                 dropped: 0,
                 waiting,
                 capacity: chain.ahead() as u64,
@@ -408,7 +409,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             of_acceptance(accept, plan, totals.weighed.get(), &mut pool_row);
         }
         stages.push(pool_row);
-        for (plan, of) in branch.plan.passes.iter().zip(&totals.passes) {
+        for (plan, of) in branch.plan.passes.iter().zip(&totals.passes).filter(|(plan, _)| plan.is_stage()) {
             let mut counts = vec![busy(&of.busy), tally("chunks", of.chunks.get()), tally("dropped", of.dropped.get())];
             counts.extend(plan.pass.counts().iter().zip(&of.counts).map(|(name, n)| tally(name, n.get())));
             let pass = row(&plan.stage, plan.kind, Vec::new(), counts);

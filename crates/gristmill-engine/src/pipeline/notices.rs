@@ -3,6 +3,7 @@
 
 use super::anchors::{ControlReply, ControlRequest};
 use super::metrics::Observer;
+use super::plan::Plan;
 use super::roster::Roster;
 use super::vanished::Vanished;
 use crate::error::Error;
@@ -14,6 +15,13 @@ struct Told {
     scanned: bool,
     arrived: u64,
     faults: Vec<String>,
+}
+
+/// Tells what a run goes on without because it may be missing.
+pub(super) fn lacking(events: &Events, plan: &Plan) {
+    for (stage, lack) in plan.lacks() {
+        events.add(Event::new(Level::Warning, "missing_tables", lack).of(stage));
+    }
 }
 
 /// Tells which files a restored run goes on without.

@@ -1,6 +1,7 @@
 //! A checked graph -> what to run: per loader alias one chain of numbers, and the logs of sources it draws from.
 //! The only file, with `chain`, that knows in which order stages may stand.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +24,14 @@ use crate::rescorer::{Extras, prepare};
 use crate::runtime::handoff::WhenFull;
 use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
+use crate::stage::complete::Complete;
 use crate::stage::join::WhenExhausted;
 use crate::stage::lane::HashLane;
 use crate::stage::rescore::Rescore;
 use crate::stage::split::Side;
 use crate::stage::unpack::Unpack;
 use crate::stage::validate::Validate;
+use crate::tablebase::Syzygy;
 
 /// A directory whose files become sources: one per loader stage.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +60,20 @@ pub(crate) struct PassPlan {
     pub(crate) pass: Arc<dyn ChunkPass>,
     /// Numbers that tell apart what it reads besides the games, such as tables.
     pub(crate) reads: [Option<u64>; 2],
+    /// What of that it does without, because it may be missing and is.
+    pub(crate) lacks: Vec<String>,
+}
+
+impl PassPlan {
+    /// A pass that is no stage of the configuration.
+    fn unnamed(pass: Arc<dyn ChunkPass>) -> Self {
+        PassPlan { stage: String::new(), kind: "", pass, reads: [None; 2], lacks: Vec::new() }
+    }
+
+    /// Whether it is a stage of the configuration.
+    pub(crate) fn is_stage(&self) -> bool {
+        !self.stage.is_empty()
+    }
 }
 
 /// From one log to selected rows.
@@ -145,6 +162,12 @@ impl Plan {
         let mut passes = self.chains.iter().flat_map(|chain| &chain.branches).flat_map(|branch| &branch.passes);
         passes.find(|pass| pass.stage == stage).map_or([None; 2], |pass| pass.reads)
     }
+
+    /// Stage and words for all that its passes do without, because it may be missing and is.
+    pub(crate) fn lacks(&self) -> BTreeSet<(&str, &str)> {
+        let passes = self.chains.iter().flat_map(|chain| &chain.branches).flat_map(|branch| &branch.passes);
+        passes.flat_map(|pass| pass.lacks.iter().map(|lack| (pass.stage.as_str(), lack.as_str()))).collect()
+    }
 }
 
 /// Checks a config and lowers it.
@@ -202,7 +225,13 @@ impl<'a> Lower<'a> {
             }
         };
         let lanes = vec![LanePlan { lane: None, reservoir: reservoir.1 }];
-        Ok(ChainPlan { branches, join, lanes, reservoir, ..tensors(alias, generator.name, config)? })
+        let chain = tensors(alias, generator.name, config)?;
+        let mut branches: Vec<BranchPlan> = branches;
+        if let Some(complete) = Complete::new(&chain.encoder) {
+            let pass: Arc<dyn ChunkPass> = Arc::new(complete);
+            branches.iter_mut().for_each(|branch| branch.passes.push(PassPlan::unnamed(Arc::clone(&pass))));
+        }
+        Ok(ChainPlan { branches, join, lanes, reservoir, ..chain })
     }
 
     /// The branches behind frames that are joined, with their shares. Frames from a pool's cache come in the order of its
@@ -339,7 +368,7 @@ impl<'a> Lower<'a> {
 
 /// The pass of a stage that takes chunks and gives chunks, and the most threads it may have; `None` for other kinds.
 fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
-    let mut reads = [None; 2];
+    let (mut reads, mut lacks) = ([None; 2], Vec::new());
     let (kind, pass, threads): (_, Arc<dyn ChunkPass>, _) = match node.kind {
         StageKind::ChunkValidator(config) => {
             let rules = Rules::parse(&config.rules).map_err(|e| Error::field(node.name, "rules", e.detail()))?;
@@ -348,11 +377,12 @@ fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
         StageKind::ChunkRescorer(config) => {
             let prepared = prepare(node.name, config, Extras::default())?;
             reads = prepared.reads();
+            lacks = prepared.syzygy.as_ref().map(Syzygy::lacks).unwrap_or_default();
             ("chunk_rescorer", Arc::new(Rescore::new(prepared.rescorer)), config.threads)
         }
         _ => return Ok(None),
     };
-    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass, reads }, threads)))
+    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass, reads, lacks }, threads)))
 }
 
 fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {

@@ -1,5 +1,6 @@
 //! Where what the river does leaves it besides the batches themselves. Reads snapshots, touches nothing that flows.
 
+mod connection;
 pub mod http;
 pub mod prometheus;
 pub mod token;

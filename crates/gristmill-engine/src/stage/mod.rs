@@ -11,6 +11,7 @@
 //! | `extract` | sources -> draws of chunks, whole passes |
 //! | `validate` | chunk -> the same chunk, or the first rule that it breaks |
 //! | `rescore` | chunk -> the same game with better targets, or why it cannot be trusted |
+//! | `complete` | chunk -> the same chunk, with what the encoder wants to know of each record's place in its game |
 //! | `unpack` | chunk, use count -> rows |
 //! | `pair` | trajectories -> steps that stand together |
 //! | `join` | several streams of rows -> one |
@@ -22,6 +23,7 @@
 //! | `batch` | rows -> numbered batches |
 
 pub mod batch;
+pub mod complete;
 pub mod discover;
 pub mod extract;
 pub mod gather;

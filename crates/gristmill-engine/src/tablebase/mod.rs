@@ -26,23 +26,35 @@ pub struct Syzygy {
 impl Syzygy {
     /// Opens every `.rtbw` and `.rtbz` file right in these directories; of two of one name the first counts.
     ///
-    /// Errors: `Path` for a directory that cannot be read; `Config` where there is no table, or where a complete set of
-    /// as many men has more; `Format` for a damaged one. With `allow_missing` only the first.
+    /// Errors: `Path` for a directory or file that cannot be read; `Config` where there is no table, or where a complete set
+    /// of as many men has more; `Format` for a damaged one. None with `allow_missing`: [`Syzygy::lacks`] says what they are.
     pub fn open(directories: &[PathBuf], allow_missing: bool) -> Result<Self> {
+        let (mut tables, mut faults) = (Vec::new(), Vec::new());
+        let mut survived = |e: Error| match e {
+            Error::Path { path, kind, message } if allow_missing => {
+                let fault = gristmill_format::Error::new(gristmill_format::Kind::Io(kind), message);
+                faults.push(fault.in_source(path.display().to_string()));
+                Ok(())
+            }
+            Error::Format(e) if allow_missing => {
+                faults.push(e);
+                Ok(())
+            }
+            e => Err(e),
+        };
         let mut files: BTreeMap<(String, TableKind), PathBuf> = BTreeMap::new();
         for directory in directories {
-            list(directory, &mut files)?;
+            list(directory, &mut files).or_else(&mut survived)?;
         }
-        let (mut tables, mut faults) = (Vec::new(), Vec::new());
         let mut names = String::new();
         for ((name, kind), path) in files {
-            match read(&name, kind, &path)? {
+            let in_file = |e: gristmill_format::Error| e.in_source(path.display().to_string()).into();
+            match read(&name, kind, &path).and_then(|read| read.map_err(in_file)) {
                 Ok((table, size)) => {
                     names.push_str(&format!("{name}.{} {size}\n", kind.extension()));
                     tables.push(table);
                 }
-                Err(e) if allow_missing => faults.push(e.in_source(path.display().to_string())),
-                Err(e) => return Err(e.in_source(path.display().to_string()).into()),
+                Err(e) => survived(e)?,
             }
         }
         let tables = Tables::new(tables);
@@ -79,9 +91,19 @@ impl Syzygy {
         Ok((wdl.number(), plies))
     }
 
-    /// Damaged tables that were left out.
+    /// What was left out because it cannot be read: directories and damaged tables.
     pub fn faults(&self) -> &[gristmill_format::Error] {
         &self.faults
+    }
+
+    /// What it does without, in words: directories and tables that cannot be read, and what is missing of the set.
+    pub fn lacks(&self) -> Vec<String> {
+        let mut lacks: Vec<String> = self.faults.iter().map(ToString::to_string).collect();
+        let coverage = self.coverage();
+        if coverage.tables[0] == 0 || !coverage.is_complete() {
+            lacks.push(coverage.to_string());
+        }
+        lacks
     }
 
     /// A number that tells sets of tables apart, by their names and sizes.

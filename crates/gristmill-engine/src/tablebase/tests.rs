@@ -104,7 +104,10 @@ fn partial_sets_are_refused_unless_allowed_and_then_know_their_holes() {
     let pawn = "8/8/4k3/8/8/3P4/8/K7 w - - 0 1".parse().unwrap();
     assert!(set.tables().wdl(&pawn).is_ok());
     assert_eq!(set.tables().dtz(&pawn).unwrap_err().to_string(), "there is no table KPvK.rtbz");
-    assert!(matches!(Syzygy::open(&[folder.path().join("none")], true), Err(Error::Path { .. })));
+    let none = folder.path().join("none");
+    assert!(matches!(Syzygy::open(std::slice::from_ref(&none), false), Err(Error::Path { .. })));
+    let without = Syzygy::open(&[none], true).unwrap();
+    assert!(without.faults()[0].to_string().contains("none") && without.lacks().len() == 2, "{:?}", without.lacks());
 }
 
 #[test]

@@ -37,7 +37,7 @@ const ABSENT: [(&str, &[&str]); 4] = [
             "pyo3",
             "numpy",
             "rand",
-            "tiny_http",
+            "httparse",
         ],
     ),
     ("gristmill-engine", &["tokio", "rayon", "clap", "indicatif", "ratatui", "pyo3", "numpy", "rand", "shakmaty"]),

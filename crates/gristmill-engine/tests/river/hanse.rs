@@ -30,9 +30,10 @@ fn new(config: DataLoaderConfig) -> DataLoader {
     DataLoader::new(config).unwrap()
 }
 
-/// The metrics of the interface: what every draw weighed, and the time that went into each of a pool's works.
+/// The metrics of the interface: what each chunk weighs, once, what went through each queue, and the time that went into each
+/// of a pool's works.
 #[test]
-fn weights_of_all_draws_and_the_works_of_a_pool_are_told() {
+fn weights_of_chunks_queues_and_the_works_of_a_pool_are_counted() {
     let lengths = lengths(varied());
     let loader = new(with_cache(hanse(&single(varied()), HanseForm::Weight, 1, 1.0), 100, 4));
     hashes(&loader, "", 60);
@@ -43,8 +44,18 @@ fn weights_of_all_draws_and_the_works_of_a_pool_are_told() {
     assert_eq!(loads, ["source_ingestion", "chunk_loading", "caching"]);
     assert!(pool.load_metrics.iter().all(|load| 0.0 < load.load_seconds && load.load_seconds < load.total_seconds));
     let [weight] = pool.statistics_metrics.as_slice() else { panic!("{pool:?}") };
-    let draws = of_pool(&loader, "hanse_cache_hits") + of_pool(&loader, "hanse_cache_misses");
-    assert_eq!((weight.name.as_str(), weight.samples.count as u64), ("chunk_weight", draws));
+    assert!(of_pool(&loader, "hanse_cache_hits") > 100, "most were weighed before");
+    assert_eq!((weight.name.as_str(), weight.samples.count as usize), ("chunk_weight", lengths.len()));
+    let [chunks, hits] = pool.queue_metrics.as_slice() else { panic!("{pool:?}") };
+    let (cached, missed) = (of_pool(&loader, "cache_hits"), of_pool(&loader, "cache_misses"));
+    assert!(cached > 0 && missed > 0 && of_pool(&loader, "hanse_rejected") > 0);
+    assert_eq!(
+        (chunks.name.as_str(), chunks.put_count, hits.name.as_str(), hits.put_count),
+        ("", missed, "hits", cached)
+    );
+    assert!(chunks.get_count <= chunks.put_count && hits.get_count == cached);
+    let unpacker = period.stage_metrics.iter().find(|stage| stage.name == "unpack").unwrap();
+    assert_eq!(unpacker.queue_metrics[1].put_count, missed, "one request a chunk");
     let [shortest, longest] = [lengths.values().min(), lengths.values().max()].map(|n| *n.unwrap() as f64);
     assert_eq!((weight.samples.min, weight.samples.max), (shortest, longest), "each position weighs 1");
 }

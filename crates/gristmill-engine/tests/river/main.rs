@@ -17,6 +17,7 @@ mod ledgers;
 mod logs;
 mod needed;
 mod packs;
+mod progress;
 mod rescoring;
 mod resume;
 mod seeing;

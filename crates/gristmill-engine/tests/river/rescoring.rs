@@ -105,8 +105,45 @@ fn fields_that_cannot_be_are_refused_by_name() {
             other => panic!("{field}: {other:?}"),
         }
     }
-    let gone = ChunkRescorerConfig { syzygy_paths: "/no/such/folder".into(), ..default() };
-    assert!(matches!(DataLoader::new(with_rescorer(&preset(folder.path()), gone)), Err(Error::Path { .. })));
+    // A folder that is not there is named with stage, field and the way out.
+    let gone = || "/no/such/folder".to_owned();
+    for (rescorer, field, way) in [
+        (ChunkRescorerConfig { syzygy_paths: gone(), ..default() }, "syzygy_paths", "allow_missing_tables"),
+        (
+            ChunkRescorerConfig { policy_directory: Some(gone().into()), ..default() },
+            "policy_directory",
+            "leave the field",
+        ),
+    ] {
+        let refused = DataLoader::new(with_rescorer(&preset(folder.path()), rescorer)).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.starts_with(&format!("stage `rescorer`, field `{field}`: /no/such/folder")), "{text}");
+        assert!(matches!(refused, Error::Config { .. }) && text.contains(way), "{text}");
+    }
+}
+
+#[test]
+fn tables_that_may_be_missing_are_warned_of_and_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    generate(options(folder.path(), 4));
+    let run = |rescorer| {
+        let loader = DataLoader::new(with_rescorer(&small(folder.path()), rescorer)).unwrap();
+        loader.start().unwrap();
+        let told: Vec<String> = loader.status(0).events.iter().map(|event| event.message.clone()).collect();
+        (hashes(&loader, "", 100), loader.warnings(), told)
+    };
+    let (plain, nothing, _) = run(ChunkRescorerConfig::default());
+    assert!(nothing.is_empty());
+    let gone = ChunkRescorerConfig {
+        syzygy_paths: "/no/such/folder".into(),
+        allow_missing_tables: true,
+        ..ChunkRescorerConfig::default()
+    };
+    let (same, warnings, told) = run(gone);
+    assert_eq!(same, plain);
+    let [folder, set] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert!(folder.starts_with("stage `rescorer`: /no/such/folder") && set.starts_with("stage `rescorer`: "));
+    assert!(told.iter().any(|event| event.contains("/no/such/folder")), "{told:?}");
 }
 
 #[test]

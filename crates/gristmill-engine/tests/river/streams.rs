@@ -78,6 +78,22 @@ fn a_split_deals_every_game_to_one_side_and_always_the_same() {
 }
 
 #[test]
+fn each_side_of_a_split_counts_the_sources_that_go_there() {
+    let split = vec![("train".to_string(), 9), ("none".to_string(), 0), ("test".to_string(), 3)];
+    let loader = loader(&Lc0Preset { split, ..pass(&preset(mixed())) });
+    let sources = |alias| all_ids(&loader, alias).iter().map(|id| id.0).collect::<BTreeSet<_>>().len() as u64;
+    let (train, test) = (sources("train"), sources("test"));
+    assert!(loader.stop().is_empty());
+    let (period, _) = loader.aggregate_metrics(f64::INFINITY, true).unwrap();
+    let splitter = period.stage_metrics.iter().find(|stage| stage.name == "split").unwrap();
+    let through =
+        |put| splitter.queue_metrics.iter().map(move |queue| if put { queue.put_count } else { queue.get_count });
+    assert_eq!(through(true).collect::<Vec<_>>(), [train, 0, test]);
+    assert_eq!(through(false).collect::<Vec<_>>(), [train, 0, test]);
+    assert!(train + test > 38, "36 files of one game, and tars that are on both sides");
+}
+
+#[test]
 fn a_pool_serves_each_chunk_once_per_pass_and_each_use_other_positions() {
     let loader = loader(&Lc0Preset { pool: 1000, reservoir: Some(0), ..preset(mixed()) });
     let total = all_ids(&super::games::loader(&pass(&preset(mixed()))), "").len();
@@ -187,7 +203,7 @@ fn metrics_are_served_as_prometheus_text() {
     (0..5).for_each(|_| drop(next(&loader, "")));
     let address = loader.serve_metrics("127.0.0.1:0", None).unwrap();
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     for name in [

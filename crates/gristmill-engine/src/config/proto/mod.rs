@@ -35,32 +35,7 @@ impl DataLoaderConfig {
     ///
     /// Errors: `Config` with line, column, stage and field.
     pub fn from_textproto(text: &str) -> Result<Self> {
-        let fault = |offset, message| TextForm::Textproto.fault(text, offset, message);
-        let tree = text::fields(text).map_err(|broken| fault(broken.at, broken.message))?;
-        let whole = tree.iter().any(|field| field.name == "data_loader");
-        let desc = message(if whole { ROOT } else { LOADER })?;
-        if !whole && !tree.is_empty() && tree.iter().all(|field| desc.get_field_by_name(field.name).is_none()) {
-            return Err(Error::Config {
-                at: Some(line_and_column(text, tree[0].span.start)),
-                stage: None,
-                field: None,
-                message: "there is no `data_loader { … }` in this text".to_owned(),
-            });
-        }
-        let seen = if whole { only(text, &tree, "data_loader") } else { text.to_owned() };
-        let parsed = DynamicMessage::parse_text_format(desc, &seen).map_err(|e| {
-            let label = e.labels().and_then(|mut labels| labels.next());
-            fault(label.map_or(text.len(), |label| label.offset()), advice(&e.to_string()))
-        })?;
-        let found = |(path, message): Refusal| {
-            let path = if path.first().is_some_and(|name| name == "data_loader") { &path[1..] } else { &path[..] };
-            fault(follow(loader(&tree), path).map_or(0, |field| field.span.start), message)
-        };
-        let mut fields = schema::to_json(&parsed).map_err(found)?;
-        if let Some(Value::Object(inner)) = fields.remove("data_loader") {
-            fields = inner;
-        }
-        read(fields).map_err(found)
+        read(set(text)?).map_err(|refusal| placed(text, &text::fields(text).unwrap_or_default(), refusal))
     }
 
     /// Writes text-protobuf, `data_loader { … }`, that [`DataLoaderConfig::from_textproto`] reads back to the same
@@ -116,6 +91,41 @@ impl DataLoaderConfig {
     }
 }
 
+/// The fields of the loader's message that a text sets, whether it is that message or a whole training configuration.
+///
+/// Errors: `Config` with line, column, stage and field.
+pub(super) fn set(text: &str) -> Result<Map<String, Value>> {
+    let fault = |offset, message| TextForm::Textproto.fault(text, offset, message);
+    let tree = text::fields(text).map_err(|broken| fault(broken.at, broken.message))?;
+    let whole = tree.iter().any(|field| field.name == "data_loader");
+    let desc = message(if whole { ROOT } else { LOADER })?;
+    if !whole && !tree.is_empty() && tree.iter().all(|field| desc.get_field_by_name(field.name).is_none()) {
+        return Err(Error::Config {
+            at: Some(line_and_column(text, tree[0].span.start)),
+            stage: None,
+            field: None,
+            message: "there is no `data_loader { … }` in this text".to_owned(),
+        });
+    }
+    let seen = if whole { only(text, &tree, "data_loader") } else { text.to_owned() };
+    let parsed = DynamicMessage::parse_text_format(desc, &seen).map_err(|e| {
+        let label = e.labels().and_then(|mut labels| labels.next());
+        fault(label.map_or(text.len(), |label| label.offset()), advice(&e.to_string()))
+    })?;
+    let mut fields = schema::to_json(&parsed).map_err(|refusal| placed(text, &tree, refusal))?;
+    Ok(match fields.remove("data_loader") {
+        Some(Value::Object(inner)) => inner,
+        _ => fields,
+    })
+}
+
+/// A refusal with the place in the text that its path leads to.
+fn placed(text: &str, tree: &[Field<'_>], (path, message): Refusal) -> Error {
+    let path = if path.first().is_some_and(|name| name == "data_loader") { &path[1..] } else { &path[..] };
+    let start = follow(loader(tree), path).map_or(0, |field| field.span.start);
+    TextForm::Textproto.fault(text, start, message)
+}
+
 fn message(name: &str) -> Result<prost_reflect::MessageDescriptor> {
     schema::message(name).map_err(|e| Error::config("", e))
 }
@@ -146,7 +156,7 @@ fn advice(message: &str) -> String {
 }
 
 /// Fields of the loader's message to a config; a refusal comes with the path that leads to it.
-fn read(mut fields: Map<String, Value>) -> std::result::Result<DataLoaderConfig, Refusal> {
+pub(super) fn read(mut fields: Map<String, Value>) -> std::result::Result<DataLoaderConfig, Refusal> {
     for stage in fields.get_mut("stage").and_then(Value::as_array_mut).into_iter().flatten() {
         for (kind, field, ways) in LC0_WAYS {
             if let Some(Value::Object(config)) = stage.get_mut(kind)

@@ -82,8 +82,8 @@ impl Chain {
         inner.spare_chunks.extend(spare);
         let branch = &mut inner.branches[b];
         branch.decoding -= 1;
-        if let (Some(accept), Some(contents)) = (&mut branch.accept, contents) {
-            accept.learn(draw.place, contents);
+        if let Some(contents) = contents {
+            branch.learn(draw.place, contents);
         }
         if let Some(ticket) = branch.ticket(number) {
             ticket.phase = phase;

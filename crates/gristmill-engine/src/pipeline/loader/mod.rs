@@ -242,6 +242,14 @@ impl DataLoader {
         control.detached.clone()
     }
 
+    /// What it runs without, because it may be missing and is: a line for each, with the stage.
+    pub fn warnings(&self) -> Vec<String> {
+        let line = |(stage, lack): (&str, &str)| {
+            format!("stage `{stage}`: {lack}; what these tables do not answer stays as it is")
+        };
+        self.plan.lacks().into_iter().map(line).collect()
+    }
+
     /// What runs in this process. A forked child sees nothing, and takes no lock that a lost thread may hold.
     fn runs_here(&self) -> Option<&Running> {
         self.here().ok().and_then(|()| self.running.get())

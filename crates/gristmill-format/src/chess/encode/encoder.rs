@@ -5,12 +5,14 @@ use std::ops::Range;
 
 use super::meta::meta_planes;
 use super::output::{Element, Output};
+use super::progress;
 use super::simd::{self, Path, Stores};
 use crate::chess::frame::Frame;
 use crate::chess::record::{PLANES, POLICY, Version, at, layout_v7};
 use crate::encode::{Encoder, Row, Sparse, TensorSpec};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{Layout, Scalar};
+use crate::source::Chunk;
 
 /// Encodes V7 records (V6 widened to V7 size included) into the selected outputs.
 #[derive(Debug, Clone)]
@@ -99,6 +101,7 @@ impl ChessEncoder {
                     Some(sparse) => writer.policy(sparse, row),
                 },
                 Output::Values => put(row, &values(frame)),
+                Output::Values4 => put(row, &values_and_progress(frame)),
                 Output::Winner => put(row, &win_draw_loss(frame.result_q(), frame.result_d())),
                 Output::BestQ => put(row, &win_draw_loss(frame.best_q(), frame.best_d())),
                 Output::PliesLeft => put(row, &[frame.plies_left()]),
@@ -163,6 +166,14 @@ impl Encoder for ChessEncoder {
 
     fn outputs(&self) -> &[TensorSpec] {
         &self.specs
+    }
+
+    fn is_completed(&self) -> bool {
+        self.outputs.contains(&Output::Values4)
+    }
+
+    fn complete(&self, chunk: &mut Chunk) -> Result<()> {
+        if self.is_completed() { progress::write(chunk) } else { Ok(()) }
     }
 
     fn encode(&self, rows: &[Row<'_>], out: &mut [&mut [u8]]) -> Result<()> {
@@ -256,8 +267,20 @@ fn values(f: &Frame<'_>) -> [f32; 18] {
     rows
 }
 
+/// The same with a fourth column: the plies until progress, of the result.
+fn values_and_progress(f: &Frame<'_>) -> [f32; 24] {
+    let mut rows = [f32::from_bits(0x7fc0_0000); 24];
+    for (row, values) in rows.chunks_exact_mut(4).zip(values(f).chunks_exact(3)) {
+        row[..3].copy_from_slice(values);
+    }
+    rows[3] = progress::of(f).map_or(rows[3], f32::from);
+    rows
+}
+
+/// Computed in binary64 and rounded once, as the trainers did that took these.
 fn win_draw_loss(q: f32, d: f32) -> [f32; 3] {
-    [0.5 * (1.0 - d + q), d, 0.5 * (1.0 - d - q)]
+    let [wide_q, wide_d] = [q, d].map(f64::from);
+    [(0.5 * (1.0 - wide_d + wide_q)) as f32, d, (0.5 * (1.0 - wide_d - wide_q)) as f32]
 }
 
 fn legal(probabilities: &[u8], row: &mut [u8]) {
@@ -307,5 +330,25 @@ mod tests {
         let together = encoded(&rows);
         let alone: Vec<u8> = rows.iter().flat_map(|row| encoded(&[*row]).swap_remove(0)).collect();
         assert!(together[0] == alone);
+    }
+
+    #[test]
+    fn win_draw_and_loss_are_rounded_once() {
+        // Each of these has another last bit where it is computed in binary32.
+        for [q, d, win, loss] in [
+            [0xbde1_ea78, 0x3e8f_b123, 0x3e9b_ea20, 0x3ed4_64be],
+            [0xbed2_a7eb, 0x3eed_cded, 0x3d7e_28a0, 0x3ef2_6cff],
+            [0x3d61_db96, 0x3d11_f487, 0x3f02_7f38, 0x3ee8_c2fe],
+        ] {
+            let [q, d] = [q, d].map(f32::from_bits);
+            assert_eq!(win_draw_loss(q, d).map(f32::to_bits), [win, d.to_bits(), loss]);
+            let mut record = vec![0; V7_BYTES];
+            FrameMut::blank(&mut record, InputFormat::Classical).unwrap().set_best_q(q).set_best_d(d);
+            let encoder = ChessEncoder::new(&[Output::BestQ]).unwrap();
+            let row = Row { record: &record, provenance: Provenance::default(), bits: 0, sparse: None };
+            let mut out = [0; 12];
+            encoder.encode(&[row], &mut [&mut out]).unwrap();
+            assert_eq!(out[..4], win.to_le_bytes());
+        }
     }
 }

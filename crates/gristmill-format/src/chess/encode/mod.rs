@@ -3,6 +3,7 @@
 mod encoder;
 mod meta;
 mod output;
+mod progress;
 mod simd;
 
 pub use encoder::ChessEncoder;

@@ -47,6 +47,9 @@ pub enum Output {
     Probs,
     /// `values` f32 `[6, 3]`: result, best, played, orig, root, short-term, each (q, d, m); the last m is NaN.
     Values,
+    /// `values` f32 `[6, 4]`: as [`Output::Values`], and of the result the plies until the next capture or pawn move,
+    /// which whole games tell; all else is NaN.
+    Values4,
     /// `winner` f32 `[3]`: win, draw, loss of the result.
     Winner,
     /// `best_q` f32 `[3]`: win, draw, loss of the best move.
@@ -68,7 +71,7 @@ pub enum Output {
 }
 
 /// The text of every output, for [`Output::parse`] and its refusals.
-const NAMES: [(&str, Output); 17] = [
+const NAMES: [(&str, Output); 18] = [
     ("planes", Output::Planes(Element::F32)),
     ("planes:f32", Output::Planes(Element::F32)),
     ("planes:f16", Output::Planes(Element::F16)),
@@ -77,6 +80,7 @@ const NAMES: [(&str, Output); 17] = [
     ("planes:flat", Output::PlanesFlat),
     ("probs", Output::Probs),
     ("values", Output::Values),
+    ("values:4", Output::Values4),
     ("winner", Output::Winner),
     ("best_q", Output::BestQ),
     ("plies_left", Output::PliesLeft),
@@ -115,6 +119,7 @@ impl Output {
             }
             Output::Probs => one("probs", Scalar::F32, &[POLICY]),
             Output::Values => one("values", Scalar::F32, &[6, 3]),
+            Output::Values4 => one("values", Scalar::F32, &[6, 4]),
             Output::Winner => one("winner", Scalar::F32, &[3]),
             Output::BestQ => one("best_q", Scalar::F32, &[3]),
             Output::PliesLeft => one("plies_left", Scalar::F32, &[]),

@@ -174,9 +174,11 @@ impl Accept {
         self.known.get(place)
     }
 
-    /// Remembers what was found in a chunk.
-    pub fn learn(&mut self, place: u64, contents: Contents) {
+    /// Remembers what was found in a chunk; whether nothing was known of it.
+    pub fn learn(&mut self, place: u64, contents: Contents) -> bool {
+        let is_new = self.known(place).is_none();
         self.known.set(place, Some(contents));
+        is_new
     }
 
     /// Whether the decision on a chunk has to wait until its weight is known.

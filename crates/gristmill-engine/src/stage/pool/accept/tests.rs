@@ -66,7 +66,10 @@ fn another_law_would_be_noticed() {
 #[test]
 fn the_largest_weight_is_that_of_the_draws_so_far() {
     let mut accept = accept(Chance::Weight { gamma: 50.0 });
-    [10.0, 5.0, 20.0].iter().zip(0..).for_each(|(&weight, place)| accept.learn(place, Contents { frames: 0, weight }));
+    [10.0, 5.0, 20.0]
+        .iter()
+        .zip(0..)
+        .for_each(|(&weight, place)| _ = accept.learn(place, Contents { frames: 0, weight }));
     let found: Vec<bool> = [0, 1, 0, 2, 0, 2].iter().zip(0..).map(|(&p, d)| taken(&accept.decide(at(d, p)))).collect();
     assert_eq!(found, [true, false, true, true, false, true]);
 }
@@ -150,7 +153,7 @@ fn a_restored_one_has_no_memory_for_places_long_gone() {
 fn it_goes_on_from_before_any_draw_that_is_not_forgotten() {
     let candidate = |draw: u64| Candidate { draw, place: draw / 40 + draw * 13 % 20, floor: draw / 40 };
     let learn = |accept: &mut Accept| {
-        (0..60).for_each(|place| accept.learn(place, Contents { frames: 0, weight: (place * 7 % 100) as f32 }));
+        (0..60).for_each(|place| _ = accept.learn(place, Contents { frames: 0, weight: (place * 7 % 100) as f32 }));
     };
     let mut original = cached();
     learn(&mut original);
