@@ -107,6 +107,49 @@ def test_the_video_beside_a_recording(tmp_path: Path) -> None:
     assert [abs(int(frame.mean()) - 60 * t) < 12 for t, frame in enumerate(demos[0]["next_obs"], 1)] == [True] * 3
 
 
+@pytest.mark.parametrize(("steps", "frames"), [(1792, 1833), (1840, 1867), (1746, 1785), (2215, 2508)])
+def test_recordings_of_real_sizes(tmp_path: Path, steps: int, frames: int) -> None:
+    av = pytest.importorskip("av", reason="skipped: needs PyAV (pip install .[minecraft])")
+    made = write_minecraft(tmp_path, steps)
+    more = 3
+    with av.open(str(tmp_path / "recording.mp4"), "w") as container:
+        stream = container.add_stream("mpeg4", rate=20)
+        stream.width = stream.height = 16
+        stream.bit_rate = 1 << 20
+        for t in range(frames + more):
+            # Brightness goes up and down; which frame is first is seen by where it turns.
+            picture = np.full((16, 16, 3), 16 + abs((t * 4) % 400 - 200), np.uint8)
+            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    # Without `metadata.json` the video is taken to end with the recording.
+    (tmp_path / "metadata.json").write_text(json.dumps({"success": True, "true_video_frame_count": frames}))
+    demos = gm.open(tmp_path / "rendered.npz")
+    check(demos, "demo.minecraft", [steps], PAIR | {"rews"})
+    np.testing.assert_array_equal(demos[0]["acts"], made["action$vector"])
+    skipped = frames - (steps + 1)
+    shown = np.array([16 + abs(((t + skipped) * 4) % 400 - 200) for t in range(steps)])
+    assert np.abs(demos[0]["obs"].mean(axis=(1, 2, 3)) - shown).max() < 6
+    (tmp_path / "metadata.json").write_text(json.dumps({"true_video_frame_count": frames + 9}))
+    with pytest.raises(gm.FormatError, match="true_video_frame_count") as refused:
+        gm.open(tmp_path / "rendered.npz")
+    assert (refused.value.kind, refused.value.source) == ("truncated", str(tmp_path / "recording.mp4"))
+    with pytest.raises(gm.FormatError, match="bytes of frames") as refused:
+        gm.demos.open_demos(tmp_path / "rendered.npz", max_bytes=1 << 20)
+    assert refused.value.kind == "too_large"
+
+
+def test_a_damaged_video_is_refused_as_such(tmp_path: Path) -> None:
+    pytest.importorskip("av", reason="skipped: needs PyAV (pip install .[minecraft])")
+    write_minecraft(tmp_path, 3)
+    for data in (b"", b"no video at all" * 100):
+        (tmp_path / "recording.mp4").write_bytes(data)
+        with pytest.raises(gm.FormatError, match="no video that PyAV can read") as refused:
+            gm.open(tmp_path / "rendered.npz")
+        assert refused.value.kind == "corrupt"
+
+
 def test_a_shard_and_a_folder_of_shards(tmp_path: Path) -> None:
     write_wds(tmp_path / "a-2.tar", wds_samples([False, True, False], first=10))
     write_wds(tmp_path / "a-10.tar", wds_samples([True, False, True], first=20))

@@ -4,6 +4,7 @@ import json
 import resource
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -254,3 +255,67 @@ def test_pictures_of_another_size_are_not_decoded(tmp_path: Path) -> None:
     with pytest.raises(gm.FormatError, match=r"row 0: a picture of 8000 x 20000; expected \(32, 40, 3\)"):
         everything(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000, "160 million pixels were not made"
+
+
+@hdf5_alone
+@pytest.mark.parametrize(
+    ("how", "field"),
+    [
+        (lambda f: f["episode_1"].attrs.update({"options/a": 1, "options/a/b": 2}), None),
+        (lambda f: (f["episode_1"].__delitem__("infos"), f["episode_1"].create_dataset("infos", data=[1, 2])), "infos"),
+        (
+            lambda f: (f["episode_1"].__delitem__("infos"), f["episode_1"].__setitem__("infos", h5py.SoftLink("/x"))),
+            "infos",
+        ),
+        (lambda f: replace(f["episode_1"], "actions", data=np.zeros((2, 2), "f4").view("V4")), "actions"),
+        (lambda f: replace(f["episode_1"], "actions", data=h5py.Empty("f4")), "actions"),
+    ],
+)
+def test_what_h5py_raises_is_a_refusal_with_its_episode(
+    data: Path, how: Callable[[Any], None], field: str | None
+) -> None:
+    damaged(data / "main_data.hdf5", how)
+    assert told(data, "main_data.hdf5", 1, field).kind in ("corrupt", "forbidden", "wrong_size")
+
+
+@arrow_alone
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1, 2, 3], pa.timestamp("ns")),
+        pa.array([1, 2, 3], pa.duration("ns")),
+        pa.array([[1], [2], [3]], pa.list_(pa.float16())),
+        pa.DictionaryArray.from_arrays(pa.array([0, 0, 0]), pa.array([b"\xff"])),
+    ],
+    ids=["timestamp", "duration", "list", "dictionary"],
+)
+def test_what_pyarrow_raises_is_a_refusal_with_its_episode(data: Path, column: Any) -> None:
+    part = data / "1/part-0.arrow"
+    with pa.OSFile(str(part)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    for name in ("infos", "actions", "observations", "rewards"):
+        value = pa.StructArray.from_arrays([column], names=["odd"]) if name == "infos" else column
+        odd = table.set_column(table.schema.get_field_index(name), name, value)
+        with pa.OSFile(str(part), "wb") as file, pa.ipc.new_file(file, odd.schema) as writer:
+            writer.write_table(odd)
+        if name == "infos":
+            # Whether Python has a value for it or not: an error of its own, or none.
+            with suppress(gm.FormatError):
+                everything(data)
+        else:
+            with pytest.raises(gm.FormatError) as refused:
+                everything(data)
+            assert (refused.value.chunk, refused.value.source) == (1, str(part))
+        with pa.OSFile(str(part), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+
+
+def test_what_the_system_says_of_a_file_stays_what_it_is(data: Path) -> None:
+    hdf5 = (data / "main_data.hdf5").exists()
+    demos = gm.open(data)
+    shutil.rmtree(data)
+    if hdf5:
+        assert demos[1]["dones"][-1], "it is open"
+    else:
+        with pytest.raises(OSError, match="No such file"):
+            demos[1]

@@ -145,7 +145,9 @@ def test_jigsaw(tmp_path: Path, demos: gm.Demos) -> None:
     assert later.target[:, 0].tolist() != labels
     old = gm.pairs.Jigsaw(tmp_path / "permutations.npy", compat=True).over(demos, seed=2)[:]
     assert len(old.context) == 12, "the originals lose the first step of all"
-    assert old.traj_ts_ids[0].tolist() == [0, 1]
+    ids = gm.pairs.Jigsaw(tmp_path / "permutations.npy").over(demos)[:].traj_ts_ids
+    assert old.traj_ts_ids[:6].tolist() == [[0, t] for t in range(6)], "counted from the step after it"
+    np.testing.assert_array_equal(old.traj_ts_ids[6:], ids[7:])
     np.testing.assert_array_equal(old.context[0], jigsaw(obs[1], table[old.target[0, 0]]))
 
 

@@ -121,6 +121,7 @@ def open_demos(
     max_bytes: int | None = None,
     index: str | os.PathLike[str] | None = None,
     spill: str | os.PathLike[str] | None = None,
+    strict: bool = True,
 ) -> Demos: ...
 def open_games(path: str | os.PathLike[str], memory: bool) -> Games: ...
 def open_pack(

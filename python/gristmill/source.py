@@ -92,6 +92,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     values: str | os.PathLike[str] | None = None,
     spill: str | os.PathLike[str] | None = None,
     verify: Literal["open", "first_touch", "off"] | None = None,
+    strict: bool = True,
 ) -> Any:
     """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, Minari.
 
@@ -111,6 +112,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         verify: for a pack of rows: when rows are held against the checksums beside them. `open` does it for all now,
             `first_touch` for each block of 256 rows when the first of them is wanted, `off` never. By default
             `first_touch` where there are checksums; `gristmill checksum` makes them for packs that have none.
+        strict: for demonstrations: `False` reads what lies before the end mark of a tar that has more behind it,
+            instead of refusing it.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
@@ -137,7 +140,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if (spill is not None or not packed) and _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
-        return open_demos(path, spill=spill)
+        return open_demos(path, spill=spill, strict=strict)
     if spill is not None:
         raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
     if packed:

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use gristmill_format::detect::{HEAD, detect_alone};
+use gristmill_format::detect::detect_alone;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 use gristmill_format::{Error, Kind, Result};
 
 use crate::store::open_file;
@@ -34,10 +34,7 @@ fn opened(path: &Path, limits: Option<Limits>) -> Result<OpenSource> {
     }
     let bytes = open_file(path)?;
     let key = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut head = Vec::new();
-    let len = bytes.len().map_err(place)?.min(HEAD as u64);
-    read_span(&*bytes, Span { offset: 0, len }, HEAD as u64, &mut head).map_err(place)?;
-    let Some(format) = detect_alone(&key, &head).map_err(place)? else {
+    let Some(format) = detect_alone(&key, &*bytes).map_err(place)? else {
         let detail = "neither the name nor the first bytes belong to a known format";
         return Err(place(Error::new(Kind::UnknownFormat, detail)));
     };

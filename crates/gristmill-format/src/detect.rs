@@ -9,13 +9,14 @@ use crate::container::chunks::{self, ChunkFile};
 use crate::container::gzip;
 use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
 use crate::demo::pack::{self as demo, PackedDemos};
+use crate::demo::shard::is_shard;
 use crate::demo::source::DemoFile;
 use crate::error::{Error, Kind, Result};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
-use crate::source::{ChunkSource, ReadAt};
+use crate::source::{ChunkSource, ReadAt, Span, read_span};
 
-/// How many bytes of a file [`detect`] can make use of: the headers of the first member of a tar.
+/// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;
 
 /// A format that can be opened.
@@ -80,19 +81,13 @@ fn packed(key: &str, index: ChunkFile) -> Result<Arc<dyn ChunkSource>> {
 const SOLID: Row = Row {
     format: Format::Demonstrations,
     extensions: &DEMONSTRATIONS,
-    magic: is_shard,
+    magic: |_| false,
     open: |key, from| Ok(Arc::new(DemoFile::open(key, from)?)),
 };
 
-/// Whether a tar begins with the first member of a shard of demonstrations. PAX puts a member before it.
-fn is_shard(head: &[u8]) -> bool {
-    let name = |at: usize| head.get(at..).is_some_and(|header| header.starts_with(b"_metadata.meta."));
-    name(0) || head.get(156) == Some(&b'x') && name(1024)
-}
-
 /// Names that are known and refused, with advice.
 const REFUSED: [(&[&str], &str); 1] = [(
-    &[".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tar.xz"],
+    &[".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst", ".tar.bz2", ".tbz2", ".tar.xz", ".txz"],
     "a compressed tar is solid: no game in it can be reached alone; unpack it, or store it as a plain .tar",
 )];
 
@@ -115,13 +110,22 @@ pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
     Ok(row.map(|r| r.format))
 }
 
-/// Tells the format of a file that is to be looked at by itself: as [`detect`], and solid files too.
+/// Tells the format of a file that is to be looked at by itself: as [`detect`], and solid files too. Tars are told by their
+/// members.
 ///
-/// Errors: as [`detect`].
-pub fn detect_alone(name: &str, head: &[u8]) -> Result<Option<Format>> {
+/// Errors: as [`detect`]; `Io`.
+pub fn detect_alone(name: &str, from: &dyn ReadAt) -> Result<Option<Format>> {
     let base = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    let solid = SOLID.extensions.iter().any(|e| base.ends_with(e)) || (SOLID.magic)(head);
-    if solid && !base.starts_with('.') { Ok(Some(SOLID.format)) } else { detect(name, head) }
+    if SOLID.extensions.iter().any(|e| base.ends_with(e)) && !base.starts_with('.') {
+        return Ok(Some(SOLID.format));
+    }
+    let mut head = Vec::new();
+    let len = from.len()?.min(HEAD as u64);
+    read_span(from, Span { offset: 0, len }, HEAD as u64, &mut head)?;
+    match detect(name, &head)? {
+        Some(Format::ChessTar) if is_shard(from)? => Ok(Some(SOLID.format)),
+        found => Ok(found),
+    }
 }
 
 /// Opens a source of a known format; `key` is its file name without directory.

@@ -10,9 +10,12 @@ use std::path::PathBuf;
 
 use gristmill_format::Kind;
 use gristmill_format::container::gzip::Inflater;
+use gristmill_format::container::npz_write::NpzWriter;
 use gristmill_format::container::pickle::{PickleLimits, parse};
-use gristmill_format::demo::native::{Magical, Semantics, imitation, imitation_npz, magical, procgen};
+use gristmill_format::demo::frames::Frames;
+use gristmill_format::demo::native::{Magical, Semantics, imitation, imitation_npz, magical, minecraft, procgen};
 use gristmill_format::demo::trajectory::{End, Trajectories};
+use gristmill_format::layout::{DType, Order, Scalar};
 
 const MAX: usize = 1 << 30;
 
@@ -140,4 +143,70 @@ fn what_is_no_demonstration_is_refused_with_what_is_missing() {
     assert_eq!(imitation(b"(l.", Semantics::Strict, MAX).unwrap_err().kind(), Kind::Empty);
     assert_eq!(imitation(b"cos\nsystem\n.", Semantics::Strict, MAX).unwrap_err().kind(), Kind::Forbidden);
     assert!(Magical::parse("LoResCHW5E").unwrap_err().detail().contains("LoResCHW4E"));
+}
+
+/// A recording: as many actions and rewards as steps, each action its number.
+fn recording(steps: usize) -> Vec<u8> {
+    let mut npz = NpzWriter::new(Vec::new(), 1);
+    let mut array = |name: &str, scalar: Scalar, bytes: &[u8]| {
+        let (dtype, shape) = (DType::Scalar(scalar, Order::Little), [steps as u64]);
+        npz.array(name, &dtype, &shape, &mut |to| Ok(to.write_all(bytes)?)).unwrap();
+    };
+    array("reward", Scalar::F32, &vec![0; 4 * steps]);
+    let numbers: Vec<u8> = (0..steps).flat_map(|t| (t as f64).to_le_bytes()).collect();
+    array("action$vector", Scalar::F64, &numbers);
+    npz.finish().unwrap()
+}
+
+/// So many frames of 1 x 2 pixels, each of its number.
+fn video(frames: usize) -> Frames {
+    let bytes = (0..frames).flat_map(|t| [t as u8, (t >> 8) as u8, 0, 0, 0, 0]).collect();
+    Frames::new(Scalar::U8, &[frames, 1, 2, 3], bytes).unwrap()
+}
+
+#[test]
+fn what_was_filmed_before_the_first_action_is_left_out() {
+    // Steps and frames of real recordings.
+    for (steps, frames) in [(1792, 1833), (1840, 1867), (1746, 1785), (2215, 2508), (5, 6)] {
+        let all = minecraft(&recording(steps), Some(&video(frames)), Semantics::Strict, MAX).unwrap();
+        assert_eq!((all.frames(), all.ends()), (steps, &[(steps, End::Truncated)][..]));
+        let number = |t: usize, name: &str| {
+            let picture = all.field(t, name).unwrap();
+            usize::from(picture[0]) + 256 * usize::from(picture[2])
+        };
+        let skipped = frames - (steps + 1);
+        for t in [0, 1, steps / 2, steps - 1] {
+            assert_eq!((number(t, "obs"), number(t, "next_obs")), (t + skipped, t + skipped + 1), "{steps}, {t}");
+            assert_eq!(all.field(t, "acts"), Some(&(t as f64).to_le_bytes()[..]));
+        }
+    }
+    let e = minecraft(&recording(5), Some(&video(4)), Semantics::Strict, MAX).unwrap_err();
+    assert_eq!(e.kind(), Kind::WrongSize);
+    assert!(e.detail().contains("4 frames of video"), "{e}");
+}
+
+#[test]
+fn values_of_all_trajectories_have_one_bound() {
+    let array = |dtype: &str, shape: &str, bytes: usize| {
+        let data = "\\u0000".repeat(bytes);
+        format!(
+            "cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(I0\ntc_codecs\nencode\n(Vb\nVlatin1\ntRtR(I1\n({shape}t\
+             cnumpy\ndtype\n(V{dtype}\nI00\nI01\ntR(I3\nV<\nNNNI-1\nI-1\nI0\ntbI00\nc_codecs\nencode\n(V{data}\nVlatin1\ntRtb"
+        )
+    };
+    // A list of two of the list before, thirteen times: 40 kB once it is written by itself, and four steps have it.
+    let laughs = (1..14).fold("(lp0\n".to_owned(), |all, n| format!("{all}0(lp{n}\ng{}\nag{}\na", n - 1, n - 1));
+    let infos = "g13\na".repeat(4);
+    let one = format!(
+        "cimitation.data.types\nTrajectory\n)\u{81}}}(Vobs\n{}Vacts\n{}Vinfos\n(l{infos}ub",
+        array("u1", "I5\nI1\n", 5),
+        array("u1", "I4\n", 4)
+    );
+    let bytes: Vec<u8> = format!("{laughs}0(l{one}a.").chars().map(|c| c as u8).collect();
+    let all = imitation(&bytes, Semantics::Strict, 1 << 20).unwrap();
+    let each = all.extras()["infos"][0].1.len();
+    assert!((20_000..100_000).contains(&each) && all.extras()["infos"].len() == 4, "{each}");
+    let e = imitation(&bytes, Semantics::Strict, 3 * each).unwrap_err();
+    assert_eq!(e.kind(), Kind::TooLarge);
+    assert!(e.detail().starts_with("`infos`: "), "{e}");
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use flate2::write::DeflateEncoder;
 use gristmill_format::container::gzip;
 use gristmill_format::container::npy::{Header, Spelling};
-use gristmill_format::container::tar::TarWriter;
+use gristmill_format::container::tar::{TarLimits, TarWriter, walk};
 use gristmill_format::container::zstd;
+use gristmill_format::demo::form::{ReadOptions, read};
 use gristmill_format::demo::shard::{Packing, Shard, ShardIndex, ShardWriter, metadata, read_frames, stream};
 use gristmill_format::demo::trajectory::{End, Tape, Trajectories};
 use gristmill_format::layout::{DType, Order, Scalar};
@@ -282,5 +283,122 @@ fn a_member_is_never_larger_than_the_bound() {
     let large = npy(&vec![7; 2 * MAX]);
     for (way, e) in refused(&tar(&[("a.x.npy", &npy(&[1])), ("b.x.npy", &large)])) {
         assert!(matches!(e.kind(), Kind::TooLarge | Kind::WrongSize) && e.place().offset.is_some(), "{way}: {e}");
+    }
+}
+
+fn tar_of(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let members: Vec<(&str, &[u8])> = members.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    tar(&members)
+}
+
+/// Byte of the first block of the end mark.
+fn end_of(tar: &[u8]) -> usize {
+    tar.len() - 1024
+}
+
+#[test]
+fn what_lies_behind_the_end_mark_is_said_by_every_way() {
+    let good = tar_of(&[
+        ("f_0.obs.npy", npy(&[1])),
+        ("f_0.dones.json", b"false".to_vec()),
+        ("f_1.obs.npy", npy(&[2])),
+        ("f_1.dones.json", b"true".to_vec()),
+    ]);
+    let rest = tar_of(&[("f_2.obs.npy", npy(&[3])), ("f_2.dones.json", b"true".to_vec())]);
+    let mut zeroed = good.clone();
+    // The third header: the second frame is lost with all that follows.
+    let third = zeroed.windows(11).position(|name| name == b"f_1.obs.npy").unwrap();
+    zeroed[third..third + 512].fill(0);
+    let joined = [&good[..], &rest].concat();
+    let garbage = [&good[..], &[0; 700], b"garbage"].concat();
+    for (name, tar, place, says, frames) in [
+        ("zeroed", &zeroed, third, "a header of zeros", 1),
+        ("joined", &joined, end_of(&good), "another tar begins at byte", 2),
+        ("garbage", &garbage, end_of(&good), "behind the end mark, is not zero", 2),
+    ] {
+        let behind = |fault: Option<Error>, way: &str| {
+            let fault = fault.unwrap_or_else(|| panic!("{name}, {way}: nothing is said"));
+            assert_eq!((fault.kind(), fault.place().offset), (Kind::Corrupt, Some(place as u64)), "{name}, {way}");
+            assert!(fault.detail().contains(says), "{name}, {way}: {fault}");
+        };
+        let shard = Shard::over(&Tape::new(tar.clone()), MAX).unwrap();
+        assert_eq!(shard.trajectories.frames(), frames, "{name}");
+        behind(shard.behind, "over its bytes");
+        behind(ShardIndex::scan(tar.as_slice(), MAX).unwrap().unwrap().behind, "by place");
+        for packed in [gzip::compress(1, tar).unwrap(), zstd::compress(1, tar).unwrap()] {
+            behind(Shard::read(&packed, MAX).err(), "packed");
+            let packing = Packing::of(&packed);
+            let read = stream(Arc::new(Bytes(packed)), packing, 64, MAX, &mut |_| Ok(())).unwrap();
+            behind(read.behind, "streamed");
+        }
+        behind(walk(tar.as_slice(), &TarLimits::default()).unwrap().faults().first().cloned(), "walked");
+    }
+    // Records of 10 240 bytes are filled up with zeros.
+    let padded = [&good[..], &[0; 10_000]].concat();
+    assert!(Shard::read(&padded, MAX).is_ok());
+    assert!(walk(padded.as_slice(), &TarLimits::default()).unwrap().faults().is_empty());
+}
+
+#[test]
+fn what_lies_behind_a_gzip_stream_is_said() {
+    let packed = gzip::compress(1, &tar_of(&[("f_0.obs.npy", npy(&[1]))])).unwrap();
+    let streamed =
+        |packed: &[u8]| stream(Arc::new(Bytes(packed.to_vec())), Packing::Gzip, 64, MAX, &mut |_| Ok(())).unwrap();
+    let longer = [&packed[..], &[0; 40], b"x"].concat();
+    let fault = Shard::read(&longer, MAX).unwrap_err();
+    assert_eq!((fault.kind(), fault.place().offset), (Kind::Corrupt, Some(packed.len() as u64 + 40)));
+    assert_eq!(streamed(&longer).behind, Some(fault));
+    let padded = [&packed[..], &[0; 300_000]].concat();
+    assert!(Shard::read(&padded, MAX).is_ok() && streamed(&padded).behind.is_none());
+}
+
+#[test]
+fn packings_and_empty_files_have_words_of_their_own() {
+    let options = ReadOptions::default();
+    let told = |bytes: &[u8]| {
+        let e = read("demos.tar.x", bytes, &options).unwrap_err();
+        (e.kind(), e.detail().to_owned())
+    };
+    for (magic, says) in [(&b"\xfd7zXZ\0"[..], "xz -dc"), (b"BZh91AY", "bzip2 -dc"), (b"\x04\x22\x4d\x18", "lz4 -dc")] {
+        let (kind, detail) = told(magic);
+        assert!(kind == Kind::Unsupported && detail.contains(says), "{detail}");
+    }
+    assert_eq!(told(b"").1, "a file of no bytes");
+    assert!(told(&zstd::compress(1, b"").unwrap()).1.contains("unpacks to nothing"));
+    for tar in [vec![0; 10_240], gzip::compress(1, &[0; 1024]).unwrap()] {
+        let (kind, detail) = told(&tar);
+        assert!(kind == Kind::Empty && detail.contains("nothing but its end mark"), "{detail}");
+    }
+    // A skippable frame comes first in what pzstd writes.
+    let tar = tar_of(&[("f_0.obs.npy", npy(&[1]))]);
+    let skippable = [b"\x50\x2a\x4d\x18\x04\0\0\0".as_slice(), b"size", &zstd::compress(1, &tar).unwrap()].concat();
+    assert_eq!(Packing::of(&skippable), Packing::Zstd);
+    assert_eq!(Shard::read(&skippable, MAX).unwrap().trajectories.frames(), 1);
+    assert_eq!(streamed(skippable).unwrap().unwrap().ends, [(1, End::Truncated)]);
+}
+
+#[test]
+fn tars_from_before_ustar_are_tars() {
+    let mut tar = tar_of(&[("f_0.obs.npy", npy(&[1]))]);
+    let header = &mut tar[..512];
+    header[257..265].fill(0);
+    header[148..156].fill(b' ');
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    let file = read("demos.tgz", &gzip::compress(1, &tar).unwrap(), &ReadOptions::default()).unwrap();
+    assert_eq!(file.trajectories().frames(), 1);
+}
+
+#[test]
+fn names_with_control_characters_are_shown_escaped() {
+    let tar = tar_of(&[("a\u{1b}[2J.x.npy", npy(&[1])), ("b.x.npy", npy(&[1])), ("a\u{1b}[2J.y.npy", npy(&[1]))]);
+    for (name, e) in refused(&tar) {
+        let said = e.to_string();
+        assert!(!said.chars().any(char::is_control) && said.contains("a\\u{1b}[2J"), "{name}: {said}");
+    }
+    let tar = tar_of(&[("f_0.\u{7}\u{202e}.npy", npy(&[1])), ("f_1.x.npy", npy(&[1]))]);
+    for (name, e) in refused(&tar).into_iter().filter(|(name, _)| *name != "by place") {
+        let said = e.to_string();
+        assert!(!said.contains(['\u{7}', '\u{202e}']) && said.contains("\\u{202e}"), "{name}: {said}");
     }
 }

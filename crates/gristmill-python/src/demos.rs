@@ -34,7 +34,7 @@ pub(crate) fn holds_demos(py: Python<'_>, path: PathBuf) -> Result<bool, Fault> 
 /// Opens a file of any form, or a folder of shards. `index` is the folder of the side index: `None` for the usual one, `"off"`
 /// for none.
 #[pyfunction]
-#[pyo3(signature = (path, compat, magical_preproc, remove_null_actions, frame_stack, video, *, max_bytes=None, index=None, spill=None))]
+#[pyo3(signature = (path, compat, magical_preproc, remove_null_actions, frame_stack, video, *, max_bytes=None, index=None, spill=None, strict=true))]
 #[allow(clippy::too_many_arguments, reason = "the options of one function in Python")]
 pub(crate) fn open_demos(
     py: Python<'_>,
@@ -47,6 +47,7 @@ pub(crate) fn open_demos(
     max_bytes: Option<usize>,
     index: Option<PathBuf>,
     spill: Option<PathBuf>,
+    strict: bool,
 ) -> Result<Demos, Fault> {
     let pov = video.map(|(shape, bytes)| Frames::new(Scalar::U8, &shape, bytes.bytes().to_vec())).transpose()?;
     let usual = ReadOptions::default();
@@ -57,6 +58,7 @@ pub(crate) fn open_demos(
         frame_stack,
         pov,
         max_bytes: max_bytes.unwrap_or(usual.max_bytes),
+        strict,
     };
     let index = match index {
         None => Facts::default_folder(),

@@ -31,12 +31,20 @@ pub(crate) fn unpickle<'py>(
         None => e,
     };
     let limits = PickleLimits { max_bytes };
+    let room = max_bytes.saturating_add(held.bytes().len());
     let pickle = py.detach(|| parse(held.bytes(), &limits)).map_err(place)?;
-    Maker::new(py, data, &pickle, copy)?.run().map_err(|fault| match fault {
+    Maker::new(py, data, &pickle, copy, room)?.run().map_err(|fault| match fault {
         Fault::Format(e) => Fault::Format(place(e)),
         other => other,
     })
 }
+
+/// Most values of one key, those within it and their own, and how deep they may lie in each other.
+const MAX_KEY_VALUES: usize = 1 << 16;
+const MAX_KEY_DEPTH: usize = 128;
+
+/// Most keys of one mapping or set that may have one hash.
+const MAX_COLLISIONS: usize = 256;
 
 struct Maker<'a, 'py> {
     py: Python<'py>,
@@ -49,10 +57,18 @@ struct Maker<'a, 'py> {
     plain: Bound<'py, PyModule>,
     dtypes: HashMap<String, Bound<'py, PyAny>>,
     made: Vec<Option<Bound<'py, PyAny>>>,
+    /// Bytes that may still be copied: many values may be made of the same ones.
+    room: usize,
 }
 
 impl<'a, 'py> Maker<'a, 'py> {
-    fn new(py: Python<'py>, data: &'a Bound<'py, PyAny>, pickle: &'a Pickle<'a>, copy: bool) -> PyResult<Self> {
+    fn new(
+        py: Python<'py>,
+        data: &'a Bound<'py, PyAny>,
+        pickle: &'a Pickle<'a>,
+        copy: bool,
+        room: usize,
+    ) -> PyResult<Self> {
         Ok(Maker {
             py,
             data,
@@ -63,12 +79,14 @@ impl<'a, 'py> Maker<'a, 'py> {
             plain: py.import("gristmill.safe_pickle")?,
             dtypes: HashMap::new(),
             made: Vec::new(),
+            room,
         })
     }
 
     /// Makes what the root needs, then fills what may refer to what comes later.
     fn run(mut self) -> Result<Bound<'py, PyAny>, Fault> {
         let needed = self.needed();
+        self.check_keys(&needed)?;
         self.made.resize_with(self.pickle.len(), || None);
         for (id, _) in self.pickle.ids().zip(&needed).filter(|(_, needed)| **needed) {
             self.made[self.pickle.index(id)] = Some(self.make(id)?);
@@ -100,6 +118,69 @@ impl<'a, 'py> Maker<'a, 'py> {
         needed
     }
 
+    /// Refuses keys that Python would take very long to hash, or run out of stack: tuples deep within each other, or of each
+    /// other many times.
+    fn check_keys(&self, needed: &[bool]) -> Result<(), Fault> {
+        // What a value is made of came before it.
+        let mut sizes: Vec<(usize, usize)> = Vec::with_capacity(self.pickle.len());
+        for id in self.pickle.ids() {
+            let within: &[Id] = match self.pickle.node(id) {
+                Node::Tuple(items) | Node::FrozenSet(items) => items,
+                Node::Object(object) => &object.args,
+                _ => &[],
+            };
+            let found = within.iter().filter_map(|id| sizes.get(self.pickle.index(*id)));
+            let sum =
+                found.fold((0, 0), |(depth, count): (usize, usize), (d, c)| (depth.max(*d), count.saturating_add(*c)));
+            sizes.push((sum.0 + 1, sum.1.saturating_add(1)));
+        }
+        let check = |key: &Id| match sizes[self.pickle.index(*key)] {
+            (..=MAX_KEY_DEPTH, ..=MAX_KEY_VALUES) => Ok(()),
+            _ => {
+                let detail = format!(
+                    "a key of more than {MAX_KEY_VALUES} values, or more than {MAX_KEY_DEPTH} within each other"
+                );
+                Err(Fault::from(Error::new(Kind::TooLarge, detail)))
+            }
+        };
+        for (id, _) in self.pickle.ids().zip(needed).filter(|(_, needed)| **needed) {
+            match self.pickle.node(id) {
+                Node::Dict(_, pairs) => pairs.iter().try_for_each(|(key, _)| check(key))?,
+                Node::Set(items) | Node::FrozenSet(items) => items.iter().try_for_each(check)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses keys most of which have one hash: Python compares each with all before it. Texts are hashed with a secret of the
+    /// process, so nobody can make such ones.
+    fn check_hashes(&self, keys: &[Bound<'py, PyAny>]) -> Result<(), Fault> {
+        if keys.len() <= MAX_COLLISIONS {
+            return Ok(());
+        }
+        let mut counts: HashMap<isize, usize> = HashMap::with_capacity(keys.len());
+        for key in keys.iter().filter(|key| !key.is_instance_of::<PyString>()) {
+            let count = counts.entry(key.hash().map_err(unhashable)?).or_default();
+            *count += 1;
+            if *count > MAX_COLLISIONS {
+                let detail =
+                    format!("more than {MAX_COLLISIONS} of {} keys have one hash: made to take for ever", keys.len());
+                return Err(Error::new(Kind::TooLarge, detail).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts bytes that are about to be copied.
+    fn copies(&mut self, bytes: usize) -> Result<(), Fault> {
+        let left = self.room.checked_sub(bytes);
+        let detail =
+            "its values take more bytes than `max_bytes`: many are made of the same ones; raise it if they are real";
+        self.room = left.ok_or_else(|| Error::new(Kind::TooLarge, detail))?;
+        Ok(())
+    }
+
     fn value(&self, id: Id) -> Result<Bound<'py, PyAny>, Fault> {
         let made = self.made[self.pickle.index(id)].clone();
         made.ok_or_else(|| Error::new(Kind::Unsupported, "an immutable value that holds itself").into())
@@ -112,6 +193,10 @@ impl<'a, 'py> Maker<'a, 'py> {
     /// The value itself where it cannot change; else an empty one, for [`Maker::fill`].
     fn make(&mut self, id: Id) -> Result<Bound<'py, PyAny>, Fault> {
         let (py, pickle) = (self.py, self.pickle);
+        if let Node::Bytes(blob) | Node::ByteArray(blob) | Node::BigInt(blob) | Node::Scalar(_, blob) = pickle.node(id)
+        {
+            self.copies(pickle.bytes(blob).len())?;
+        }
         Ok(match pickle.node(id) {
             Node::None => py.None().into_bound(py),
             Node::Bool(value) => value.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any(),
@@ -130,21 +215,25 @@ impl<'a, 'py> Maker<'a, 'py> {
             Node::List(_) => PyList::empty(py).into_any(),
             Node::Tuple(items) => PyTuple::new(py, self.values(items)?)?.into_any(),
             Node::Set(_) => PySet::empty(py)?.into_any(),
-            Node::FrozenSet(items) => PyFrozenSet::new(py, self.values(items)?).map_err(unhashable)?.into_any(),
+            Node::FrozenSet(items) => {
+                let items = self.values(items)?;
+                self.check_hashes(&items)?;
+                PyFrozenSet::new(py, items).map_err(unhashable)?.into_any()
+            }
             Node::Deque(_) => self.collections.call_method0("deque")?,
             Node::Dict(Mapping::Dict, _) => PyDict::new(py).into_any(),
             Node::Dict(Mapping::Ordered, _) => self.collections.call_method0("OrderedDict")?,
             Node::Dict(Mapping::Default, _) => self.collections.call_method0("defaultdict")?,
-            Node::Array(array) => self.array(array).map_err(refused)?,
+            Node::Array(array) => self.array(array)?,
             Node::Scalar(element, blob) => {
                 let dtype = self.dtype(element).map_err(refused)?;
                 let named = [("dtype", dtype)].into_py_dict(py)?;
                 let bytes = PyBytes::new(py, pickle.bytes(blob));
-                if element.size() == 0 {
-                    self.numpy.call_method("zeros", (1,), Some(&named))?.get_item(0)?
-                } else {
-                    self.numpy.call_method("frombuffer", (bytes,), Some(&named))?.get_item(0)?
-                }
+                let made = match element.size() {
+                    0 => self.numpy.call_method("zeros", (1,), Some(&named)),
+                    _ => self.numpy.call_method("frombuffer", (bytes,), Some(&named)),
+                };
+                made.and_then(|made| made.get_item(0)).map_err(refused)?
             }
             Node::DType(element) => self.dtype(element).map_err(refused)?,
             Node::Class(class) => self.plain.getattr("Name")?.call1((class.name(),))?,
@@ -171,7 +260,9 @@ impl<'a, 'py> Maker<'a, 'py> {
             Node::Set(items) => {
                 let set = self.value(id)?;
                 let set = set.cast::<PySet>().map_err(PyErr::from)?;
-                items.iter().try_for_each(|item| set.add(self.value(*item)?).map_err(unhashable))
+                let items = self.values(items)?;
+                self.check_hashes(&items)?;
+                items.into_iter().try_for_each(|item| set.add(item).map_err(unhashable))
             }
             Node::Deque(items) => {
                 self.value(id)?.call_method1("extend", (self.values(items)?,))?;
@@ -179,6 +270,8 @@ impl<'a, 'py> Maker<'a, 'py> {
             }
             Node::Dict(_, pairs) => {
                 let dict = self.value(id)?;
+                let keys = pairs.iter().map(|(key, _)| self.value(*key)).collect::<Result<Vec<_>, _>>()?;
+                self.check_hashes(&keys)?;
                 pairs.iter().try_for_each(|(key, value)| {
                     let (key, value) = (self.value(*key)?, self.value(*value)?);
                     dict.set_item(key, value).map_err(unhashable)
@@ -188,8 +281,10 @@ impl<'a, 'py> Maker<'a, 'py> {
                 let named = [("dtype", "O".into_pyobject(self.py).map_err(PyErr::from)?.into_any())];
                 let named = named.into_py_dict(self.py)?;
                 named.set_item("count", items.len())?;
-                let filled = self.numpy.call_method("fromiter", (self.values(items)?,), Some(&named))?;
-                self.value(id)?.call_method1("reshape", (-1,))?.set_item(self.py.Ellipsis(), filled)?;
+                let filled =
+                    self.numpy.call_method("fromiter", (self.values(items)?,), Some(&named)).map_err(refused)?;
+                let flat = self.value(id)?.call_method1("reshape", (-1,)).map_err(refused)?;
+                flat.set_item(self.py.Ellipsis(), filled).map_err(refused)?;
                 Ok(())
             }
             Node::Object(Object { class: Class::ColorSpace, .. }) => Ok(()),
@@ -206,14 +301,14 @@ impl<'a, 'py> Maker<'a, 'py> {
         }
     }
 
-    fn array(&mut self, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+    fn array(&mut self, array: &Array) -> Result<Bound<'py, PyAny>, Fault> {
         let shape = PyTuple::new(self.py, &array.shape)?;
         let blob = match &array.data {
             Data::Raw(blob) => blob,
-            Data::Objects(_) => return self.numpy.call_method1("empty", (shape, "O")),
+            Data::Objects(_) => return self.numpy.call_method1("empty", (shape, "O")).map_err(refused),
         };
         let named = PyDict::new(self.py);
-        named.set_item("dtype", self.dtype(&array.element)?)?;
+        named.set_item("dtype", self.dtype(&array.element).map_err(refused)?)?;
         named.set_item("order", if array.fortran { "F" } else { "C" })?;
         let bytes = self.pickle.bytes(blob);
         let aligned = bytes.as_ptr().addr().is_multiple_of(alignment(&array.element));
@@ -222,9 +317,12 @@ impl<'a, 'py> Maker<'a, 'py> {
                 named.set_item("buffer", self.data)?;
                 named.set_item("offset", range.start)?;
             }
-            _ => named.set_item("buffer", Bound::new(self.py, Memory::of_vec(bytes.to_vec(), bytes.len()))?)?,
+            _ => {
+                self.copies(bytes.len())?;
+                named.set_item("buffer", Bound::new(self.py, Memory::of_vec(bytes.to_vec(), bytes.len()))?)?;
+            }
         }
-        let made = self.numpy.getattr(intern!(self.py, "ndarray"))?.call((shape,), Some(&named))?;
+        let made = self.numpy.getattr(intern!(self.py, "ndarray"))?.call((shape,), Some(&named)).map_err(refused)?;
         if !self.copy {
             made.call_method1("setflags", (false,))?;
         }

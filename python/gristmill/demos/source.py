@@ -115,6 +115,7 @@ def open_demos(
     max_bytes: int = 2 << 30,
     spill: str | os.PathLike[str] | None = None,
     index: str | os.PathLike[str] | None = None,
+    strict: bool = True,
 ) -> Demos:
     """Opens a file of demonstrations in any form, or a folder of shards.
 
@@ -131,13 +132,15 @@ def open_demos(
         spill: a folder for data that is larger: each field becomes a `.npy` file in a folder of its own there, written
             in bounded memory and used again as long as the source is unchanged.
         index: folder of the side index; `"off"` for none, by default `gristmill` in the user's cache.
+        strict: refuse a tar with anything behind its end mark, which is lost (tars that were joined, a header of
+            zeros). `False` reads what lies before, as other readers of tars do; `gristmill verify` tells what is there.
 
     Raises:
         OSError: it cannot be read, or the folder not written.
         FormatError: it is no demonstration, or is damaged; it says where.
     """
     name = os.fspath(path)
-    pov = frames_beside(name)
+    pov = frames_beside(name, max_bytes)
     video = None if pov is None else (list(pov.shape), np.ascontiguousarray(pov).reshape(-1))
     compiled = _gristmill.open_demos(
         name,
@@ -149,5 +152,6 @@ def open_demos(
         max_bytes=max_bytes,
         index=index,
         spill=spill,
+        strict=strict,
     )
     return Demos(name, compiled)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gristmill import _gristmill
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, FormatError
 from gristmill.pairs.constructor import Numbers, PairBatch, PairConstructor, PairSet, Piece, numbers
 
 
@@ -21,7 +21,8 @@ class Jigsaw(PairConstructor):
 
     The picture (C, H, W) is cut into cells of H/3 x W/3; of each the upper left part, smaller by two in both
     directions, is placed in the order of the permutation, row by row. All permutations are used once, in an order drawn
-    for the epoch, then again. `compat` leaves out the first step of all, as the original did.
+    for the epoch, then again. `compat` leaves out the first step of all, as the original did, which counts from the
+    step after it: the first trajectory that is left has the ids (0, 0), (0, 1), ...
     """
 
     permutation_path: str | os.PathLike[str]
@@ -46,6 +47,7 @@ class Jigsaw(PairConstructor):
         table = self._table()
         if self.compat:
             pairs.leave_out_first()
+            pairs.drawn["first"] = pairs.ids(np.arange(min(len(pairs), 1)))
         pairs.drawn["class"] = numbers(_gristmill.class_order(len(pairs), len(table), seed, epoch))
         pairs.drawn["table"] = table
 
@@ -65,10 +67,25 @@ class Jigsaw(PairConstructor):
         placed = tiles[np.arange(batch)[:, None], pairs.drawn["table"][classes]]
         grid = placed.reshape(batch, side, side, channels, h - 2, w - 2).transpose(0, 3, 1, 4, 2, 5)
         context = np.ascontiguousarray(grid).reshape(batch, channels, side * (h - 2), side * (w - 2))
-        return {"context": context, "target": classes[:, None], "traj_ts_ids": pairs.ids(rows)}
+        return {"context": context, "target": classes[:, None], "traj_ts_ids": self._ids(pairs, rows)}
+
+    def _ids(self, pairs: PairSet[PairBatch], rows: Numbers) -> Numbers:
+        """Trajectory and step, both counted from the first pair of all in the compatible form."""
+        ids = pairs.ids(rows)
+        for trajectory, step in pairs.drawn.get("first", ()):
+            ids[ids[:, 0] == trajectory, 1] -= step
+            ids[:, 0] -= trajectory
+        return ids
 
     def _table(self) -> Numbers:
-        table = np.load(self.permutation_path, allow_pickle=False)
+        try:
+            table = np.load(self.permutation_path, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            says = f"{os.fspath(self.permutation_path)}: corrupt: no array of permutations: {error}"
+            raise FormatError(says, kind="corrupt", source=os.fspath(self.permutation_path)) from error
+        if not isinstance(table, np.ndarray):
+            says = f"{os.fspath(self.permutation_path)}: unsupported: an .npz; expected the array itself"
+            raise FormatError(says, kind="unsupported", source=os.fspath(self.permutation_path))
         if table.ndim != 2 or table.shape[1] != self.n_tiles or (np.sort(table) != np.arange(self.n_tiles)).any():
             message = f"{os.fspath(self.permutation_path)}: expected rows of the numbers 0 to {self.n_tiles - 1}"
             raise ConfigError(message, field="permutation_path")

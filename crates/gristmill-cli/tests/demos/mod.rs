@@ -2,6 +2,7 @@
 
 mod converting;
 mod counting;
+mod endings;
 mod files;
 mod killing;
 mod packing;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gristmill_format::demo::form::ReadOptions;
 use gristmill_format::demo::shard::{ShardIndex, ShardMeta, read_frames};
 use gristmill_format::demo::trajectory::{End, Trajectories};
 use gristmill_format::layout::Layout;
@@ -54,8 +55,12 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Where the frames of a plain shard lie; `None` where they cannot be read alone.
 ///
-/// Errors, with the file: as [`ShardIndex::scan`].
-pub(super) fn look(path: &Path, facts: Option<&Facts>, max: usize) -> Result<Option<(Arc<dyn ReadAt>, ShardIndex)>> {
+/// Errors, with the file: as [`ShardIndex::scan`], and as `options` have it.
+pub(super) fn look(
+    path: &Path,
+    facts: Option<&Facts>,
+    options: &ReadOptions,
+) -> Result<Option<(Arc<dyn ReadAt>, ShardIndex)>> {
     let place = |e: Error| e.in_source(path.display().to_string());
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let store =
@@ -66,9 +71,13 @@ pub(super) fn look(path: &Path, facts: Option<&Facts>, max: usize) -> Result<Opt
     if let Some(known) = facts.and_then(|facts| facts.shard(&stat)) {
         return Ok(Some((from, known)));
     }
-    let found = ShardIndex::scan(&*from, max).map_err(place)?;
-    if let (Some(facts), Some(found)) = (facts, &found) {
-        facts.record_shard(&stat, found);
+    let found = ShardIndex::scan(&*from, options.max_bytes).map_err(place)?;
+    if let Some(found) = &found {
+        let behind = options.judged(found.behind.clone()).map_err(place)?;
+        // One with a fault is looked through again each time, by whoever refuses it.
+        if let Some(facts) = facts.filter(|_| behind.is_none()) {
+            facts.record_shard(&stat, found);
+        }
     }
     Ok(found.map(|found| (from, found)))
 }

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_format::demo::form::{ReadOptions, is_tar, or_games, read, read_pickle};
+use gristmill_format::demo::form::{
+    EXTENSIONS, ReadOptions, is_tar, or_games, read, read_pickle, refuse_nothing, refuse_packing,
+};
 use gristmill_format::demo::shard::{Packing, Shard, ShardMeta, room, shard_head, stream, unpack, unpack_into};
 use gristmill_format::demo::source::{DemoFile, MAX_BYTES};
 use gristmill_format::demo::trajectory::Tape;
@@ -24,9 +26,6 @@ use crate::store::{Room, open_file};
 /// Bytes of records that are written at a time.
 const BLOCK_BYTES: usize = 4 << 20;
 
-/// Names of shards.
-const SHARDS: [&str; 4] = [".tar", ".tar.zst", ".tar.gz", ".tgz"];
-
 /// Whether `path` holds demonstrations: a file that is one by name and first bytes, a folder with shards directly in it, or a pack
 /// of trajectories.
 ///
@@ -35,12 +34,8 @@ pub fn holds(path: &Path) -> Result<bool> {
     if path.is_dir() {
         return Ok(!shards(path)?.is_empty() || is_trajectories(path)?);
     }
-    let bytes = open_file(path)?;
-    let mut head = Vec::new();
-    let len = bytes.len()?.min(HEAD as u64);
-    read_span(&*bytes, Span { offset: 0, len }, HEAD as u64, &mut head)?;
     // What `detect_alone` refuses is no demonstration; who opens it is told why.
-    Ok(matches!(detect_alone(&path.to_string_lossy(), &head), Ok(Some(Format::Demonstrations))))
+    Ok(matches!(detect_alone(&path.to_string_lossy(), &*open_file(path)?), Ok(Some(Format::Demonstrations))))
 }
 
 /// Reads a file in any form, or all shards directly in a folder, in order of name, as one: a trajectory that no `dones` ended
@@ -158,7 +153,7 @@ fn key_of(path: &Path) -> String {
 }
 
 fn no_shards(path: &Path) -> Error {
-    let detail = format!("no shards directly in it; expected names that end in {}", SHARDS.join(", "));
+    let detail = "no shards directly in it; expected names that end in .tar, .tar.zst, .tar.gz or .tgz";
     Error::new(Kind::Empty, detail).in_source(path.display().to_string())
 }
 
@@ -174,8 +169,9 @@ fn is_plain_tar(path: &Path) -> Result<bool> {
 /// What files are read by, as far as it changes what comes of them.
 pub fn how(options: &ReadOptions) -> String {
     let video = options.pov.as_ref().map(|pov| (pov.shape.clone(), xxh3_64(&pov.bytes)));
+    let lenient = if options.strict { "" } else { " without what lies behind the end" };
     format!(
-        "{:?} {:?} null actions {} stack {} video {video:?}",
+        "{:?} {:?} null actions {} stack {} video {video:?}{lenient}",
         options.semantics, options.magical, options.remove_null_actions, options.frame_stack
     )
 }
@@ -196,7 +192,7 @@ fn indexed(
     let mut all = Indexed::new();
     for file in files {
         proceed(go_on)?;
-        let Some((from, index)) = look(file, facts, max)? else { return Ok(None) };
+        let Some((from, index)) = look(file, facts, &options.read)? else { return Ok(None) };
         all.add(file, from, index, max)?;
     }
     Ok(Some(all))
@@ -208,21 +204,24 @@ fn one_held(path: &Path, options: &ReadOptions, left: &mut usize) -> Result<Demo
     let (key, from) = (key_of(path), open_file(path)?);
     let mut bytes = Vec::new();
     read_span(&*from, Span::WHOLE, *left as u64, &mut bytes).map_err(place)?;
+    refuse_packing(&bytes).map_err(place)?;
     let packed = Packing::of(&bytes) != Packing::Tar;
     if !packed && !is_tar(&bytes) {
         return read(&key, &bytes, options).map_err(place);
     }
-    let tape = unpacked(bytes, *left).map_err(place)?;
+    let tape = unpacked(bytes, options, *left).map_err(place)?;
+    refuse_nothing(tape.bytes()).map_err(place)?;
     if !is_tar(tape.bytes()) {
         return read_pickle(&key, tape.bytes(), packed, options).map_err(place);
     }
     let shard = Shard::over(&tape, *left).map_err(|e| if packed { or_games(e) } else { e }).map_err(place)?;
+    options.judged(shard.behind.clone()).map_err(place)?;
     *left = left.saturating_sub(tape.bytes().len());
     Ok(DemoFile::of_shard(&key, shard))
 }
 
 /// What `bytes` unpack to, in memory that costs little to touch where its size is known.
-fn unpacked(bytes: Vec<u8>, max: usize) -> Result<Tape> {
+fn unpacked(bytes: Vec<u8>, options: &ReadOptions, max: usize) -> Result<Tape> {
     if let Some(len) = room(&bytes).filter(|len| *len <= max) {
         let mut room = Room::new(len)?;
         if let Some(len) = unpack_into(&bytes, room.bytes_mut())? {
@@ -233,7 +232,7 @@ fn unpacked(bytes: Vec<u8>, max: usize) -> Result<Tape> {
         return Ok(Tape::new(bytes));
     }
     let mut plain = Vec::new();
-    unpack(&bytes, max, &mut plain)?;
+    options.judged(unpack(&bytes, max, &mut plain)?.behind)?;
     Ok(Tape::new(plain))
 }
 
@@ -257,7 +256,7 @@ fn spill_file(
     let place = |e: Error| e.in_source(path.display().to_string());
     let max = options.read.max_bytes;
     if is_plain_tar(path)?
-        && let Some((from, index)) = look(path, facts, max)?
+        && let Some((from, index)) = look(path, facts, &options.read)?
     {
         let mut shard = Indexed::new();
         shard.add(path, from, index, max)?;
@@ -274,6 +273,7 @@ fn spill_file(
         proceed(go_on).and_then(|()| spill.add(&block)).map_err(told)
     });
     let read = read.map_err(|e| place(or_games(e)))?;
+    options.read.judged(read.behind).map_err(place)?;
     if read.shuffled {
         // Frames are put into order of time in memory.
         spill.back_to(start)?;
@@ -319,7 +319,8 @@ pub fn shards(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(place)? {
         let name = entry.map_err(place)?.file_name().to_string_lossy().into_owned();
-        if !name.starts_with('.') && SHARDS.iter().any(|ending| name.ends_with(ending)) {
+        let shard = name.ends_with(".tar") || EXTENSIONS.iter().any(|end| end.starts_with(".t") && name.ends_with(end));
+        if !name.starts_with('.') && shard {
             found.push(name);
         }
     }

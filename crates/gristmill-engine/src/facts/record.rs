@@ -29,6 +29,8 @@ const SHARD: u8 = 4;
 /// Flags of a shard: what follows from the place of its frames, and what does not.
 const SHUFFLED: u8 = 1;
 const HAS_META: u8 = 2;
+/// Nothing lies behind the end mark; records of readers that did not look there lack it.
+const ENDS: u8 = 4;
 
 /// What one record says about a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,7 +122,7 @@ fn shard(index: &ShardIndex, out: &mut Vec<u8>) -> bool {
         out.extend_from_slice(&span.len.to_le_bytes());
     };
     index.frames.iter().for_each(|frame| span(frame, out));
-    out.push((u8::from(index.shuffled) * SHUFFLED) | (u8::from(index.meta.is_some()) * HAS_META));
+    out.push((u8::from(index.shuffled) * SHUFFLED) | (u8::from(index.meta.is_some()) * HAS_META) | ENDS);
     span(&index.meta.unwrap_or_default(), out);
     let fits = fits && count(index.ends.len(), out);
     for (end, how) in &index.ends {
@@ -227,6 +229,9 @@ impl<'a> Rest<'a> {
     fn shard(&mut self, n: usize) -> Option<ShardIndex> {
         let frames = self.each::<16>(n)?.map(|place| Rest(place).span()).collect::<Option<Vec<_>>>()?;
         let [flags] = self.take()?;
+        if flags & ENDS == 0 {
+            return None;
+        }
         let meta = self.span().map(|span| (flags & HAS_META != 0).then_some(span))?;
         let count = u32::from_le_bytes(self.take()?) as usize;
         let (mut ends, mut last) = (Vec::new(), 0);
@@ -239,7 +244,7 @@ impl<'a> Rest<'a> {
             last = frame;
             ends.push((frame, if how == 1 { End::Truncated } else { End::Terminated }));
         }
-        (last == n).then_some(ShardIndex { frames, ends, meta, shuffled: flags & SHUFFLED != 0 })
+        (last == n).then_some(ShardIndex { frames, ends, meta, shuffled: flags & SHUFFLED != 0, behind: None })
     }
 
     /// The next `n` pieces of `N` bytes, all of which must be there.
@@ -271,6 +276,7 @@ mod tests {
             ends: vec![(1, End::Terminated), (2, End::Truncated)],
             meta: Some(Span { offset: 512, len: 1000 }),
             shuffled: true,
+            behind: None,
         };
         let bare = ShardIndex { meta: None, shuffled: false, ..shard.clone() };
         for fact in [

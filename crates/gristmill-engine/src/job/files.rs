@@ -136,9 +136,7 @@ impl Closed {
 
     /// Its format, by its name and first bytes; none for what is of no known format, or cannot be read.
     pub(super) fn format(&self) -> Option<detect::Format> {
-        let (bytes, mut head) = (self.store.open(&self.name).ok()?, [0; detect::HEAD]);
-        let n = bytes.read_at(0, &mut head).ok()?;
-        detect::detect_alone(&self.name, &head[..n]).ok()?
+        detect::detect_alone(&self.name, &*self.store.open(&self.name).ok()?).ok()?
     }
 
     /// Opens it.
@@ -233,14 +231,13 @@ pub(super) fn file(path: &Path) -> Found {
 pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) -> Found {
     let opened = || -> Result<Option<Opened>> {
         let bytes = store.open(name)?;
-        let mut head = [0; detect::HEAD];
-        let n = bytes.read_at(0, &mut head)?;
         let size = bytes.len()?;
-        let Some(format) = detect::detect_alone(name, &head[..n])? else { return Ok(None) };
+        let Some(format) = detect::detect_alone(name, &*bytes)? else { return Ok(None) };
         let key = name.rsplit('/').next().unwrap_or(name);
         let (source, demo): (Arc<dyn ChunkSource>, _) = match format {
             detect::Format::Demonstrations => {
-                let file = Arc::new(DemoFile::open(key, bytes.as_ref())?);
+                // What lies behind its end is a fault of the file, which is told with what lies before.
+                let file = Arc::new(DemoFile::open_as(key, bytes.as_ref(), false)?);
                 (file.clone(), Some(file))
             }
             other => (detect::open(other, key, bytes.as_ref())?, None),
@@ -253,7 +250,7 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         Ok(None) if in_folder => Found::Other,
         Ok(None) => {
             let detail = "no format known here; expected a game (.gz, plain records, or .jsonl.gz), a .tar of games, \
-                          or demonstrations (.tar.zst, .tgz, .pkl.gz, .pkl, .npz)";
+                          or demonstrations (.tar, .tar.zst, .tgz, .pkl.gz, .pkl, .npz)";
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),

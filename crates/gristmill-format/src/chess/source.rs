@@ -120,7 +120,8 @@ impl ChunkSource for GameTar {
     }
 }
 
-fn is_game(member: Entry<'_>) -> bool {
+/// Whether a member of a tar is a game by its name and length.
+pub(crate) fn is_game(member: Entry<'_>) -> bool {
     let name = member.base_name();
     if name.is_empty() || name == "LICENSE" || name.starts_with('.') {
         return false;

@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use libdeflate_sys as sys;
 
 use super::salvage;
+use super::tar::set_in;
 use crate::error::{Error, Kind, Result};
 
 /// The first two bytes of every gzip member.
@@ -154,7 +155,7 @@ impl Inflater {
                 &raw mut written,
             )
         };
-        let whole = verdict == sys::libdeflate_result_LIBDEFLATE_SUCCESS && !input[read..].starts_with(&MAGIC);
+        let whole = verdict == sys::libdeflate_result_LIBDEFLATE_SUCCESS && set_in(&input[read..]).is_none();
         Ok(whole.then_some(written))
     }
 

@@ -1,6 +1,6 @@
 //! Gzip bytes -> the bytes inside, piece by piece: for what is too long to be inflated whole.
-//! Takes and refuses the same files as [`super::gzip`]: every member, checksums verified, trailing bytes ignored, plain
-//! bytes as they are. Holds one block of input, whatever the file says.
+//! Takes and refuses the same files as [`super::gzip`]: every member, checksums verified, plain bytes as they are; bytes
+//! behind the last member are left to who asks for them. Holds one block of input, whatever the file says.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::gzip::MAGIC;
+use super::tar::set_in;
 use crate::error::{Error, Kind, Result};
 use crate::source::ReadAt;
 
@@ -63,6 +64,22 @@ impl GzipStream {
             self.state = State::Over;
         }
         filled
+    }
+
+    /// After the end: the first byte behind the last member that is not zero.
+    ///
+    /// Errors: `Io`.
+    pub fn behind(&mut self) -> Result<Option<u64>> {
+        loop {
+            let at = self.position();
+            if let Some(set) = set_in(&self.block[self.at..self.until]) {
+                return Ok(Some(at + set as u64));
+            }
+            self.at = self.until;
+            if !self.have(1)? {
+                return Ok(None);
+            }
+        }
     }
 
     fn inflate(&mut self, out: &mut Vec<u8>) -> Result<bool> {

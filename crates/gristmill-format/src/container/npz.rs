@@ -1,6 +1,7 @@
 //! `.npz` bytes -> named `.npy` members, inflated one at a time and bounded before they are.
 //! Reads stored and deflated members; evaluates nothing: arrays of Python objects are left to the unpickler.
 
+use std::collections::HashMap;
 use std::io::Read;
 
 use flate2::bufread::DeflateDecoder;
@@ -16,6 +17,7 @@ pub const MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
 pub struct Npz<'a> {
     archive: ZipSliceArchive<&'a [u8]>,
     names: Vec<String>,
+    places: HashMap<String, usize>,
     members: Vec<(ZipArchiveEntryWayfinder, CompressionMethod)>,
 }
 
@@ -39,12 +41,13 @@ impl<'a> Npz<'a> {
             let detail = format!("the directory lists {} members and claims {}", names.len(), archive.entries_hint());
             return Err(Error::new(Kind::Corrupt, detail));
         }
-        let mut sorted: Vec<&String> = names.iter().collect();
-        sorted.sort();
-        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::new(Kind::Corrupt, format!("two members are called `{}`", twice[0])));
+        let mut places = HashMap::with_capacity(names.len());
+        for (i, name) in names.iter().enumerate() {
+            if places.insert(name.clone(), i).is_some() {
+                return Err(Error::new(Kind::Corrupt, format!("two members are called `{}`", name.escape_default())));
+            }
         }
-        Ok(Npz { archive, names, members })
+        Ok(Npz { archive, names, places, members })
     }
 
     /// The arrays' names, `.npy` left out, in the order of the directory.
@@ -57,8 +60,8 @@ impl<'a> Npz<'a> {
     /// Errors, with the member: `Missing`, naming what there is; `TooLarge` beyond `max` bytes; `Unsupported` (a method
     /// that NumPy does not write, encryption); `Corrupt` (a checksum, a size), `Truncated`.
     pub fn read(&self, name: &str, max: usize, out: &mut Vec<u8>) -> Result<()> {
-        let Some(i) = self.names.iter().position(|known| known == name) else {
-            let known = self.names.join("`, `");
+        let Some(&i) = self.places.get(name) else {
+            let known = self.names.join("`, `").escape_debug().to_string();
             return Err(Error::new(Kind::Missing, format!("no member is called `{name}`; there are `{known}`")));
         };
         out.clear();

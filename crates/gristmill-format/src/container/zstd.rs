@@ -11,6 +11,11 @@ use crate::error::{Error, Kind, Result};
 /// The first four bytes of a frame.
 pub const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
+/// Whether a skippable frame comes first, as `pzstd` writes one: it holds sizes, and no data.
+pub fn is_skippable(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
 /// Largest window that is accepted, as a power of two: `--long=27`.
 pub(super) const WINDOW_LOG: u32 = 27;
 

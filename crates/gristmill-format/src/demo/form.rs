@@ -2,17 +2,41 @@
 //! Looks at what is inside: `.pkl.gz`, `.pkl` and `.npz` are each the name of several forms.
 
 use super::frames::Frames;
+use super::names::shown;
 use super::native::{
     Magical, Semantics, atari, dictionary, dm_control, imitation, imitation_npz, magical, minecraft, procgen,
 };
-use super::shard::{Packing, Shard, unpack};
+use super::shard::{Packing, Shard, Unpacked, unpack};
 use super::source::{DemoFile, MAX_BYTES};
 use crate::container::npz::{self, Npz};
 use crate::container::pickle::{Class, Id, Node, Object, Pickle, PickleLimits, parse};
+use crate::container::tar::{begins, set_in};
 use crate::error::{Error, Kind, Result};
 
-/// Names of files that may hold demonstrations, apart from plain tars.
-pub const EXTENSIONS: [&str; 7] = [".tar.zst", ".tar.gz", ".tgz", ".pkl.gz", ".pkl", ".pickle", ".npz"];
+/// Names of files that may hold demonstrations, apart from plain tars; those of shards first.
+pub const EXTENSIONS: [&str; 13] = [
+    ".tar.zst",
+    ".tar.zstd",
+    ".tzst",
+    ".tar.gz",
+    ".tgz",
+    ".tar.xz",
+    ".txz",
+    ".tar.bz2",
+    ".tbz2",
+    ".pkl.gz",
+    ".pkl",
+    ".pickle",
+    ".npz",
+];
+
+/// First bytes of packings that are known and not read, with the program that unpacks each.
+const PACKINGS: [(&[u8], &str, &str); 4] = [
+    (b"\xfd7zXZ\0", "xz", "xz -dc"),
+    (b"BZh", "bzip2", "bzip2 -dc"),
+    (b"\x04\x22\x4d\x18", "LZ4", "lz4 -dc"),
+    (b"\x1f\x9d", "compress", "uncompress -c"),
+];
 
 /// A form in which demonstrations are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +93,9 @@ pub struct ReadOptions {
     pub pov: Option<Frames>,
     /// Most bytes, unpacked or as frames.
     pub max_bytes: usize,
+    /// Whether what lies behind the end of a tar, or of the stream that packs it, is refused. Else it is passed over, as all
+    /// readers of tars do, and noted as a fault of the file.
+    pub strict: bool,
 }
 
 impl Default for ReadOptions {
@@ -81,13 +108,14 @@ impl Default for ReadOptions {
             frame_stack: 1,
             pov: None,
             max_bytes: MAX_BYTES,
+            strict: true,
         }
     }
 }
 
 /// Reads a file of demonstrations; `key` is its name without directory.
 ///
-/// Errors: `UnknownFormat` for what is no form of them; else what the form's reader says.
+/// Errors: `UnknownFormat` for what is no form of them, `Empty` for nothing; else what the form's reader says.
 pub fn read(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> {
     let max = options.max_bytes;
     let mut scratch = Vec::new();
@@ -101,18 +129,71 @@ pub fn read(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> 
         };
         return Ok(DemoFile::new(key, form, all));
     }
+    refuse_packing(bytes)?;
     let packed = Packing::of(bytes) != Packing::Tar;
-    let plain = unpack(bytes, max, &mut scratch)?;
-    if is_tar(&plain) {
-        let shard = Shard::read(&plain, max).map_err(|e| if packed { or_games(e) } else { e });
-        return shard.map(|shard| DemoFile::of_shard(key, shard));
+    let Unpacked { plain, behind } = unpack(bytes, max, &mut scratch)?;
+    let behind = options.judged(behind)?;
+    refuse_nothing(&plain)?;
+    let file = match is_tar(&plain) {
+        true => {
+            let shard = Shard::of_tar(&plain, max).map_err(|e| if packed { or_games(e) } else { e })?;
+            let behind = options.judged(shard.behind.clone())?;
+            DemoFile::of_shard(key, shard).noting(behind)
+        }
+        false => read_pickle(key, &plain, packed, options)?,
+    };
+    Ok(file.noting(behind))
+}
+
+impl ReadOptions {
+    /// The fault of what lies behind the end of a file, where it is only to be noted.
+    ///
+    /// Errors: the fault itself, with advice, where it is to be refused.
+    pub fn judged(&self, behind: Option<Error>) -> Result<Option<Error>> {
+        match behind {
+            Some(fault) if self.strict => {
+                let detail = format!("{} (strict=False reads what lies before it)", fault.detail());
+                Err(Error::new(fault.kind(), detail).at_byte(fault.place().offset.unwrap_or(0)))
+            }
+            behind => Ok(behind),
+        }
     }
-    read_pickle(key, &plain, packed, options)
 }
 
 /// Whether unpacked bytes are a tar.
 pub fn is_tar(plain: &[u8]) -> bool {
-    plain.get(257..262) == Some(b"ustar")
+    begins(plain)
+}
+
+/// Refuses what is packed in a way that is not read here; `bytes` are all of a file, or its first.
+///
+/// Errors: `Unsupported`, with what to do; `Empty` for no bytes.
+pub fn refuse_packing(bytes: &[u8]) -> Result<()> {
+    if bytes.is_empty() {
+        return Err(Error::new(Kind::Empty, "a file of no bytes"));
+    }
+    match PACKINGS.iter().find(|(magic, ..)| bytes.starts_with(magic)) {
+        None => Ok(()),
+        Some((_, name, program)) => {
+            let detail = format!(
+                "packed by {name}, which is not read here; pack it anew, once: `{program} FILE | zstd -o FILE.tar.zst` (games: \
+                 store them as a plain .tar)"
+            );
+            Err(Error::new(Kind::Unsupported, detail).at_byte(0))
+        }
+    }
+}
+
+/// Refuses a file that holds nothing once it is unpacked.
+///
+/// Errors: `Empty`.
+pub fn refuse_nothing(plain: &[u8]) -> Result<()> {
+    let detail = match plain.len() {
+        0 => "it unpacks to nothing: an empty stream, which is not even an empty tar",
+        512.. if set_in(plain).is_none() => "a tar without members: nothing but its end mark",
+        _ => return Ok(()),
+    };
+    Err(Error::new(Kind::Empty, detail).at_byte(0))
 }
 
 /// Reads the unpacked bytes of a file that is no archive; `packed` says whether they were packed.
@@ -156,7 +237,8 @@ fn of_npz(bytes: &[u8]) -> Result<Form> {
     } else if npz.names().len() == 1 {
         Ok(Form::Atari)
     } else {
-        let detail = format!("an .npz of `{}` is no form of demonstrations known here", npz.names().join("`, `"));
+        let names = npz.names().iter().take(20).map(|name| shown(name)).collect::<Vec<_>>().join("`, `");
+        let detail = format!("an .npz of `{names}` is no form of demonstrations known here");
         Err(Error::new(Kind::UnknownFormat, detail))
     }
 }

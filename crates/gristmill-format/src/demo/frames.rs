@@ -73,6 +73,20 @@ impl Frames {
         Error::new(Kind::WrongSize, detail)
     }
 
+    /// Whether their stacks, as they are and a step later, are within `max` bytes.
+    ///
+    /// Errors: `TooLarge`.
+    pub fn fits_stacked(&self, n: usize, max: usize) -> Result<()> {
+        match self.bytes.len().saturating_mul(n) / 2 <= max {
+            true => Ok(()),
+            false => {
+                let detail =
+                    format!("stacks of {n} frames take more than {max} bytes; raise the bound if they are real");
+                Err(Error::new(Kind::TooLarge, detail))
+            }
+        }
+    }
+
     /// Each frame with the `n - 1` before it, oldest first, on the first axis; those before the start are zeros, or
     /// copies of the first frame (`repeat`).
     ///

@@ -10,17 +10,32 @@ const MAX_DEPTH: usize = 32;
 /// Most values that are spelled out, shared ones each time: a small pickle can stand for a very large document.
 const MAX_VALUES: usize = 100_000;
 
+/// Most bytes of text, shared ones each time.
+const MAX_TEXT: usize = 64 << 20;
+
 /// The JSON form of a value. Integers beyond 64 bits, bytes and instances are named by their type.
 pub fn json(pickle: &Pickle<'_>, id: Id) -> Value {
-    Writer { pickle, left: MAX_VALUES }.value(id, 0)
+    Writer { pickle, left: MAX_VALUES, text: MAX_TEXT }.value(id, 0)
 }
 
 struct Writer<'a, 'b> {
     pickle: &'a Pickle<'b>,
     left: usize,
+    text: usize,
 }
 
 impl Writer<'_, '_> {
+    /// A text, where there is room for it.
+    fn text(&mut self, text: &str) -> String {
+        match self.text.checked_sub(text.len()) {
+            Some(left) => {
+                self.text = left;
+                text.to_owned()
+            }
+            None => "…".to_owned(),
+        }
+    }
+
     fn value(&mut self, id: Id, depth: usize) -> Value {
         self.left = self.left.saturating_sub(1);
         if depth > MAX_DEPTH || self.left == 0 {
@@ -33,13 +48,13 @@ impl Writer<'_, '_> {
             Node::Float(value) => {
                 serde_json::Number::from_f64(*value).map_or_else(|| Value::from(value.to_string()), Value::from)
             }
-            Node::Text(_) => Value::from(self.pickle.text(id).unwrap_or_default()),
+            Node::Text(_) => Value::from(self.text(self.pickle.text(id).unwrap_or_default())),
             Node::Scalar(element, blob) => {
                 let number = element.scalar().and_then(|scalar| scalar.number(self.pickle.bytes(blob)));
                 let number = number.and_then(serde_json::Number::from_f64);
                 match self.pickle.int(id) {
                     Some(int) => Value::from(int),
-                    None => number.map_or_else(|| Value::from(element.descr()), Value::from),
+                    None => number.map_or_else(|| Value::from(self.text(&element.descr())), Value::from),
                 }
             }
             Node::List(items) | Node::Tuple(items) | Node::Set(items) | Node::FrozenSet(items) | Node::Deque(items) => {
@@ -49,15 +64,15 @@ impl Writer<'_, '_> {
                 let mut map = Map::new();
                 for (key, value) in pairs {
                     let key = match self.pickle.text(*key) {
-                        Some(text) => text.to_owned(),
+                        Some(text) => self.text(text),
                         None => self.value(*key, depth + 1).to_string(),
                     };
                     map.insert(key, self.value(*value, depth + 1));
                 }
                 Value::Object(map)
             }
-            Node::Array(array) => Value::from(format!("{} {:?}", array.element.descr(), array.shape)),
-            Node::DType(element) => Value::from(element.descr()),
+            Node::Array(array) => Value::from(self.text(&format!("{} {:?}", array.element.descr(), array.shape))),
+            Node::DType(element) => Value::from(self.text(&element.descr())),
             other => Value::from(format!("<{}>", other.type_name())),
         }
     }
@@ -88,5 +103,15 @@ mod tests {
         }
         laughs.extend(*b"1h\x1e.");
         assert!(text(&laughs).len() < 10 * MAX_VALUES);
+    }
+
+    #[test]
+    fn a_long_text_that_is_shared_ends() {
+        let mut shared = b"](X\0\0\x10\0".to_vec();
+        shared.extend(vec![b'x'; 1 << 20]);
+        shared.extend(b"q\0");
+        shared.extend([b'h', 0].repeat(10_000));
+        shared.extend(b"e.");
+        assert!(text(&shared).len() < MAX_TEXT + (1 << 20));
     }
 }

@@ -20,6 +20,7 @@ pub struct DemoFile {
     meta: Option<ShardMeta>,
     about: Vec<(&'static str, String)>,
     shuffled: bool,
+    faults: Vec<Error>,
 }
 
 impl DemoFile {
@@ -27,15 +28,22 @@ impl DemoFile {
     ///
     /// Errors: as [`read`]; `TooLarge` beyond [`MAX_BYTES`].
     pub fn open(key: &str, from: &dyn ReadAt) -> Result<DemoFile> {
+        DemoFile::open_as(key, from, true)
+    }
+
+    /// As [`DemoFile::open`]; unless `strict`, what lies behind the end of a tar is a fault of the source.
+    ///
+    /// Errors: as [`DemoFile::open`].
+    pub fn open_as(key: &str, from: &dyn ReadAt, strict: bool) -> Result<DemoFile> {
         let mut bytes = Vec::new();
         read_span(from, Span::WHOLE, MAX_BYTES as u64, &mut bytes)?;
-        read(key, &bytes, &ReadOptions::default())
+        read(key, &bytes, &ReadOptions { strict, ..ReadOptions::default() })
     }
 
     /// Trajectories that were read from the file called `key`.
     pub fn new(key: &str, form: Form, trajectories: Trajectories) -> DemoFile {
         let description = Description { key: key.to_owned(), format: form.name(), access: Access::Solid };
-        DemoFile { description, trajectories, meta: None, about: Vec::new(), shuffled: false }
+        DemoFile { description, trajectories, meta: None, about: Vec::new(), shuffled: false, faults: Vec::new() }
     }
 
     /// What a shard called `key` holds.
@@ -55,13 +63,20 @@ impl DemoFile {
         let extras = packed.extras(0..packed.frames())?;
         let trajectories = Trajectories::of_records(about.layout, chunk.records().to_vec(), extras, packed.end());
         let description = Description { key: key.to_owned(), format: PACKED, access: Access::Random };
-        Ok(DemoFile { description, trajectories, meta, about: Vec::new(), shuffled: false })
+        Ok(DemoFile { description, trajectories, meta, about: Vec::new(), shuffled: false, faults: Vec::new() })
     }
 
     /// The same, with a fact about it.
     #[must_use]
     pub(super) fn with(mut self, name: &'static str, value: String) -> Self {
         self.about.push((name, value));
+        self
+    }
+
+    /// The same, with a fault that left its trajectories whole.
+    #[must_use]
+    pub fn noting(mut self, fault: Option<Error>) -> Self {
+        self.faults.extend(fault);
         self
     }
 
@@ -136,5 +151,9 @@ impl ChunkSource for DemoFile {
 
     fn about(&self) -> &[(&'static str, String)] {
         &self.about
+    }
+
+    fn faults(&self) -> &[Error] {
+        &self.faults
     }
 }

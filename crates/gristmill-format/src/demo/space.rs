@@ -2,12 +2,16 @@
 //! Compares spaces as datasets are compared before they are mixed; makes no environment and calls nothing.
 
 use crate::container::pickle::{Class, Id, Node, Object, Pickle, Space as Kept};
+use crate::demo::budget::Budget;
 use crate::demo::value::Value;
 use crate::error::{Error, Kind, Result};
 use crate::layout::Scalar;
 
 /// How deep spaces may lie within spaces.
 const MAX_DEPTH: usize = 16;
+
+/// Most bytes that a space may take with all those within it: a pickle may have one of them many times.
+const MAX_BYTES: usize = 1 << 30;
 
 /// A space. Bounds of boxes are in row-major order.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,9 +60,9 @@ pub enum Space {
 impl Space {
     /// The space that a pickled value is: an instance with its state, or a class with its arguments.
     ///
-    /// Errors: `Unsupported` for what is no space, `Missing` for an attribute that it lacks.
+    /// Errors: `Unsupported` for what is no space, `Missing` for an attribute that it lacks, `TooLarge` beyond 1 GiB.
     pub fn of_pickle(pickle: &Pickle<'_>, id: Id) -> Result<Space> {
-        space(pickle, id, 0)
+        space(pickle, id, 0, &Budget::new(MAX_BYTES))
     }
 
     /// Whether data of both can be mixed: as `==`, bounds compared as closely as `numpy.allclose` does.
@@ -114,14 +118,15 @@ fn close(a: &[f64], b: &[f64]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x == y || (x - y).abs() <= 1e-8 + 1e-5 * y.abs())
 }
 
-fn space(pickle: &Pickle<'_>, id: Id, depth: usize) -> Result<Space> {
+fn space(pickle: &Pickle<'_>, id: Id, depth: usize, budget: &Budget) -> Result<Space> {
     let unknown = |what: &str| Error::new(Kind::Unsupported, format!("expected a space, found a {what}"));
     if depth > MAX_DEPTH {
         return Err(Error::new(Kind::Unsupported, format!("spaces nested deeper than {MAX_DEPTH}")));
     }
+    budget.take(size_of::<(String, Space)>())?;
     let Node::Object(object) = pickle.node(id) else { return Err(unknown(pickle.type_name(id))) };
     let Class::Space(kind) = object.class else { return Err(unknown(object.class.name())) };
-    let state = State { pickle, object, name: object.class.name() };
+    let state = State { pickle, object, name: object.class.name(), budget };
     Ok(match kind {
         Kept::Box => boxed(&state)?,
         Kept::Discrete => Space::Discrete {
@@ -135,14 +140,15 @@ fn space(pickle: &Pickle<'_>, id: Id, depth: usize) -> Result<Space> {
             let Node::Dict(_, pairs) = pickle.node(spaces) else { return Err(state.wrong("spaces")) };
             let named = pairs.iter().map(|(name, value)| {
                 let name = pickle.text(*name).ok_or_else(|| state.wrong("spaces"))?;
-                Ok((name.to_owned(), space(pickle, *value, depth + 1)?))
+                budget.take(name.len())?;
+                Ok((name.to_owned(), space(pickle, *value, depth + 1, budget)?))
             });
             Space::Dict(named.collect::<Result<_>>()?)
         }
         Kept::Tuple => {
             let spaces = state.get(&["spaces"])?;
             let items = pickle.items(spaces).ok_or_else(|| state.wrong("spaces"))?;
-            Space::Tuple(items.iter().map(|item| space(pickle, *item, depth + 1)).collect::<Result<_>>()?)
+            Space::Tuple(items.iter().map(|item| space(pickle, *item, depth + 1, budget)).collect::<Result<_>>()?)
         }
         Kept::Text => Space::Text { min_length: state.int(&["min_length"])?, max_length: state.int(&["max_length"])? },
     })
@@ -167,6 +173,7 @@ struct State<'a, 'b> {
     pickle: &'a Pickle<'b>,
     object: &'a Object,
     name: &'static str,
+    budget: &'a Budget,
 }
 
 impl State<'_, '_> {
@@ -195,6 +202,7 @@ impl State<'_, '_> {
             return Ok(vec![n]);
         }
         if let Some(items) = self.pickle.items(id) {
+            self.budget.take(size_of_val(items))?;
             return items.iter().map(|item| self.pickle.int(*item).ok_or_else(|| self.wrong(name))).collect();
         }
         Ok(self.array(id, name)?.2.into_iter().map(|value| value as i64).collect())
@@ -204,6 +212,7 @@ impl State<'_, '_> {
     fn array(&self, id: Id, name: &str) -> Result<(Vec<usize>, Scalar, Vec<f64>)> {
         match Value::of_pickle(self.pickle, id, &[])? {
             Value::Array { scalar, shape, bytes } => {
+                self.budget.take(8 * (bytes.len() / scalar.size().max(1)))?;
                 let values = bytes.chunks_exact(scalar.size().max(1)).map(|one| scalar.number(one));
                 let values = values.collect::<Option<Vec<_>>>().ok_or_else(|| self.wrong(name))?;
                 Ok((shape, scalar, values))

@@ -10,6 +10,8 @@ pub use conform::Conform;
 pub use scalar::{Order, Scalar};
 pub use transpose::c_order;
 
+use std::collections::HashSet;
+
 use crate::error::{Error, Kind, Result};
 
 /// Most bytes a record may have; anything larger is a damaged or hostile header.
@@ -75,9 +77,9 @@ impl Layout {
         if size == 0 || size > MAX_RECORD {
             return Err(Error::new(Kind::WrongSize, format!("record of {size} bytes; expected 1..={MAX_RECORD}")));
         }
-        let mut end = 0usize;
+        let (mut end, mut names) = (0usize, HashSet::with_capacity(fields.len()));
         for (i, field) in fields.iter().enumerate() {
-            if field.name.is_empty() || fields[..i].iter().any(|f| f.name == field.name) {
+            if field.name.is_empty() || !names.insert(field.name.as_str()) {
                 return Err(Error::new(
                     Kind::Corrupt,
                     format!("field {i}: name `{}` is empty or used twice", field.name),
@@ -101,6 +103,7 @@ impl Layout {
                 }
             }
         }
+        drop(names);
         Ok(Layout { fields, size })
     }
 

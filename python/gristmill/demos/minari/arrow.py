@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.demos.minari.catalogue import METADATA, Catalogue, read_json, refused
+from gristmill.demos.minari.catalogue import DAMAGE, METADATA, Catalogue, of_files, read_json, refused
 from gristmill.demos.minari.pictures import decoded
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import GristmillError
@@ -48,6 +48,7 @@ class ArrowEpisodes:
         """Path of the file that holds an episode."""
         return os.path.join(self._folder, str(episode), "part-0.arrow")
 
+    @of_files("Arrow")
     def stored(self, episode: int, head: str, leaf: Leaf) -> tuple[np.dtype[Any] | None, bool]:
         """Element type of a field as it is stored, `None` for texts; and whether it is pictures in JPEG."""
         if leaf.dtype is None:
@@ -61,6 +62,7 @@ class ArrowEpisodes:
             raise refused(self.file(episode), f"elements of type {element}", episode=episode, field=field)
         return dtype, False
 
+    @of_files("Arrow")
     def values(self, episode: int, head: str, leaf: Leaf, rows: int) -> Any:
         """The values of a field: an array (rows, ...), or a list of texts."""
         field = _field(head, leaf)
@@ -79,15 +81,18 @@ class ArrowEpisodes:
             return decoded((one.as_py() for one in column), rows, leaf.shape, (path, episode, field))
         return self._numbers(column, episode, field).reshape(rows, *leaf.shape)
 
+    @of_files("Arrow")
     def flags(self, episode: int, name: str, rows: int) -> npt.NDArray[Any]:
         """`rewards`, `terminations` or `truncations` of an episode."""
         return self._numbers(self._read(episode, name).slice(0, rows), episode, name)
 
+    @of_files("Arrow")
     def infos(self, episode: int) -> dict[str, Any]:
         """The infos, arrays and lists of texts by name at every depth; empty where none were recorded."""
         column = self._read(episode, "infos", needed=False)
         return {} if column is None else self._infos(column, episode, "infos")
 
+    @of_files("Arrow")
     def begun(self, episode: int) -> dict[str, Any]:
         """How an episode was reset: `seed` and `options`, where they were recorded."""
         found = read_json(os.path.join(self._folder, str(episode), METADATA))
@@ -99,9 +104,12 @@ class ArrowEpisodes:
             return read()
         except GristmillError:
             raise
-        except (self._pa.ArrowException, OSError, KeyError, ValueError, NotImplementedError, MemoryError) as error:
+        except (self._pa.ArrowException, *DAMAGE) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             raise refused(self.file(episode), f"Arrow: {error}", episode=episode, field=field) from error
 
+    @of_files("Arrow")
     def _steps(self, episode: int) -> int:
         path = os.path.join(self._folder, str(episode), METADATA)
         if not os.path.exists(path):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from gristmill.demos.minari.spaces import from_json
 from gristmill.demos.spaces import Leaf, leaves
-from gristmill.errors import ConfigError, FormatError
+from gristmill.errors import ConfigError, FormatError, GristmillError
 from gristmill.safe_pickle import Instance
 
 METADATA = "metadata.json"
@@ -18,6 +20,46 @@ FORMATS = ("hdf5", "arrow")
 
 #: Most bytes of a JSON file; bounds of large pictures take some.
 MAX_JSON = 1 << 26
+
+
+#: What h5py and pyarrow raise for files that are not as they should be: errors of every kind.
+DAMAGE = (OSError, LookupError, RuntimeError, ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class _Files(Protocol):
+    def file(self, episode: int) -> str: ...
+
+
+_S = TypeVar("_S", bound=_Files)
+
+
+def of_files(
+    library: str,
+) -> Callable[[Callable[Concatenate[_S, int, _P], _T]], Callable[Concatenate[_S, int, _P], _T]]:
+    """Makes whatever `library` raises while an episode is read a `FormatError` with the file and the episode.
+
+    What the system says of a file (no permission, a device that fails) stays as it is.
+    """
+
+    def wrap(method: Callable[Concatenate[_S, int, _P], _T]) -> Callable[Concatenate[_S, int, _P], _T]:
+        @functools.wraps(method)
+        def read(self: _S, episode: int, /, *args: _P.args, **named: _P.kwargs) -> _T:
+            try:
+                return method(self, episode, *args, **named)
+            except GristmillError:
+                raise
+            except Exception as error:
+                known = isinstance(error, DAMAGE) or type(error).__module__.startswith(("pyarrow", "h5py"))
+                if not known or (isinstance(error, OSError) and error.errno is not None):
+                    raise
+                raise refused(self.file(episode), f"{library}: {error}", episode=episode) from error
+
+        return read
+
+    return wrap
 
 
 @dataclass

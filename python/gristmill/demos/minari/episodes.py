@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.demos.minari.guessed import space_of_values
 from gristmill.demos.minari.infos import Losses, columns
 from gristmill.demos.source import Demos
-from gristmill.demos.spaces import Leaf, described, leaves, space_of
+from gristmill.demos.spaces import Leaf, described, leaves
 from gristmill.errors import ConfigError, FormatError
 from gristmill.safe_pickle import Instance
 
@@ -103,26 +104,9 @@ class Episodes:
         space = self._demos.metadata.get(key) if given is None else given
         if space is not None:
             return described(space)
-        parts = {name: name.split(".")[1:] for name in self._names if name.split(".")[0] == head}
-        if not parts:
-            raise ConfigError(f"{self._demos.path}: no field is called `{head}`", field=head)
-        found = space_of({tuple(path): self._guessed(name, key) for name, path in parts.items()})
+        found = space_of_values(self._demos, head)
         self.losses.fill(f"{key}: found from the values")
         return found
-
-    def _guessed(self, name: str, key: str) -> Instance:
-        """The space of a field of which only the values are known."""
-        dtype = self._demos.layout.dtype[name]
-        if key == "action_space" and dtype.kind in "iu" and not dtype.shape:
-            most = int(np.asarray(self._demos.column(name)).max(initial=0))
-            return Instance("Discrete", (), {"n": most + 1, "start": 0})
-        whole = dtype.base.kind in "iub"
-        low, high = (0, 1) if dtype.base.kind == "b" else (-np.inf, np.inf)
-        if whole and dtype.base.kind != "b":
-            bounds = np.iinfo(dtype.base)
-            low, high = bounds.min, bounds.max
-        state = {"low": np.full(dtype.shape, low, dtype.base), "high": np.full(dtype.shape, high, dtype.base)}
-        return Instance("Box", (), {**state, "shape": dtype.shape, "dtype": dtype.base})
 
     def _field(self, head: str, leaf: Leaf) -> str:
         """Name of the field or the extra that has a leaf's values."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.demos.minari.catalogue import HDF5, Catalogue, refused
+from gristmill.demos.minari.catalogue import DAMAGE, HDF5, Catalogue, of_files, refused
 from gristmill.demos.minari.pictures import decoded
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import GristmillError
@@ -51,6 +51,7 @@ class Hdf5Episodes:
         """Path of the file that holds an episode."""
         return self._path
 
+    @of_files("HDF5")
     def stored(self, episode: int, head: str, leaf: Leaf) -> tuple[np.dtype[Any] | None, bool]:
         """Element type of a field as it is stored, `None` for texts; and whether it is pictures in JPEG."""
         field = _field(head, leaf)
@@ -63,6 +64,7 @@ class Hdf5Episodes:
             raise refused(self._path, f"elements of type {dataset.dtype}", episode=episode, field=field)
         return dataset.dtype.newbyteorder("<"), False
 
+    @of_files("HDF5")
     def values(self, episode: int, head: str, leaf: Leaf, rows: int) -> Any:
         """The values of a field: an array (rows, ...), or a list of texts."""
         field = _field(head, leaf)
@@ -78,6 +80,7 @@ class Hdf5Episodes:
             raise refused(self._path, says, episode=episode, field=field, kind="wrong_size")
         return self._array(dataset, episode, field)
 
+    @of_files("HDF5")
     def flags(self, episode: int, name: str, rows: int) -> npt.NDArray[Any]:
         """`rewards`, `terminations` or `truncations` of an episode."""
         dataset = self._dataset(episode, name, rows)
@@ -86,11 +89,15 @@ class Hdf5Episodes:
             raise refused(self._path, says, episode=episode, field=name, kind="wrong_size")
         return self._array(dataset, episode, name)
 
+    @of_files("HDF5")
     def infos(self, episode: int) -> dict[str, Any]:
         """The infos, arrays and lists of texts by name at every depth; empty where none were recorded."""
         group = self._group(episode)
-        return self._infos(group["infos"], episode, "infos") if "infos" in group else {}
+        if "infos" not in group:
+            return {}
+        return self._infos(self._member(group, "infos", episode, "infos"), episode, "infos")
 
+    @of_files("HDF5")
     def begun(self, episode: int) -> dict[str, Any]:
         """How an episode was reset: `seed` and `options`, where they were recorded."""
         attributes = self._of(episode, None, lambda: dict(self._group(episode).attrs))
@@ -118,7 +125,9 @@ class Hdf5Episodes:
             return read()
         except GristmillError:
             raise
-        except (OSError, KeyError, RuntimeError, ValueError, TypeError, MemoryError) as error:
+        except DAMAGE as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
             kind = "truncated" if "truncated" in str(error) else "corrupt"
             raise refused(self._path, f"HDF5: {error}", episode=episode, field=field, kind=kind) from error
 
@@ -139,6 +148,7 @@ class Hdf5Episodes:
             raise refused(self._path, says, episode=episode, field=field or name, kind="forbidden")
         return group[name]
 
+    @of_files("HDF5")
     def _steps(self, episode: int) -> int:
         steps = self._of(episode, None, lambda: self._group(episode).attrs.get("total_steps"))
         if np.ndim(steps) != 0 or np.asarray(steps).dtype.kind not in "iu" or not 0 < int(steps) < 1 << 48:
@@ -191,6 +201,8 @@ class Hdf5Episodes:
 
     def _infos(self, group: Any, episode: int, field: str) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        if not isinstance(group, self._h5py.Group):
+            raise refused(self._path, "no group", episode=episode, field=field)
         for name in self._of(episode, field, lambda: list(group)):
             at = f"{field}/{name}"
             member = self._of(episode, at, partial(self._member, group, name, episode, at))

@@ -1,11 +1,17 @@
 //! What REDUCE, NEWOBJ and BUILD mean for the listed names: constructors of data, matched by the shape of their arguments.
 //! An unexpected shape is refused; nothing is looked up, imported or called.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::class::{Builtin, Class};
 use super::machine::Machine;
 use super::ndarray::{Array, DTypeState, Data, Element};
 use super::value::{Blob, Id, Mapping, Node, Object};
 use crate::error::{Error, Kind, Result};
+
+/// Most fields of a record.
+const MAX_FIELDS: usize = 16 << 10;
 
 /// What `callable(*args)` stands for.
 pub(super) fn reduce(machine: &mut Machine<'_>, callable: Id, args: Id) -> Result<Node> {
@@ -62,8 +68,7 @@ pub(super) fn build(machine: &mut Machine<'_>, target: Id, state: Id) -> Result<
             return Err(Error::new(Kind::Unsupported, format!("a state for a {}", other.type_name())));
         }
     };
-    machine.replace(target, node);
-    Ok(())
+    machine.replace(target, node)
 }
 
 fn arguments(machine: &mut Machine<'_>, args: Id) -> Result<Vec<Id>> {
@@ -205,9 +210,14 @@ fn dtype(machine: &mut Machine<'_>, base: Element, state: Id) -> Result<Node> {
     };
     let mut found = Vec::new();
     if let (Node::Tuple(names), Node::Dict(_, pairs)) = (machine.node(*names), machine.node(*fields)) {
+        if names.len() > MAX_FIELDS {
+            return Err(Error::new(Kind::TooLarge, format!("a record of more than {MAX_FIELDS} fields")));
+        }
+        let known: HashMap<&str, Id> =
+            pairs.iter().filter_map(|(key, value)| Some((machine.text(*key)?, *value))).collect();
         for name in names {
             let name = machine.text(*name).ok_or_else(wrong)?;
-            let value = pairs.iter().find(|(key, _)| machine.text(*key) == Some(name)).ok_or_else(wrong)?.1;
+            let value = *known.get(name).ok_or_else(wrong)?;
             let Node::Tuple(parts) = machine.node(value) else { return Err(wrong()) };
             let [of, at, ..] = parts.as_slice() else { return Err(wrong()) };
             let at = int(machine, *at).and_then(|at| usize::try_from(at).ok()).ok_or_else(wrong)?;
@@ -287,7 +297,7 @@ fn construct(machine: &mut Machine<'_>, builtin: Builtin, args: &[Id]) -> Result
 /// `bytes()`, `bytes(b"..")` or, in protocol 2, `bytearray("..", "latin-1")`.
 fn bytes(machine: &mut Machine<'_>, args: &[Id]) -> Result<Blob> {
     match args {
-        [] => Ok(Blob::Owned(Box::default())),
+        [] => Ok(Blob::Owned(Arc::default())),
         [of] => blob(machine, *of).ok_or_else(|| shape(Class::Builtin(Builtin::Bytes))),
         [text, encoding] => encode(machine, *text, *encoding),
         _ => Err(shape(Class::Builtin(Builtin::Bytes))),

@@ -175,7 +175,7 @@ impl Machine<'_> {
                     .map_err(|_| Error::new(Kind::Unsupported, "a text that is not valid UTF-8"))?;
                 Node::Text(Blob::Input(range))
             }
-            Op::EscapedText(range) => Node::Text(Blob::Owned(text::raw_unicode(&self.input[range])?)),
+            Op::EscapedText(range) => Node::Text(Blob::Owned(text::raw_unicode(&self.input[range])?.into())),
             Op::EscapedString(range) => text::quoted(&self.input[range])?,
             Op::String(range) if self.input[range.clone()].is_ascii() => Node::Text(Blob::Input(range)),
             Op::String(range) | Op::Bytes(range) => Node::Bytes(Blob::Input(range)),
@@ -205,8 +205,13 @@ impl Machine<'_> {
         &self.nodes[id.0 as usize]
     }
 
-    pub(super) fn replace(&mut self, id: Id, node: Node) {
+    /// Puts another node into the place of one.
+    ///
+    /// Errors: `TooLarge` where it does not fit any more.
+    pub(super) fn replace(&mut self, id: Id, node: Node) -> Result<()> {
+        self.spend(beside(&node))?;
         self.nodes[id.0 as usize] = node;
+        Ok(())
     }
 
     pub(super) fn text(&self, id: Id) -> Option<&str> {
@@ -227,7 +232,9 @@ impl Machine<'_> {
                 bytes.len()
             }
             Node::List(items) | Node::Tuple(items) | Node::FrozenSet(items) => 4 * items.len(),
-            _ => 0,
+            // An empty one takes as much in Python, where values may end up.
+            Node::Set(_) | Node::Deque(_) | Node::Dict(Mapping::Ordered | Mapping::Default, _) => 512,
+            other => beside(other),
         };
         self.spend(NODE_BYTES + owned)?;
         let id = u32::try_from(self.nodes.len()).map_err(|_| Error::new(Kind::TooLarge, "more than 2^32 values"))?;
@@ -361,6 +368,15 @@ fn find(module: &str, name: &str) -> Result<Class> {
             format!("`{module}.{name}` is not on the list of names that mean data; nothing was imported or called");
         Error::new(Kind::Forbidden, detail)
     })
+}
+
+/// What a node takes beside itself for its element type, which is a copy of its dtype's.
+fn beside(node: &Node) -> usize {
+    match node {
+        Node::Array(array) => array.element.weight(),
+        Node::Scalar(element, _) | Node::DType(element) => element.weight(),
+        _ => 0,
+    }
 }
 
 fn underflow() -> Error {

@@ -10,6 +10,9 @@ use crate::layout::{DType, Field, Layout, Order, Scalar, c_order};
 /// Most axes of an array, as in NumPy.
 const MAX_AXES: usize = 64;
 
+/// Deepest nesting of records within records, as in the header of a `.npy` file.
+const MAX_DEPTH: usize = 16;
+
 /// The element type of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Element {
@@ -49,6 +52,25 @@ impl Element {
             Element::Time(..) => 8,
             Element::Block(element, shape) => shape.iter().fold(element.size(), |n, dim| n.saturating_mul(*dim)),
             Element::Object => 0,
+        }
+    }
+
+    /// Bytes that a copy of the type itself takes.
+    pub(super) fn weight(&self) -> usize {
+        match self {
+            Element::Scalar(..) | Element::Object => 0,
+            Element::Time(code, _) => code.len(),
+            Element::Block(element, shape) => size_of::<Element>() + element.weight() + size_of_val(shape.as_slice()),
+            Element::Record(layout) => weight_of(layout),
+        }
+    }
+
+    /// Levels of records within each other.
+    fn depth(&self) -> usize {
+        match self {
+            Element::Record(layout) => depth_of(layout),
+            Element::Block(element, _) => element.depth(),
+            Element::Scalar(..) | Element::Time(..) | Element::Object => 0,
         }
     }
 
@@ -186,9 +208,19 @@ impl DTypeState<'_> {
             other => return Err(Error::new(Kind::Corrupt, format!("`{other}` is no byte order"))),
         };
         if let Some((element, shape)) = self.block {
+            let held = shape.iter().try_fold(element.size(), |n, dim| n.checked_mul(*dim));
+            let fits = held.is_some_and(|held| i32::try_from(held).is_ok()) && shape.len() <= MAX_AXES;
+            if !fits || matches!(element, Element::Block(..)) {
+                let detail = format!("blocks of shape {shape:?} of {}, which NumPy does not have", element.descr());
+                return Err(Error::new(Kind::Unsupported, detail));
+            }
             return Ok(Element::Block(Box::new(element), shape));
         }
         if !self.fields.is_empty() {
+            if self.fields.iter().any(|(_, element, _)| element.depth() >= MAX_DEPTH) {
+                let detail = format!("records nested deeper than {MAX_DEPTH}");
+                return Err(Error::new(Kind::Unsupported, detail));
+            }
             let size = usize::try_from(self.size).unwrap_or(0);
             let fields = self.fields.into_iter().map(field).collect::<Result<Vec<_>>>()?;
             return Ok(Element::Record(Layout::new(fields, size)?));
@@ -208,6 +240,22 @@ impl DTypeState<'_> {
         }
         Ok(base.with_order(order))
     }
+}
+
+fn weight_of(layout: &Layout) -> usize {
+    let field = |field: &Field| {
+        let within = if let DType::Record(layout) = &field.dtype { weight_of(layout) } else { 0 };
+        size_of::<Field>() + field.name.len() + size_of_val(field.shape.as_slice()) + within
+    };
+    layout.fields().iter().map(field).sum()
+}
+
+fn depth_of(layout: &Layout) -> usize {
+    let within = layout.fields().iter().map(|field| match &field.dtype {
+        DType::Record(layout) => depth_of(layout),
+        DType::Scalar(..) => 0,
+    });
+    1 + within.max().unwrap_or(0)
 }
 
 fn field((name, element, offset): (String, Element, usize)) -> Result<Field> {

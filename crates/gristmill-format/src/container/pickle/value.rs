@@ -2,6 +2,7 @@
 //! values cost nothing and no depth can overflow a stack. Byte strings are ranges of the input wherever they can be.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::class::Class;
 use super::ndarray::{Array, Element};
@@ -15,8 +16,8 @@ pub struct Id(pub(super) u32);
 pub enum Blob {
     /// A range of the input.
     Input(Range<usize>),
-    /// Made while reading: escapes resolved, Latin-1 text turned back into bytes.
-    Owned(Box<[u8]>),
+    /// Made while reading: escapes resolved, Latin-1 text turned back into bytes. Shared by all that hold them.
+    Owned(Arc<[u8]>),
 }
 
 /// Which mapping of Python a dict was.

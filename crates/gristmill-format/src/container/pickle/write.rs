@@ -182,7 +182,11 @@ impl PickleWriter {
         self.depth += 1;
         let written = self.node(pickle, id);
         self.depth -= 1;
-        written
+        written?;
+        if self.out.len() > self.max {
+            return Err(Error::new(Kind::TooLarge, format!("a value of more than {} bytes", self.max)));
+        }
+        Ok(())
     }
 
     fn node(&mut self, pickle: &Pickle<'_>, id: Id) -> Result<()> {
@@ -365,6 +369,25 @@ mod tests {
             twice.value(&again, again.root()).unwrap();
             assert_eq!(twice.finish(), written);
             assert_eq!(again.items(again.root()).map(<[Id]>::len), pickle.items(pickle.root()).map(<[Id]>::len));
+        }
+    }
+
+    #[test]
+    fn whole_numbers_of_every_width_and_sign_come_back() {
+        let edges = [0, 1, 8, 16, 31, 32, 62].map(|bits| 1i64 << bits);
+        let around = edges.iter().flat_map(|edge| [edge - 1, *edge, edge + 1, 1 - edge, -edge, -edge - 1]);
+        for value in around.chain([i64::MIN, i64::MAX]) {
+            let mut writer = PickleWriter::new(1 << 10);
+            writer.int(value);
+            let written = writer.finish();
+            let pickle = parse(&written, &PickleLimits::default()).unwrap();
+            assert_eq!(pickle.int(pickle.root()), Some(value), "{written:?}");
+        }
+        // Python's own bytes for them.
+        for (value, bytes) in [(-1, &b"J\xff\xff\xff\xff"[..]), (-129, b"J\x7f\xff\xff\xff"), (255, b"K\xff")] {
+            let mut writer = PickleWriter::new(1 << 10);
+            writer.int(value);
+            assert_eq!(writer.finish(), [b"\x80\x03", bytes, b"."].concat(), "{value}");
         }
     }
 

@@ -18,6 +18,16 @@ pub(crate) trait Blocks {
     ///
     /// Errors: `Truncated` where they are not there; `Io`.
     fn read(&mut self, at: u64, len: u64, to: &mut Vec<u8>) -> Result<()>;
+
+    /// The first byte from `at` on that is not zero; `None` where all are, to the end.
+    fn first_set(&mut self, at: u64) -> Result<Option<u64>>;
+}
+
+/// Place of the first byte that is not zero.
+pub(crate) fn set_in(bytes: &[u8]) -> Option<usize> {
+    let (words, _) = bytes.as_chunks::<16>();
+    let zeros = 16 * words.iter().take_while(|word| **word == [0; 16]).count();
+    bytes[zeros..].iter().position(|byte| *byte != 0).map(|at| zeros + at)
 }
 
 /// A file, read in windows of `size` bytes.
@@ -68,6 +78,18 @@ impl<R: ReadAt + ?Sized> Blocks for Windows<'_, R> {
     fn read(&mut self, at: u64, len: u64, to: &mut Vec<u8>) -> Result<()> {
         read_span(self.from, Span { offset: at, len }, len, to)
     }
+
+    fn first_set(&mut self, mut at: u64) -> Result<Option<u64>> {
+        let mut window = vec![0; self.size];
+        loop {
+            let read = self.from.read_at(at, &mut window)?;
+            match set_in(&window[..read]) {
+                Some(set) => return Ok(Some(at + set as u64)),
+                None if read == 0 => return Ok(None),
+                None => at += read as u64,
+            }
+        }
+    }
 }
 
 /// Bytes in memory: those of a tar from `base` on.
@@ -101,6 +123,12 @@ impl Blocks for Held<'_> {
         to.clear();
         to.extend_from_slice(self.payload(at, len)?);
         Ok(())
+    }
+
+    fn first_set(&mut self, at: u64) -> Result<Option<u64>> {
+        let start = at.checked_sub(self.base).and_then(|start| usize::try_from(start).ok());
+        let rest = start.and_then(|start| self.bytes.get(start..)).unwrap_or_default();
+        Ok(set_in(rest).map(|set| at + set as u64))
     }
 }
 

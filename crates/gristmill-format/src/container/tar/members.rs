@@ -1,9 +1,10 @@
-//! A tar -> its members one after another, front to back: for what must be whole. The first fault ends it.
+//! A tar -> its members one after another, front to back: for what must be whole. The first fault ends it; what lies
+//! behind the end mark is one, unless it is to be passed over.
 //! Remembers one member at a time, however many there are.
 
 use super::blocks::Blocks;
 use super::walk::{TarLimits, Walk};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One regular file in the tar.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,16 +24,28 @@ pub(crate) struct Members<B> {
     walk: Walk<B>,
     at: Option<u64>,
     until: u64,
+    lenient: bool,
+    behind: Option<Error>,
 }
 
 impl<B: Blocks> Members<B> {
     pub(crate) fn new(blocks: B, limits: TarLimits) -> Self {
-        Members { walk: Walk::new(blocks, limits), at: Some(0), until: u64::MAX }
+        Members::within(blocks, limits, 0, u64::MAX)
+    }
+
+    /// The same; what lies behind the end mark is noted ([`Members::behind`]) instead of refused.
+    pub(crate) fn lenient(self, lenient: bool) -> Self {
+        Members { lenient, ..self }
+    }
+
+    /// What lay behind the end mark, once that was reached.
+    pub(crate) fn behind(&mut self) -> Option<Error> {
+        self.behind.take()
     }
 
     /// Those between two bytes, which are known to be the first of a header and the last of a payload.
     pub(crate) fn within(blocks: B, limits: TarLimits, from: u64, until: u64) -> Self {
-        Members { walk: Walk::new(blocks, limits), at: Some(from), until }
+        Members { walk: Walk::new(blocks, limits), at: Some(from), until, lenient: false, behind: None }
     }
 
     /// Where the bytes come from. What lies before the member last given may be gone.
@@ -57,6 +70,14 @@ impl<B: Blocks> Members<B> {
                 return Err(fault.clone());
             }
             self.at = following.filter(|following| *following > at);
+            if self.at.is_none()
+                && let Some(fault) = self.walk.behind()?
+            {
+                match self.lenient {
+                    true => self.behind = Some(fault),
+                    false => return Err(fault),
+                }
+            }
             if let Some(found) = self.walk.index.get(0) {
                 let (offset, len, name) = (found.offset, found.len, found.name.to_owned());
                 self.walk.index.clear();

@@ -8,12 +8,18 @@ mod members;
 mod walk;
 mod write;
 
-pub(crate) use blocks::{Blocks, Held, Windows, cut};
+pub(crate) use blocks::{Blocks, Held, Windows, cut, set_in};
 pub(crate) use header::Block;
 pub use index::{Entry, Slot, TarIndex};
 pub(crate) use members::{Member, Members};
 pub use walk::{TarLimits, walk};
 pub use write::TarWriter;
+
+/// Whether bytes begin with the header of a tar, of any dialect.
+pub(crate) fn begins(bytes: &[u8]) -> bool {
+    let old = || bytes.first_chunk().is_some_and(|block| header::checksum_holds(block));
+    bytes.get(257..262) == Some(b"ustar") || old()
+}
 
 /// Everything in a tar comes in blocks of so many bytes.
 pub(crate) const BLOCK: u64 = 512;

@@ -36,7 +36,8 @@ impl Default for TarLimits {
 ///
 /// Errors: only what reading gives (`Io`). Whatever is wrong with the tar itself is in
 /// [`TarIndex::faults`] (`Empty`, `Truncated`, `Corrupt`, `TooLarge`, `Unsupported`, each with its byte); a member
-/// that reaches beyond the end of the file keeps its entry and has a `Truncated` fault.
+/// that reaches beyond the end of the file keeps its entry and has a `Truncated` fault. What lies behind the end mark
+/// is no part of the tar, and a `Corrupt` fault where it is not zero.
 pub fn walk(from: &(impl ReadAt + ?Sized), limits: &TarLimits) -> Result<TarIndex> {
     let mut walk = Walk::new(Windows::new(from, WINDOW)?, *limits);
     let mut at = 0;
@@ -45,6 +46,9 @@ pub fn walk(from: &(impl ReadAt + ?Sized), limits: &TarLimits) -> Result<TarInde
             break;
         }
         at = following;
+    }
+    if let Some(fault) = walk.behind()? {
+        walk.index.fault(fault);
     }
     Ok(walk.index)
 }
@@ -62,6 +66,8 @@ pub(super) struct Walk<B> {
     global: Extended,
     /// After damage: looking for the next header that is certainly one.
     lost: bool,
+    /// The first block of the end mark.
+    end_mark: Option<u64>,
 }
 
 impl<B: Blocks> Walk<B> {
@@ -75,6 +81,7 @@ impl<B: Blocks> Walk<B> {
             next_unknown: false,
             global: Extended::default(),
             lost: false,
+            end_mark: None,
         }
     }
 
@@ -96,7 +103,11 @@ impl<B: Blocks> Walk<B> {
         };
         let beyond = at + BLOCK;
         if header::is_zero(&block) {
-            return Ok(self.lost.then_some(beyond));
+            if self.lost {
+                return Ok(Some(beyond));
+            }
+            self.end_mark = Some(at);
+            return Ok(None);
         }
         let sound = header::checksum_holds(&block) && (!self.lost || header::has_magic(&block));
         let Some(size) = header::size(&block).filter(|_| sound) else {
@@ -111,6 +122,30 @@ impl<B: Blocks> Walk<B> {
             b'S' => self.sparse(at, &block, size),
             kind => Ok(self.member(at, kind, &block, size)),
         }
+    }
+
+    /// What lies behind the end mark, if it was reached and anything does: every reader of tars ends there without a word.
+    pub(super) fn behind(&mut self) -> Result<Option<Error>> {
+        let Some(mark) = self.end_mark else { return Ok(None) };
+        let Some(set) = self.blocks.first_set(mark + BLOCK)? else { return Ok(None) };
+        let begins = set - (set - mark) % BLOCK;
+        let header = match self.blocks.block(begins)? {
+            Some(block) => header::checksum_holds(&block) && header::has_magic(&block),
+            None => false,
+        };
+        let detail = if begins == mark + BLOCK {
+            "a header of zeros ends the tar here; what lies behind it is reached by no reader of tars".to_owned()
+        } else if header {
+            format!(
+                "another tar begins at byte {begins}, behind the end mark of the first: tars that were joined; give each as \
+                 a file of its own, or unpack and pack them as one (`tar --ignore-zeros -x`)"
+            )
+        } else {
+            format!(
+                "byte {set}, behind the end mark, is not zero: something was joined to the tar, or a part of it is lost"
+            )
+        };
+        Ok(Some(Error::new(Kind::Corrupt, detail).at_byte(mark)))
     }
 
     /// Notes a fault at byte `at` and goes on looking for headers after block `from`.

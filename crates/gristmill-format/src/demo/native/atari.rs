@@ -4,6 +4,7 @@ use super::Semantics;
 use super::episode::{Episode, observed};
 use super::object::{frames, npz_objects, wanted};
 use crate::container::npz::Npz;
+use crate::demo::budget::Budget;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::error::{Error, Kind, Result};
 
@@ -21,16 +22,17 @@ pub fn atari(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajector
         return Err(Error::new(Kind::Unsupported, format!("expected one array of trajectories, found `{names}`")));
     };
     let name = name.clone();
-    npz_objects(&npz, &name, max, |pickle, list| {
+    let budget = Budget::new(max);
+    npz_objects(&npz, &name, &budget, |pickle, list| {
         if list.is_empty() {
             return Err(Error::new(Kind::Empty, "no trajectories"));
         }
         let mut all = Trajectories::new(max);
         for (i, id) in list.iter().enumerate() {
             let read = || -> Result<Episode> {
-                let states = frames(pickle, wanted(pickle, *id, "states")?, "states")?.channels_first()?;
-                let actions = frames(pickle, wanted(pickle, *id, "actions")?, "actions")?;
-                let flags = frames(pickle, wanted(pickle, *id, "dones")?, "dones")?;
+                let states = frames(pickle, wanted(pickle, *id, "states")?, "states", &budget)?.channels_first()?;
+                let actions = frames(pickle, wanted(pickle, *id, "actions")?, "actions", &budget)?;
+                let flags = frames(pickle, wanted(pickle, *id, "dones")?, "dones", &budget)?;
                 let steps = states.len().saturating_sub(1);
                 if actions.len() != steps + 1 || flags.len() != steps + 1 {
                     let detail = format!("{} states, {} actions, {} dones", states.len(), actions.len(), flags.len());
@@ -53,7 +55,9 @@ pub fn atari(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajector
                     end,
                 })
             };
-            read().and_then(|episode| episode.add(semantics, &mut all)).map_err(|e| e.in_chunk(i))?;
+            budget
+                .meanwhile(|| read().and_then(|episode| episode.add(semantics, &mut all)))
+                .map_err(|e| e.in_chunk(i))?;
         }
         all.end(End::Truncated);
         Ok(all)

@@ -5,7 +5,9 @@ use super::object::{npz_frames, npz_objects, repickled};
 use crate::container::npy::ObjectHeader;
 use crate::container::npz::Npz;
 use crate::container::pickle::Node;
+use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
+use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
@@ -17,16 +19,19 @@ use crate::error::{Error, Kind, Result};
 pub fn dictionary(bytes: &[u8], max: usize) -> Result<Trajectories> {
     let npz = Npz::open(bytes)?;
     let (mut arrays, mut beside) = (Vec::<(String, Frames)>::new(), Vec::<(String, Vec<Option<Extra>>)>::new());
-    let mut file = Vec::new();
+    let budget = Budget::new(max);
     for name in npz.names() {
-        npz.read(name, max, &mut file)?;
-        match ObjectHeader::parse(&file).map_err(|e| e.in_member(format!("{name}.npy")))? {
-            None => arrays.push((name.clone(), npz_frames(&npz, name, max)?)),
+        let mut file = Vec::new();
+        npz.read(name, budget.left(), &mut file)?;
+        let objects = ObjectHeader::parse(&file).map_err(|e| e.in_member(shown(&format!("{name}.npy"))))?;
+        drop(file);
+        match objects {
+            None => arrays.push((name.clone(), npz_frames(&npz, name, &budget)?)),
             Some(_) => {
-                let objects = npz_objects(&npz, name, max, |pickle, items| {
+                let objects = npz_objects(&npz, name, &budget, |pickle, items| {
                     let value = |item| match pickle.node(item) {
                         Node::None => Ok(None),
-                        _ => repickled(pickle, item, max).map(Some),
+                        _ => repickled(pickle, item, &budget).map(Some),
                     };
                     items.iter().map(|item| value(*item)).collect()
                 });
@@ -39,7 +44,7 @@ pub fn dictionary(bytes: &[u8], max: usize) -> Result<Trajectories> {
     let lengths = arrays.iter().map(|(name, frames)| (name, frames.len()));
     let lengths = lengths.chain(beside.iter().map(|(name, values)| (name, values.len())));
     if let Some((name, len)) = lengths.into_iter().find(|(_, len)| *len != steps) {
-        let detail = format!("`{name}` has {len} steps, `acts` {steps}");
+        let detail = format!("`{}` has {len} steps, `acts` {steps}", shown(name));
         return Err(Error::new(Kind::WrongSize, detail));
     }
     let mut all = Trajectories::new(max);

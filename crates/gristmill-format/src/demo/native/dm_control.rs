@@ -4,6 +4,7 @@ use super::Semantics;
 use super::episode::{Episode, done_at_the_end, observed};
 use super::object::{attribute, cut_by_limit, frames, infos, truth, wanted};
 use crate::container::pickle::{PickleLimits, parse};
+use crate::demo::budget::Budget;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::error::{Error, Kind, Result};
 
@@ -17,12 +18,14 @@ pub fn dm_control(bytes: &[u8], stack: usize, semantics: Semantics, max: usize) 
     let pickle = parse(bytes, &PickleLimits { max_bytes: max })?;
     let list = pickle.items(pickle.root()).filter(|list| !list.is_empty());
     let list = list.ok_or_else(|| Error::new(Kind::Empty, "expected a list of trajectories, and at least one"))?;
-    let mut all = Trajectories::new(max);
+    let (mut all, budget) = (Trajectories::new(max), Budget::new(max));
     for (i, id) in list.iter().enumerate() {
         let read = || -> Result<Episode> {
-            let raw = frames(&pickle, wanted(&pickle, *id, "obs")?, "obs")?;
-            let acts = frames(&pickle, wanted(&pickle, *id, "acts")?, "acts")?;
-            let rews = attribute(&pickle, *id, "rews").map(|rews| frames(&pickle, rews, "rews")).transpose()?;
+            let raw = frames(&pickle, wanted(&pickle, *id, "obs")?, "obs", &budget)?;
+            raw.fits_stacked(stack, max)?;
+            let acts = frames(&pickle, wanted(&pickle, *id, "acts")?, "acts", &budget)?;
+            let rews = attribute(&pickle, *id, "rews");
+            let rews = rews.map(|rews| frames(&pickle, rews, "rews", &budget)).transpose()?;
             let steps = acts.len();
             if raw.len() != steps + 1 {
                 let detail = format!("{} observations of {steps} steps; expected one more", raw.len());
@@ -39,13 +42,13 @@ pub fn dm_control(bytes: &[u8], stack: usize, semantics: Semantics, max: usize) 
             };
             let over = attribute(&pickle, *id, "terminal").and_then(|flag| truth(&pickle, flag)).unwrap_or(true);
             let cut = !over || cut_by_limit(&pickle, attribute(&pickle, *id, "infos"));
-            let infos = attribute(&pickle, *id, "infos").map(|list| infos(&pickle, list, max)).transpose()?;
+            let infos = attribute(&pickle, *id, "infos").map(|list| infos(&pickle, list, &budget)).transpose()?;
             let infos = infos.flatten();
             let (obs, next_obs) = observed(obs, next_obs);
             let end = if cut { End::Truncated } else { End::Terminated };
             Ok(Episode { obs, next_obs: Some(next_obs), acts, rews, infos, dones: done_at_the_end(steps), end })
         };
-        read().and_then(|episode| episode.add(semantics, &mut all)).map_err(|e| e.in_chunk(i))?;
+        budget.meanwhile(|| read().and_then(|episode| episode.add(semantics, &mut all))).map_err(|e| e.in_chunk(i))?;
     }
     Ok(all)
 }

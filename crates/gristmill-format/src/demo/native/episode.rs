@@ -41,7 +41,8 @@ impl Episode {
     /// Adds its frames.
     ///
     /// Errors: `WrongSize` where its arrays have not the same length; what [`Trajectories::push`] gives.
-    pub(super) fn add(&self, semantics: Semantics, to: &mut Trajectories) -> Result<()> {
+    pub(super) fn add(mut self, semantics: Semantics, to: &mut Trajectories) -> Result<()> {
+        let infos = self.infos.take();
         let steps = self.dones.len();
         let more = usize::from(self.next_obs.is_none());
         let arrays = self.obs.iter().map(|(name, frames)| (name.as_str(), frames, more));
@@ -54,10 +55,11 @@ impl Episode {
                 return Err(Error::new(Kind::WrongSize, detail));
             }
         }
-        if let Some(infos) = self.infos.as_ref().filter(|infos| infos.len() != steps) {
+        if let Some(infos) = infos.as_ref().filter(|infos| infos.len() != steps) {
             let detail = format!("`infos` has {} steps, the episode {steps}", infos.len());
             return Err(Error::new(Kind::WrongSize, detail));
         }
+        let mut infos = infos.into_iter().flatten();
         for t in 0..steps {
             let array = |frames| step(frames, t);
             let flag = |value: bool| Value::scalar(Scalar::Bool, &[u8::from(value)]);
@@ -78,8 +80,8 @@ impl Episode {
             if let Some(rews) = &self.rews {
                 values.push(("rews".to_owned(), array(rews)));
             }
-            if let Some(info) = self.infos.as_ref().and_then(|infos| infos.get(t)) {
-                values.push(("infos".to_owned(), Value::Extra(info.clone())));
+            if let Some(info) = infos.next() {
+                values.push(("infos".to_owned(), Value::Extra(info)));
             }
             to.push(values).map_err(|e| e.in_frame(t))?;
             if self.dones[t] && t + 1 < steps {

@@ -5,6 +5,7 @@ use super::dm_control::dm_control;
 use super::episode::{Episode, done_at_the_end, observed};
 use super::object::{npz_frames, npz_objects, repickled};
 use crate::container::npz::Npz;
+use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::error::{Error, Kind, Result};
@@ -22,12 +23,13 @@ pub fn imitation(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Traje
 /// beyond `max` bytes.
 pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<Trajectories> {
     let npz = Npz::open(bytes)?;
-    let obs = npz_frames(&npz, "obs", max)?;
-    let acts = npz_frames(&npz, "acts", max)?;
-    let terminal = npz_frames(&npz, "terminal", max)?;
-    let indices = npz_frames(&npz, "indices", max)?;
+    let budget = Budget::new(max);
+    let obs = npz_frames(&npz, "obs", &budget)?;
+    let acts = npz_frames(&npz, "acts", &budget)?;
+    let terminal = npz_frames(&npz, "terminal", &budget)?;
+    let indices = npz_frames(&npz, "indices", &budget)?;
     let has_rewards = npz.names().iter().any(|name| name == "rews");
-    let rews = if has_rewards { Some(npz_frames(&npz, "rews", max)?) } else { None };
+    let rews = if has_rewards { Some(npz_frames(&npz, "rews", &budget)?) } else { None };
     let mut ends = Vec::with_capacity(terminal.len());
     for i in 0..indices.len() {
         let index = indices.scalar.number(indices.get(i)).filter(|n| *n >= 0.0);
@@ -46,8 +48,8 @@ pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<T
         return Err(Error::new(Kind::WrongSize, detail));
     }
     let infos = match npz.names().iter().any(|name| name == "infos") {
-        true => npz_objects(&npz, "infos", max, |pickle, items| {
-            items.iter().map(|item| repickled(pickle, *item, max)).collect::<Result<Vec<_>>>()
+        true => npz_objects(&npz, "infos", &budget, |pickle, items| {
+            items.iter().map(|item| repickled(pickle, *item, &budget)).collect::<Result<Vec<_>>>()
         })
         .map(Some)?,
         false => None,
@@ -57,6 +59,7 @@ pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<T
         return Err(Error::new(Kind::WrongSize, detail));
     }
     let mut all = Trajectories::new(max);
+    let mut infos = infos.map(Vec::into_iter);
     let mut start = 0;
     for (i, end) in ends.into_iter().enumerate() {
         let steps = end - start;
@@ -68,7 +71,7 @@ pub fn imitation_npz(bytes: &[u8], semantics: Semantics, max: usize) -> Result<T
             next_obs: Some(next_obs),
             acts: part(&acts, start),
             rews: rews.as_ref().map(|rews| part(rews, start)),
-            infos: infos.as_ref().map(|all| all[start..end].to_vec()),
+            infos: infos.as_mut().map(|all| all.by_ref().take(steps).collect()),
             dones: done_at_the_end(steps),
             end: if over { End::Terminated } else { End::Truncated },
         };

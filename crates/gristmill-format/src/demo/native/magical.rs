@@ -5,6 +5,7 @@ use super::Semantics;
 use super::episode::{Episode, Fields, done_at_the_end};
 use super::object::{cut_by_limit, frames, infos, wanted};
 use crate::container::pickle::{Id, Node, Pickle, PickleLimits, parse};
+use crate::demo::budget::Budget;
 use crate::demo::frames::{Frames, shrink};
 use crate::demo::trajectory::{End, Trajectories};
 use crate::error::{Error, Kind, Result};
@@ -81,9 +82,10 @@ pub fn magical(
         _ => f64::NAN,
     };
     let [acts, obs, rews, said] = fields(&pickle, wanted(&pickle, root, "trajectory")?)?;
-    let acts = frames(&pickle, acts, "acts")?;
+    let budget = Budget::new(max);
+    let acts = frames(&pickle, acts, "acts", &budget)?;
     let steps = acts.len();
-    let views = views(&pickle, obs, form)?;
+    let views = views(&pickle, obs, form, &budget)?;
     if views.iter().any(|(_, frames)| frames.len() != steps + 1) {
         let detail = format!("{steps} actions and {} observations; expected one more", views[0].1.len());
         return Err(Error::new(Kind::WrongSize, detail));
@@ -94,8 +96,8 @@ pub fn magical(
         obs: views.into_iter().map(|(name, frames)| (format!("obs{name}"), frames)).collect(),
         next_obs: None,
         acts,
-        rews: strict.then(|| frames(&pickle, rews, "rews")).transpose()?,
-        infos: if strict { infos(&pickle, said, max)? } else { None },
+        rews: strict.then(|| frames(&pickle, rews, "rews", &budget)).transpose()?,
+        infos: if strict { infos(&pickle, said, &budget)? } else { None },
         dones: done_at_the_end(steps),
         end,
     };
@@ -121,7 +123,7 @@ fn fields(pickle: &Pickle<'_>, id: Id) -> Result<[Id; 4]> {
 }
 
 /// Observations by the suffix of their field, one more than there are steps.
-fn views(pickle: &Pickle<'_>, obs: Id, form: Magical) -> Result<Fields> {
+fn views(pickle: &Pickle<'_>, obs: Id, form: Magical, budget: &Budget) -> Result<Fields> {
     let list = pickle.items(obs).ok_or_else(|| Error::new(Kind::Unsupported, "`obs` is no list of dictionaries"))?;
     let view = |name: &str| -> Result<Frames> {
         let mut all: Option<Frames> = None;
@@ -146,6 +148,7 @@ fn views(pickle: &Pickle<'_>, obs: Id, form: Magical) -> Result<Fields> {
                     format!("`{name}` changes its shape to {:?}", array.shape),
                 )));
             }
+            budget.take(side * side * channels).map_err(place)?;
             match form {
                 Magical::Raw => all.bytes.extend_from_slice(&pixels),
                 _ => shrink(&pixels, height, channels, SIDE, &mut all.bytes).map_err(place)?,

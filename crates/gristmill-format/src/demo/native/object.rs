@@ -4,7 +4,9 @@
 use crate::container::npy::ObjectHeader;
 use crate::container::npz::Npz;
 use crate::container::pickle::{Array, Data, Id, Node, Object, Pickle, PickleLimits, PickleWriter, parse};
+use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
+use crate::demo::names::shown;
 use crate::demo::shard::npy;
 use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
@@ -26,8 +28,9 @@ pub(super) fn wanted(pickle: &Pickle<'_>, id: Id, name: &str) -> Result<Id> {
 
 /// The observations in an array whose first axis is time, or in a list of arrays of one type and shape.
 ///
-/// Errors: `Unsupported` for what is neither, `WrongSize` for a list whose arrays differ; both name `what`.
-pub(super) fn frames(pickle: &Pickle<'_>, id: Id, what: &str) -> Result<Frames> {
+/// Errors: `Unsupported` for what is neither, `WrongSize` for a list whose arrays differ, `TooLarge` beyond the budget (a list
+/// may have one array many times); all name `what`.
+pub(super) fn frames(pickle: &Pickle<'_>, id: Id, what: &str, budget: &Budget) -> Result<Frames> {
     let named = |e: Error| Error::new(e.kind(), format!("`{what}`: {}", e.detail()));
     if let Some(items) = pickle.items(id) {
         let mut all: Option<Frames> = None;
@@ -38,11 +41,13 @@ pub(super) fn frames(pickle: &Pickle<'_>, id: Id, what: &str) -> Result<Frames> 
                 let detail = format!("shape {shape:?} among frames of shape {:?}", all.shape);
                 return Err(named(Error::new(Kind::WrongSize, detail)));
             }
+            budget.take(bytes.len()).map_err(named)?;
             all.bytes.extend_from_slice(&bytes);
         }
         return all.ok_or_else(|| named(Error::new(Kind::Empty, "an empty list")));
     }
     let (scalar, shape, bytes) = array(pickle, id).map_err(named)?;
+    budget.take(bytes.len()).map_err(named)?;
     Frames::new(scalar, &shape, bytes.into_owned()).map_err(named)
 }
 
@@ -68,28 +73,37 @@ pub(super) fn cut_by_limit(pickle: &Pickle<'_>, infos: Option<Id>) -> bool {
 
 /// What the environment said after each step, each a pickle by itself; nothing where the list is `None`.
 ///
-/// Errors: `Unsupported` for what is no list, and for values that cannot be written again; `TooLarge` beyond `max` bytes.
-pub(super) fn infos(pickle: &Pickle<'_>, id: Id, max: usize) -> Result<Option<Vec<Extra>>> {
+/// Errors: `Unsupported` for what is no list, and for values that cannot be written again; `TooLarge` where all of them together
+/// are beyond the budget.
+pub(super) fn infos(pickle: &Pickle<'_>, id: Id, budget: &Budget) -> Result<Option<Vec<Extra>>> {
     let items = match pickle.node(id) {
         Node::None => return Ok(None),
         Node::Array(Array { data: Data::Objects(items), .. }) | Node::List(items) | Node::Tuple(items) => items,
         other => return Err(Error::new(Kind::Unsupported, format!("`infos` is a {}", other.type_name()))),
     };
-    items.iter().map(|item| repickled(pickle, *item, max)).collect::<Result<_>>().map(Some)
+    items.iter().map(|item| repickled(pickle, *item, budget)).collect::<Result<_>>().map(Some)
 }
 
 /// One value of a pickle as a pickle of its own.
-pub(super) fn repickled(pickle: &Pickle<'_>, id: Id, max: usize) -> Result<Extra> {
-    let mut writer = PickleWriter::new(max);
-    writer.value(pickle, id).map_err(|e| Error::new(e.kind(), format!("`infos`: {}", e.detail())))?;
-    Ok(Extra::Pickle(writer.finish()))
+///
+/// Errors: as [`infos`].
+pub(super) fn repickled(pickle: &Pickle<'_>, id: Id, budget: &Budget) -> Result<Extra> {
+    let named = |e: Error| Error::new(e.kind(), format!("`infos`: {}", e.detail()));
+    let mut writer = PickleWriter::new(budget.left());
+    writer.value(pickle, id).map_err(named)?;
+    let written = Extra::Pickle(writer.finish());
+    budget.take(size_of::<Extra>() + written.len()).map_err(named)?;
+    Ok(written)
 }
 
 /// The array `name` of an `.npz`.
-pub(super) fn npz_frames(npz: &Npz<'_>, name: &str, max: usize) -> Result<Frames> {
+///
+/// Errors: as of its members; `TooLarge` beyond the budget.
+pub(super) fn npz_frames(npz: &Npz<'_>, name: &str, budget: &Budget) -> Result<Frames> {
     let mut file = Vec::new();
-    npz.read(name, max, &mut file)?;
-    match npy(&file).map_err(|e| e.in_member(format!("{name}.npy")))? {
+    npz.read(name, budget.left(), &mut file)?;
+    budget.take(file.len()).map_err(|e| e.in_member(shown(&format!("{name}.npy"))))?;
+    match npy(&file).map_err(|e| e.in_member(shown(&format!("{name}.npy"))))? {
         Value::Array { scalar, shape, bytes } => Frames::new(scalar, &shape, bytes.into_owned()),
         Value::Extra(_) => Err(Error::new(Kind::Unsupported, format!("`{name}` is no array"))),
     }
@@ -99,16 +113,16 @@ pub(super) fn npz_frames(npz: &Npz<'_>, name: &str, max: usize) -> Result<Frames
 pub(super) fn npz_objects<T>(
     npz: &Npz<'_>,
     name: &str,
-    max: usize,
+    budget: &Budget,
     read: impl FnOnce(&Pickle<'_>, &[Id]) -> Result<T>,
 ) -> Result<T> {
     let mut file = Vec::new();
-    npz.read(name, max, &mut file)?;
-    let place = |e: Error| e.in_member(format!("{name}.npy"));
+    npz.read(name, budget.left(), &mut file)?;
+    let place = |e: Error| e.in_member(shown(&format!("{name}.npy")));
     let header = ObjectHeader::parse(&file).map_err(place)?;
     let header = header.ok_or_else(|| place(Error::new(Kind::Unsupported, "expected an array of Python objects")))?;
     let start = usize::try_from(header.data_offset).unwrap_or(usize::MAX).min(file.len());
-    let pickle = parse(&file[start..], &PickleLimits { max_bytes: max }).map_err(place)?;
+    let pickle = parse(&file[start..], &PickleLimits { max_bytes: budget.left() }).map_err(place)?;
     let found = pickle.array(pickle.root()).map(|array| &array.data);
     let Some(Data::Objects(objects)) = found else {
         return Err(place(Error::new(Kind::Corrupt, "expected a pickled array of objects")));

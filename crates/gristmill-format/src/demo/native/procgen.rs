@@ -4,6 +4,7 @@ use super::Semantics;
 use super::episode::{Episode, observed};
 use super::object::{frames, wanted};
 use crate::container::pickle::{Id, Pickle, PickleLimits, parse};
+use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::error::{Error, Kind, Result};
@@ -17,14 +18,18 @@ use crate::error::{Error, Kind, Result};
 /// Errors: what the unpickler says; `Missing`, `WrongSize`, `Empty`, `TooLarge` beyond `max` bytes.
 pub fn procgen(bytes: &[u8], stack: usize, semantics: Semantics, max: usize) -> Result<Trajectories> {
     let pickle = parse(bytes, &PickleLimits { max_bytes: max })?;
-    let column = |name: &str| column(&pickle, name);
+    let budget = Budget::new(max);
+    let column = |name: &str| column(&pickle, name, &budget);
     let (obs, acts, rews, dones) = (column("obs")?, column("acts")?, column("rews")?, column("dones")?);
     if obs.is_empty() || [&acts, &rews, &dones].iter().any(|other| other.len() != obs.len()) {
         let detail = format!("{} observation lists, {} of actions: expected as many, and some", obs.len(), acts.len());
         return Err(Error::new(Kind::WrongSize, detail));
     }
+    obs.iter().try_for_each(|frames| frames.fits_stacked(stack, max))?;
     let mut all = Trajectories::new(max);
     if semantics == Semantics::Compat {
+        let together = obs.iter().map(|frames| frames.bytes.len()).sum::<usize>();
+        budget.take(together.saturating_mul(stack) / 2)?;
         return as_one(obs, &acts, &rews, &dones, stack, all);
     }
     for (i, (obs, acts)) in obs.iter().zip(&acts).enumerate() {
@@ -73,10 +78,10 @@ fn as_one(
     Ok(all)
 }
 
-fn column(pickle: &Pickle<'_>, name: &str) -> Result<Vec<Frames>> {
+fn column(pickle: &Pickle<'_>, name: &str, budget: &Budget) -> Result<Vec<Frames>> {
     let id = wanted(pickle, pickle.root(), name)?;
     let list = pickle.items(id).ok_or_else(|| Error::new(Kind::Unsupported, format!("`{name}` is no list")))?;
-    list.iter().map(|id: &Id| frames(pickle, *id, name)).collect()
+    list.iter().map(|id: &Id| frames(pickle, *id, name, budget)).collect()
 }
 
 fn joined(parts: &[Frames]) -> Result<Frames> {

@@ -8,10 +8,14 @@ use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::container::tar::TarIndex;
+use crate::demo::names::shown;
 use crate::error::{Error, Kind, Result};
 
 /// Key of the member that says what a shard is.
-const METADATA: &str = "_metadata";
+pub(super) const METADATA: &str = "_metadata";
+
+/// Most members of one sample.
+const MAX_FIELDS: usize = 4096;
 
 /// What a member is by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,14 +74,26 @@ impl Grouper {
         if begins {
             let again = !self.seen.insert(xxh3_128(key.as_bytes()));
             if again {
-                let detail =
-                    format!("the sample `{key}` goes on after others began; its members must follow each other");
+                let detail = format!(
+                    "the sample `{}` goes on after others began; its members must follow each other",
+                    shown(key)
+                );
                 return Err(Error::new(Kind::Corrupt, detail));
             }
             self.fields.clear();
             key.clone_into(&mut self.key);
+        } else if self.fields.len() == MAX_FIELDS {
+            return Err(Error::new(
+                Kind::TooLarge,
+                format!("the sample `{}` has more than {MAX_FIELDS} members", shown(key)),
+            ));
         } else if let Some((_, first)) = self.fields.iter().find(|(field, _)| *field == part.field) {
-            let detail = format!("the sample `{key}` has its field `{}` twice; first as {first}", part.field);
+            let detail = format!(
+                "the sample `{}` has its field `{}` twice; first as {}",
+                shown(key),
+                shown(&part.field),
+                shown(first)
+            );
             return Err(Error::new(Kind::Corrupt, detail));
         }
         self.fields.push((part.field.clone().into_owned(), name.to_owned()));
@@ -132,7 +148,7 @@ pub struct Groups {
 pub fn group(index: &TarIndex, len: usize) -> Result<Groups> {
     let (mut groups, mut grouper) = (Groups::default(), Grouper::default());
     for entry in index.iter() {
-        let place = |e: Error| e.in_member(entry.name).at_byte(entry.offset);
+        let place = |e: Error| e.in_member(shown(entry.name)).at_byte(entry.offset);
         let Some(part) = grouper.next(entry.name).map_err(place)? else {
             groups.ignored += 1;
             continue;
@@ -159,7 +175,7 @@ pub fn group(index: &TarIndex, len: usize) -> Result<Groups> {
 }
 
 /// Key and suffix of a name, at the first dot of its last part; `None` for names that are not data.
-fn split(name: &str) -> Option<(&str, &str)> {
+pub(super) fn split(name: &str) -> Option<(&str, &str)> {
     let hidden = |part: &str| part.len() > 4 && part.starts_with("__") && part.ends_with("__");
     if name.split('/').any(hidden) {
         return None;

@@ -6,6 +6,7 @@ use super::member;
 use super::meta::ShardMeta;
 use super::reader::{DONES, FRAME, Number, Reader, note, order_of_time};
 use crate::container::tar::{Blocks, Held, Member, Members, TarLimits, Windows};
+use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::demo::value::Value;
 use crate::error::{Error, Kind, Result};
@@ -25,6 +26,8 @@ pub struct ShardIndex {
     pub meta: Option<Span>,
     /// Whether the frames are stored in another order than that of time.
     pub shuffled: bool,
+    /// What lies behind the end mark of the tar.
+    pub behind: Option<Error>,
 }
 
 impl ShardIndex {
@@ -34,7 +37,7 @@ impl ShardIndex {
     /// Errors, with member and byte: whatever is wrong with the tar, its names, those two members or the metadata. What else the
     /// frames hold is looked at when they are read.
     pub fn scan(from: &(impl ReadAt + ?Sized), max: usize) -> Result<Option<ShardIndex>> {
-        let mut members = Members::new(Windows::new(from, GLANCE)?, TarLimits::default());
+        let mut members = Members::new(Windows::new(from, GLANCE)?, TarLimits::default()).lenient(true);
         let (mut index, mut grouper, mut frames) = (ShardIndex::default(), Grouper::default(), Vec::<Seen>::new());
         let mut meta: Option<ShardMeta> = None;
         let mut payload = Vec::new();
@@ -44,7 +47,7 @@ impl ShardIndex {
             }
             let place = |e: Error| {
                 let at = e.place().offset.unwrap_or(0) + member.offset;
-                Error::new(e.kind(), e.detail()).in_member(&member.name).at_byte(at)
+                Error::new(e.kind(), e.detail()).in_member(shown(&member.name)).at_byte(at)
             };
             let Some(part) = grouper.next(&member.name).map_err(place)? else { continue };
             if part.role == Role::Metadata {
@@ -67,6 +70,7 @@ impl ShardIndex {
                 noted.map_err(|e| place(e).in_frame(number))?;
             }
         }
+        index.behind = members.behind();
         index.settle(&frames)?;
         Ok(Some(index))
     }

@@ -7,6 +7,8 @@ use crate::container::gzip::{Inflater, Stored};
 use crate::container::npy::Header;
 use crate::container::npz::Npz;
 use crate::container::pickle::{Pickle, PickleLimits, parse};
+use crate::demo::budget::Budget;
+use crate::demo::names::shown;
 use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Order, Scalar, c_order};
@@ -59,7 +61,8 @@ fn plain(name: &str, field: &str, suffix: &str, bytes: &[u8], max: usize) -> Res
             return Err(Error::new(Kind::Corrupt, "expected gzip").at_byte(0));
         }
         let inner = suffix.strip_suffix(".gz").unwrap_or(field);
-        return match read(name, field, inner, &inflated, max)? {
+        // What is packed several times is held several times.
+        return match read(name, field, inner, &inflated, max - inflated.len())? {
             Read::Values(values) => Ok(values),
             pickled @ Read::Pickle(_) => {
                 let mut values = Vec::new();
@@ -73,22 +76,30 @@ fn plain(name: &str, field: &str, suffix: &str, bytes: &[u8], max: usize) -> Res
         "npy" => one(npy(bytes)?),
         "npz" => {
             let (npz, mut inflated, mut all) = (Npz::open(bytes)?, Vec::new(), Vec::new());
-            for array in npz.names().to_vec() {
-                let place = |e: Error| Error::new(e.kind(), e.detail()).in_member(format!("{name}/{array}.npy"));
-                npz.read(&array, max, &mut inflated).map_err(place)?;
+            let budget = Budget::new(max);
+            for array in npz.names() {
+                let place =
+                    |e: Error| Error::new(e.kind(), e.detail()).in_member(shown(&format!("{name}/{array}.npy")));
+                npz.read(array, budget.left(), &mut inflated).map_err(place)?;
+                budget.take(inflated.len()).map_err(place)?;
                 all.push((format!("{field}.{array}"), npy(&inflated).map_err(place)?));
             }
             Ok(all)
         }
         "id" | "txt" | "text" | "transcript" => one(Value::Extra(Extra::Text(text(bytes)?.to_owned()))),
-        "json" | "jsn" => one(json(text(bytes)?)?),
+        "json" | "jsn" => {
+            document_fits(bytes, max)?;
+            one(json(text(bytes)?)?)
+        }
         "png" | "jpg" | "jpeg" => one(super::super::picture::picture(bytes, max)?),
         "msgpack" | "mp" | "msg" => {
+            document_fits(bytes, max)?;
             let value: rmpv::Value = rmpv::decode::read_value_with_max_depth(&mut &bytes[..], 64)
                 .map_err(|e| Error::new(Kind::Corrupt, format!("MessagePack: {e}")).at_byte(0))?;
             one(document(serde_json::to_string(&value), bytes)?)
         }
         "cbor" => {
+            document_fits(bytes, max)?;
             let value: ciborium::Value = ciborium::de::from_reader_with_recursion_limit(bytes, 64)
                 .map_err(|e| Error::new(Kind::Corrupt, format!("CBOR: {e}")).at_byte(0))?;
             one(document(serde_json::to_string(&value), bytes)?)
@@ -133,6 +144,22 @@ fn json(text: &str) -> Result<Value<'static>> {
         serde_json::Value::String(text) => Value::Extra(Extra::Text(text)),
         _ => Value::Extra(Extra::Json(text.to_owned())),
     })
+}
+
+/// The values of a document take so many times its bytes, at most.
+const PER_BYTE: usize = 64;
+
+fn document_fits(bytes: &[u8], max: usize) -> Result<()> {
+    match bytes.len() <= max / PER_BYTE {
+        true => Ok(()),
+        false => {
+            let detail = format!(
+                "a document of {} bytes, whose values may take {PER_BYTE} times as much; the bound is {max}",
+                bytes.len()
+            );
+            Err(Error::new(Kind::TooLarge, detail).at_byte(0))
+        }
+    }
 }
 
 /// A document of another language as JSON, or its bytes where JSON cannot say it (keys that are no text).

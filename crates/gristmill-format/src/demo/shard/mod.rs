@@ -3,6 +3,7 @@
 
 mod group;
 mod index;
+mod kind;
 mod member;
 mod meta;
 mod open;
@@ -12,8 +13,9 @@ mod write;
 
 pub use group::{Groups, Member, Sample, group};
 pub use index::{ShardIndex, read_frames};
+pub use kind::is_shard;
 pub(in crate::demo) use member::npy;
 pub use meta::ShardMeta;
-pub use open::{Packing, Shard, room, unpack, unpack_into};
+pub use open::{Packing, Shard, Unpacked, room, unpack, unpack_into};
 pub use stream::{Streamed, shard_head, stream};
 pub use write::{ShardWriter, metadata, plain_pickle};

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 use super::meta::ShardMeta;
 use super::reader::{FRAME, Reader, is_done, order_of_time};
 use crate::container::gzip::{self, Inflater};
-use crate::container::tar::{Held, Members, TarLimits};
+use crate::container::tar::{Held, Members, TarLimits, set_in};
 use crate::container::zstd;
+use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Tape, Trajectories};
 use crate::demo::value::Extra;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// What is around a tar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -28,7 +29,7 @@ impl Packing {
     pub fn of(bytes: &[u8]) -> Packing {
         if bytes.starts_with(&gzip::MAGIC) {
             Packing::Gzip
-        } else if bytes.starts_with(&zstd::MAGIC) {
+        } else if bytes.starts_with(&zstd::MAGIC) || zstd::is_skippable(bytes) {
             Packing::Zstd
         } else {
             Packing::Tar
@@ -57,18 +58,35 @@ pub fn unpack_into(bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
     }
 }
 
+/// What a file unpacks to.
+#[derive(Debug)]
+pub struct Unpacked<'a> {
+    /// The bytes.
+    pub plain: Cow<'a, [u8]>,
+    /// What lies behind the packed stream and is no part of it.
+    pub behind: Option<Error>,
+}
+
 /// The tar of a shard, unpacked into `scratch` where it is compressed.
 ///
 /// Errors: what the decompressor says; `TooLarge` beyond `max` bytes.
-pub fn unpack<'a>(bytes: &'a [u8], max: usize, scratch: &'a mut Vec<u8>) -> Result<Cow<'a, [u8]>> {
+pub fn unpack<'a>(bytes: &'a [u8], max: usize, scratch: &'a mut Vec<u8>) -> Result<Unpacked<'a>> {
+    let mut behind = None;
     match Packing::of(bytes) {
-        Packing::Tar => return Ok(Cow::Borrowed(bytes)),
+        Packing::Tar => return Ok(Unpacked { plain: Cow::Borrowed(bytes), behind }),
         Packing::Gzip => {
-            Inflater::default().inflate(bytes, max, scratch)?;
+            let end = bytes.len() - Inflater::default().inflate(bytes, max, scratch)?.trailing;
+            behind = set_in(&bytes[end..]).map(|set| behind_gzip((end + set) as u64));
         }
         Packing::Zstd => zstd::decompress(bytes, max, scratch)?,
     }
-    Ok(Cow::Borrowed(scratch))
+    Ok(Unpacked { plain: Cow::Borrowed(scratch), behind })
+}
+
+/// The fault of a byte that lies behind a gzip stream.
+pub(super) fn behind_gzip(at: u64) -> Error {
+    let detail = "bytes behind the gzip stream that are none: something was joined to it, or a part of it is lost";
+    Error::new(Kind::Corrupt, detail).at_byte(at)
 }
 
 /// A shard that was read.
@@ -82,6 +100,8 @@ pub struct Shard {
     pub shuffled: bool,
     /// Members that are not data by their names.
     pub ignored: usize,
+    /// What lies behind the end mark of the tar.
+    pub behind: Option<Error>,
 }
 
 impl Shard {
@@ -90,15 +110,28 @@ impl Shard {
     /// Trajectories end where `dones` is true; what follows the last such frame is a truncated one. Without `dones` the whole
     /// shard is one.
     ///
-    /// Errors, with member, frame and byte: whatever is wrong with container, names or values; `Corrupt` for metadata that is
-    /// not first or contradicts itself; `TooLarge` beyond `max` bytes, unpacked or as frames.
+    /// Errors, with member, frame and byte: whatever is wrong with container, names or values, and what lies behind the end of
+    /// either; `Corrupt` for metadata that is not first or contradicts itself; `TooLarge` beyond `max` bytes, unpacked or as
+    /// frames.
     pub fn read(bytes: &[u8], max: usize) -> Result<Shard> {
         let mut scratch = Vec::new();
-        let tar = unpack(bytes, max, &mut scratch)?;
-        shard(&tar, max, Trajectories::new(max))
+        let Unpacked { plain, behind } = unpack(bytes, max, &mut scratch)?;
+        let found = Shard::of_tar(&plain, max)?;
+        match behind.or_else(|| found.behind.clone()) {
+            Some(fault) => Err(fault),
+            None => Ok(found),
+        }
     }
 
-    /// Reads a plain shard whose arrays stay where they lie in `tar`; `max` bounds what is made beside it.
+    /// Reads a plain shard; what lies behind its end mark is noted.
+    ///
+    /// Errors: as [`Shard::read`].
+    pub fn of_tar(tar: &[u8], max: usize) -> Result<Shard> {
+        shard(tar, max, Trajectories::new(max))
+    }
+
+    /// Reads a plain shard whose arrays stay where they lie in `tar`; `max` bounds what is made beside it. What lies behind its
+    /// end mark is noted.
     ///
     /// Errors: as [`Shard::read`].
     pub fn over(tar: &Tape, max: usize) -> Result<Shard> {
@@ -108,13 +141,14 @@ impl Shard {
 
 /// Reads the frames of a tar to where there are none yet.
 fn shard(tar: &[u8], max: usize, to: Trajectories) -> Result<Shard> {
-    let mut members = Members::new(Held { bytes: tar, base: 0 }, TarLimits::default());
+    let mut members = Members::new(Held { bytes: tar, base: 0 }, TarLimits::default()).lenient(true);
     let (none, mut reader) = (to.clone(), Reader::new(to, max));
     while let Some(member) = members.next()? {
         let bytes = members.blocks().payload(member.offset, member.len)?;
         reader.member(&member, bytes)?;
     }
     reader.finish()?;
+    let behind = members.behind();
     let Reader { meta, mut to, numbers, ignored, .. } = reader;
     let order = numbers.map(|numbers| order_of_time(&numbers)).transpose().map_err(|e| in_its_member(e, &to))?;
     let order = order.flatten();
@@ -122,7 +156,7 @@ fn shard(tar: &[u8], max: usize, to: Trajectories) -> Result<Shard> {
         to = in_order(&to, order, none)?;
     }
     to.end(End::Truncated);
-    Ok(Shard { meta, trajectories: to, shuffled: order.is_some(), ignored })
+    Ok(Shard { meta, trajectories: to, shuffled: order.is_some(), ignored, behind })
 }
 
 /// A refusal of the number of a frame, told of the member that says it.
@@ -130,7 +164,7 @@ fn in_its_member(e: Error, all: &Trajectories) -> Error {
     let keys = all.extras().get("__key__");
     let frame = e.place().frame.and_then(|frame| usize::try_from(frame).ok());
     match keys.zip(frame).and_then(|(keys, frame)| keys.get(frame)) {
-        Some((_, Extra::Text(key))) => e.in_member(format!("{key}.{FRAME}")),
+        Some((_, Extra::Text(key))) => e.in_member(shown(&format!("{key}.{FRAME}"))),
         _ => e,
     }
 }

@@ -6,6 +6,7 @@ use super::member::{self, Read};
 use super::meta::ShardMeta;
 use crate::container::pickle::Pattern;
 use crate::container::tar::Member;
+use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
@@ -95,7 +96,7 @@ impl Reader {
     ///
     /// Errors, with member, frame and byte: as [`super::Shard::read`]; nothing can be read after one.
     pub(super) fn member(&mut self, member: &Member, bytes: &[u8]) -> Result<()> {
-        let place = |e: Error| e.in_member(&member.name).at_byte(member.offset);
+        let place = |e: Error| e.in_member(shown(&member.name)).at_byte(member.offset);
         let Some(part) = self.grouper.next(&member.name).map_err(place)? else {
             self.ignored += 1;
             return Ok(());
@@ -112,7 +113,7 @@ impl Reader {
             let at = e.place().offset.unwrap_or(0) + member.offset;
             // An array within a member has a name of its own.
             let name = e.place().member.as_deref().unwrap_or(&member.name);
-            Error::new(e.kind(), e.detail()).in_member(name).at_byte(at)
+            Error::new(e.kind(), e.detail()).in_member(shown(name)).at_byte(at)
         };
         let number = self.before + self.frames - 1;
         self.field(&part, member, bytes).map_err(|e| within(e).in_frame(number))?;
@@ -143,7 +144,7 @@ impl Reader {
         }
         let number = self.before + self.frames - 1;
         let (last, at) = (&self.last.0, self.last.1);
-        self.to.commit().map_err(|e| e.in_frame(number).in_member(last).at_byte(at))?;
+        self.to.commit().map_err(|e| e.in_frame(number).in_member(shown(last)).at_byte(at))?;
         let numbered = |numbers: &Vec<Number>| numbers.len() == self.frames;
         self.numbers = self.numbers.take().filter(numbered);
         if is_done(&self.to, self.to.frames() - 1) {

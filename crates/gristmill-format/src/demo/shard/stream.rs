@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use super::meta::ShardMeta;
-use super::open::Packing;
+use super::open::{Packing, behind_gzip};
 use super::reader::{Reader, order_of_time};
 use crate::container::gzip_stream::GzipStream;
-use crate::container::tar::{Block, Blocks, Members, TarLimits, cut};
+use crate::container::tar::{Block, Blocks, Members, TarLimits, cut, set_in};
 use crate::container::zstd_stream::ZstdStream;
+use crate::demo::names::shown;
 use crate::demo::trajectory::Trajectories;
 use crate::error::{Error, Kind, Result};
 use crate::source::ReadAt;
@@ -23,6 +24,8 @@ pub struct Streamed {
     pub meta: Option<ShardMeta>,
     /// Whether the frames came in another order than that of time: then they are to be read another way.
     pub shuffled: bool,
+    /// What lies behind the end mark of the tar, or behind the stream that it is packed in.
+    pub behind: Option<Error>,
 }
 
 /// Reads a packed shard and gives its frames to `each` in blocks of about `block` bytes, each of which goes on where the one
@@ -41,10 +44,12 @@ pub fn stream(
         Packing::Gzip | Packing::Tar => Unpacking::Gzip(GzipStream::new(from)),
     };
     let mut members =
-        Members::new(Pieces { unpacking, held: Vec::new(), start: 0, over: false, max }, TarLimits::default());
+        Members::new(Pieces { unpacking, held: Vec::new(), start: 0, over: false, max }, TarLimits::default())
+            .lenient(true);
     let mut reader = Reader::new(Trajectories::new(usize::MAX), max).in_blocks(block);
     while let Some(member) = members.next()? {
-        let bytes = members.blocks().payload(member.offset, member.len).map_err(|e| e.in_member(&member.name))?;
+        let bytes =
+            members.blocks().payload(member.offset, member.len).map_err(|e| e.in_member(shown(&member.name)))?;
         reader.member(&member, bytes)?;
         if let Some(ready) = reader.ready() {
             each(ready)?;
@@ -59,8 +64,12 @@ pub fn stream(
     }
     // What follows the end mark is unpacked too: a checksum stands at the end.
     members.blocks().drain()?;
+    let behind = match (members.behind(), &mut members.blocks().unpacking) {
+        (None, Unpacking::Gzip(from)) => from.behind()?.map(behind_gzip),
+        (behind, _) => behind,
+    };
     let order = reader.numbers.map(|numbers| order_of_time(&numbers)).transpose()?.flatten();
-    Ok(Streamed { meta: reader.meta, shuffled: order.is_some() })
+    Ok(Streamed { meta: reader.meta, shuffled: order.is_some(), behind })
 }
 
 /// The first bytes that a packed file unpacks to: as many as a header of a tar has, or fewer where there are no more.
@@ -150,5 +159,19 @@ impl Blocks for Pieces {
         to.clear();
         to.extend_from_slice(self.payload(at, len)?);
         Ok(())
+    }
+
+    fn first_set(&mut self, mut at: u64) -> Result<Option<u64>> {
+        loop {
+            self.hold(at, size_of::<Block>())?;
+            let start = at.checked_sub(self.start).and_then(|start| usize::try_from(start).ok());
+            let rest = start.and_then(|start| self.held.get(start..)).unwrap_or_default();
+            match set_in(rest) {
+                Some(set) => return Ok(Some(at + set as u64)),
+                None if self.over => return Ok(None),
+                // Whole blocks: the one that is found is looked at again.
+                None => at += (rest.len() - rest.len() % size_of::<Block>()) as u64,
+            }
+        }
     }
 }

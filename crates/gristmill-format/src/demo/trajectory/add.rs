@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::held::{Trajectories, layout};
+use crate::demo::names::shown;
 use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Field, Layout, Order, Scalar};
@@ -91,7 +92,7 @@ impl Trajectories {
     ///
     /// Errors: `TooLarge` beyond the bound; the frame is gone then.
     pub fn extra(&mut self, name: String, extra: Extra) -> Result<()> {
-        self.adding.beside = self.adding.beside.saturating_add(extra.len());
+        self.adding.beside = self.adding.beside.saturating_add(size_of::<(usize, Extra)>() + extra.len());
         self.bounded(0)?;
         self.adding.extras.push((name, extra));
         Ok(())
@@ -106,7 +107,7 @@ impl Trajectories {
             None => self.first_frame()?,
         };
         if let Some(i) = self.adding.filled.iter().position(|filled| !filled) {
-            let detail = format!("the field `{}` of the frames before is absent", layout.fields()[i].name);
+            let detail = format!("the field `{}` of the frames before is absent", shown(&layout.fields()[i].name));
             self.abandon();
             return Err(Error::new(Kind::Missing, detail));
         }
@@ -170,14 +171,14 @@ impl Trajectories {
         let expected = fields.get(self.adding.next).filter(|field| field.name == name).map(|_| self.adding.next);
         let slot = expected.or_else(|| fields.iter().position(|field| field.name == name));
         let Some(slot) = slot else {
-            return Err(Error::new(Kind::Missing, format!("the frames before have no field `{name}`")));
+            return Err(Error::new(Kind::Missing, format!("the frames before have no field `{}`", shown(name))));
         };
         let field = &fields[slot];
         if field.dtype != DType::Scalar(scalar, Order::Little) || field.shape != shape || bytes.len() != field.bytes() {
             return Err(differs(field, scalar, shape));
         }
         if std::mem::replace(&mut self.adding.filled[slot], true) {
-            return Err(Error::new(Kind::Corrupt, format!("the frame has its field `{name}` twice")));
+            return Err(Error::new(Kind::Corrupt, format!("the frame has its field `{}` twice", shown(name))));
         }
         self.adding.next = slot + 1;
         if let Some(part) = self.store.parts.last_mut() {
@@ -213,11 +214,11 @@ impl Trajectories {
 
 fn differs(field: &Field, scalar: Scalar, shape: &[usize]) -> Error {
     let DType::Scalar(known, _) = field.dtype else {
-        return Error::new(Kind::WrongSize, format!("field `{}`: records within records", field.name));
+        return Error::new(Kind::WrongSize, format!("field `{}`: records within records", shown(&field.name)));
     };
     let detail = format!(
         "field `{}`: {} {shape:?}, but {} {:?} in the frames before",
-        field.name,
+        shown(&field.name),
         scalar.code(),
         known.code(),
         field.shape

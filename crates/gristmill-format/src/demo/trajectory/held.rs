@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::add::Open;
 use super::store::{Part, Store, Tape};
+use crate::demo::names::shown;
 use crate::demo::value::Extra;
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Field, Layout, Order, Scalar};
@@ -198,19 +199,39 @@ impl Trajectories {
     }
 }
 
+/// Most arrays of a frame.
+const MAX_FIELDS: usize = 4096;
+
+/// Most axes of a field: a column of it has one more, and older releases of NumPy have 32.
+const MAX_AXES: usize = 31;
+
 /// The aligned, little-endian layout of some fields, in their order.
 ///
-/// Errors: `Empty` without any; `Corrupt` where two share a name.
+/// Errors: `Empty` without any; `Corrupt` where two share a name; `TooLarge` for too many; `Unsupported` for fields that NumPy's
+/// records cannot have.
 pub fn layout<'a>(fields: impl Iterator<Item = (&'a str, Scalar, &'a [usize])>) -> Result<Layout> {
     let (mut placed, mut offset) = (Vec::new(), 0usize);
     for (name, scalar, shape) in fields {
+        if placed.len() == MAX_FIELDS {
+            return Err(Error::new(Kind::TooLarge, format!("a frame of more than {MAX_FIELDS} arrays")));
+        }
+        let narrow = |n: usize| i32::try_from(n).is_ok();
+        if shape.len() > MAX_AXES || !shape.iter().all(|dim| narrow(*dim)) || !narrow(scalar.size()) {
+            let detail = format!(
+                "the field `{}` is {} {shape:?}: no record of NumPy has elements of 2^31 bytes, axes of that length or more than \
+                 {MAX_AXES} of them",
+                shown(name),
+                scalar.code()
+            );
+            return Err(Error::new(Kind::Unsupported, detail));
+        }
         offset = offset.next_multiple_of(scalar.swap_unit().max(1));
         let dtype = DType::Scalar(scalar, Order::Little);
         let bytes = shape.iter().try_fold(scalar.size(), |n, dim| n.checked_mul(*dim));
         let field = Field { name: name.to_owned(), dtype, shape: shape.to_vec(), offset };
         offset = bytes
             .and_then(|bytes| offset.checked_add(bytes))
-            .ok_or_else(|| Error::new(Kind::TooLarge, format!("the field `{name}` of shape {shape:?}")))?;
+            .ok_or_else(|| Error::new(Kind::TooLarge, format!("the field `{}` of shape {shape:?}", shown(name))))?;
         placed.push(field);
     }
     if placed.is_empty() {
