@@ -13,9 +13,10 @@ GAMES ?=
 TORCH_INDEX ?=
 SOAK_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
+FLAKES ?=
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench soak fuzz docs clean tools
+.PHONY: help demo test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
@@ -24,6 +25,7 @@ help:
 	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
+	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
 	@echo "make soak               100 000 positions against other libraries, 200 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
@@ -88,6 +90,9 @@ bench: tables
 	$(BIN)/maturin develop --locked --quiet --release
 	$(BIN)/python scripts/bench_demos.py
 	$(BIN)/python scripts/bench_demo_pack.py
+
+flakes: package tables
+	PYTHON="$(PYTHON)" CARGO="$(CARGO)" bash scripts/flakes.sh $(FLAKES)
 
 soak: package tables
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_tablebase.py

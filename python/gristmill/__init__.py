@@ -53,6 +53,8 @@ from gristmill.packing import (
     Converted,
     Merged,
     Packed,
+    Recovered,
+    Recovery,
     Remark,
     Skipped,
     Valued,
@@ -60,6 +62,7 @@ from gristmill.packing import (
     convert,
     merge,
     pack,
+    recover,
     value_rows,
 )
 from gristmill.rows import Rows, Split, ThreeWaySplit
@@ -108,6 +111,8 @@ __all__ = [
     "PairLoader",
     "PositionSamplingConfig",
     "QueueConfig",
+    "Recovered",
+    "Recovery",
     "Remark",
     "Rows",
     "ShufflingChunkPoolConfig",
@@ -144,6 +149,7 @@ __all__ = [
     "pack",
     "pairs",
     "presets",
+    "recover",
     "safe_pickle",
     "value_rows",
     "views",

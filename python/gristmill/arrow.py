@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ import pyarrow.parquet
 from gristmill import _gristmill
 from gristmill.config import to_json
 from gristmill.errors import ConfigError
+from gristmill.publish import published_folder
 from gristmill.rows import Rows
 
 To: TypeAlias = Literal["parquet", "arrow"]
@@ -38,25 +38,18 @@ def convert(options: dict[str, Any], to: To) -> dict[str, Any]:
     Rows are brought into order and joined in a hidden folder beside the output first, as large as they are.
     """
     output = os.path.abspath(options["output"])
-    parent, name = os.path.split(output)
-    staging, made = os.path.join(parent, f".{name}.part"), os.path.join(parent, f".{name}.part", "made")
     _check(options, output, to)
-    exponents = {**options, "to": "exponents", "output": os.path.join(staging, "rows"), "overwrite": True}
+    parent, name = os.path.split(output)
+    rows_at = os.path.join(parent, f".{name}.part", "rows")
+    exponents = {**options, "to": "exponents", "output": rows_at, "overwrite": True}
     exponents.pop("shard_rows", None)
     if options.get("dry_run"):
         return {**json.loads(_gristmill.convert_rows(to_json(exponents))), "output": options["output"], "to": to}
-    shutil.rmtree(staging, ignore_errors=True)
-    os.makedirs(made)
-    try:
+    with published_folder(output) as made:
         result: dict[str, Any] = json.loads(_gristmill.convert_rows(to_json(exponents)))
-        rows = Rows(_gristmill.open_pack(exponents["output"], False, None, None))
+        rows = Rows(_gristmill.open_pack(rows_at, False, None, None))
         files = _write_steps(rows, made, to, options.get("shard_rows"))
-        _write_runs(exponents["output"], made, to)
-        if os.path.isdir(output):
-            os.rename(output, os.path.join(staging, "replaced"))
-        os.rename(made, output)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+        _write_runs(rows_at, made, to)
     return {**result, "output": options["output"], "to": to, "files": files}
 
 

@@ -81,6 +81,27 @@ class Merged:
 
 
 @dataclass(frozen=True)
+class Recovery:
+    """Something that a killed job left: where, what the job did (empty where nobody knows), and what became of it."""
+
+    path: str
+    job: str
+    fate: Literal["finished", "given_up", "kept"]
+    detail: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What came of `recover`."""
+
+    folder: str
+    found: list[Recovery]
+    #: Whether nothing is left.
+    clean: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True)
 class Valued:
     """What came of `value_rows`: how many rows have values, by which numbers, all points, and the highest target."""
 
@@ -236,6 +257,27 @@ def checksum(pack: Path, *, overwrite: bool = False) -> Checksummed:
         OSError: a file or folder.
     """
     return Checksummed(**json.loads(_gristmill.checksum_rows(os.fspath(pack), overwrite)))
+
+
+def recover(folder: Path, *, abandon: bool = False, dry_run: bool = False) -> Recovered:
+    """Finishes what killed jobs left in a pack, or in another folder that was written to, or gives it up.
+
+    A publication that was interrupted is brought to its end, and so is a `pack` of which only that was missing. A job
+    that did not come so far is kept: `pack(..., existing="resume")` resumes it. Plans and links that lead out of the
+    folder, as in a pack that somebody else made, are never followed.
+
+    Args:
+        folder: a pack, or another folder that something was written to.
+        abandon: give up what can be given up; the folder is as it was before the job then.
+        dry_run: say what would be done, and do nothing.
+
+    Raises:
+        OSError: a file or folder; a job is running there.
+    """
+    options = {"folder": os.fspath(folder), "abandon": abandon, "dry_run": dry_run}
+    result: dict[str, Any] = json.loads(_gristmill.recover_folder(to_json(options)))
+    result["found"] = [Recovery(**found) for found in result["found"]]
+    return Recovered(**result)
 
 
 def value_rows(

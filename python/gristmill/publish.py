@@ -4,8 +4,37 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+
+#: What this process has put in its place last: who is stopped says by it whether the output is as it was.
+newest: deque[str] = deque(maxlen=1)
+
+#: Where in its hidden folder what is replaced lies for a moment.
+_REPLACED = "replaced"
+
+
+@contextmanager
+def hidden_folder(path: str, output: str | None = None) -> Iterator[None]:
+    """An empty folder for as long as the block lasts; what a killed process left there is removed.
+
+    It is gone afterwards however the block ends, and wherever in here a signal raises an error. What was
+    taken away from `output` and replaced by nothing is given back first.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    # The cleanup stands before the folder is made, and twice: a signal may interrupt the first one.
+    try:
+        try:
+            _remove(path, output)
+            os.makedirs(path)
+            yield
+        finally:
+            _remove(path, output)
+    finally:
+        _remove(path, output)
 
 
 @contextmanager
@@ -18,28 +47,33 @@ def published_folder(output: str) -> Iterator[str]:
     Raises:
         OSError: the folder cannot be made or renamed.
     """
-    parent, name = os.path.split(os.path.abspath(output))
+    output = os.path.abspath(output)
+    parent, name = os.path.split(output)
     staging = os.path.join(parent, f".{name}.part")
-    made, replaced = os.path.join(staging, "made"), os.path.join(staging, "replaced")
-    # A kill between the two renames below left the old folder here.
-    if os.path.isdir(replaced) and not os.path.exists(output):
-        os.rename(replaced, output)
-    shutil.rmtree(staging, ignore_errors=True)
-    os.makedirs(made)
-    try:
+    made = os.path.join(staging, "made")
+    with hidden_folder(staging, output):
+        os.mkdir(made)
         yield made
         _sync(made)
         if os.path.isdir(output):
-            os.rename(output, replaced)
-        try:
-            os.rename(made, output)
-        except OSError:
-            with suppress(OSError):
-                os.rename(replaced, output)
-            raise
+            os.rename(output, os.path.join(staging, _REPLACED))
+        os.rename(made, output)
+        newest.append(output)
         _sync_one(parent)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _remove(path: str, output: str | None) -> None:
+    """Removes a hidden folder with all in it; a link is removed itself, and not followed.
+
+    A folder that was to be replaced, and that an error, a signal or a kill left here as its only copy, goes back first.
+    """
+    if os.path.islink(path):
+        os.unlink(path)
+        return
+    if output is not None and not os.path.lexists(output):
+        with suppress(FileNotFoundError):
+            os.rename(os.path.join(path, _REPLACED), output)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _sync(folder: str) -> None:

@@ -19,7 +19,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use convert::Convert;
 use dedup::Dedup;
 use mark::Mark;
-use pack::{Checksum, Merge, Pack, Values};
+use pack::{Checksum, Merge, Pack, Recover, Values};
 use pictures::Pictures;
 use places::{VerifyRun, Xray};
 use rewrite::{Filter, Rescore, Split};
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Pack(Pack),
     /// Make one pack of several.
     Merge(Merge),
+    /// Finish what a killed job left in a pack or folder, or give it up, and say which.
+    Recover(Recover),
     /// Make rewards and discounted returns of the rows of a pack (2048), beside them.
     Values(Values),
     /// Make checksums of the rows of a pack (2048) that has none, beside them: loaders then check what they feed.

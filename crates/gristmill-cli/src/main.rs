@@ -16,6 +16,7 @@ use args::tokenizer::Tokenizer;
 use args::{Cli, Command, Generate};
 
 fn main() -> ExitCode {
+    stopping::survive_limits();
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let done = if handover::is_meant(&words) { handover::run(words) } else { run().map(|()| ExitCode::SUCCESS) };
     done.unwrap_or_else(|failure| {
@@ -34,6 +35,7 @@ fn run() -> failure::Result<()> {
         Command::Inspect(args) => cmd::inspect::run(&args),
         Command::Pack(args) => cmd::pack::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
+        Command::Recover(args) => cmd::recover::run(&args),
         Command::Values(args) => cmd::values::run(&args),
         Command::Checksum(args) => cmd::checksum::run(&args),
         Command::Dedup(args) => cmd::dedup::run(&args),

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM -> a flag that running commands look at; a second one ends the process at once.
+//! Ctrl-C and SIGTERM -> a flag that running commands look at; a second one ends the process at once. Limits end no process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,6 +7,12 @@ use crate::failure::{Failure, Result};
 
 /// The exit code of a process that was interrupted.
 const INTERRUPTED: i32 = 130;
+
+/// A file that grows past the limit of the process is an error of that file, and no end of the process.
+pub(crate) fn survive_limits() {
+    // Where the handler cannot be had, the system ends the process, as it does with others.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
 
 /// The flag. To be called once in a process.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>> {

@@ -45,7 +45,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::packed::Packed;
     #[pymodule_export]
-    use crate::packing::{checksum_rows, convert_rows, merge_packs, pack_games, value_rows};
+    use crate::packing::{checksum_rows, convert_rows, merge_packs, pack_games, recover_folder, value_rows};
     #[pymodule_export]
     use crate::pairs::{BatchMemory, Mix, class_order, pair_rows, window_rows, write_whole};
     #[pymodule_export]

@@ -8,6 +8,7 @@ use gristmill_engine::job::checksum::checksum;
 use gristmill_engine::job::convert::{ConvertOptions, convert};
 use gristmill_engine::job::merge::{MergeOptions, merge};
 use gristmill_engine::job::pack::{PackOptions, pack};
+use gristmill_engine::job::recover::{RecoverOptions, recover};
 use gristmill_engine::job::values::{ValuesOptions, values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,6 +27,14 @@ pub(crate) fn pack_games(py: Python<'_>, options: &str) -> Result<String, Fault>
 pub(crate) fn merge_packs(py: Python<'_>, options: &str) -> Result<String, Fault> {
     let options = MergeOptions::from_json(options)?;
     watched(py, &options.stop, |look| merge(&options, &mut |_, _| look()))
+}
+
+/// Finishes or gives up what killed jobs left in a folder.
+#[pyfunction]
+pub(crate) fn recover_folder(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let options = RecoverOptions::from_json(options)?;
+    let done = py.detach(|| recover(&options))?;
+    serde_json::to_string(&done).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }
 
 /// Makes the values of a pack.

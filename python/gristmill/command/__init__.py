@@ -17,6 +17,7 @@ from unicodedata import category
 
 from gristmill.command import convert, generate, lczero, look, pack
 from gristmill.errors import ConfigError, GristmillError
+from gristmill.publish import newest
 
 _CODES = "Exit codes: 0 all is well, 1 something failed, 2 wrong usage. "
 _HANDED = "The gristmill command hands these commands over; it takes Python from --python PATH or GRISTMILL_PYTHON."
@@ -34,8 +35,10 @@ def main(words: Sequence[str]) -> int:
     look.add_to(verbs)
     pack.add_to(verbs)
     args = parser.parse_args(words)
+    newest.clear()
     try:
         signal.signal(signal.SIGTERM, _stop)
+        signal.signal(signal.SIGINT, _stop)
         result, text = args.run(args)
         sys.stdout.write((json.dumps(result) if args.json else _shown(text)) + "\n")
         sys.stdout.flush()
@@ -48,7 +51,7 @@ def main(words: Sequence[str]) -> int:
     except (GristmillError, OSError) as error:
         return _told(error, 1)
     except KeyboardInterrupt:
-        return _told("stopped; the output is as it was", 1)
+        return _told(f"stopped; {newest[0]} is complete" if newest else "stopped; the output is as it was", 1)
     # A check that found faults ran to its end, and failed.
     return 0 if result.get("ok", True) else 1
 
@@ -65,4 +68,7 @@ def _shown(text: str) -> str:
 
 
 def _stop(*_: Any) -> NoReturn:
+    # What is being removed now is removed to the end.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt

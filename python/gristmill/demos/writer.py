@@ -15,6 +15,7 @@ from gristmill import _gristmill
 from gristmill.demos.spaces import described
 from gristmill.envs.config import BENCHMARKS, EnvConfig
 from gristmill.errors import ConfigError
+from gristmill.publish import newest
 from gristmill.safe_pickle import Instance
 
 #: Zstandard's level: small files in a time that is bearable.
@@ -77,7 +78,10 @@ def write_frames(
 
 
 class ShardWriter:
-    """Shards that are being written, frame by frame. Leaving `with` publishes them, unless an error is on its way."""
+    """Shards that are being written, frame by frame. Leaving `with` publishes them, unless an error is on its way.
+
+    What was written of shards that are never published goes with the writer.
+    """
 
     def __init__(
         self,
@@ -120,6 +124,7 @@ class ShardWriter:
     def close(self) -> None:
         """Publishes the shards."""
         self.paths = [Path(path) for path in self._files.finish()]
+        newest.append(str(self.paths[0]))
 
     def abort(self) -> None:
         """Gives up what was written."""

@@ -10,13 +10,15 @@ use clap::{Args, ValueEnum};
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, 3 done, but games were left out (--skip-bad makes it 0).\n\n\
 Examples:\n  gristmill pack --input games --output pack\n  \
 gristmill pack --input games --output pack --append\n  \
+gristmill pack --input games --output pack --resume\n  \
+gristmill pack --output pack --abandon\n  \
 gristmill pack --input logs --output steps --layout packed46 --shard-rows 100000000"
 )]
 pub(crate) struct Pack {
     /// Folder of data of one kind, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and
     /// .jsonl.gz; demonstrations (shards or native files). What is of another kind is left out and told.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) input: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "abandon")]
+    pub(crate) input: Option<PathBuf>,
     /// Folder of the pack; made if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub(crate) output: PathBuf,
@@ -33,9 +35,12 @@ pub(crate) struct Pack {
     /// Replace the pack that is there, when the new one is complete.
     #[arg(long, conflicts_with_all = ["resume", "append"])]
     pub(crate) overwrite: bool,
-    /// Go on with a job that was interrupted.
+    /// Resume a job that was interrupted.
     #[arg(long, conflicts_with = "append")]
     pub(crate) resume: bool,
+    /// Give up a job that was interrupted: what it staged is removed, and the pack is as it was before it.
+    #[arg(long, conflicts_with_all = ["input", "overwrite", "resume", "append"])]
+    pub(crate) abandon: bool,
     /// Add the games that are not in the pack yet.
     #[arg(long)]
     pub(crate) append: bool,
@@ -54,6 +59,26 @@ pub(crate) struct Pack {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) checkpoint_rows: Option<u64>,
     /// Say what would be packed, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one line of JSON on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What killed jobs left -> finished, or given up.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exits with 1 while something is left.\n\nExamples:\n  gristmill recover pack --dry-run\n  gristmill recover pack\n  \
+gristmill recover pack --abandon"
+)]
+pub(crate) struct Recover {
+    /// Folder of a pack, or another that a command writes to.
+    pub(crate) folder: PathBuf,
+    /// Give up what can be given up, instead of finishing it.
+    #[arg(long)]
+    pub(crate) abandon: bool,
+    /// Say what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.

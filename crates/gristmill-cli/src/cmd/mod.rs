@@ -11,6 +11,7 @@ pub(crate) mod inspect;
 pub(crate) mod mark;
 pub(crate) mod merge;
 pub(crate) mod pack;
+pub(crate) mod recover;
 pub(crate) mod rescore;
 pub(crate) mod split;
 pub(crate) mod stats;

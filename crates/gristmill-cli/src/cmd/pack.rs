@@ -1,8 +1,14 @@
 //! `pack`: raw games in, a pack out. An interrupt leaves what `--resume` goes on with.
 
+use std::path::Path;
+
 use gristmill_engine::Error;
 use gristmill_engine::config::PositionSamplingConfig;
 use gristmill_engine::job::pack::{self, Existing, PackOptions};
+use gristmill_engine::job::recover::RecoverOptions;
+use gristmill_engine::pack::STAGING;
+use gristmill_engine::store::publish::is_staged;
+use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
 
 use crate::args::pack::{Layout, OnError, Pack};
@@ -11,7 +17,8 @@ use crate::report::{self, packing};
 use crate::stopping;
 
 pub(crate) fn run(args: &Pack) -> Result<()> {
-    let mut options = PackOptions::new(&args.input, &args.output);
+    let Some(input) = &args.input else { return abandon(args) };
+    let mut options = PackOptions::new(input, &args.output);
     options.workers = args.workers.map_or(options.workers, usize::from);
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.map(RowForm::from);
@@ -41,20 +48,44 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
         progress.end();
     }
     let packed = packed.map_err(|e| match e {
-        Error::Stopped => Failure::Failed("stopped; --resume goes on from here".to_owned()),
-        Error::Format(_) if args.on_error == OnError::Raise => {
-            Failure::Failed(format!("{e}\nmend or remove the game, then go on with --resume"))
+        Error::Stopped => Failure::Failed(format!("stopped; {}", left(&args.output, ""))),
+        Error::Format(e) if args.on_error == OnError::Raise && !matches!(e.kind(), Kind::Io(_)) => {
+            Failure::Failed(format!("{e}\n{}", left(&args.output, "mend or remove the game, then ")))
         }
         Error::Format(e) if pack::is_unreadable(&e) => Failure::Failed(format!(
-            "{e}\nwhat cannot be read is no bad game, and is not left out: make it readable, then run this again with \
-             --resume, or as it was where nothing was packed yet"
+            "{e}\nwhat cannot be read is no bad game, and is not left out: make it readable; {}",
+            left(&args.output, "")
         )),
+        Error::Path { .. } | Error::Format(_) => Failure::Failed(format!("{e}\n{}", left(&args.output, ""))),
         e => e.into(),
     })?;
     report::either(args.json, &packed, packing::packed)?;
     match packing::left_out(&packed) {
         Some(text) if !args.skip_bad && !packed.dry_run => Err(Failure::LeftOut(text)),
         _ => Ok(()),
+    }
+}
+
+/// Gives up what an interrupted job left.
+fn abandon(args: &Pack) -> Result<()> {
+    let only = Some(STAGING.to_owned());
+    super::recover::done(
+        &RecoverOptions { folder: args.output.clone(), abandon: true, only, dry_run: args.dry_run },
+        args.json,
+    )
+}
+
+/// What a job that did not end left in the output, and what can be done with it.
+fn left(output: &Path, before: &str) -> String {
+    let shown = output.display();
+    if is_staged(output, STAGING) {
+        format!(
+            "what was packed so far is kept in {}: {before}--resume resumes it, `gristmill pack --output {shown} --abandon` gives \
+             it up; {shown} is otherwise as it was",
+            output.join(format!(".{STAGING}.part")).display()
+        )
+    } else {
+        format!("nothing of it is left, and {shown} is as it was")
     }
 }
 

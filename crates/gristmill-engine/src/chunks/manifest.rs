@@ -6,6 +6,7 @@ use std::path::Path;
 use gristmill_format::{Error, Kind};
 use serde::{Deserialize, Serialize};
 
+use super::is_chunks;
 use crate::error::Result;
 use crate::lineage::Step;
 use crate::pack::MANIFEST;
@@ -78,6 +79,10 @@ impl Manifest {
 
     fn parse(text: &str) -> gristmill_format::Result<Self> {
         let read: Manifest = parse(text, FORMAT, VERSION)?;
+        if let Some(file) = read.files.iter().find(|file| !is_chunks(&file.name)) {
+            let detail = format!("manifest: `{}` is no name of a chunk file", file.name.escape_debug());
+            return Err(Error::new(Kind::Corrupt, detail));
+        }
         let sum = |each: fn(&ChunkFileEntry) -> u64| read.files.iter().map(each).try_fold(0, u64::checked_add);
         let sums = [("games", read.games, sum(|file| file.games)), ("frames", read.frames, sum(|file| file.frames))];
         match sums.into_iter().find(|(_, said, are)| Some(*said) != *are) {
@@ -103,7 +108,12 @@ mod tests {
             codec: "chess".into(),
             frames: 5,
             games: 1,
-            files: vec![ChunkFileEntry { name: "a".into(), games: 1, frames: 5, index_xxh3: format!("{:016x}", 7) }],
+            files: vec![ChunkFileEntry {
+                name: "games-00000.chunks".into(),
+                games: 1,
+                frames: 5,
+                index_xxh3: format!("{:016x}", 7),
+            }],
             stored_bytes: 9,
             skipped: Vec::new(),
             lineage: Vec::new(),

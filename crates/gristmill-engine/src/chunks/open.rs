@@ -138,8 +138,11 @@ impl ChunkPack {
     pub fn open(folder: &Path, residence: Residence) -> Result<Self> {
         let refuse = |kind, detail: &str| Error::new(kind, detail).in_source(folder.display().to_string());
         if is_interrupted(folder, STAGING) {
-            let detail = "a job was interrupted while it changed this pack; `gristmill pack --resume` finishes it";
-            return Err(refuse(Kind::Truncated, detail).into());
+            let detail = format!(
+                "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",
+                folder.display()
+            );
+            return Err(refuse(Kind::Truncated, &detail).into());
         }
         let mut names = files(folder)?;
         names.retain(|name| is_chunks(name));

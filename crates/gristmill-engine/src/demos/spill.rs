@@ -103,13 +103,13 @@ impl Spill {
         {
             return Ok(found);
         }
-        let (staging, found) = Staging::open(&folder, JOB)?;
+        let (mut staging, found) = Staging::open(&folder, JOB, JOB)?;
         if let Some(found) = there(&source)? {
             staging.discard()?;
             return Ok(found);
         }
         if found == Found::Unfinished {
-            staging.clear()?;
+            staging.clear(JOB)?;
         }
         Ok(Spilled::Fresh(Box::new(Spill {
             staging,
@@ -193,7 +193,7 @@ impl Spill {
         let Some(layout) = self.layout.clone().filter(|_| mark.begun) else {
             (self.layout, self.columns, self.extras) = (None, Vec::new(), BTreeMap::new());
             (self.manifest.columns, self.manifest.extras) = (Vec::new(), Vec::new());
-            return self.staging.clear();
+            return self.staging.clear(JOB);
         };
         for (field, column) in layout.fields().iter().zip(&mut self.columns) {
             let head = Header::write(&field.dtype, &shape_of(field, 0), Spelling::NumPy)?.len();

@@ -22,6 +22,9 @@ pub fn shard_ending(name: &str) -> Option<&'static str> {
     SHARD_ENDINGS.into_iter().find(|ending| name.len() > ending.len() && name.ends_with(ending))
 }
 
+/// What the job is called in its staging.
+const JOB: &str = "shards";
+
 /// How shards are cut and packed.
 #[derive(Debug, Clone)]
 pub struct ShardOptions {
@@ -33,7 +36,7 @@ pub struct ShardOptions {
     pub overwrite: bool,
 }
 
-/// Shards that are being written.
+/// Shards that are being written. What is staged of them goes with this value, unless they are finished.
 #[derive(Debug)]
 pub struct ShardFiles {
     staging: Staging,
@@ -89,9 +92,9 @@ impl ShardFiles {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let stem = name.strip_suffix(ending).unwrap_or(&name).to_owned();
-        let (staging, found) = Staging::open(folder, &stem)?;
+        let (mut staging, found) = Staging::open(folder, &stem, JOB)?;
         if found == Found::Unfinished {
-            staging.clear()?;
+            staging.clear(JOB)?;
         }
         let files = ShardFiles {
             staging,
@@ -108,9 +111,7 @@ impl ShardFiles {
             && let Some(there) = files.existing()?.first()
         {
             let e = io::Error::new(io::ErrorKind::AlreadyExists, "it exists; overwrite it, or choose another name");
-            let refused = Error::path(files.folder.join(there), &e);
-            files.staging.discard()?;
-            return Err(refused);
+            return Err(Error::path(files.folder.join(there), &e));
         }
         Ok(files)
     }
@@ -140,7 +141,6 @@ impl ShardFiles {
     /// Errors: `Format` of kind `Empty` without frames, and for what the system refuses; `Path`. Nothing is published then.
     pub fn finish(mut self) -> Result<Vec<PathBuf>> {
         if self.names.is_empty() {
-            self.staging.discard()?;
             return Err(FormatError::new(Kind::Empty, "no frames were written, so there is no shard").into());
         }
         self.end_shard()?;

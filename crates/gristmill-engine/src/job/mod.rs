@@ -12,6 +12,7 @@ pub mod inspect;
 pub mod mark;
 pub mod merge;
 pub mod pack;
+pub mod recover;
 pub mod rewrite;
 pub mod selected;
 pub mod stats;

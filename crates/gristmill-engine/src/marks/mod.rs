@@ -244,11 +244,24 @@ pub fn list(pack: &dyn Markable) -> Result<Vec<Listed>> {
     Ok(names(pack.folder())?.into_iter().map(listed).collect())
 }
 
+/// Refuses a folder of marks that is a link, and leads elsewhere.
+///
+/// Errors: `Format` of kind `Unsupported`.
+pub fn own_folder(folder: &Path) -> Result<()> {
+    let beside = folder.join(FOLDER);
+    if std::fs::symlink_metadata(&beside).is_ok_and(|found| found.is_symlink()) {
+        let detail = "the folder of marks is a link, in which nothing is written or removed; put a folder in its place";
+        return Err(FormatError::new(Kind::Unsupported, detail).in_source(beside.display().to_string()).into());
+    }
+    Ok(())
+}
+
 /// Writes a mark: durable, and at no moment half written.
 ///
 /// Errors: `Config`, `Path`, and as [`Mark::to_bytes`].
 pub fn write(folder: &Path, name: &str, mark: &Mark) -> Result<()> {
     check_name(name)?;
+    own_folder(folder)?;
     let path = path_of(folder, name);
     let beside = folder.join(FOLDER);
     if !beside.is_dir() {
@@ -266,6 +279,7 @@ pub fn remove(pack: &dyn Markable, name: &str) -> Result<()> {
     if !exists(pack.folder(), name) {
         read(pack, name)?;
     }
+    own_folder(pack.folder())?;
     withdraw(&path_of(pack.folder(), name))?;
     // It stays where something else is in it.
     let _left = std::fs::remove_dir(pack.folder().join(FOLDER));

@@ -16,7 +16,7 @@ use super::metadata::{Metadata, MetadataWriter, Run};
 use super::open::recognise;
 use super::{METADATA, embeddings, shards};
 use crate::error::{Error, Result};
-use crate::store::publish::{self, Staging};
+use crate::store::publish::{self, Found, Staging};
 
 /// Steps of a shard where nothing else is said.
 pub const SHARD_MAX_STEPS: u64 = 1_000_000;
@@ -76,7 +76,10 @@ impl Recorder {
         if !options.append && (staged || folder.is_dir() && !super::files(folder)?.is_empty()) {
             return Err(refuse("there is a recording already; append to it, or take another folder"));
         }
-        let (staging, _) = Staging::open(folder, STAGING)?;
+        let (staging, found) = Staging::open(folder, STAGING, STAGING)?;
+        if found == Found::Unfinished {
+            staging.owned()?;
+        }
         let number = if shards::names(folder)?.is_empty() { 1 } else { next_number(folder, &options)? };
         let path = folder.join(embeddings::name(&shard_name(number)));
         if staged && path.exists() {
@@ -95,6 +98,7 @@ impl Recorder {
         let (steps, vectors) = take_up(&staging, &options)?;
         let recovered = steps.rows();
         let folder = folder.to_owned();
+        staging.keep();
         let mut recorder = Recorder { folder, staging, metadata, options, number, steps, vectors, recovered, earlier };
         recorder.rotate_if_full()?;
         Ok(recorder)

@@ -58,8 +58,11 @@ pub fn names(pack: &Path) -> Result<Vec<String>> {
 pub fn complete(pack: &Path) -> Result<Vec<String>> {
     let refuse = |kind: Kind, detail: &str| Err(Error::new(kind, detail).in_source(pack.display().to_string()).into());
     if publish::is_interrupted(pack, super::STAGING) {
-        let detail = "a job was interrupted while it put its files in place; run it again (`pack` with --resume)";
-        return refuse(Kind::Corrupt, detail);
+        let detail = format!(
+            "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",
+            pack.display()
+        );
+        return refuse(Kind::Corrupt, &detail);
     }
     let names = names(pack)?;
     if names.is_empty() {

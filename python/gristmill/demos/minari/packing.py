@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from gristmill.demos.minari.catalogue import data_folder
 from gristmill.demos.minari.shards import write_shards
 from gristmill.demos.minari.source import open_minari
 from gristmill.errors import ConfigError
+from gristmill.publish import hidden_folder
 
 #: What Minari keeps beside its data sets, and what is none of them.
 _BESIDE = "namespace_metadata.json"
@@ -60,8 +60,7 @@ def as_shards(folder: str, pack: str, progress: Callable[[int, int], object] | N
     while not os.path.isdir(near):
         near = os.path.dirname(near)
     made = Path(near, f".{name}.shards")
-    shutil.rmtree(made, ignore_errors=True)
-    try:
+    with hidden_folder(str(made)):
         root = made / os.path.basename(os.path.abspath(folder))
         for path in sets:
             below = os.path.relpath(path, folder)
@@ -69,5 +68,3 @@ def as_shards(folder: str, pack: str, progress: Callable[[int, int], object] | N
             to.mkdir(parents=True)
             write_shards(to / "demos.tar", open_minari(path), progress=progress)
         yield str(root)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)

@@ -257,10 +257,10 @@ fn stage(options: &ConvertOptions) -> Result<Staging> {
     if !options.overwrite && !pack::files(&options.output)?.is_empty() {
         return refuse("there is something already; --overwrite replaces it");
     }
-    let (staging, found) = Staging::open(&options.output, pack::STAGING)?;
+    let (mut staging, found) = Staging::open(&options.output, pack::STAGING, "convert")?;
     if found == Found::Published && !options.overwrite {
         return refuse("an interrupted job was completed there now; --overwrite replaces its result");
     }
-    staging.clear()?;
+    staging.clear("convert")?;
     Ok(staging)
 }

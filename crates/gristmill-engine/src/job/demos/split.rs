@@ -143,22 +143,13 @@ fn write(
     frames: u64,
     progress: &mut Progress<'_>,
 ) -> Result<u64> {
-    let (staging, left) = Staging::open(&options.output, STAGING)?;
+    let (mut staging, left) = Staging::open(&options.output, STAGING, "split")?;
     if left == Found::Unfinished {
-        staging.clear()?;
+        staging.clear("split")?;
     }
-    let written = sides(options, found, dealt, meta, frames, &staging, progress);
-    match written {
-        Ok(files) => {
-            staging.publish(&[])?;
-            Ok(files)
-        }
-        Err(e) => {
-            // What failed first is what is told.
-            let _ = staging.discard();
-            Err(e)
-        }
-    }
+    let files = sides(options, found, dealt, meta, frames, &staging, progress)?;
+    staging.publish(&[])?;
+    Ok(files)
 }
 
 /// Writes the shards of all sides in the staging.

@@ -130,12 +130,12 @@ pub fn write_png(file: &DemoFile, options: &StripOptions, out: &Path, overwrite:
         strips(file, &one, &mut |strip| write_whole(out, &[&png(&strip.picture)?]))?;
         return Ok(vec![out.to_owned()]);
     }
-    let (staging, found) = Staging::open(out, "pictures")?;
+    let (mut staging, found) = Staging::open(out, "pictures", "inspect")?;
     if found == Found::Unfinished {
-        staging.clear()?;
+        staging.clear("inspect")?;
     }
     let mut paths = Vec::new();
-    let written = strips(file, options, &mut |strip| {
+    strips(file, options, &mut |strip| {
         let name = format!("{}.png", strip.name);
         if out.join(&name).exists() && !overwrite {
             return Err(refuse(out.join(name)));
@@ -144,15 +144,8 @@ pub fn write_png(file: &DemoFile, options: &StripOptions, out: &Path, overwrite:
         std::fs::write(&path, png(&strip.picture)?).map_err(|e| Error::path(&path, &e))?;
         paths.push(out.join(name));
         Ok(())
-    });
-    match written {
-        Ok(()) => staging.publish(&[])?,
-        Err(e) => {
-            // What failed first is what is told.
-            let _ = staging.discard();
-            return Err(e);
-        }
-    }
+    })?;
+    staging.publish(&[])?;
     sync_folder(out)?;
     Ok(paths)
 }

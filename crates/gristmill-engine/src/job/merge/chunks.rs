@@ -21,6 +21,7 @@ use crate::chunks::{CODECS, file_name, files, is_chunks, is_pack};
 use crate::error::{Error, Result};
 use crate::lineage::Step;
 use crate::pack::manifest::WRITER;
+use crate::pack::metadata::progress_of;
 use crate::pack::{MANIFEST, METADATA, STAGING};
 use crate::store::publish::{self, Found, Staging};
 use crate::store::{HeldFile, Residence};
@@ -86,7 +87,7 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
     if options.dry_run {
         return Ok(merged);
     }
-    let staging = stage(options, codec)?;
+    let staging = stage(options)?;
     let mut assembly =
         Assembly { options, codec, staging: &staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
     let written =
@@ -187,7 +188,7 @@ impl Input {
     /// Errors: `Format` with the file.
     fn open(folder: &Path) -> Result<Self> {
         if publish::is_interrupted(folder, STAGING) {
-            let detail = "a job was interrupted while it changed this pack; `gristmill pack --resume` finishes it";
+            let detail = "a job was interrupted while it put its files in place; `gristmill recover` finishes it";
             return Err(FormatError::new(Kind::Truncated, detail).in_source(folder.display().to_string()).into());
         }
         let manifest = Manifest::read(folder)?;
@@ -261,7 +262,7 @@ impl File {
 }
 
 /// The staging in the output, empty.
-fn stage(options: &MergeOptions, codec: &Codec) -> Result<Staging> {
+fn stage(options: &MergeOptions) -> Result<Staging> {
     let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
     let there = !files(&options.output)?.is_empty();
     if there && !is_pack(&options.output) {
@@ -270,16 +271,15 @@ fn stage(options: &MergeOptions, codec: &Codec) -> Result<Staging> {
     if there && !options.overwrite {
         return refuse("there is a pack already; --overwrite replaces it");
     }
-    let (staging, found) = Staging::open(&options.output, STAGING)?;
+    let (mut staging, found) = Staging::open(&options.output, STAGING, super::JOB)?;
     if found == Found::Published && !options.overwrite {
         return refuse("an interrupted job was completed there now; --overwrite replaces the pack");
     }
     // A merge that was killed left nothing that is worth more than its inputs; a job of packing did.
-    let database = staging.path(METADATA);
-    if database.exists() && !options.overwrite && GamesWriter::open(database, codec)?.progress()?.is_some() {
+    if !options.overwrite && progress_of(&staging.path(METADATA))?.is_some() {
         return refuse("an interrupted job of `pack` is there; --overwrite gives it up");
     }
-    staging.clear()?;
+    staging.clear(super::JOB)?;
     Ok(staging)
 }
 

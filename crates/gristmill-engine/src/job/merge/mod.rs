@@ -27,7 +27,7 @@ use crate::config::parse;
 use crate::error::{Error, Result};
 use crate::lineage::Step;
 use crate::pack::manifest::{self, Manifest, Remarked, RowFile, Sources};
-use crate::pack::metadata::{Metadata, MetadataWriter};
+use crate::pack::metadata::{Metadata, MetadataWriter, progress_of};
 use crate::pack::open::Pack;
 use crate::pack::valuation::ValuationTypes;
 use crate::pack::values::Made;
@@ -35,6 +35,9 @@ use crate::pack::writer::{RowWriter, hash_rows};
 use crate::pack::{self, embeddings, layout_name, shards, values};
 use crate::store::Residence;
 use crate::store::publish::{self, Found, Staging};
+
+/// What the job is called in its staging.
+const JOB: &str = "merge";
 
 /// What to merge, and how.
 #[derive(Debug, Clone, Deserialize)]
@@ -196,20 +199,11 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     }
     let staging = stage(options)?;
     let inputs: Arc<[Input]> = inputs.into();
-    let written = write(options, &staging, &inputs, (&types, &carried), progress).and_then(|files| {
-        if !marks.names().is_empty() {
-            marks.write(&Arc::new(Pack::open(&staging.path(""), Residence::Mapped)?))?;
-        }
-        Ok(files)
-    });
-    let files = match written {
-        Ok(files) => files,
-        Err(e) => {
-            // The inputs are all there; that the staging could not be removed as well says nothing new.
-            let _ = staging.discard();
-            return Err(e);
-        }
-    };
+    // The inputs are all there: where this fails, the staging goes.
+    let files = write(options, &staging, &inputs, (&types, &carried), progress)?;
+    if !marks.names().is_empty() {
+        marks.write(&Arc::new(Pack::open(&staging.path(""), Residence::Mapped)?))?;
+    }
     let mut outdated = pack::files(&options.output)?;
     outdated.extend(embeddings::names(&options.output)?);
     outdated.extend(crate::marks::files(&options.output)?);
@@ -254,17 +248,15 @@ fn stage(options: &MergeOptions) -> Result<Staging> {
     if !options.overwrite && !pack::files(&options.output)?.is_empty() {
         return refuse("there is a pack already; --overwrite replaces it");
     }
-    let (staging, found) = Staging::open(&options.output, pack::STAGING)?;
+    let (mut staging, found) = Staging::open(&options.output, pack::STAGING, JOB)?;
     if found == Found::Published && !options.overwrite {
         return refuse("an interrupted job was completed there now; --overwrite replaces the pack");
     }
     // A merge that was killed left nothing that is worth more than its inputs; a job of packing did.
-    let of_packing = staging.path(pack::METADATA).exists()
-        && MetadataWriter::open(staging.path(pack::METADATA))?.progress()?.is_some();
-    if of_packing && !options.overwrite {
+    if !options.overwrite && progress_of(&staging.path(pack::METADATA))?.is_some() {
         return refuse("an interrupted job of `pack` is there; --overwrite gives it up");
     }
-    staging.clear()?;
+    staging.clear(JOB)?;
     Ok(staging)
 }
 
@@ -400,6 +392,7 @@ fn clear(folder: &Path, names: impl IntoIterator<Item = String>, marks: &marks::
         let path = folder.join(name);
         fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
     }
+    crate::marks::own_folder(folder)?;
     marks.files().try_for_each(|name| publish::withdraw(&folder.join(name)))?;
     // It stays where other marks are in it.
     let _left = fs::remove_dir(folder.join(crate::marks::FOLDER));

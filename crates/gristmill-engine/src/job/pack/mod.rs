@@ -11,7 +11,7 @@ mod start;
 mod strangers;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -24,7 +24,8 @@ use super::meter::{Meter, peak_rss};
 use crate::config::{PositionSamplingConfig, parse};
 use crate::error::{Error, Result};
 use crate::pack::manifest::{Remarked, Skipped};
-use crate::pack::read_layout;
+use crate::pack::{STAGING, read_layout};
+use crate::store::publish::Staging;
 
 /// What to do about a game that cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -52,6 +53,22 @@ pub enum Existing {
     Resume,
     /// Add the games that are not in the pack yet.
     Append,
+}
+
+impl Existing {
+    /// What the job is called in its staging.
+    fn job(self) -> &'static str {
+        match self {
+            Existing::Refuse | Existing::Resume => "pack",
+            Existing::Overwrite => "overwrite",
+            Existing::Append => "append",
+        }
+    }
+
+    /// Whether a staging is that of a job of packing, as far as it says.
+    fn packs(staging: &Staging) -> bool {
+        ["", "pack", "overwrite", "append"].contains(&staging.job())
+    }
 }
 
 /// What to pack, and how.
@@ -105,6 +122,27 @@ impl PackOptions {
     /// Errors: `Config`.
     pub fn from_json(text: &str) -> Result<Self> {
         parse::from_json(text)
+    }
+
+    /// What is done where an interrupted job is to be resumed that had not begun: what was asked for then, and where nobody
+    /// knows that, what harms nothing.
+    ///
+    /// Errors: `Config` for a job of another kind.
+    fn again(&self, staging: &Staging, there: bool) -> Result<Existing> {
+        match staging.job() {
+            "overwrite" => Ok(Existing::Overwrite),
+            "append" => Ok(Existing::Append),
+            "pack" => Ok(Existing::Refuse),
+            "" if there => Ok(Existing::Append),
+            "" => Ok(Existing::Refuse),
+            other => {
+                let text = format!(
+                    "`{}` did not end here; start that again, or give it up with --abandon",
+                    other.escape_debug()
+                );
+                Err(Error::config("output", format!("{}: {text}", self.output.display())))
+            }
+        }
     }
 
     /// Packs `input` into `output` as the defaults have it: new, one file of 48-byte rows, one worker per core.
@@ -203,6 +241,18 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     let packed = one_kind(options, progress)?;
     let now = meter.now();
     Ok(Packed { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..packed })
+}
+
+/// Publishes what an interrupted job had completed in `output`, and what was not published.
+///
+/// Errors: those of the files.
+pub(in crate::job) fn finish_left(output: &Path) -> Result<()> {
+    let (staging, _) = Staging::open(output, STAGING, Existing::Resume.job())?;
+    staging.owned()?;
+    if staging.names()?.iter().any(|name| crate::chunks::is_chunks(name)) || crate::chunks::is_pack(output) {
+        return chunks::publish_left(output, staging);
+    }
+    start::publish_left(output, staging)
 }
 
 /// Packs the games of the one kind that the input holds.

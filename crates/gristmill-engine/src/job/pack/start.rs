@@ -17,12 +17,16 @@ use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use crate::error::{Error, Result};
 use crate::job::sidecar;
 use crate::pack::manifest::{Manifest, Skipped};
-use crate::pack::metadata::{Metadata, MetadataWriter};
+use crate::pack::metadata::{Metadata, MetadataWriter, progress_of};
 use crate::pack::shards;
 use crate::pack::valuation::ValuationTypes;
 use crate::pack::writer::{RowWriter, hash_rows};
 use crate::pack::{self, embeddings, layout_name, layout_of, values};
 use crate::store::publish::{self, Found, Staging};
+
+/// What is said where an interrupted job is in the way.
+pub(super) const LEFT: &str =
+    "an interrupted job is here; --resume resumes it, --abandon gives it up, --overwrite starts again";
 
 /// Packs, with options that were checked.
 pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
@@ -42,15 +46,7 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
         Start::Nothing(complete) => return Ok(complete),
         start => start,
     };
-    let begun = matches!(start, Start::From(..));
-    let (mut assembly, known) = match start.assembly(options, &found) {
-        Err(e) if !begun => {
-            // Nothing was packed yet; that the staging could not be removed as well says nothing new.
-            let _ = Staging::open(&options.output, pack::STAGING).and_then(|(staging, _)| staging.discard());
-            return Err(e);
-        }
-        assembled => assembled?,
-    };
+    let (mut assembly, known) = start.assembly(options, &found)?;
     let sidecars: Arc<[String]> = found.sidecars.into();
     let resumed = assembly.standing.runs - assembly.standing.runs_before;
     let work = Work { root: options.input.clone(), sidecars: sidecars.clone(), first: assembly.standing.done, known };
@@ -184,40 +180,43 @@ impl Start {
     fn choose(options: &PackOptions) -> Result<Start> {
         let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
         let there = !pack::files(&options.output)?.is_empty();
-        let (staging, found) = Staging::open(&options.output, pack::STAGING)?;
+        let (staging, found) = Staging::open(&options.output, pack::STAGING, options.existing.job())?;
         let standing = match found {
             Found::Unfinished => standing(&staging)?,
             _ => None,
         };
-        match (options.existing, standing) {
-            (Existing::Resume, Some(Left::Complete)) => Self::publish(options, staging),
-            (Existing::Resume, Some(Left::At(standing))) => Ok(Start::From(staging, *standing)),
-            (Existing::Resume, None) if !there && found != Found::Published => Self::anew(staging),
-            (Existing::Resume, None) if found == Found::Unfinished => {
-                refuse("the interrupted job had not begun; start it again with --overwrite or --append")
+        let existing = match (options.existing, found, &standing) {
+            // It had not begun: what was asked for then is done now.
+            (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
+            (existing, ..) => existing,
+        };
+        match (existing, standing) {
+            (Existing::Resume, Some(Left::Complete)) => {
+                publish_left(&options.output, staging)?;
+                Self::complete(options)
             }
+            (Existing::Resume, Some(Left::At(standing))) => Ok(Start::From(staging, *standing)),
+            (Existing::Resume, None) if !there && found != Found::Published => Self::anew(existing, staging),
             (Existing::Resume, None) => {
                 staging.discard()?;
                 Self::complete(options)
             }
-            (Existing::Overwrite, _) => Self::anew(staging),
-            (_, Some(_)) => refuse("an interrupted job is here; go on with --resume, or start again with --overwrite"),
+            (Existing::Overwrite, _) => Self::anew(existing, staging),
+            (_, Some(_)) => refuse(LEFT),
             (Existing::Refuse | Existing::Append, None) if found == Found::Published => {
-                staging.discard()?;
                 refuse("an interrupted job was completed there now; look at it, then say --overwrite or --append")
             }
             (Existing::Refuse, None) if there => {
-                staging.discard()?;
-                fits(options)?;
-                refuse("there is a pack already")
+                refuse("there is a pack already; --overwrite replaces it, --append adds what is new")
             }
-            (Existing::Refuse, None) => Self::anew(staging),
+            (Existing::Refuse, None) => Self::anew(existing, staging),
+            (Existing::Append, None) if !there => refuse("there is no pack to add to; leave --append out"),
             (Existing::Append, None) => {
-                staging.clear()?;
+                let mut staging = staging;
+                staging.clear(Existing::Append.job())?;
                 match Manifest::read(&options.output)? {
                     Some(manifest) => Ok(Start::After(staging, manifest)),
                     None => {
-                        staging.discard()?;
                         refuse("this pack has no manifest, so that its games are not known; `merge` it with a new pack")
                     }
                 }
@@ -225,24 +224,9 @@ impl Start {
         }
     }
 
-    fn anew(staging: Staging) -> Result<Start> {
-        staging.clear()?;
+    fn anew(existing: Existing, mut staging: Staging) -> Result<Start> {
+        staging.clear(existing.job())?;
         Ok(Start::Anew(staging))
-    }
-
-    /// Publishes what an interrupted job had completed.
-    fn publish(options: &PackOptions, staging: Staging) -> Result<Start> {
-        let append = match MetadataWriter::open(staging.path(pack::METADATA)) {
-            Ok(metadata) => {
-                let standing = metadata.progress()?.map(|text| parse(&text)).transpose()?;
-                metadata.finish_anew()?;
-                standing.is_some_and(|standing| standing.append)
-            }
-            Err(e) => return Err(e),
-        };
-        let outdated = outdated(&options.output, append)?;
-        staging.publish(&outdated)?;
-        Self::complete(options)
     }
 
     /// The pack as it is.
@@ -287,8 +271,29 @@ impl Start {
         left_out(options, found).into_iter().for_each(|skipped| standing.skip(skipped));
         let mut assembly = assemble(options, staging, standing, Xxh3::new())?;
         assembly.checkpoint()?;
+        assembly.staging.keep();
         Ok((assembly, known))
     }
+}
+
+/// Publishes what an interrupted job had completed.
+///
+/// Errors: those of the files.
+pub(super) fn publish_left(output: &Path, staging: Staging) -> Result<()> {
+    let metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
+    let standing = metadata.progress()?.map(|text| parse(&text)).transpose()?;
+    // Where no progress is noted, the database was finished as well: the manifest says whether files stay.
+    let append = match standing {
+        Some(standing) => standing.append,
+        None if staging.job() == Existing::Append.job() => true,
+        None => Manifest::read(&staging.path(""))?.is_some_and(|staged| {
+            let staged_too = |name: &str| staging.path(name).exists();
+            staged.files.iter().any(|file| !staged_too(&file.name))
+        }),
+    };
+    metadata.finish_anew()?;
+    let outdated = outdated(output, append)?;
+    staging.publish(&outdated)
 }
 
 /// Sets everything up as `standing` says.
@@ -320,19 +325,24 @@ enum Left {
 }
 
 fn standing(staging: &Staging) -> Result<Option<Left>> {
-    if !staging.path(pack::METADATA).exists() {
+    if !Existing::packs(staging) || !staging.path(pack::METADATA).exists() {
         return Ok(None);
     }
+    staging.owned()?;
     if staging.path(pack::MANIFEST).exists() {
         return Ok(Some(Left::Complete));
     }
-    let metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
-    let standing = metadata.progress()?.map(|text| parse(&text)).transpose()?;
+    let standing = progress_of(&staging.path(pack::METADATA))?.map(|text| parse(&text)).transpose()?;
     Ok(standing.map(|standing| Left::At(Box::new(standing))))
 }
 
 fn parse(text: &str) -> Result<Standing> {
-    serde_json::from_str(text).map_err(|e| Error::State(format!("the interrupted job was of another version: {e}")))
+    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
+    let standing: Standing = serde_json::from_str(text).map_err(other)?;
+    match standing.complete.iter().find(|file| !is_name(&file.name)) {
+        Some(file) => Err(Error::State(format!("`{}` is no file of a pack", file.name.escape_debug()))),
+        None => Ok(standing),
+    }
 }
 
 /// Goes on where an interrupted job stood, if the games that it took are still there.
@@ -365,12 +375,6 @@ fn from<'a>(
     if let Some(log) = resized {
         return changed(&format!("the log {log} has changed"));
     }
-    for name in staging.names()? {
-        if name.starts_with('.') {
-            let path = staging.path(&name);
-            fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
-        }
-    }
     assemble(options, staging, standing, names)
 }
 
@@ -385,7 +389,10 @@ fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result
     let there = shards::list(&options.output)?;
     let same = there.len() == manifest.files.len()
         && there.iter().zip(&manifest.files).all(|(there, said)| {
-            there.path.ends_with(&said.name) && there.rows == said.rows && there.layout == **form.layout()
+            is_name(&said.name)
+                && there.path.ends_with(&said.name)
+                && there.rows == said.rows
+                && there.layout == **form.layout()
         });
     if !same {
         let e =
@@ -420,15 +427,15 @@ fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result
             return Err(place(e, &last.name));
         }
         standing.open_rows = last.rows;
-        copy(&options.output, staging, &last.name)?;
+        staging.bring(&last.name)?;
     }
-    copy(&options.output, staging, pack::METADATA)?;
+    staging.bring(pack::METADATA)?;
     Ok((standing, known))
 }
 
-fn copy(pack: &Path, staging: &Staging, name: &str) -> Result<()> {
-    let from = pack.join(name);
-    fs::copy(&from, staging.path(name)).map(drop).map_err(|e| Error::path(from, &e))
+/// Whether a file of rows has such a name.
+fn is_name(name: &str) -> bool {
+    pack::is_rows(name) && !name.contains('/')
 }
 
 /// Keys of the games in a pack of so many runs.

@@ -26,6 +26,9 @@ use crate::pack::values::{self, Made};
 use crate::pack::writer::hash_rows;
 use crate::store::publish::{self, Found, Staging};
 
+/// What the job is called in its staging.
+const JOB: &str = "values";
+
 /// Which pack, and how its values are made.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -145,7 +148,7 @@ fn checked(options: &ValuesOptions, by: ValueOptions, progress: &mut dyn FnMut(u
     let target = options.target();
     if publish::is_interrupted(target, pack::STAGING) && !options.dry_run {
         // Whatever job it was, opening its staging puts its files in place.
-        Staging::open(target, pack::STAGING)?.0.discard()?;
+        Staging::open(target, pack::STAGING, JOB)?.0.discard()?;
     }
     if !options.overwrite && !values::names(target)?.is_empty() {
         let message = format!("{}: there are values already; --overwrite replaces them", target.display());
@@ -167,18 +170,10 @@ fn checked(options: &ValuesOptions, by: ValueOptions, progress: &mut dyn FnMut(u
     }
     let staging = stage(target)?;
     let lineage = lineage(options, valued.rows);
-    let written = write(&staging, &shards, (by, lineage), &mut |each| told(valued.clone(), &mut rows, each, progress));
-    match written {
-        Ok(valued) => {
-            staging.publish(&values::names(target)?)?;
-            Ok(valued)
-        }
-        Err(e) => {
-            // The pack is as it was; that the staging could not be removed as well says nothing new.
-            let _ = staging.discard();
-            Err(e)
-        }
-    }
+    // The pack is as it was: where this fails, the staging goes.
+    let valued = write(&staging, &shards, (by, lineage), &mut |each| told(valued.clone(), &mut rows, each, progress))?;
+    staging.publish(&values::names(target)?)?;
+    Ok(valued)
 }
 
 /// How the values came to be.
@@ -213,17 +208,17 @@ fn told(
 
 /// The staging in the output, empty.
 fn stage(target: &Path) -> Result<Staging> {
-    let (staging, found) = Staging::open(target, pack::STAGING)?;
-    let ours = |name: &String| values::is_values(name) || name.trim_start_matches('.').starts_with(values::MADE);
+    let (mut staging, found) = Staging::open(target, pack::STAGING, JOB)?;
+    let ours = |name: &String| values::is_values(name) || name == values::MADE;
     if found == Found::Unfinished && !staging.names()?.iter().all(ours) {
         let message = format!(
             "{}: an interrupted job of `pack` or `merge` is here; go on with it or give it up first (`gristmill pack` \
-             with --resume or --overwrite)",
+             with --resume, --overwrite or --abandon)",
             target.display()
         );
         return Err(Error::config("output", message));
     }
-    staging.clear()?;
+    staging.clear(JOB)?;
     Ok(staging)
 }
 

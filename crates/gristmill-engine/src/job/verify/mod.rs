@@ -15,12 +15,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gristmill_format::{Error as FormatError, Kind};
 use serde::Serialize;
 
 use super::files::{self, Closed, Found};
 use super::in_order::InOrder;
 use crate::chunks::is_pack;
 use crate::error::{Error, Result};
+use crate::pack::STAGING;
+use crate::store::publish::is_interrupted;
 use chunks::Hands;
 pub use fault::{Example, Fault};
 
@@ -150,6 +153,15 @@ fn one_path(
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let keep = options.max_faults;
+    if is_interrupted(path, STAGING) {
+        let detail = format!(
+            "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",
+            path.display()
+        );
+        report.files += 1;
+        report.add(keep, Fault::new(&FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string())));
+        return Ok(());
+    }
     let listing = match files::list(path) {
         Ok(listing) => listing,
         Err(e) => {

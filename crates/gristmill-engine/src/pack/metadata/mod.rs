@@ -6,6 +6,7 @@ mod columns;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -372,10 +373,33 @@ impl Metadata {
     }
 }
 
+/// Where the job that writes the database at `path` stood at its last commit, if it came to one: none where there is no
+/// database, or not yet one. Nothing is changed.
+///
+/// Errors: `Format` with the path where it cannot be read.
+pub(crate) fn progress_of(path: &Path) -> Result<Option<String>> {
+    let read = || -> Result<Option<String>> {
+        let db = open_connection(path)?;
+        let read = || match has_table(&db, "progress")? {
+            true => db.query_row("SELECT state FROM progress WHERE id = 0", [], |row| row.get(0)).optional(),
+            false => Ok(None),
+        };
+        read().map_err(|e| refusal(path, &e))
+    };
+    match read() {
+        Err(crate::Error::Format(e)) if matches!(e.kind(), Kind::Corrupt | Kind::Io(ErrorKind::NotFound)) => Ok(None),
+        read => read,
+    }
+}
+
 /// A database that is to be written, made by `schema` where there is none.
 ///
-/// Errors: `Format` with the path when it is no database or cannot be written.
+/// Errors: `Format` with the path when it is no database or cannot be written, or is a link.
 pub(crate) fn open_to_write(path: &Path, schema: &str) -> Result<Connection> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        let detail = "a link, which is not followed to be written; put the database itself here";
+        return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
+    }
     let open = || {
         let db = Connection::open(path)?;
         db.pragma_update(None, "page_size", 4096)?;

@@ -1,14 +1,20 @@
 //! Bytes -> files that are under their names only when they are whole: one (`staged`), or several together (`staging`).
 //! The one home of writing: whoever writes a file or a folder of files goes through here. Knows no format.
 
+mod folder;
+mod left;
+mod plan;
 mod staged;
 mod staging;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
+pub use left::{Left, State, left_in};
 pub use staged::{Staged, Touched, withdraw, write_whole};
 pub use staging::{Found, Staging, is_interrupted, is_staged};
 

@@ -1,11 +1,13 @@
 //! Bytes -> one file that is under its name only when it is whole.
-//! What exists under the name is replaced; what was not finished is removed.
+//! What exists under the name is replaced; what was not finished is removed. Links under the hidden name are not followed.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use super::sync_folder;
 use crate::error::{Error, Result};
@@ -22,15 +24,15 @@ pub struct Staged {
 impl Staged {
     /// Starts a file that will be called `path`, in a folder that is there.
     ///
-    /// Errors: `Path`.
+    /// Errors: `Path`; of kind `ResourceBusy` while another writer has it.
     pub fn new(path: PathBuf) -> Result<Self> {
-        Staged::opened(path, |hidden| File::create(hidden))
+        Staged::opened(path, false)
     }
 
-    fn opened(path: PathBuf, open: impl FnOnce(&Path) -> io::Result<File>) -> Result<Self> {
+    fn opened(path: PathBuf, wait: bool) -> Result<Self> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{}.part", name.trim_start_matches('.')));
-        let file = open(&hidden).map_err(|e| Error::path(&path, &e))?;
+        let file = alone(&hidden, wait).map_err(|e| Error::path(&path, &e))?;
         Ok(Staged { to: BufWriter::with_capacity(1 << 18, file), hidden, path, whole: false })
     }
 
@@ -94,26 +96,58 @@ impl Drop for Staged {
     }
 }
 
-/// Opens the file under a hidden name, empty, for this writer alone: others wait until it has got its name or was given up.
-fn alone(hidden: &Path) -> io::Result<File> {
+/// Makes the file under a hidden name, for this writer alone: others wait until it has got its name or was given up, or are
+/// refused. What a killed writer left is removed first, and so is a link, which is never followed.
+fn alone(hidden: &Path, wait: bool) -> io::Result<File> {
     let identity = |meta: &fs::Metadata| (meta.dev(), meta.ino());
-    loop {
-        let file = File::options().write(true).create(true).truncate(false).open(hidden)?;
-        match file.lock() {
+    let locked = |file: &File| -> io::Result<bool> {
+        let locked = if wait { file.lock() } else { file.try_lock().map_err(busy) };
+        match locked {
             // Where the file system has no locks, writers of the same file are on their own.
             Err(e) if e.kind() == io::ErrorKind::Unsupported => {}
             locked => locked?,
         }
-        match fs::metadata(hidden) {
-            Ok(there) if identity(&there) == identity(&file.metadata()?) => {
-                file.set_len(0)?;
-                return Ok(file);
+        let there = fs::symlink_metadata(hidden);
+        Ok(there.is_ok_and(|there| file.metadata().is_ok_and(|ours| identity(&there) == identity(&ours))))
+    };
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    loop {
+        match File::options().write(true).create_new(true).custom_flags(flags).open(hidden) {
+            Ok(file) if locked(&file)? => return Ok(file),
+            // Another one took it for a leftover in the moment before the lock.
+            Ok(_) => continue,
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+            Err(_) => {}
+        }
+        match fs::symlink_metadata(hidden) {
+            Ok(there) if there.is_file() => {
+                match File::options().read(true).write(true).custom_flags(flags).open(hidden) {
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    left => {
+                        if locked(&left?)? {
+                            remove(hidden)?;
+                        }
+                    }
+                }
             }
-            // Another writer had it, and it has got its name meanwhile.
-            Ok(_) => {}
+            Ok(_) => remove(hidden)?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(e),
         }
+    }
+}
+
+fn busy(e: TryLockError) -> io::Error {
+    match e {
+        TryLockError::WouldBlock => io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing it"),
+        TryLockError::Error(e) => e,
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
     }
 }
 
@@ -122,7 +156,7 @@ fn alone(hidden: &Path) -> io::Result<File> {
 ///
 /// Errors: `Path`.
 pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<()> {
-    let mut staged = Staged::opened(path.to_owned(), alone)?;
+    let mut staged = Staged::opened(path.to_owned(), true)?;
     parts.iter().try_for_each(|part| staged.append(part))?;
     staged.seal()?;
     staged.publish()?;
@@ -197,5 +231,29 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
         assert!(write_whole(&target.path().join("gone/file"), &[b"x"]).is_err());
+    }
+
+    #[test]
+    fn links_under_the_hidden_name_are_removed_and_not_followed() {
+        let target = tempfile::tempdir().unwrap();
+        let (path, other) = (target.path().join("file"), target.path().join("other"));
+        let symbolic = |a: &Path, b: &Path| std::os::unix::fs::symlink(a, b);
+        let hard = |a: &Path, b: &Path| fs::hard_link(a, b);
+        let links: [&dyn Fn(&Path, &Path) -> io::Result<()>; 2] = [&symbolic, &hard];
+        for link in links {
+            fs::write(&other, "mine").unwrap();
+            link(&other, &target.path().join(".file.part")).unwrap();
+            let mut staged = Staged::new(path.clone()).unwrap();
+            staged.append(b"one").unwrap();
+            let busy = Staged::new(path.clone()).unwrap_err();
+            assert!(matches!(busy, Error::Path { kind: io::ErrorKind::ResourceBusy, .. }), "{busy}");
+            staged.publish().unwrap();
+            link(&other, &target.path().join(".file.part")).unwrap();
+            write_whole(&path, &[b"two"]).unwrap();
+            assert_eq!((fs::read(&other).unwrap(), fs::read(&path).unwrap()), (b"mine".to_vec(), b"two".to_vec()));
+            assert_eq!(fs::read_dir(target.path()).unwrap().count(), 2);
+        }
+        fs::create_dir(target.path().join(".file.part")).unwrap();
+        assert!(Staged::new(path).is_err());
     }
 }

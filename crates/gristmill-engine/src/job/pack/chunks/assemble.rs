@@ -112,6 +112,7 @@ impl<'a> Assembly<'a> {
         if behind == 0 {
             assembly.checkpoint()?;
         }
+        assembly.staging.keep();
         Ok(assembly)
     }
 

@@ -6,6 +6,7 @@ mod games;
 
 use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_format::container::sums;
@@ -16,10 +17,11 @@ use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use crate::chunks::chess::{CHESS, WEIGHER};
 use crate::chunks::codec::Codec;
 use crate::chunks::manifest::Manifest;
-use crate::chunks::metadata::{Games as Database, GamesWriter};
+use crate::chunks::metadata::Games as Database;
 use crate::chunks::{self, is_chunks};
 use crate::error::{Error, Result};
 use crate::pack::manifest::Skipped;
+use crate::pack::metadata::progress_of;
 use crate::pack::{MANIFEST, METADATA, STAGING};
 use crate::pipeline::acceptance::weigher;
 use crate::store::publish::{self, Found, Staging};
@@ -138,7 +140,7 @@ fn finish(
     if fresh == 0 {
         staging.discard()?;
     } else {
-        let outdated = outdated(options, append)?;
+        let outdated = outdated(&options.output, append)?;
         staging.publish(&outdated)?;
     }
     Ok(Packed {
@@ -154,8 +156,8 @@ fn finish(
 }
 
 /// Files of the pack in the output that the new one has no use for.
-fn outdated(options: &PackOptions, append: bool) -> Result<Vec<String>> {
-    let mut names = chunks::files(&options.output)?;
+fn outdated(output: &Path, append: bool) -> Result<Vec<String>> {
+    let mut names = chunks::files(output)?;
     names.retain(|name| !append || name.ends_with("-wal") || name.ends_with("-shm"));
     Ok(names)
 }
@@ -205,36 +207,70 @@ enum Start {
 }
 
 fn start(options: &PackOptions, codec: &'static Codec, skipped: &[Skipped]) -> Result<Start> {
-    let (staging, found) = Staging::open(&options.output, STAGING)?;
+    let (staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
     let there = chunks::is_pack(&options.output);
-    let left = staging.path(METADATA).exists();
-    match options.existing {
-        Existing::Resume if staging.path(MANIFEST).exists() => {
-            let append = Manifest::read(staging.path("").as_path())?.files.len() > staged(&staging)?;
-            let outdated = outdated(options, append)?;
-            staging.publish(&outdated)?;
+    let left = left(&staging)?;
+    let existing = match (options.existing, found, &left) {
+        // It had not begun: what was asked for then is done now.
+        (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
+        (existing, ..) => existing,
+    };
+    match (existing, left) {
+        (Existing::Resume, Some(Left::Complete)) => {
+            publish_left(&options.output, staging)?;
             Ok(Start::Complete)
         }
-        Existing::Resume if left => resume(options, codec, staging),
-        Existing::Resume if there => {
-            staging.discard()?;
-            Ok(Start::Complete)
-        }
-        Existing::Refuse | Existing::Append if found == Found::Published => {
-            staging.discard()?;
+        (Existing::Resume, Some(Left::At(standing))) => resume(options, staging, standing),
+        (Existing::Resume, None) if there => Ok(Start::Complete),
+        (Existing::Refuse | Existing::Append, _) if found == Found::Published => {
             refuse(options, "an interrupted job was completed there now; look at it, then say --overwrite or --append")
         }
-        Existing::Refuse | Existing::Append if left => {
-            refuse(options, "an interrupted job is here; go on with --resume, or start again with --overwrite")
+        (Existing::Refuse | Existing::Append, Some(_)) => refuse(options, super::start::LEFT),
+        (Existing::Refuse, None) if there => {
+            refuse(options, "there is a pack already; --overwrite replaces it, --append adds what is new")
         }
-        Existing::Append => append(options, codec, staging, skipped),
+        (Existing::Append, None) if !there => refuse(options, "there is no pack to add to; leave --append out"),
+        (Existing::Append, None) => append(options, codec, staging, skipped),
         _ => {
-            staging.clear()?;
+            let mut staging = staging;
+            staging.clear(existing.job())?;
             let mut standing = Box::new(Standing { file_frames: file_frames(options), ..Standing::default() });
             standing.skipped = skipped.to_vec();
             Ok(Start::From(staging, standing, HashSet::new()))
         }
     }
+}
+
+/// What an interrupted job left.
+enum Left {
+    /// Everything: it only has to be published.
+    Complete,
+    /// What was written up to here.
+    At(Box<Standing>),
+}
+
+fn left(staging: &Staging) -> Result<Option<Left>> {
+    if !Existing::packs(staging) || !staging.path(METADATA).exists() {
+        return Ok(None);
+    }
+    staging.owned()?;
+    if staging.path(MANIFEST).exists() {
+        return Ok(Some(Left::Complete));
+    }
+    let Some(text) = progress_of(&staging.path(METADATA))? else { return Ok(None) };
+    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
+    let standing: Standing = serde_json::from_str(&text).map_err(other)?;
+    match standing.files.iter().find(|file| !is_chunks(&file.name)) {
+        Some(file) => Err(Error::State(format!("`{}` is no file of a pack", file.name.escape_debug()))),
+        None => Ok(Some(Left::At(Box::new(standing)))),
+    }
+}
+
+/// Publishes what an interrupted job had completed.
+pub(super) fn publish_left(output: &Path, staging: Staging) -> Result<()> {
+    let append = Manifest::read(staging.path("").as_path())?.files.len() > staged(&staging)?;
+    let outdated = outdated(output, append)?;
+    staging.publish(&outdated)
 }
 
 fn file_frames(options: &PackOptions) -> u64 {
@@ -246,14 +282,8 @@ fn staged(staging: &Staging) -> Result<usize> {
     Ok(staging.names()?.iter().filter(|name| is_chunks(name)).count())
 }
 
-/// Goes on where an interrupted job closed its last file.
-fn resume(options: &PackOptions, codec: &'static Codec, staging: Staging) -> Result<Start> {
-    let text = GamesWriter::open(staging.path(METADATA), codec)?.progress()?;
-    let Some(text) = text else {
-        return refuse(options, "the interrupted job had not begun; start it again with --overwrite or --append");
-    };
-    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
-    let standing: Standing = serde_json::from_str(&text).map_err(other)?;
+/// Resumes where an interrupted job closed its last file.
+fn resume(options: &PackOptions, staging: Staging, standing: Box<Standing>) -> Result<Start> {
     if options.shard_rows.is_some_and(|rows| rows != standing.file_frames) {
         let text = format!("the interrupted job makes files of {} frames; leave it out", standing.file_frames);
         return Err(Error::config("shard_rows", text));
@@ -267,23 +297,23 @@ fn resume(options: &PackOptions, codec: &'static Codec, staging: Staging) -> Res
     }
     let known =
         if standing.append { Database::open(&options.output.join(METADATA))?.contents()? } else { HashSet::new() };
-    Ok(Start::From(staging, Box::new(standing), known))
+    Ok(Start::From(staging, standing, known))
 }
 
 /// Adds to the pack that is there: new files behind its own.
-fn append(options: &PackOptions, codec: &'static Codec, staging: Staging, unusable: &[Skipped]) -> Result<Start> {
+fn append(options: &PackOptions, codec: &'static Codec, mut staging: Staging, unusable: &[Skipped]) -> Result<Start> {
     let manifest = Manifest::read(&options.output)?;
     if manifest.codec != codec.name {
         return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, codec.name));
     }
-    staging.clear()?;
+    staging.clear(Existing::Append.job())?;
     let path = options.output.join(METADATA);
     let known = Database::open(&path)?.contents()?;
     if known.len() as u64 > manifest.games {
         let e = FormatError::new(Kind::Corrupt, "the games are not those of the manifest; see `gristmill verify`");
         return Err(e.in_source(path.display().to_string()).into());
     }
-    fs::copy(&path, staging.path(METADATA)).map_err(|e| Error::path(path, &e))?;
+    staging.bring(METADATA)?;
     let mut skipped = manifest.skipped;
     skipped.retain(|before| unusable.iter().all(|now| now.file != before.file));
     let skipped_before = skipped.len();

@@ -1,0 +1,249 @@
+//! Appends and publications that are killed at each call by which they change the disk: nothing is lost, nothing diverges,
+//! and there is always a way out. `GRISTMILL_KILLS` says how often; without it, each kind of call on each file once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::command::{Ran, generate, gristmill, run, text};
+use gristmill_engine::chunks::metadata::Games;
+use gristmill_engine::pack::metadata::Metadata;
+
+/// What is killed: the words of the command without its folders, and the words that finish it where it left something.
+struct Job {
+    name: &'static str,
+    words: Vec<String>,
+    resume: Vec<String>,
+    /// The pack before, and after the job was never killed.
+    before: PathBuf,
+    after: PathBuf,
+    target: PathBuf,
+}
+
+/// The tracer, where there is a compiler and the system lets a process be traced.
+fn tracer() -> Option<&'static Path> {
+    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let build = || {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kills/tracer.c");
+        let to = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tracer-{}", std::process::id()));
+        let built = Command::new("cc").args(["-O1", "-o", text(&to), text(&source)]).output().ok()?;
+        let report = to.with_extension("report");
+        let runs = Command::new(&to).args(["/nowhere", "0", text(&report), "/bin/true"]).status().ok()?;
+        _ = fs::remove_file(report);
+        (built.status.success() && runs.success()).then_some(to)
+    };
+    let built = BUILT.get_or_init(|| if cfg!(target_os = "linux") { build() } else { None });
+    built.as_deref()
+}
+
+/// Runs a job and kills it at call `number`, or not where that is 0: the calls that it came to.
+fn traced(tracer: &Path, job: &Job, number: usize) -> Vec<String> {
+    let report = job.target.with_extension("report");
+    let binary = gristmill(&[]).get_program().to_owned();
+    let mut command = Command::new(tracer);
+    command.args([text(&job.target), &number.to_string(), text(&report)]).arg(binary).args(&job.words);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let ended = command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).status().unwrap();
+    assert!(matches!(ended.code(), Some(0 | 137)), "{}: {ended}", job.name);
+    let calls = fs::read_to_string(&report).unwrap().lines().map(str::to_owned).collect();
+    fs::remove_file(report).unwrap();
+    calls
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+/// Everything in a pack but what is hidden: files with their bytes, the database with what it holds.
+fn holds(pack: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(pack).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if name == "metadata.db" {
+            found.insert(name, database(&entry.path()));
+        } else if !name.starts_with('.') {
+            found.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+    found
+}
+
+fn database(path: &Path) -> Vec<u8> {
+    let mut lines = String::new();
+    if let Ok(metadata) = Metadata::open(path) {
+        metadata.runs(&mut |run| Ok(lines += &format!("{run:?}\n"))).unwrap();
+        metadata.extras(&mut |extra| Ok(lines += &format!("{extra:?}\n"))).unwrap();
+    } else {
+        Games::open(path).unwrap().each(&mut |game| Ok(lines += &format!("{game:?}\n"))).unwrap();
+    }
+    lines.into_bytes()
+}
+
+fn words(words: &[String]) -> Ran {
+    run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Kills the job at call `number` and takes one of the ways out; the call.
+fn killed(tracer: &Path, job: &Job, number: usize, way: usize) -> String {
+    _ = fs::remove_dir_all(&job.target);
+    copy(&job.before, &job.target);
+    let call = traced(tracer, job, number).last().cloned().unwrap_or_default();
+    let about = |what: &str| format!("{}, killed at call {number}, `{call}`, way {way}: {what}", job.name);
+    let (before, after, now) = (holds(&job.before), holds(&job.after), holds(&job.target));
+    let between = job.target.join(".pack.part/.publish.json").exists();
+    let judged = run(&["verify", text(&job.target)]);
+    if between {
+        assert_eq!(judged.code, 1, "{}", about("a pack between the two is not sound"));
+    } else {
+        assert!(now == before || now == after, "{}", about("the pack is neither the old one nor the new one"));
+        assert_eq!(judged.code, 0, "{}", about(&judged.out));
+    }
+    match way {
+        // What was being done is resumed.
+        0 => {
+            let ran = words(&job.resume);
+            assert_eq!(ran.code, 0, "{}", about(&ran.err));
+        }
+        // It is run again, and says what to do where that does not go.
+        1 => {
+            let ran = words(&job.words);
+            assert!(
+                ran.code == 0 || ran.err.contains("--resume") || ran.err.contains("--overwrite"),
+                "{}",
+                about(&ran.err)
+            );
+        }
+        // What was left is finished, or is told to be resumed.
+        2 => {
+            let ran = run(&["recover", text(&job.target)]);
+            assert!(ran.code == 0 || ran.out.contains("resume") || ran.out.contains("anew"), "{}", about(&ran.out));
+        }
+        // What was left is given up, or was begun and can only be finished.
+        _ => {
+            let ran = run(&["recover", text(&job.target), "--abandon"]);
+            if ran.code == 0 {
+                assert!(holds(&job.target) == now && !job.target.join(".pack.part").exists(), "{}", about("given up"));
+                assert!(now == before || now == after, "{}", about("the old pack is there again"));
+            } else {
+                assert!(between && ran.out.contains("only be finished"), "{}", about(&ran.out));
+                run(&["recover", text(&job.target)]).ok();
+            }
+        }
+    }
+    // Whatever was done, the job comes to its end and makes what it would have made.
+    for _ in 0..2 {
+        if holds(&job.target) != after || job.target.join(".pack.part").exists() {
+            let ran = words(&job.resume);
+            if ran.code != 0 || holds(&job.target) != after {
+                words(&job.words);
+            }
+        }
+    }
+    assert!(!job.target.join(".pack.part").exists(), "{}", about("something is left"));
+    let verified = run(&["verify", text(&job.target)]);
+    assert_eq!(verified.code, 0, "{}", about(&verified.out));
+    assert!(holds(&job.target) == after, "{}", about("it is not what was never killed"));
+    call
+}
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// The jobs: games added to rows in shards and in one file, with marks and values beside them; chess games added; packs
+/// replaced; values made anew.
+fn jobs(root: &Path) -> Vec<Job> {
+    let at = |name: &str| root.join(name);
+    for (folder, seed, games) in [("rows-1", "1", "3"), ("rows-2", "9", "3")] {
+        let to = at(folder);
+        let words =
+            ["generate", "2048", text(&to), "--games", games, "--seed", seed, "--moves-max", "60", "--depth", "0"];
+        run(&words).ok();
+    }
+    generate(&at("chess-1"), "3", &[]);
+    generate(&at("chess-2"), "2", &["--first", "4"]);
+    for kind in ["rows", "chess"] {
+        copy(&at(&format!("{kind}-1")), &at(&format!("{kind}-all")));
+        copy(&at(&format!("{kind}-2")), &at(&format!("{kind}-all")));
+    }
+    let mut jobs = Vec::new();
+    let mut job = |name: &'static str, kind: &str, shape: &[&str], how: &str| {
+        let (before, after, target) = (at(&format!("{name}-0")), at(&format!("{name}-9")), at(name));
+        let (first, all) = (at(&format!("{kind}-1")), at(&format!("{kind}-all")));
+        let one = ["--workers", "1"];
+        run(&[&["pack", "--input", text(&first), "--output", text(&before)][..], &one, shape].concat()).ok();
+        if kind == "rows" {
+            run(&["mark", text(&before), "early", "--rule", "step_index < 5"]);
+        }
+        copy(&before, &after);
+        let make = |to: &Path, how: &str| match how {
+            "--values" => strings(&["values", text(to), "--workers", "1"]),
+            _ => strings(&[&["pack", "--input", text(&all), "--output", text(to), how][..], &one, shape].concat()),
+        };
+        words(&make(&after, how)).ok();
+        let resume = if how == "--values" { make(&target, how) } else { make(&target, "--resume") };
+        jobs.push(Job { name, words: make(&target, how), resume, before, after, target });
+    };
+    job("append-shards", "rows", &["--shard-rows", "50"], "--append");
+    job("append-file", "rows", &[], "--append");
+    job("overwrite-shards", "rows", &["--shard-rows", "70"], "--overwrite");
+    job("append-chess", "chess", &["--shard-rows", "40"], "--append");
+    job("overwrite-chess", "chess", &[], "--overwrite");
+    job("values", "rows", &[], "--values");
+    jobs
+}
+
+#[test]
+fn a_kill_at_any_change_of_the_disk_loses_nothing_and_leaves_a_way_out() {
+    let Some(tracer) = tracer() else {
+        println!("skipped: no C compiler here, or processes cannot be traced");
+        return;
+    };
+    let root = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(root.path()).unwrap();
+    let jobs = jobs(&root);
+    let places: Vec<Vec<String>> = jobs
+        .iter()
+        .map(|job| {
+            copy(&job.before, &job.target);
+            let calls = traced(tracer, job, 0);
+            assert!(holds(&job.target) == holds(&job.after), "{}: it makes the same each time", job.name);
+            calls
+        })
+        .collect();
+    let mut kills = 0;
+    let wanted: Option<usize> = std::env::var("GRISTMILL_KILLS").ok().and_then(|n| n.parse().ok());
+    if let Some(wanted) = wanted {
+        let all: Vec<(usize, usize)> =
+            places.iter().enumerate().flat_map(|(job, calls)| (1..=calls.len()).map(move |n| (job, n))).collect();
+        for i in 0..wanted {
+            let (job, number) = all[i % all.len()];
+            let call = killed(tracer, &jobs[job], number, (i + i / all.len()) % 4);
+            kills += usize::from(!call.is_empty());
+        }
+    } else {
+        let mut seen = BTreeSet::new();
+        for (job, calls) in jobs.iter().zip(&places) {
+            for (i, call) in calls.iter().enumerate() {
+                // Files of one kind are one place, and so are locks of SQLite in memory.
+                let kind: String = call.chars().filter(|c| !c.is_ascii_digit()).collect();
+                if !call.contains("-shm") && seen.insert((job.name, kind)) {
+                    killed(tracer, job, i + 1, seen.len() % 4);
+                    kills += 1;
+                }
+            }
+        }
+    }
+    let each: Vec<String> =
+        jobs.iter().zip(&places).map(|(job, calls)| format!("{} {}", job.name, calls.len())).collect();
+    println!("{kills} kills; calls that change the disk: {}", each.join(", "));
+}

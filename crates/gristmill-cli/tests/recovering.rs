@@ -1,0 +1,179 @@
+//! What killed jobs leave, and packs that somebody else made: finished, given up, or refused, and nothing elsewhere is touched.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::command::{Ran, generate, gristmill, run, text};
+
+/// Logs of a few games.
+fn logs(folder: &Path, seed: &str) -> PathBuf {
+    let words = ["generate", "2048", text(folder), "--games", "3", "--seed", seed, "--moves-max", "60", "--depth", "0"];
+    run(&words).ok();
+    folder.to_owned()
+}
+
+fn pack(input: &Path, output: &Path, how: &[&str]) -> Ran {
+    run(&[&["pack", "--input", text(input), "--output", text(output)][..], how].concat())
+}
+
+fn visible(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut found: Vec<_> = entries
+        .filter(|entry| entry.path().is_file())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn an_append_that_ended_before_it_began_starts_again() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let (rows, games) = (logs(&at("rows"), "1"), at("games"));
+    generate(&games, "3", &[]);
+    for (input, kind) in [(&rows, "rows"), (&games, "games")] {
+        for way in ["--append", "--resume"] {
+            for left in ["an empty folder", "half a database", "a database without a word"] {
+                let output = at("pack");
+                pack(input, &output, &[]).ok();
+                let before = visible(&output);
+                let staging = output.join(".pack.part");
+                fs::create_dir(&staging).unwrap();
+                let database = fs::read(output.join("metadata.db")).unwrap();
+                match left {
+                    "an empty folder" => {}
+                    "half a database" => {
+                        fs::write(staging.join("metadata.db"), &database[..database.len() / 2]).unwrap()
+                    }
+                    _ => fs::write(staging.join("metadata.db"), &database).unwrap(),
+                }
+                let ran = pack(input, &output, &[way]);
+                assert_eq!(ran.code, 0, "{kind}, {way}, {left}: {ran:?}");
+                assert!(visible(&output) == before && !staging.exists(), "{kind}, {way}, {left}");
+                fs::remove_dir_all(output).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_publication_that_an_earlier_version_could_not_finish_is_finished() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (logs(&root.path().join("logs"), "1"), root.path().join("pack"));
+    pack(&input, &output, &[]).ok();
+    let before = visible(&output);
+    let staging = output.join(".pack.part");
+    fs::create_dir(&staging).unwrap();
+    let names: Vec<String> = before.iter().map(|(name, _)| name.clone()).collect();
+    let plan =
+        serde_json::json!({"remove": names, "publish": [&[".publish.json.part".to_owned()][..], &names].concat()});
+    names.iter().for_each(|name| fs::rename(output.join(name), staging.join(name)).unwrap());
+    fs::write(staging.join(".publish.json"), plan.to_string()).unwrap();
+    let judged = run(&["verify", text(&output)]);
+    assert!(judged.code == 1 && judged.out.contains("gristmill recover"), "{judged:?}");
+    let resumed = pack(&input, &output, &["--resume"]);
+    assert!(resumed.code != 0 && resumed.err.contains("gristmill recover"), "{resumed:?}");
+    let refused = run(&["recover", text(&output), "--abandon"]);
+    assert!(refused.code == 1 && refused.out.contains("only be finished"), "{refused:?}");
+    let done = run(&["recover", text(&output), "--json"]).ok().json();
+    assert_eq!((done["clean"].as_bool(), done["found"][0]["fate"].as_str()), (Some(true), Some("finished")));
+    assert!(visible(&output) == before && !staging.exists());
+    assert!(run(&["recover", text(&output)]).ok().out.contains("no job left anything"));
+}
+
+#[test]
+fn a_pack_that_one_was_given_reaches_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let input = logs(&at("logs"), "1");
+    let mine = at("mine");
+    fs::create_dir(&mine).unwrap();
+    fs::write(mine.join("thesis"), "mine").unwrap();
+    fs::write(mine.join("a.mark"), "mine").unwrap();
+    let ways: [&[&str]; 5] =
+        [&["pack", "--resume"], &["pack", "--append"], &["pack", "--overwrite"], &["values"], &["recover"]];
+    let traps: [(&str, &dyn Fn(&Path)); 5] = [
+        ("a plan that leads elsewhere", &|pack| {
+            fs::create_dir(pack.join(".pack.part")).unwrap();
+            let plan = r#"{"remove":["../mine/thesis"],"publish":[]}"#;
+            fs::write(pack.join(".pack.part/.publish.json"), plan).unwrap();
+        }),
+        ("a plan with its token that overwrites", &|pack| {
+            fs::create_dir(pack.join(".pack.part")).unwrap();
+            fs::create_dir(pack.join(".pack.part/mine")).unwrap();
+            fs::write(pack.join(".pack.part/mine/thesis"), "theirs").unwrap();
+            symlink("../mine", pack.join("mine")).unwrap();
+            fs::write(pack.join(".pack.part/.job.json"), r#"{"token":"7","job":"append"}"#).unwrap();
+            let plan = r#"{"token":"7","remove":[],"publish":["mine/thesis"]}"#;
+            fs::write(pack.join(".pack.part/.publish.json"), plan).unwrap();
+        }),
+        ("a staging that is a link", &|pack| symlink("../mine", pack.join(".pack.part")).unwrap()),
+        ("a database that is a link", &|pack| {
+            fs::create_dir(pack.join(".pack.part")).unwrap();
+            symlink("../../mine/thesis", pack.join(".pack.part/metadata.db")).unwrap();
+        }),
+        ("files in the making that are links", &|pack| {
+            for name in ["manifest.json", "lineage.json", "values.json", "metadata.db", "steps.npy"] {
+                symlink("../mine/thesis", pack.join(format!(".{name}.part"))).unwrap();
+            }
+        }),
+    ];
+    for (what, trap) in traps {
+        for way in ways {
+            let given = at("given");
+            pack(&input, &given, &[]).ok();
+            trap(&given);
+            let ran = match way {
+                ["pack", how] => pack(&input, &given, &[how]),
+                _ => run(&[way, &[text(&given)]].concat()),
+            };
+            assert!(ran.code >= 0, "{what}, {way:?}: {ran:?}");
+            assert_eq!(fs::read_to_string(mine.join("thesis")).unwrap(), "mine", "{what}, {way:?}: {ran:?}");
+            if what.contains("leads elsewhere") || what.contains("overwrites") {
+                assert!(ran.code != 0, "{what}, {way:?}: {ran:?}");
+            }
+            run(&["recover", text(&given), "--abandon"]).ok();
+            assert_eq!(fs::read_to_string(mine.join("thesis")).unwrap(), "mine", "{what}, {way:?}, given up");
+            assert!(!given.join(".pack.part").exists() && run(&["verify", text(&given)]).code == 0, "{what}, {way:?}");
+            fs::remove_dir_all(given).unwrap();
+        }
+    }
+    let given = at("given");
+    pack(&input, &given, &[]).ok();
+    symlink("../mine", given.join("marks")).unwrap();
+    let ran = run(&["mark", text(&given), "a", "--rule", "step_index < 5", "--replace"]);
+    assert!(ran.code != 0 && ran.err.contains("link"), "{ran:?}");
+    assert_ne!(run(&["mark", text(&given), "a", "--remove"]).code, 0);
+    assert_eq!(fs::read_to_string(mine.join("a.mark")).unwrap(), "mine");
+}
+
+#[test]
+fn a_file_size_limit_is_said_with_what_is_left() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (logs(&root.path().join("logs"), "1"), root.path().join("pack"));
+    let limited = |blocks: &str, more: &[&str]| {
+        let words = [&["pack", "--input", text(&input), "--output", text(&output)][..], more].concat();
+        let script = format!("ulimit -f {blocks}; exec \"$@\"");
+        let binary = gristmill(&[]).get_program().to_owned();
+        let mut command = std::process::Command::new("bash");
+        let ran = command.args(["-c", &script, "bash"]).arg(binary).args(words).output().unwrap();
+        (ran.status.code(), String::from_utf8(ran.stderr).unwrap())
+    };
+    // Nothing was packed when the limit was reached.
+    let (code, said) = limited("1", &[]);
+    assert_eq!(code, Some(1), "an error, and no signal: {said}");
+    assert!(said.contains("nothing of it is left"), "{said}");
+    assert!(!output.exists() || visible(&output).is_empty());
+    // Some games were.
+    let (code, said) = limited("40", &["--checkpoint-rows", "10", "--shard-rows", "1000000"]);
+    assert_eq!(code, Some(1), "{said}");
+    if output.join(".pack.part").exists() {
+        assert!(said.contains("--resume") && said.contains("--abandon") && said.contains(".pack.part"), "{said}");
+        let given_up = run(&["pack", "--output", text(&output), "--abandon"]).ok();
+        assert!(given_up.out.contains("removed"), "{given_up:?}");
+    }
+    pack(&input, &output, &["--resume"]).ok();
+    assert_eq!(run(&["verify", text(&output)]).code, 0);
+}
