@@ -47,6 +47,7 @@ __all__ = [
     "g2048_layouts",
     "g2048_pack",
     "g2048_unpack",
+    "gather_into",
     "holds_demos",
     "holds_games",
     "is_older",
@@ -102,6 +103,16 @@ def fit_tokenizer(
     valuations: list[str] | None,
     overwrite: bool,
 ) -> str: ...
+def gather_into(
+    to: list[npt.NDArray[np.uint8]],
+    columns: list[
+        tuple[
+            int,
+            str,
+            list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]],
+        ]
+    ],
+) -> None: ...
 def g2048_board_eval(ranks: npt.NDArray[np.uint8], interactive: bool) -> Memory: ...
 def g2048_layouts() -> tuple[Layout, Layout, Layout]: ...
 def g2048_pack(ranks: npt.NDArray[np.uint8]) -> tuple[Memory, Memory]: ...
@@ -182,7 +193,13 @@ class BatchMemory:
 @final
 class ShardFiles:
     def __new__(
-        cls, path: str | os.PathLike[str], metadata: bytes, level: int, max_frames: int | None, overwrite: bool
+        cls,
+        path: str | os.PathLike[str],
+        metadata: bytes,
+        level: int,
+        max_frames: int | None,
+        overwrite: bool,
+        members: str,
     ) -> ShardFiles: ...
     def frame(self, fields: list[tuple[str, bytes]], last: bool) -> None: ...
     def finish(self) -> list[str | os.PathLike[str]]: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.context import get_spawning_popen
 from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
@@ -12,13 +13,17 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from gristmill.arrays import Array
 from gristmill.config import Path
-from gristmill.demos.mixing import MixedLoader
+from gristmill.demos.crossing import Crossing, Ring, can_share
+from gristmill.demos.mixing import MixedLoader, PairLoader
 from gristmill.encoders import Augment, BinnedEV, EdgeForm, HardMove, Steps, Tokens, ValueField, ValueTargets
 from gristmill.errors import StateError
 from gristmill.loader import DataLoader as RowLoader
 from gristmill.pairs import PairBatch, PairSet
 from gristmill.rows import Rows
 from gristmill.source import open as open_path
+
+#: Batches of a worker that a consumer may keep before PyTorch has to bring others over.
+_KEPT = 6
 
 #: A function from row numbers to named tensors and counts, as `torch.utils.data.DataLoader` takes it.
 Collate: TypeAlias = Callable[[Sequence[int]], dict[str, Any]]
@@ -59,6 +64,11 @@ def named(batch: PairBatch | Mapping[str, Any]) -> dict[str, Any]:
     return {name: values if isinstance(values, list) else _tensor(values) for name, values in batch.items()}
 
 
+def _named_pairs(values: dict[str, Any]) -> dict[str, Any]:
+    """`named` of the batch that has these values."""
+    return named(PairBatch(**values))
+
+
 def _tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:
     return torch.utils.dlpack.from_dlpack(array) if isinstance(array, Array) else torch.from_numpy(array)
 
@@ -77,6 +87,12 @@ class BatchStream(IterableDataset[dict[str, Any]]):
         #: Where the next iteration begins.
         self.loader = loader
         self._begun: int | None = None
+        # For each worker the memory that it makes batches in, where the loader of this module has made some.
+        self._rings: list[Ring] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Memory is shared with workers alone: while they are started.
+        return {**self.__dict__, "_rings": self._rings if get_spawning_popen() is not None else []}
 
     def __len__(self) -> int:
         """Batches of a pass, of all workers together."""
@@ -121,14 +137,21 @@ class _Turns(Iterator[dict[str, Any]]):
         self._loader = stream.loader
         self._epoch = stream.loader.epoch
         self._starts = stream.loader.starts()[self._place[0] :: self._place[1]]
+        self._ring = stream._rings[self._place[0]] if worker is not None and stream._rings else None
+        self._made = _named_pairs if isinstance(stream.loader, PairLoader) else named
         self._next = 0
 
-    def __next__(self) -> dict[str, Any]:
+    def __next__(self) -> Any:
         if self._next >= len(self._starts):
             raise StopIteration
-        batch = self._loader.batch_at(self._epoch, self._starts[self._next])
+        start = self._starts[self._next]
+        found: Crossing | dict[str, Any] | None = None
+        if self._ring is not None:
+            found = self._loader.crossing_at(self._epoch, start, self._ring, self._made)
+        # Where the consumer keeps many batches, PyTorch brings the others over as it brings any tensors.
+        found = found or named(self._loader.batch_at(self._epoch, start))
         self._next += 1
-        return named(batch)
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         """How many batches were taken, of which."""
@@ -154,8 +177,10 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
         for batch in gm.torch.DataLoader(loader, num_workers=4, pin_memory=True): ...
 
     Each iteration goes over what is left of a pass; the next one over the next pass, whatever the number of workers.
-    The state is that of the loader behind the last batch that was delivered, however many are under way. Options are
-    PyTorch's, but for those of batches, samplers and shuffling, which are the loader's.
+    The state is that of the loader behind the last batch that was delivered, however many are under way. Workers make
+    batches in memory that this process has, too, so that no array is copied or pickled on its way; with it there is room
+    for `prefetch_factor` and six more batches of each worker. Options are PyTorch's, but for those of batches, samplers
+    and shuffling, which are the loader's.
     """
 
     def __init__(self, loader: MixedLoader[Any], *, num_workers: int = 0, **options: Any) -> None:
@@ -176,10 +201,21 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
             self._iterator = None
         self._stream._begun = None
         self._expected = None
+        if self.num_workers and (self._iterator is None or not self.persistent_workers):
+            self._share()
         for start, batch in zip(starts, super().__iter__(), strict=True):
             loader.move(epoch, start + starts.step)
             yield batch
         self._expected = (epoch + 1, 0)
+
+    def _share(self) -> None:
+        """Memory for the batches of new workers: as many as are on their way, and some that the consumer keeps."""
+        slots = (self.prefetch_factor or 0) + _KEPT
+        try:
+            self._stream._rings = [self._loader.ring(slots) for _ in range(self.num_workers if can_share() else 0)]
+        except OSError:
+            # Then PyTorch brings the batches over.
+            self._stream._rings = []
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration goes over this pass.

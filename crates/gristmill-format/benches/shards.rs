@@ -18,7 +18,7 @@ use gristmill_format::container::pickle::{PickleLimits, parse};
 use gristmill_format::container::zstd;
 use gristmill_format::demo::form::{ReadOptions, read};
 use gristmill_format::demo::native::Magical;
-use gristmill_format::demo::shard::{Shard, ShardWriter, metadata, unpack_into};
+use gristmill_format::demo::shard::{Members, Shard, ShardWriter, metadata, unpack_into};
 use gristmill_format::demo::trajectory::{Tape, Trajectories};
 
 const ROUNDS: usize = 25;
@@ -226,7 +226,7 @@ fn array(bytes: &[u8]) -> Vec<u8> {
 fn made() -> Vec<u8> {
     let six = b"(dVn\nI6\ns.";
     let meta = metadata(b"(dVtask_name\nVsquares\ns.", ("Discrete", six), ("Discrete", six), "GRAY").unwrap();
-    let mut writer = ShardWriter::new(Vec::new(), &meta).unwrap();
+    let mut writer = ShardWriter::new(Vec::new(), &meta, Members::Pickle).unwrap();
     let still: Vec<u8> = (0..4 * 84 * 84u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 29) as u8).collect();
     let picture = |t: usize| {
         let mut picture = still.clone();

@@ -143,7 +143,8 @@ fn npy(values: &[u8]) -> Vec<u8> {
 
 /// A picture, an action, an end, a text; `done` says which frames end a trajectory.
 fn made(frames: usize, done: &[usize]) -> Vec<u8> {
-    let mut writer = ShardWriter::new(Vec::new(), &meta("RGB")).unwrap();
+    let mut writer =
+        ShardWriter::new(Vec::new(), &meta("RGB"), gristmill_format::demo::shard::Members::Pickle).unwrap();
     for t in 0..frames {
         let picture: Vec<u8> = (0..48).map(|i| (i * t % 251) as u8).collect();
         let picture = [&b"\x80\x05cnumpy._core.numeric\n_frombuffer\n(\x96\x30\0\0\0\0\0\0\0"[..], &picture, b"cnumpy\ndtype\nX\

@@ -309,6 +309,32 @@ impl<'py> FromPyObject<'_, 'py> for Contiguous {
     }
 }
 
+/// A C-contiguous Python buffer that can be written to.
+pub(crate) struct Writable(PyBuffer<u8>);
+
+impl<'py> FromPyObject<'_, 'py> for Writable {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let buffer = PyBuffer::<u8>::get(&object)?;
+        if !buffer.is_c_contiguous() || buffer.readonly() {
+            return Err(PyBufferError::new_err("expected a contiguous buffer of bytes that can be written to"));
+        }
+        Ok(Writable(buffer))
+    }
+}
+
+impl Writable {
+    /// The bytes. As everywhere in NumPy, whoever reads or writes them meanwhile gets mixed results.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.0.len_bytes() == 0 {
+            return &mut [];
+        }
+        // SAFETY: the buffer is contiguous, writable, `len_bytes` long, and pinned by the `PyBuffer` for the borrow's life.
+        unsafe { std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes()) }
+    }
+}
+
 impl Contiguous {
     /// The bytes. As everywhere in NumPy, whoever writes to them meanwhile gets mixed results.
     pub(crate) fn bytes(&self) -> &[u8] {

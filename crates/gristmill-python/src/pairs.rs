@@ -15,7 +15,7 @@ use gristmill_engine::store::publish::write_whole as publish;
 use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::array::{Contiguous, Memory};
+use crate::array::{Contiguous, Memory, Writable};
 use crate::error::Fault;
 
 fn spans(lengths: &[u64]) -> Vec<Range<u64>> {
@@ -183,6 +183,25 @@ impl BatchMemory {
         let shared = self.0.share(sheet);
         Ok((0..wanted.len()).map(|column| Memory::of_sheet(&shared, column, rows)).collect())
     }
+}
+
+/// Gathers columns as `BatchMemory.gather` does, into memory that is somebody else's: the whole of each.
+///
+/// Raises IndexError: rows that there are not; BufferError: columns that do not fit.
+#[pyfunction]
+pub(crate) fn gather_into(
+    py: Python<'_>,
+    mut to: Vec<Writable>,
+    columns: Vec<(usize, String, Vec<ColumnPart>)>,
+) -> Result<(), Fault> {
+    let wanted: Vec<Wanted<'_>> = columns.iter().map(wanted).collect::<PyResult<_>>()?;
+    if wanted.len() != to.len() {
+        let message = format!("{} columns do not fit memory for {}", wanted.len(), to.len());
+        return Err(Fault::Python(PyBufferError::new_err(message)));
+    }
+    let filled =
+        py.detach(|| wanted.iter().zip(&mut to).try_for_each(|(wanted, column)| wanted.fill(column.bytes_mut())));
+    Ok(filled.map_err(PyIndexError::new_err)?)
 }
 
 fn wanted((row_bytes, cast, parts): &(usize, String, Vec<ColumnPart>)) -> PyResult<Wanted<'_>> {

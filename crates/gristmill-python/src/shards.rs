@@ -17,7 +17,7 @@ pub(crate) struct ShardFiles(Mutex<Option<Files>>);
 
 #[pymethods]
 impl ShardFiles {
-    /// Shards called `path`; `metadata` is a pickle.
+    /// Shards called `path`; `metadata` is a pickle; `members` says how values are written, `pickle` or `npy`.
     #[new]
     fn new(
         py: Python<'_>,
@@ -26,8 +26,11 @@ impl ShardFiles {
         level: i32,
         max_frames: Option<u64>,
         overwrite: bool,
+        members: &str,
     ) -> Result<Self, Fault> {
-        let options = ShardOptions { level, max_frames, overwrite };
+        let unknown = || EngineError::config("members", format!("`{members}`; expected `pickle` or `npy`"));
+        let members = shard::Members::named(members).ok_or_else(unknown)?;
+        let options = ShardOptions { level, max_frames, members, overwrite };
         py.detach(|| Ok(ShardFiles(Mutex::new(Some(Files::create(&path, metadata, options)?)))))
     }
 

@@ -47,6 +47,9 @@ def add_to(verbs: Verbs) -> None:
     shards = parser.add_argument_group("to shards")
     shards.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after so many frames")
     shards.add_argument("--level", metavar="L", type=whole(1, 22), help=f"of compression, 1 to 22 [default: {LEVEL}]")
+    shards.add_argument(
+        "--members", metavar="HOW", choices=("pickle", "npy"), help="values as pickles, or as .npy and .json: pickle, npy"
+    )
     rows = parser.add_argument_group("to Parquet and Arrow")
     rows.add_argument("--join", action="append", metavar="PATH", help="rows joined by game and step")
     rows.add_argument("--inner", action="store_true", help="leave out steps that one of --join does not have")
@@ -56,7 +59,7 @@ def add_to(verbs: Verbs) -> None:
 #: Options that only one kind of conversion has.
 _OWN = {
     "minari": ("dataset_id", "jpeg", "magical_preproc", "frame_stack", "lossy"),
-    "shards": ("max_frames", "level"),
+    "shards": ("max_frames", "level", "members"),
     "columns": ("join", "inner", "shard_rows"),
 }
 
@@ -107,6 +110,7 @@ def _to_shards(args: argparse.Namespace, to: str) -> Told:
             demos,
             max_frames=args.max_frames,
             level=args.level or LEVEL,
+            members=args.members or "pickle",
             overwrite=args.overwrite,
             dry_run=args.dry_run,
             progress=progress,

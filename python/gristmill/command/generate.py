@@ -58,6 +58,13 @@ def add_to(verbs: Verbs) -> None:
     form.add_argument(
         "--level", metavar="L", type=whole(1, 22), default=LEVEL, help="of compression, 1 to 22 [default: %(default)s]"
     )
+    form.add_argument(
+        "--members",
+        metavar="HOW",
+        choices=("pickle", "npy"),
+        default="pickle",
+        help="values as pickles, or as .npy and .json: pickle, npy [default: %(default)s]",
+    )
 
 
 def _groups(args: argparse.Namespace) -> Groups:
@@ -104,6 +111,7 @@ def _run(args: argparse.Namespace) -> Told:
             max_episode_steps=args.max_episode_steps,
             max_frames=args.max_frames,
             level=args.level,
+            members=args.members,
             overwrite=args.overwrite,
             dry_run=args.dry_run,
             progress=progress,

@@ -12,7 +12,7 @@ import numpy as np
 
 from gristmill.demos.config import EnvData
 from gristmill.demos.spaces import Leaf, described, leaves
-from gristmill.demos.writer import LEVEL, ShardWriter, get_meta_dict, write_frames
+from gristmill.demos.writer import LEVEL, Members, ShardWriter, get_meta_dict, write_frames
 from gristmill.envs import info_of, load_vec_env
 from gristmill.envs.config import EnvConfig, VenvOptions
 from gristmill.errors import ConfigError, StageError
@@ -47,6 +47,7 @@ def collect_random(
     max_episode_steps: int = MAX_EPISODE_STEPS,
     max_frames: int | None = None,
     level: int = LEVEL,
+    members: Members = "pickle",
     overwrite: bool = False,
     dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
@@ -73,6 +74,7 @@ def collect_random(
         max_episode_steps: steps after which an episode is taken for one that never ends.
         max_frames: frames after which the next episode begins a new shard.
         level: of Zstandard, 1 to 22.
+        members: how values are written, as for `write_frames`.
         overwrite: replace shards of this name.
         dry_run: make the environments, see whether the shards could be written, and play nothing.
         progress: called with steps collected and asked for.
@@ -91,6 +93,7 @@ def collect_random(
     cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg or {})
     data = env_data if isinstance(env_data, EnvData) else EnvData.from_dict(env_data or {})
     path = place_of(out, cfg, data)
+    options: dict[str, Any] = {"max_frames": max_frames, "level": level, "overwrite": overwrite, "members": members}
     total = Collected([], 0, 0, seed)
 
     def frames(venv: SeededVectorEnv) -> Iterator[dict[str, Any]]:
@@ -104,9 +107,9 @@ def collect_random(
     with load_vec_env(cfg, venv_opts, seed=seed) as venv:
         meta = get_meta_dict(cfg, venv.single_observation_space, venv.single_action_space)
         if dry_run:
-            ShardWriter(path, meta, max_frames=max_frames, level=level, overwrite=overwrite).abort()
+            ShardWriter(path, meta, **options).abort()
             return total
-        total.paths = write_frames(path, meta, frames(venv), max_frames=max_frames, level=level, overwrite=overwrite)
+        total.paths = write_frames(path, meta, frames(venv), **options)
     return total
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,27 @@ class Gatherer:
                 self._arrays[name] = self._agree(name, sets, firsts, pad)
         self._memory: tuple[int, _gristmill.BatchMemory] | None = None
 
-    def gather(self, rows: int, groups: Sequence[tuple[PairSet[Any], Numbers, Numbers]]) -> dict[str, Any]:
-        """The arrays of a batch: for each group its pairs, their numbers, and their places in the batch."""
+    @property
+    def row_bytes(self) -> list[int]:
+        """Bytes of a row of each column; arrays that are the same have one."""
+        return [array.row_bytes for array in self._arrays.values() if array.same_as is None]
+
+    @property
+    def columns(self) -> dict[str, int]:
+        """Which column each array is."""
+        own = [name for name, array in self._arrays.items() if array.same_as is None]
+        return {name: own.index(array.same_as or name) for name, array in self._arrays.items()}
+
+    def gather(
+        self,
+        rows: int,
+        groups: Sequence[tuple[PairSet[Any], Numbers, Numbers]],
+        room: Callable[[int], list[npt.NDArray[np.uint8]]] | None = None,
+    ) -> dict[str, Any]:
+        """The arrays of a batch: for each group its pairs, their numbers, and their places in the batch.
+
+        `room` gives the memory for the columns of so many rows; the loader's own serves without it.
+        """
         pieces = [pairs.pieces(numbers) for pairs, numbers, _ in groups]
         found: dict[str, Any] = {}
         for name in self._lists:
@@ -69,7 +88,7 @@ class Gatherer:
                 for place, value in zip(places.tolist(), listed, strict=True):
                     values[place] = value
             found[name] = values
-        wanted = []
+        wanted: list[Any] = []
         made = {name: array for name, array in self._arrays.items() if array.same_as is None}
         for name, array in made.items():
             parts = [
@@ -79,9 +98,15 @@ class Gatherer:
             sizes = {size for size, _ in parts}
             size = sizes.pop() if sizes else array.row_bytes
             wanted.append((size, "same" if array.uneven else array.cast, [part for _, part in parts]))
-        columns = self._own_memory().gather(rows, wanted)
-        for (name, array), column in zip(made.items(), columns, strict=True):
-            found[name] = Array.over(column, (rows, *array.shape), array.dtype)
+        if room is None:
+            columns = self._own_memory().gather(rows, wanted)
+            for (name, array), column in zip(made.items(), columns, strict=True):
+                found[name] = Array.over(column, (rows, *array.shape), array.dtype)
+        else:
+            given = room(rows)
+            _gristmill.gather_into(given, wanted)
+            for (name, array), own in zip(made.items(), given, strict=True):
+                found[name] = own.view(array.dtype).reshape((rows, *array.shape))
         for name, array in self._arrays.items():
             if array.same_as is not None:
                 found[name] = found[array.same_as]
@@ -90,8 +115,7 @@ class Gatherer:
     def _own_memory(self) -> _gristmill.BatchMemory:
         """Memory of this process: a forked child takes none of its parent's."""
         if self._memory is None or self._memory[0] != os.getpid():
-            sizes = [array.row_bytes for array in self._arrays.values() if array.same_as is None]
-            self._memory = (os.getpid(), _gristmill.BatchMemory(self._batch_size, sizes, _KEEP))
+            self._memory = (os.getpid(), _gristmill.BatchMemory(self._batch_size, self.row_bytes, _KEEP))
         return self._memory[1]
 
     def _part(

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.demos import standing
+from gristmill.demos.crossing import Crossing, Ring
 from gristmill.demos.gathering import Gatherer
 from gristmill.errors import ConfigError, StateError
 from gristmill.pairs import BC, Constructor, Identity, PairBatch, PairSet, Prepare, StepBatch, Steps, Trajectories
@@ -197,6 +198,39 @@ class MixedLoader(Generic[Made]):
 
     def batch_at(self, epoch: int, start: int) -> Made:
         """What this rank has of the batch that begins at a row of a pass; any batch is as near as the next."""
+        return self._constructor.batch(self._gathered(epoch, start))
+
+    def ring(self, slots: int) -> Ring:
+        """Memory for batches of this loader that another process makes.
+
+        Raises:
+            OSError: there is none.
+        """
+        return Ring(self._batch_size // self._world, self._gatherer.row_bytes, slots)
+
+    def crossing_at(
+        self, epoch: int, start: int, ring: Ring, made: Callable[[dict[str, Any]], Any]
+    ) -> Crossing | None:
+        """`batch_at` in a slot of `ring`, on its way to the process that made the ring; `None` while no slot is free.
+
+        What arrives is what `made` makes of the values of the batch by name.
+        """
+        slot = ring.take()
+        if slot is None:
+            return None
+        try:
+            found = self._gathered(epoch, start, lambda rows: ring.views(slot, rows))
+        except BaseException:
+            ring.give_back(slot)
+            raise
+        batch: Any = self._constructor.batch(found)
+        values = vars(batch) if isinstance(batch, PairBatch) else batch
+        return Crossing(ring, slot, values, self._gatherer.columns, made)
+
+    def _gathered(
+        self, epoch: int, start: int, room: Callable[[int], list[npt.NDArray[np.uint8]]] | None = None
+    ) -> dict[str, Any]:
+        """The arrays of what this rank has of a batch."""
         count = min(self._batch_size, self._length - start)
         sources, rows, passes = (
             numbers(part)[self._rank :: self._world] for part in self._order.rows(self._place(epoch, start), count)
@@ -210,7 +244,7 @@ class MixedLoader(Generic[Made]):
             for source, turn in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
                 places = np.flatnonzero((sources == source) & (passes == turn))
                 groups.append((self._pairs(source, turn), rows[places], places))
-        return self._constructor.batch(self._gatherer.gather(len(rows), groups))
+        return self._gatherer.gather(len(rows), groups, room)
 
     def state_dict(self) -> dict[str, Any]:
         """Where it stands after the last batch that was taken from it: small, plain, the same for every rank."""

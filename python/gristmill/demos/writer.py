@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from gristmill.envs.config import BENCHMARKS, EnvConfig
 from gristmill.errors import ConfigError
 from gristmill.publish import newest
 from gristmill.safe_pickle import Instance
+
+#: How values are written: as pickles, or arrays as `.npy` and everything else as `.json`.
+Members: TypeAlias = Literal["pickle", "npy"]
 
 #: Zstandard's level: small files in a time that is bearable.
 LEVEL = 12
@@ -52,6 +55,7 @@ def write_frames(
     max_frames: int | None = None,
     level: int = LEVEL,
     overwrite: bool = False,
+    members: Members = "pickle",
 ) -> list[Path]:
     """Writes frames as one shard, or several; all are there at the end, or none.
 
@@ -62,6 +66,9 @@ def write_frames(
         max_frames: frames after which the next trajectory begins a new shard.
         level: of Zstandard, 1 to 22.
         overwrite: replace shards of this name.
+        members: `"pickle"`, as older readers of demonstrations expect; or `"npy"` for shards without pickles, which
+            Hugging Face's loader and `webdataset` with `WDS_SECURE=1` take: arrays and numbers as `.npy`, bytes as
+            `.bin`, everything else as `.json`. Nothing is lost by either.
 
     Returns:
         The paths of the shards.
@@ -71,7 +78,8 @@ def write_frames(
         ConfigError: the name has another ending, or the metadata lacks something.
         FormatError: a value is not plain data, a field cannot have its name, or there are no frames.
     """
-    with ShardWriter(path, meta, max_frames=max_frames, level=level, overwrite=overwrite) as writer:
+    options: dict[str, Any] = {"max_frames": max_frames, "level": level, "overwrite": overwrite, "members": members}
+    with ShardWriter(path, meta, **options) as writer:
         for frame in frames:
             writer.write(frame)
     return writer.paths
@@ -91,6 +99,7 @@ class ShardWriter:
         max_frames: int | None = None,
         level: int = LEVEL,
         overwrite: bool = False,
+        members: Members = "pickle",
     ) -> None:
         for key in ("env_cfg", "action_space", "observation_space", "color_space"):
             if key not in meta:
@@ -101,7 +110,7 @@ class ShardWriter:
             _made_with(meta["observation_space"]),
             str(getattr(meta["color_space"], "value", meta["color_space"])),
         )
-        self._files = _gristmill.ShardFiles(path, metadata, level, max_frames, overwrite)
+        self._files = _gristmill.ShardFiles(path, metadata, level, max_frames, overwrite, members)
         #: The paths of the shards, once they are published.
         self.paths: list[Path] = []
 

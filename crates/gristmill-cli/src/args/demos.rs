@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use gristmill_format::demo::shard::Members;
 
 use super::pictures::Colors;
 
@@ -47,6 +48,10 @@ pub(crate) struct Demos {
     /// Begin a new shard with the next trajectory after so many frames.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_frames: Option<u64>,
+    /// How shards hold their values: as pickles, or as .npy and .json, which readers take that trust no pickle
+    /// [default: pickle].
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) members: Option<Written>,
     /// Level of compression: of .tar.zst 1 to 22 [default: 12], of .tgz 1 to 9, of .npz 0 (none) to 9 [default: 6].
     #[arg(long, value_name = "L")]
     pub(crate) level: Option<u32>,
@@ -62,6 +67,24 @@ pub(crate) struct Demos {
     /// Colours of the frames [default: atari gray, else rgb].
     #[arg(long, value_name = "C", value_enum)]
     pub(crate) color_space: Option<Colors>,
+}
+
+/// How the values of a shard are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Written {
+    /// As pickles, which older readers of demonstrations expect.
+    Pickle,
+    /// Arrays as .npy, everything else as .json: what Hugging Face's loader and webdataset with WDS_SECURE=1 take.
+    Npy,
+}
+
+impl From<Written> for Members {
+    fn from(word: Written) -> Members {
+        match word {
+            Written::Pickle => Members::Pickle,
+            Written::Npy => Members::Npy,
+        }
+    }
 }
 
 impl Demos {
@@ -80,6 +103,7 @@ impl Demos {
             ("--shuffle", self.shuffle),
             ("--seed", self.seed.is_some()),
             ("--max-frames", self.max_frames.is_some()),
+            ("--members", self.members.is_some()),
             ("--level", self.level.is_some()),
             ("--n-actions", self.n_actions.is_some()),
             ("--action-bounds", self.action_bounds.is_some()),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::demos::Written;
 use super::river::share;
 
 /// From where to where.
@@ -115,4 +116,7 @@ pub(crate) struct Split {
     /// What decides where a game goes. By content a game, its copies and its mirror image go to one folder. Chess only.
     #[arg(long, value_name = "WHAT", value_enum, default_value = "name")]
     pub(crate) by: By,
+    /// How new shards of demonstrations hold their values [default: pickle].
+    #[arg(long, value_name = "HOW", value_enum)]
+    pub(crate) members: Option<Written>,
 }

@@ -51,6 +51,7 @@ pub(super) fn convert(args: &Convert) -> Result<()> {
         seed: words.seed,
         level: words.level,
         max_frames: words.max_frames,
+        members: words.members.map(Into::into),
         overwrite: args.g2048.overwrite,
         dry_run: rewriting.dry_run,
         stop: stopping::flag()?,
@@ -82,6 +83,7 @@ pub(super) fn split(args: &Split) -> Result<()> {
         input: args.rewriting.path.clone(),
         output: args.rewriting.out.clone(),
         sides: args.into.clone(),
+        members: args.members.map(Into::into).unwrap_or_default(),
         dry_run: args.rewriting.dry_run,
         stop: stopping::flag()?,
     };

@@ -27,6 +27,11 @@ pub(crate) fn run(args: &Split) -> Result<()> {
         }
         return demos::split(args);
     }
+    if args.members.is_some() {
+        return Err(Failure::Usage(
+            "--members is for demonstrations; games stay as they are, byte for byte".to_owned(),
+        ));
+    }
     let by = match args.by {
         By::Name => Going::Name,
         By::File => Going::File,

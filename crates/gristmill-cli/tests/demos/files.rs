@@ -9,7 +9,7 @@ use gristmill_format::container::pickle::PickleWriter;
 use gristmill_format::container::zstd;
 use gristmill_format::demo::form::ReadOptions;
 use gristmill_format::demo::pickled::{json_pickle, made_with};
-use gristmill_format::demo::shard::{ShardWriter, metadata};
+use gristmill_format::demo::shard::{Members, ShardWriter, metadata};
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::space::Space;
 use gristmill_format::layout::{DType, Order, Scalar};
@@ -65,7 +65,7 @@ pub(crate) fn meta() -> Vec<u8> {
 /// A shard of these steps at `path`; packed where its name says so.
 pub(crate) fn shard(path: &Path, steps: &[Step]) -> PathBuf {
     let picture = |value: u8| pickled(|to| to.array(Scalar::U8, &[3, SIDE, SIDE], &[value; 3 * SIDE * SIDE]));
-    let mut tar = ShardWriter::new(Vec::new(), &meta()).unwrap();
+    let mut tar = ShardWriter::new(Vec::new(), &meta(), Members::Pickle).unwrap();
     for (t, step) in steps.iter().enumerate() {
         let flag = |value: bool| pickled(|to| to.numpy_scalar(Scalar::Bool, &[u8::from(value)]));
         let mut fields = vec![

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gristmill_format::container::zstd::ZstdWriter;
-use gristmill_format::demo::shard::ShardWriter;
+use gristmill_format::demo::shard::{Members, ShardWriter};
 use gristmill_format::{Error as FormatError, Kind};
 
 use crate::error::{Error, Result};
@@ -32,6 +32,8 @@ pub struct ShardOptions {
     pub level: i32,
     /// Frames after which the next trajectory begins a new shard; without it there is one shard.
     pub max_frames: Option<u64>,
+    /// How the values of frames are written.
+    pub members: Members,
     /// Whether shards of this name are replaced.
     pub overwrite: bool,
 }
@@ -169,7 +171,7 @@ impl ShardFiles {
             _ => Sink::Gzip(GzEncoder::new(file, Compression::new(self.options.level.clamp(1, 9).cast_unsigned()))),
         };
         self.names.push(name);
-        Ok(ShardWriter::new(sink, &self.metadata)?)
+        Ok(ShardWriter::new(sink, &self.metadata, self.options.members)?)
     }
 
     fn end_shard(&mut self) -> Result<()> {

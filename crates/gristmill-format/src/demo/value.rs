@@ -88,7 +88,7 @@ fn bytes(pickle: &Pickle<'_>, blob: &Blob) -> Vec<u8> {
 }
 
 /// The scalar of an element and its bytes, least significant first.
-fn little<'a>(element: &Element, mut bytes: Cow<'a, [u8]>) -> Result<(Scalar, Cow<'a, [u8]>)> {
+pub(in crate::demo) fn little<'a>(element: &Element, mut bytes: Cow<'a, [u8]>) -> Result<(Scalar, Cow<'a, [u8]>)> {
     let Element::Scalar(scalar, order) = element else {
         return Err(Error::new(Kind::Unsupported, format!("an array of {}; expected numbers", element.descr())));
     };

@@ -11,7 +11,7 @@ from gristmill.demos.minari.guessed import space_of_values
 from gristmill.demos.minari.source import MinariDemos
 from gristmill.demos.source import Demos
 from gristmill.demos.spaces import described, leaves
-from gristmill.demos.writer import LEVEL, ShardWriter, write_frames
+from gristmill.demos.writer import LEVEL, Members, ShardWriter, write_frames
 from gristmill.errors import ConfigError, FormatError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def write_shards(
     color_space: str | None = None,
     max_frames: int | None = None,
     level: int = LEVEL,
+    members: Members = "pickle",
     overwrite: bool = False,
     dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
@@ -50,6 +51,7 @@ def write_shards(
         color_space: `RGB` or `GRAY`; by default that of the data, else `RGB`.
         max_frames: frames after which the next episode begins a new shard.
         level: of Zstandard, 1 to 22.
+        members: how values are written, as for `write_frames`.
         overwrite: replace shards of this name.
         dry_run: read everything, see whether the shards could be written, and write nothing.
         progress: called with episodes done and all.
@@ -69,12 +71,13 @@ def write_shards(
     if color_space is not None:
         meta["color_space"] = color_space
     frames = _frames(demos, meta, progress)
+    options: dict[str, Any] = {"max_frames": max_frames, "level": level, "overwrite": overwrite, "members": members}
     if dry_run:
-        ShardWriter(path, meta, max_frames=max_frames, level=level, overwrite=overwrite).abort()
+        ShardWriter(path, meta, **options).abort()
         for _ in frames:
             pass
         return []
-    return write_frames(path, meta, frames, max_frames=max_frames, level=level, overwrite=overwrite)
+    return write_frames(path, meta, frames, **options)
 
 
 def _metadata(demos: MinariDemos | Demos | Trajectories, given: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_format::demo::native::Semantics;
+use gristmill_format::demo::shard::Members;
 use gristmill_format::demo::trajectory::End;
 use serde::Serialize;
 
@@ -67,6 +68,8 @@ pub struct ConvertOptions {
     pub level: Option<u32>,
     /// Frames after which the next trajectory begins a new shard.
     pub max_frames: Option<u64>,
+    /// How shards hold their values; as pickles where nothing is said.
+    pub members: Option<Members>,
     /// Whether what is there is replaced.
     pub overwrite: bool,
     /// Read and judge everything, and write nothing.
@@ -196,6 +199,7 @@ pub fn convert(options: &ConvertOptions, progress: &mut Progress<'_>) -> Result<
         let to = ShardOptions {
             level: options.level.unwrap_or(LEVEL).cast_signed(),
             max_frames: options.max_frames,
+            members: options.members.unwrap_or_default(),
             overwrite: options.overwrite,
         };
         if !options.dry_run {
@@ -236,6 +240,9 @@ fn check_options(options: &ConvertOptions, shards: bool, npz: bool) -> Result<()
     }
     if npz && options.max_frames.is_some() {
         return Err(Error::config("max_frames", "an .npz is one file; only shards are cut"));
+    }
+    if npz && options.members.is_some() {
+        return Err(Error::config("members", "an .npz has no members of frames; only shards do"));
     }
     if npz && !options.spaces.is_empty() {
         return Err(Error::config("spaces", "an .npz says nothing of spaces; only shards do"));

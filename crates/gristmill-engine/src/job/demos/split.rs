@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_format::demo::native::Semantics;
+use gristmill_format::demo::shard::Members;
 use serde::Serialize;
 
 use super::gather::{Gathered, Reading, Steps};
@@ -26,6 +27,8 @@ pub struct SplitOptions {
     pub output: PathBuf,
     /// Name and weight of each side.
     pub sides: Vec<(String, u64)>,
+    /// How the shards of the sides hold their values.
+    pub members: Members,
     /// Read everything, and write nothing.
     pub dry_run: bool,
     /// Set from another thread to end early.
@@ -168,7 +171,12 @@ fn sides(
         let folder = staging.path(name);
         std::fs::create_dir_all(&folder).map_err(|e| Error::path(&folder, &e))?;
         if dealt.contains(&i) {
-            let to = ShardOptions { level: LEVEL.cast_signed(), max_frames: None, overwrite: false };
+            let to = ShardOptions {
+                level: LEVEL.cast_signed(),
+                max_frames: None,
+                members: options.members,
+                overwrite: false,
+            };
             of_side[i] = Some(files.len());
             files.push(ShardFiles::create(&folder.join(SHARD), meta.to_vec(), to)?);
         }

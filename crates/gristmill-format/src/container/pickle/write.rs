@@ -73,6 +73,35 @@ impl PickleWriter {
         self.sized(b'B', bytes)
     }
 
+    /// Bytes that can be changed.
+    ///
+    /// Errors: `TooLarge` from 4 GiB on.
+    pub fn byte_array(&mut self, bytes: &[u8]) -> Result<()> {
+        self.global("builtins", "bytearray");
+        self.mark();
+        self.bytes(bytes)?;
+        self.tuple();
+        self.reduce();
+        Ok(())
+    }
+
+    /// A whole number of any size: two's complement, least byte first.
+    ///
+    /// Errors: `TooLarge` from 4 GiB on.
+    pub fn big_int(&mut self, bytes: &[u8]) -> Result<()> {
+        self.sized(0x8b, bytes)
+    }
+
+    /// A complex number.
+    pub fn complex(&mut self, re: f64, im: f64) {
+        self.global("builtins", "complex");
+        self.mark();
+        self.float(re);
+        self.float(im);
+        self.tuple();
+        self.reduce();
+    }
+
     /// The class or function `name` of `module`: what reads the pickle must know it.
     pub fn global(&mut self, module: &str, name: &str) {
         self.out.push(b'c');
@@ -194,25 +223,12 @@ impl PickleWriter {
             Node::None => self.none(),
             Node::Bool(value) => self.bool(*value),
             Node::Int(value) => self.int(*value),
-            Node::BigInt(blob) => self.sized(0x8b, pickle.bytes(blob))?,
+            Node::BigInt(blob) => self.big_int(pickle.bytes(blob))?,
             Node::Float(value) => self.float(*value),
-            Node::Complex(re, im) => {
-                self.global("builtins", "complex");
-                self.mark();
-                self.float(*re);
-                self.float(*im);
-                self.tuple();
-                self.reduce();
-            }
+            Node::Complex(re, im) => self.complex(*re, *im),
             Node::Text(_) => self.text(pickle.text(id).unwrap_or_default())?,
             Node::Bytes(blob) => self.bytes(pickle.bytes(blob))?,
-            Node::ByteArray(blob) => {
-                self.global("builtins", "bytearray");
-                self.mark();
-                self.bytes(pickle.bytes(blob))?;
-                self.tuple();
-                self.reduce();
-            }
+            Node::ByteArray(blob) => self.byte_array(pickle.bytes(blob))?,
             Node::List(items) => self.list(pickle, items)?,
             Node::Tuple(items) => {
                 self.mark();
@@ -269,7 +285,8 @@ impl PickleWriter {
         Ok(())
     }
 
-    fn empty(&mut self, name: &str) {
+    /// An empty mapping of `collections`, called `name`, in the place of [`PickleWriter::dict`].
+    pub fn empty(&mut self, name: &str) {
         self.global("collections", name);
         self.out.extend(b")R");
     }

@@ -17,6 +17,9 @@ pub(super) const METADATA: &str = "_metadata";
 /// Most members of one sample.
 const MAX_FIELDS: usize = 4096;
 
+/// Name of the member that says it in a shard without pickles. Other readers pass over names like this one.
+pub(super) const PLAIN_METADATA: &str = "__gristmill__";
+
 /// What a member is by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part<'n> {
@@ -61,6 +64,10 @@ impl Grouper {
     ///
     /// Errors: `Corrupt` for a field that a sample has twice and for a sample whose members do not follow each other.
     pub(super) fn next<'n>(&mut self, name: &'n str) -> Result<Option<Part<'n>>> {
+        if name.rsplit('/').next() == Some(PLAIN_METADATA) {
+            let field = Cow::Borrowed("meta");
+            return Ok(Some(Part { key: name, field, suffix: Cow::Borrowed("json"), role: Role::Metadata }));
+        }
         let Some((key, suffix)) = split(name) else { return Ok(None) };
         let part = |role| {
             let (field, rest) = suffix.split_once('.').unwrap_or((suffix, suffix));

@@ -1,7 +1,7 @@
 //! A tar -> whether its members are samples of a shard, or games: by the names of the first members that tell.
 //! Reads headers alone. Names are all there is to go by: both kinds of tar may hold texts about themselves.
 
-use super::group::{METADATA, split};
+use super::group::{METADATA, PLAIN_METADATA, split};
 use crate::chess::source::is_game;
 use crate::container::tar::{Entry, Members, TarLimits, Windows};
 use crate::error::{Kind, Result};
@@ -33,6 +33,9 @@ pub fn is_shard(from: &(impl ReadAt + ?Sized)) -> Result<bool> {
             Err(e) if matches!(e.kind(), Kind::Io(_)) => return Err(e),
             Err(_) => break,
         };
+        if member.name.rsplit('/').next() == Some(PLAIN_METADATA) {
+            return Ok(true);
+        }
         let parts = split(&member.name);
         if let Some((key, suffix)) = parts {
             let suffix = suffix.to_ascii_lowercase();
@@ -66,6 +69,7 @@ mod tests {
     #[test]
     fn members_tell_the_kind() {
         assert!(told(&[("_metadata.meta.pickle", 4), ("frame_000.obs.pickle", 4)]));
+        assert!(told(&[("__gristmill__", 4)]));
         assert!(told(&[("sample000000.obs.pyd", 4)]));
         assert!(told(&[("README.txt", 4), ("a/000.obs.npy.gz", 4)]));
         assert!(told(&[("000.json", 4), ("001.json", 4)]));

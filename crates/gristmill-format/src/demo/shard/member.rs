@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use super::from_json::from_json;
 use crate::container::gzip::{Inflater, Stored};
 use crate::container::npy::Header;
 use crate::container::npz::Npz;
@@ -142,7 +143,7 @@ fn json(text: &str) -> Result<Value<'static>> {
             (None, None) => return Err(Error::new(Kind::OutOfRange, format!("the number {n}"))),
         },
         serde_json::Value::String(text) => Value::Extra(Extra::Text(text)),
-        _ => Value::Extra(Extra::Json(text.to_owned())),
+        _ => Value::Extra(from_json(text)?.map_or_else(|| Extra::Json(text.to_owned()), Extra::Pickle)),
     })
 }
 

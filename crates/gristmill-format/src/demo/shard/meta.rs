@@ -1,5 +1,6 @@
-//! The metadata member of a shard -> what the demonstrations are of: configuration, spaces, colours.
+//! The metadata member of a shard, a pickle or JSON -> what the demonstrations are of: configuration, spaces, colours.
 
+use super::from_json::metadata_from_json;
 use crate::container::pickle::{Class, Node, PickleLimits, parse};
 use crate::demo::json::json;
 use crate::demo::space::Space;
@@ -16,15 +17,18 @@ pub struct ShardMeta {
     pub action_space: Space,
     /// `RGB`, `GRAY`, or nothing where none is given.
     pub color_space: String,
-    /// The pickle itself.
+    /// The pickle itself, or the one that the JSON was made of.
     pub pickle: Vec<u8>,
 }
 
 impl ShardMeta {
-    /// Reads a metadata pickle.
+    /// Reads a metadata pickle, or the JSON that stands in its place in a shard without pickles.
     ///
-    /// Errors: what the unpickler says; `Missing` for a key that is not there, `Unsupported` for spaces that are none.
+    /// Errors: what the unpickler says; `Corrupt` for JSON that is no metadata; `Missing` for a key that is not there, `Unsupported` for spaces that are none.
     pub fn parse(bytes: &[u8], max: usize) -> Result<ShardMeta> {
+        if bytes.first() == Some(&b'{') {
+            return ShardMeta::parse(&metadata_from_json(bytes)?, max);
+        }
         let pickle = parse(bytes, &PickleLimits { max_bytes: max.max(1 << 20) })?;
         let root = pickle.root();
         let get = |key: &str| {

@@ -1,11 +1,18 @@
-//! Metadata, then frames -> the tar of a shard, front to back. Names, order and pickles are those that older readers expect.
+//! Metadata, then frames -> the tar of a shard, front to back. Names, order and pickles are those that older readers expect, unless
+//! there are to be none: then arrays are `.npy`, and everything else is JSON.
 //! Members are plain ustar without owner or time, so that the same frames give the same bytes.
 
+use std::borrow::Cow;
 use std::io::Write;
 
+use super::group::PLAIN_METADATA;
+use super::to_json::{metadata_to_json, to_json};
+use crate::container::npy::{Header, Spelling};
 use crate::container::pickle::{Id, Node, Pickle, PickleLimits, PickleWriter, parse};
 use crate::container::tar::TarWriter;
+use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
+use crate::layout::{DType, Order};
 
 /// Most bytes of one pickled value.
 const MAX_VALUE: usize = 1 << 30;
@@ -14,7 +21,7 @@ const MAX_VALUE: usize = 1 << 30;
 const MAX_SPACES: usize = 16;
 
 /// Modules and names of the classes of spaces.
-const SPACES: [(&str, &str); 7] = [
+pub(super) const SPACES: [(&str, &str); 7] = [
     ("gym.spaces.box", "Box"),
     ("gym.spaces.discrete", "Discrete"),
     ("gym.spaces.multi_discrete", "MultiDiscrete"),
@@ -24,26 +31,55 @@ const SPACES: [(&str, &str); 7] = [
     ("gym.spaces.tuple", "Tuple"),
 ];
 
+/// How the values of frames are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Members {
+    /// As pickles, which older readers of demonstrations expect.
+    #[default]
+    Pickle,
+    /// Arrays and numbers as `.npy`, bytes as `.bin`, everything else as `.json`: no pickle is in the shard.
+    Npy,
+}
+
+impl Members {
+    /// By its name, `pickle` or `npy`.
+    pub fn named(name: &str) -> Option<Members> {
+        match name {
+            "pickle" => Some(Members::Pickle),
+            "npy" => Some(Members::Npy),
+            _ => None,
+        }
+    }
+}
+
 /// A shard that is being written.
 #[derive(Debug)]
 pub struct ShardWriter<W: Write> {
     tar: TarWriter<W>,
+    members: Members,
     frames: u64,
 }
 
 impl<W: Write> ShardWriter<W> {
     /// A shard with this metadata, a pickle.
     ///
-    /// Errors: `Io`.
-    pub fn new(to: W, metadata: &[u8]) -> Result<Self> {
+    /// Errors: `Io`; for [`Members::Npy`] `Unsupported` for metadata that is no plain data.
+    pub fn new(to: W, metadata: &[u8], members: Members) -> Result<Self> {
         let mut tar = TarWriter::new(to);
-        tar.append("_metadata.meta.pickle", metadata)?;
-        Ok(ShardWriter { tar, frames: 0 })
+        match members {
+            Members::Pickle => tar.append("_metadata.meta.pickle", metadata)?,
+            Members::Npy => {
+                let json = metadata_to_json(&parse(metadata, &PickleLimits::default())?)?;
+                tar.append(PLAIN_METADATA, json.as_bytes())?;
+            }
+        }
+        Ok(ShardWriter { tar, members, frames: 0 })
     }
 
     /// Adds a frame: name of each field, and its value as a pickle. The number of the frame is added as `frame`.
     ///
-    /// Errors: `OutOfRange` for a name that no reader would give back, or one that is there twice; `Io`.
+    /// Errors: `OutOfRange` for a name that no reader would give back, or one that is there twice; `Io`; for [`Members::Npy`]
+    /// `Unsupported` for what is no plain data, naming the field.
     pub fn frame(&mut self, fields: &[(String, Vec<u8>)]) -> Result<()> {
         let mut number = PickleWriter::new(MAX_VALUE);
         number.int(i64::try_from(self.frames).unwrap_or(i64::MAX));
@@ -63,7 +99,14 @@ impl<W: Write> ShardWriter<W> {
         }
         let frame = self.frames;
         for (name, value) in members {
-            self.tar.append(&format!("frame_{frame:03}.{name}.pickle"), value)?;
+            let (suffix, value) = match self.members {
+                Members::Pickle => ("pickle", Cow::Borrowed(value)),
+                Members::Npy => {
+                    let named = |e: Error| Error::new(e.kind(), format!("field `{name}`: {}", e.detail()));
+                    plain_member(value).map_err(named)?
+                }
+            };
+            self.tar.append(&format!("frame_{frame:03}.{name}.{suffix}"), &value)?;
         }
         self.frames += 1;
         Ok(())
@@ -80,6 +123,21 @@ impl<W: Write> ShardWriter<W> {
     pub fn finish(self) -> Result<W> {
         self.tar.finish()
     }
+}
+
+/// A pickled value in a form that is none: the suffix of its member, and its bytes.
+fn plain_member(pickled: &[u8]) -> Result<(&'static str, Cow<'static, [u8]>)> {
+    let pickle = parse(pickled, &PickleLimits::default())?;
+    Ok(match Value::of_pickle(&pickle, pickle.root(), pickled)? {
+        Value::Array { scalar, shape, bytes } => {
+            let shape: Vec<u64> = shape.iter().map(|dim| *dim as u64).collect();
+            let mut file = Header::write(&DType::Scalar(scalar, Order::Little), &shape, Spelling::NumPy)?;
+            file.extend_from_slice(&bytes);
+            ("npy", file.into())
+        }
+        Value::Extra(Extra::Bytes(bytes)) => ("bin", bytes.into()),
+        Value::Extra(_) => ("json", to_json(&pickle, pickle.root())?.into_bytes().into()),
+    })
 }
 
 /// A pickle of plain values, written anew: protocol 3 and names that NumPy 1 and 2 both know.
@@ -192,7 +250,7 @@ mod tests {
     fn what_is_written_reads_back() {
         let six = b"(dVn\nI6\ns.";
         let meta = metadata(b"(dVtask_name\nVpong\ns.", ("Discrete", six), ("Discrete", six), "RGB").unwrap();
-        let mut writer = ShardWriter::new(Vec::new(), &meta).unwrap();
+        let mut writer = ShardWriter::new(Vec::new(), &meta, Members::Pickle).unwrap();
         for t in 0..1001 {
             let done = if t == 600 { b"I01\n.".to_vec() } else { b"I00\n.".to_vec() };
             writer.frame(&[("obs".into(), format!("I{t}\n.").into_bytes()), ("dones".into(), done)]).unwrap();
@@ -207,11 +265,45 @@ mod tests {
     }
 
     #[test]
+    fn without_pickles_the_same_reads_back() {
+        let (six, info) = (b"(dVn\nI6\ns.", b"(dVa\n(I1\nFnan\ntsVb\nVx\ns.");
+        let meta = metadata(b"(dVtask_name\nVpong\ns.", ("Discrete", six), ("Discrete", six), "GRAY").unwrap();
+        let both: Vec<Shard> = [Members::Pickle, Members::Npy]
+            .into_iter()
+            .map(|members| {
+                let mut writer = ShardWriter::new(Vec::new(), &meta, members).unwrap();
+                for t in 0..12 {
+                    let done = if t == 5 { b"I01\n.".to_vec() } else { b"I00\n.".to_vec() };
+                    let obs = format!("F{t}.25\n.").into_bytes();
+                    let own = [
+                        ("obs", obs),
+                        ("dones", done),
+                        ("infos", plain_pickle(info).unwrap()),
+                        ("note", b"Vy\n.".to_vec()),
+                    ];
+                    writer.frame(&own.map(|(name, value)| (name.to_owned(), value))).unwrap();
+                }
+                let tar = writer.finish().unwrap();
+                assert_eq!(memchr::memmem::find(&tar, b"pickle").is_some(), members == Members::Pickle);
+                Shard::read(&tar, 1 << 24).unwrap()
+            })
+            .collect();
+        let [pickled, plain] = both.as_slice() else { panic!("two shards") };
+        assert_eq!(plain.meta, pickled.meta, "to the byte of its pickle");
+        assert_eq!(plain.trajectories.records(), pickled.trajectories.records());
+        assert_eq!(plain.trajectories.ends(), pickled.trajectories.ends());
+        assert_eq!(plain.trajectories.extras(), pickled.trajectories.extras());
+        let mut writer = ShardWriter::new(Vec::new(), &meta, Members::Npy).unwrap();
+        let record = b"cdatetime\ndate\n.".to_vec();
+        assert!(writer.frame(&[("when".to_owned(), record)]).unwrap_err().detail().contains("`when`"));
+    }
+
+    #[test]
     fn spaces_within_spaces_read_back() {
         let six = b"(dVn\nI6\ns.";
         let both = b"(dVspaces\n(dVa\n(VDiscrete\n(dVn\nI6\nstsVb\n(VTuple\n(dVspaces\n((VDiscrete\n(dVn\nI6\nsttstss.";
         let meta = metadata(b"(d.", ("Discrete", six), ("Dict", both), "RGB").unwrap();
-        let mut tar = ShardWriter::new(Vec::new(), &meta).unwrap();
+        let mut tar = ShardWriter::new(Vec::new(), &meta, Members::Pickle).unwrap();
         tar.frame(&[("dones".into(), b"I01\n.".to_vec())]).unwrap();
         let meta = Shard::read(&tar.finish().unwrap(), 1 << 24).unwrap().meta.unwrap();
         let one = Space::Discrete { n: 6, start: 0 };
@@ -221,7 +313,7 @@ mod tests {
 
     #[test]
     fn names_that_would_not_come_back_are_refused() {
-        let mut writer = ShardWriter::new(Vec::new(), b"N.").unwrap();
+        let mut writer = ShardWriter::new(Vec::new(), b"N.", Members::Pickle).unwrap();
         for names in [&["a.b"][..], &["frame"], &[""], &["A"], &["x", "x"], &["a/b"]] {
             let fields: Vec<_> = names.iter().map(|name| ((*name).to_owned(), b"N.".to_vec())).collect();
             assert_eq!(writer.frame(&fields).unwrap_err().kind(), Kind::OutOfRange, "{names:?}");
