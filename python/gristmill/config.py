@@ -56,7 +56,7 @@ class ChunkSourceLoaderConfig:
 class ChunkSourceSplitterConfig:
     """Deals chunks to named outputs by a fixed hash of the names that they had as files.
 
-    With `by="file"` the file that a chunk lies in and its number there decide, as in versions before there was a choice.
+    With `by="file"` the file that a chunk lies in and its number there decide, as before there was a choice.
     """
 
     output: list[QueueConfig] = field(default_factory=list)

@@ -56,8 +56,8 @@ def lc0(
         epochs: so many whole passes over the files there are, in order, then the end: for validation.
         watch: whether files that appear later are taken too; by default unless `epochs` is set.
         split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.
-        split_by: what decides the share of a game: the `"name"` that it had as a file, the default, so that it is on one
-            side loose, in a tar and in a pack; or the `"file"` that it lies in and its number there, as in older versions.
+        split_by: what decides the share of a game: the `"name"` that it had as a file, the default, so that it is on
+            one side loose, in a tar and in a pack; or the `"file"` that it lies in and its number there, as before.
         tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.

@@ -67,7 +67,9 @@ impl<W: Write> ShardWriter<W> {
     pub fn new(to: W, metadata: &[u8], members: Members) -> Result<Self> {
         let mut tar = TarWriter::new(to);
         match members {
-            Members::Pickle => tar.append("_metadata.meta.pickle", metadata)?,
+            Members::Pickle => {
+                tar.append("_metadata.meta.pickle", metadata)?;
+            }
             Members::Npy => {
                 let json = metadata_to_json(&parse(metadata, &PickleLimits::default())?)?;
                 tar.append(PLAIN_METADATA, json.as_bytes())?;
