@@ -107,8 +107,8 @@ def fit_tokenizer(
         num_bins: bins of each kind of valuation.
         search_failure_cutoff: search branches with a lower advantage over `board_eval` are failures, in thousandths.
         zero_tolerance: tuple values up to this are failures, differences up to this are ties.
-        valuations: which of `search`, `tuple10` and `tuple11` to fit; all by default. Encoding rows of others with the result
-            is refused, and the reference's programs read only tokenizers of all three.
+        valuations: which of `search`, `tuple10` and `tuple11` to fit; all by default. Encoding rows of others with the
+            result is refused, and the reference's programs read only tokenizers of all three.
         overwrite: whether a file that is there is replaced.
 
     Returns:

@@ -244,7 +244,7 @@ def merge(
 
 
 def checksum(pack: Path, *, overwrite: bool = False) -> Checksummed:
-    """Makes checksums of the rows of a pack of 2048 beside them, where it has none: readers then check what they hand out.
+    """Makes checksums of the rows of a pack of 2048 beside them, where it has none: readers then check what they give.
 
     `pack`, `merge` and `convert` make them by themselves; packs of other programs and of earlier versions have none.
 

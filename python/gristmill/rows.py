@@ -146,7 +146,9 @@ class Rows(Selection[_gristmill.Rows]):
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
 
     @overload
-    def split(self, val: float, *, test: float, seed: int = 42, by: Literal["seed", "content"] = "seed") -> ThreeWaySplit: ...
+    def split(
+        self, val: float, *, test: float, seed: int = 42, by: Literal["seed", "content"] = "seed"
+    ) -> ThreeWaySplit: ...
     @overload
     def split(
         self,
@@ -171,7 +173,8 @@ class Rows(Selection[_gristmill.Rows]):
     ) -> Split | ThreeWaySplit:
         """Two sides, by run: `train` and `val`. Give exactly one of `val`, `val_where` and `val_runs`.
 
-        With `test` there are three: `train, val, test = rows.split(0.05, test=0.05)`. The val side is the same as without.
+        With `test` there are three: `train, val, test = rows.split(0.05, test=0.05)`. The val side is the same as
+        without.
 
         Args:
             val: about this share of the runs on the val side. The side of a game depends on `seed` and the game's own
@@ -195,7 +198,7 @@ class Rows(Selection[_gristmill.Rows]):
         return ThreeWaySplit(*map(Rows, self._compiled.split_three(float(val), float(test), seed, by == "content")))
 
     def folds(self, count: int, *, seed: int = 42, by: Literal["seed", "content"] = "seed") -> list[Split]:
-        """Splits for cross-validation: each run is on the val side of exactly one of them, and no run on both sides of one.
+        """Splits for cross-validation: each run is on the val side of exactly one of them, and on one side of each.
 
         Args:
             count: how many, from 2 on. The val sides are about equally large.
@@ -341,6 +344,9 @@ def places(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.uint64]:
         return np.empty(array.shape, np.uint64)
     if array.dtype.kind not in "iu":
         raise TypeError(f"expected indices, found {array.dtype}")
+    if array.dtype.itemsize < 8:
+        # Of 64 bits, in which the count has room.
+        array = array.astype(np.int64)
     wrong = (array >= count) | (array < -count if array.dtype.kind == "i" else False)
     if np.any(wrong):
         raise IndexError(f"row {array[wrong].flat[0]} of {count}")

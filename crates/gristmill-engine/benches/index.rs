@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{Augmentation, EncoderConfig, G2048EncoderConfig, G2048Target, IndexConfig, Shuffle};
+use gristmill_engine::job::checksum::checksum;
+use gristmill_engine::pack::checksums::Verify;
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::Selection;
@@ -166,18 +168,43 @@ fn feeding(folder: &Path) {
         tokenizer: Some(path),
         ..G2048EncoderConfig::default()
     });
+    checking(&pack);
     let all = Selection::all(Arc::new(Pack::open(&pack, Residence::Memory).expect("a pack")));
     for (name, encoder) in [("exponents", steps()), ("tokens + rotation + flip", tokens)] {
         for shuffle in [Shuffle::Rows, Shuffle::Blocks { rows: 65_536, blocks: 16 }] {
             for threads in [1, 2] {
-                rate(name, &all, &encoder, shuffle, threads);
+                _ = rate(name, &all, &encoder, shuffle, threads);
             }
         }
     }
 }
 
+/// What it costs to hold blocks of rows against their checksums: an epoch in which every block is touched first, the next one,
+/// and one without checks, several times by turns.
+fn checking(pack: &Path) {
+    checksum(pack, false, &mut |_, _| Ok(())).expect("checksums");
+    let open = |verify| {
+        let pack = Pack::open_with(pack, Residence::Memory, Some(verify)).expect("a pack");
+        Selection::all(Arc::new(pack))
+    };
+    let mut best = [0.0f64; 3];
+    for _ in 0..3 {
+        let (off, checked) = (open(Verify::Off), open(Verify::FirstTouch));
+        for (i, (name, all)) in
+            [("unchecked", &off), ("first touch", &checked), ("touched", &checked)].iter().enumerate()
+        {
+            best[i] = best[i].max(rate(name, all, &steps(), Shuffle::Rows, 1));
+        }
+    }
+    println!(
+        "an epoch of exponents with first_touch: {:.2} of the speed without; each later one {:.2}",
+        best[1] / best[0],
+        best[2] / best[0]
+    );
+}
+
 /// Batches of one epoch through the whole loader, in rows a second of processor time.
-fn rate(name: &str, all: &Selection, encoder: &EncoderConfig, shuffle: Shuffle, threads: usize) {
+fn rate(name: &str, all: &Selection, encoder: &EncoderConfig, shuffle: Shuffle, threads: usize) -> f64 {
     let config = IndexConfig {
         encoder: encoder.clone(),
         batch_size: 4096,
@@ -200,6 +227,7 @@ fn rate(name: &str, all: &Selection, encoder: &EncoderConfig, shuffle: Shuffle, 
         rows as f64 / cpu / 1e6,
         rows as f64 / wall.elapsed().as_secs_f64() / 1e6
     );
+    rows as f64 / cpu
 }
 
 /// The same bytes on huge pages, where a careful program would have them.

@@ -1,7 +1,7 @@
 """The commands that need Python: words in, one command run, an exit code out.
 
 Rules as for all commands: with `--json` one line of JSON on stdout and nothing else there; exit codes 0 (all is well),
-1 (it failed) and 2 (wrong usage, or a configuration that cannot run).
+1 (it failed), 2 (wrong usage, or a configuration that cannot run) and 3 (`pack`: done, but something was left out).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _told(f"stopped; {newest[0]} is complete" if newest else "stopped; the output is as it was", 1)
     # A check that found faults ran to its end, and failed.
-    return 0 if result.get("ok", True) else 1
+    return args.code if result.get("ok", True) else 1
 
 
 def _told(what: object, code: int) -> int:

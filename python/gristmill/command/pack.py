@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import asdict
 
 from gristmill.command.options import Told, Verbs, verb, whole
@@ -33,6 +34,7 @@ def add_to(verbs: Verbs) -> None:
     parser.add_argument(
         "--on-error", choices=policies, default="skip", help="what to do about one that cannot be taken"
     )
+    parser.add_argument("--skip-bad", action="store_true", help="exit with 0, not 3, even if some were left out")
 
 
 def _run(args: argparse.Namespace) -> Told:
@@ -53,6 +55,10 @@ def _run(args: argparse.Namespace) -> Told:
             dry_run=args.dry_run,
             progress=progress,
         )
+    left_out = sum(one.kind != "duplicate" for one in done.skipped)
+    if left_out and not (args.skip_bad or done.dry_run):
+        args.code = 3
+        sys.stderr.write(f"gristmill: {left_out} left out: exit code 3; --skip-bad makes it 0\n")
     lines = [f"left out: {one.file}: {one.kind}: {one.detail}" for one in done.skipped]
     hold = "would hold" if done.dry_run else "holds"
     known = f", {done.known} were there before" if done.known else ""
