@@ -386,3 +386,34 @@ impl Roster {
 fn record(id: u64, stat: &FileStat) -> Recorded {
     Recorded { id, name: stat.name.to_string(), size: stat.size, mtime: Some(stat.mtime_ns), bytes: None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stage::load::LogSpec;
+    use crate::store::{Change, DirStore, Store};
+
+    /// A file that leaves between the scan and the link is done without, since nobody could go on with it.
+    #[test]
+    fn what_leaves_before_it_is_held_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (games, spill) = (folder.path().join("games"), folder.path().join("spill"));
+        std::fs::create_dir(&games).unwrap();
+        let store = Arc::new(DirStore::new(&games).unwrap());
+        let name = |game: u64| format!("training.{game}.gz");
+        (0..2).for_each(|game| std::fs::write(games.join(name(game)), "a game").unwrap());
+        let files: Vec<FileStat> = (0..2).map(|game| store.stat(&name(game)).unwrap()).collect();
+        let find = Box::new(move |take: &mut dyn FnMut(Change)| take(Change::Scanned(files)));
+        let spec = LogSpec { store, find, provider: 0, version: None, facts: None };
+        let log = SourceLog::start(spec, &|_, body| body(), Arc::new(|| ()));
+        let spill = Arc::new(Spill::open(&spill, (0, 1), 1 << 20).unwrap());
+        let roster = Roster::new("load".into(), log, None, Some(spill));
+        assert!(roster.ready());
+        std::fs::remove_file(games.join(name(1))).unwrap();
+        assert!(roster.open(0).is_ok());
+        let Err(Error::Format(error)) = roster.open(1) else { panic!("it is gone") };
+        assert_eq!(error.kind(), Kind::Io(std::io::ErrorKind::NotFound));
+        assert!(error.to_string().contains("training.1.gz: vanished: it has left before it could be held"), "{error}");
+        assert_eq!(roster.files().iter().map(|file| file.mtime.is_some()).collect::<Vec<_>>(), [true, true]);
+    }
+}

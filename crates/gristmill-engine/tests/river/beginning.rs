@@ -1,12 +1,16 @@
 //! A run that ended before it saved a state begins again as its journal tells; what is no such journal is left alone.
 
 use std::path::Path;
+use std::time::Duration;
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
 use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Missing};
 
 use super::games::{config, generate, hash, hashes, loader, next, of_pool, options, preset};
+
+/// Long enough for any batch on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn live(folder: &Path, journal: &Path) -> Lc0Preset {
     Lc0Preset { watch: Some(true), pool: 20, seed: None, journal: Some(journal.to_owned()), ..preset(folder) }
@@ -166,4 +170,28 @@ fn a_journal_that_tells_nothing_is_begun_anew_and_what_is_none_is_left_alone() {
     let error = loader(&run).start().unwrap_err().to_string();
     assert!(error.contains("is no journal"), "{error}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a novel\n");
+}
+
+#[test]
+fn files_that_were_gone_before_they_were_taken_in_are_not_looked_for() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let journal = notes.path().join("journal");
+    let run = live(folder.path(), &journal);
+    generate(options(folder.path(), 12));
+    let first = loader(&run);
+    next(&first, "");
+    first.stop();
+    std::fs::remove_file(folder.path().join("training.3.gz")).unwrap();
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let refused = loader(&run);
+    let error = (0..400).find_map(|_| refused.next("", Some(PATIENCE)).err()).unwrap().to_string();
+    assert!(error.contains("`training.3.gz` (source 2) is gone"), "{error}");
+    refused.stop();
+    // As a run writes that found it gone.
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.insert(2, r#"{"gone":{"loader":"load","files":[2]}}"#);
+    std::fs::write(&journal, lines.join("\n") + "\n").unwrap();
+    let again = loader(&run);
+    hashes(&again, "", 40);
+    assert_eq!(of_pool(&again, "chunks_total"), 11);
 }

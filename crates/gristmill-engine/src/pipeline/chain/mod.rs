@@ -253,13 +253,8 @@ impl Chain {
     pub(in crate::pipeline) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
         let taken = self.handoff.take(wait);
         if let Taken::Item(Ok(batch)) = &taken {
-            // Of what no journal tells that it was read, no row was given.
-            if let Some(journal) = &self.shared.journal {
-                let events: Vec<Event> = self.rosters.iter().filter_map(|roster| roster.fresh_digests()).collect();
-                let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Err(e) = if events.is_empty() { Ok(()) } else { journal.note(&events) } {
-                    return Taken::Item(Err(Error::path(journal.path(), &e)));
-                }
+            if let Err(error) = self.tell_readings() {
+                return Taken::Item(Err(error));
             }
             // No state may count a batch that the ledger has not.
             if let Some(book) = &self.shared.book {
@@ -275,6 +270,18 @@ impl Chain {
             self.shared.signal.notify(Lane::Work);
         }
         taken
+    }
+
+    /// Writes to the journal, if there is one, what was read for the first time: of what it does not tell, no row is given.
+    fn tell_readings(&self) -> Result<()> {
+        let Some(journal) = &self.shared.journal else { return Ok(()) };
+        let events: Vec<Event> = self.rosters.iter().filter_map(|roster| roster.fresh_digests()).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = journal.note(&events);
+        noted.map_err(|e| Error::path(journal.path(), &e))
     }
 
     /// Tickets that may be on their way, per branch.
