@@ -273,6 +273,12 @@ fn ending(seed: u64, plies: usize) -> (String, String) {
             moves.extend(list);
             false
         });
+        // Nobody searches a position without moves: games are recorded up to the one before.
+        moves.retain(|played| {
+            let mut next = board.clone();
+            next.play_unchecked(*played);
+            next.generate_moves(|_| true)
+        });
         if moves.is_empty() {
             break;
         }
