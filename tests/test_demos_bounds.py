@@ -4,9 +4,8 @@ import io
 import pickle
 import subprocess
 import sys
-import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +107,9 @@ def test_values_of_one_file_are_counted_together(tmp_path: Path) -> None:
     np.savez_compressed(members, a=half, b=half, c=half)
     write_wds(tmp_path / "demos.tar", [{"dones.npy": npy(True), "obs.npz": members.getvalue()}])
     for path in (tmp_path / "all.npz", tmp_path / "demos.tar"):
-        with pytest.raises(gm.FormatError, match="together") as refused:
+        with pytest.raises(gm.FormatError) as refused:
             gm.demos.open_demos(path, max_bytes=2 << 20)
-        assert refused.value.kind == "too_large"
+        assert (refused.value.kind, str(refused.value.member)[-5:]) == ("too_large", "c.npy")
 
 
 def test_documents_are_bounded_by_what_their_values_take(tmp_path: Path) -> None:
@@ -134,23 +133,21 @@ def test_samples_of_very_many_members_are_refused(tmp_path: Path) -> None:
 def test_keys_that_collide_are_refused() -> None:
     # Python's hash of a whole number is what is left over from 2^61 - 1.
     keys = [i * (2**61 - 1) for i in range(200_000)]
-    for value in (dict.fromkeys(keys), set(keys[:1000]), frozenset(keys[:1000]), {(key,): 1 for key in keys[:1000]}):
-        data = pickle.dumps(value, protocol=4) if isinstance(value, set | frozenset) else plain_pickle(value)
-        before = time.process_time()
+    tuples = [(key,) for key in keys[:1000]]
+    sets = [pickle.dumps(kind(keys[:1000]), protocol=4) for kind in (set, frozenset)]
+    for data in (mapping_of(keys), mapping_of(tuples), *sets):
         with pytest.raises(gm.FormatError, match="one hash") as refused:
             safe_pickle.loads(data)
         assert refused.value.kind == "too_large"
-        assert time.process_time() - before < 60, "it takes minutes to make"
     few = {key: i for i, key in enumerate(keys[:200])}
     assert safe_pickle.loads(pickle.dumps(few)) == few
     many = {f"name {i}": i for i in range(200_000)}
     assert safe_pickle.loads(pickle.dumps(many)) == many
 
 
-def plain_pickle(value: dict[Any, Any]) -> bytes:
-    """As `pickle.dumps`, which would need the mapping itself: keys and values one after another."""
-    pairs = b"".join(pickle.dumps(key, 2)[2:-1] + b"N" for key in value)
-    return b"\x80\x02}(" + pairs + b"u."
+def mapping_of(keys: Sequence[Any]) -> bytes:
+    """A pickled mapping of these keys, which nobody makes: that would take minutes."""
+    return b"\x80\x02}(" + b"".join(pickle.dumps(key, 2)[2:-1] + b"N" for key in keys) + b"u."
 
 
 def test_keys_that_take_for_ever_to_hash_are_refused() -> None:

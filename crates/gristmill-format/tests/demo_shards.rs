@@ -397,8 +397,8 @@ fn names_with_control_characters_are_shown_escaped() {
         let said = e.to_string();
         assert!(!said.chars().any(char::is_control) && said.contains("a\\u{1b}[2J"), "{name}: {said}");
     }
-    let tar = tar_of(&[("f_0.\u{7}\u{202e}.npy", npy(&[1])), ("f_1.x.npy", npy(&[1]))]);
-    for (name, e) in refused(&tar).into_iter().filter(|(name, _)| *name != "by place") {
+    let tar = tar_of(&[("f_0.x.npy", npy(&[1])), ("f_1.\u{7}\u{202e}.npy", npy(&[1]))]);
+    for (name, e) in refused(&tar) {
         let said = e.to_string();
         assert!(!said.contains(['\u{7}', '\u{202e}']) && said.contains("\\u{202e}"), "{name}: {said}");
     }

@@ -44,6 +44,8 @@ def frames_beside(path: str, max_bytes: int) -> npt.NDArray[np.uint8] | None:
                 if taken > max_bytes:
                     raise _refused(video, f"more than {max_bytes} bytes of frames; raise `max_bytes`", "too_large")
                 frames.append(frame.to_ndarray(format="rgb24"))
+    except FormatError:
+        raise
     except (av.FFmpegError, IndexError, ValueError) as error:
         raise _refused(video, f"no video that PyAV can read: {error}", "corrupt") from error
     if told is not None and len(frames) < told:

@@ -43,7 +43,7 @@ pub struct Stats {
     pub files: u64,
     /// Files that are of no known format.
     pub skipped: u64,
-    /// Files and folders that could not be opened.
+    /// Files and folders that could not be opened, and files of demonstrations with something behind their end.
     pub bad_files: u64,
     /// Chunks, bad ones included.
     pub chunks: u64,
@@ -246,6 +246,7 @@ impl Counting {
     fn file(&mut self, file: &Opened) -> Result<()> {
         self.stats.files += 1;
         if let Some(demo) = &file.demo {
+            self.stats.bad_files += u64::from(!demo.faults().is_empty());
             self.demonstrations(file.size, demo);
             return Ok(());
         }
