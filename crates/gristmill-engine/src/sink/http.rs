@@ -2,6 +2,7 @@
 //! Beyond the machine itself nothing is served without a token. One thread serves a bounded number of connections, none
 //! of which can hold up another; its descriptors are its own from the start, so that no reader takes them from games.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -204,16 +205,20 @@ impl Desk<'_> {
                 self.guests.swap_remove(slowest);
                 self.reserve();
             }
-            let spare = self.endpoint.spare.pop();
-            let opened = spare.is_some();
-            drop(spare);
-            match self.endpoint.listener.accept().and_then(|(stream, _)| Connection::new(stream, now)) {
+            let mut accepted = self.endpoint.listener.accept();
+            if accepted.as_ref().is_err_and(|e| e.kind() == ErrorKind::WouldBlock) {
+                return;
+            }
+            // A descriptor that was set aside is given up for the new one, before it where no other is left.
+            drop(self.endpoint.spare.pop());
+            if accepted.is_err() {
+                accepted = self.endpoint.listener.accept();
+            }
+            match accepted.and_then(|(stream, _)| Connection::new(stream, now)) {
                 Ok(connection) => self.guests.push(Guest { connection, held: None, brief: false }),
                 Err(e) => {
-                    if opened {
-                        self.reserve();
-                    }
-                    if e.kind() != std::io::ErrorKind::WouldBlock {
+                    self.reserve();
+                    if e.kind() != ErrorKind::WouldBlock {
                         self.deaf_until = now + PAUSE;
                     }
                     return;
