@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 #: What `pytest -v` and the programs of `cargo test` say of a test that began, and of one that ended.
-_PYTEST = re.compile(r"^(tests/\S+::.*?)(?: (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*)?$")
+_PYTEST = re.compile(r"^(tests/\S+?::\w+(?:\[.*?\])?)(?= |$)(?: (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b)?")
 _RUST = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)?")
 _SLOW = re.compile(r"^test (\S+) has been running for over")
 

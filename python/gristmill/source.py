@@ -106,6 +106,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     Args:
         path: the file or folder.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
+            The files of a pack that is mapped must stay as long as they are: where one is cut, the system ends
+            the process (SIGBUS).
         values: for a pack: folder of its values, where they do not lie beside its rows.
         spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
             has `gristmill.demos.open_demos`.

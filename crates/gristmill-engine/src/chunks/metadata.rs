@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter};
 use super::codec::Codec;
 use crate::content::Content;
 use crate::error::Result;
-use crate::pack::metadata::{open_connection, open_to_write, refusal};
+use crate::pack::metadata::{close, open_connection, open_to_write, refusal};
 use crate::pack::select::SqlValue;
 
 /// The columns that every pack has.
@@ -135,8 +135,7 @@ impl GamesWriter {
     pub fn finish(self) -> Result<()> {
         let done = self.db.execute_batch("DROP TABLE progress; COMMIT");
         done.map_err(|e| refusal(&self.path, &e))?;
-        self.db.flush_prepared_statement_cache();
-        self.db.close().map_err(|(_, e)| refusal(&self.path, &e))
+        close(self.db, &self.path)
     }
 }
 

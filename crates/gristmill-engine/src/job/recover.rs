@@ -86,9 +86,8 @@ pub fn recover(options: &RecoverOptions) -> Result<Recovered> {
     {
         places.push((parent.to_owned(), name.to_owned()));
     }
-    if !places.is_empty() && !folder.exists() {
-        // Only the writer that was to replace it left something.
-    } else {
+    // Where it is gone, the writer that was to replace it left something beside it.
+    if places.is_empty() || folder.exists() {
         places.extend(left_in(folder)?.into_iter().map(|name| (folder.clone(), name)));
     }
     places.retain(|(_, name)| options.only.as_ref().is_none_or(|only| only == name));

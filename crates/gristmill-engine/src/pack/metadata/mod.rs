@@ -216,9 +216,7 @@ impl MetadataWriter {
     /// Errors: `Format` with the path.
     pub fn finish(mut self) -> Result<()> {
         self.commit()?;
-        self.db.flush_prepared_statement_cache();
-        let closed = self.db.close();
-        closed.map_err(|(_, e)| refusal(&self.path, &e))
+        close(self.db, &self.path)
     }
 }
 
@@ -410,6 +408,30 @@ pub(crate) fn open_to_write(path: &Path, schema: &str) -> Result<Connection> {
         Ok(db)
     };
     open().map_err(|e| refusal(path, &e))
+}
+
+/// Closes a database that was written, with everything in its one file.
+///
+/// Errors: `Format` with the path, also where the log could not be folded in: without it the file is not whole.
+pub(crate) fn close(db: Connection, path: &Path) -> Result<()> {
+    let refuse = |e: &rusqlite::Error| refusal(path, e);
+    db.flush_prepared_statement_cache();
+    let folded = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    let read_by_others = folded.map_err(|e| refuse(&e))? != 0;
+    db.close().map_err(|(_, e)| refuse(&e))?;
+    let log = ["-wal", "-shm"].map(|ending| {
+        let mut log = OsString::from(path);
+        log.push(ending);
+        PathBuf::from(log)
+    });
+    match log.iter().find(|log| !read_by_others && log.exists()) {
+        None => Ok(()),
+        Some(log) => {
+            let detail = "SQLite left its log beside the database, which is not whole without it";
+            let e = Error::new(Kind::Io(ErrorKind::Other), detail).in_source(log.display().to_string());
+            Err(e.into())
+        }
+    }
 }
 
 /// Opens a database for reading only. Nothing is written beside it: a file without a write-ahead log is taken as finished

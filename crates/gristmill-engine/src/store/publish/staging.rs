@@ -67,7 +67,7 @@ impl Staging {
         };
         if let Some(read) = staging.plan()? {
             let plan = read.map_err(|why| refused(&staging, PLAN, &why))?;
-            if plan.token.as_ref() != Some(&staging.note.token) {
+            if !staging.owns(&plan) {
                 return Err(refused(&staging, PLAN, "this plan does not belong to the job that lies here"));
             }
             staging.carry_out(&plan)?;
@@ -118,9 +118,13 @@ impl Staging {
 
     /// Makes the empty staging that of a job.
     fn begin(&mut self, job: &str) -> Result<()> {
-        self.folder.remove(NOTE)?;
-        self.note = Note { token: format!("{:016x}{:016x}", fresh_root(), fresh_root()), job: job.to_owned() };
         self.kept = AtomicBool::new(false);
+        self.note(job)
+    }
+
+    /// Notes whose staging it is.
+    fn note(&mut self, job: &str) -> Result<()> {
+        self.note = Note { token: format!("{:016x}{:016x}", fresh_root(), fresh_root()), job: job.to_owned() };
         let text = serde_json::to_vec(&self.note).map_err(|e| Error::path(self.folder.path(), &e.into()))?;
         put(&self.folder, NOTE, &text)
     }
@@ -190,7 +194,11 @@ impl Staging {
     /// this returns, all of it is durable and the staging is gone.
     ///
     /// Errors: `Path`; before the first change to the target nothing is published, later the next opening goes on.
-    pub fn publish(self, remove: &[String]) -> Result<()> {
+    pub fn publish(mut self, remove: &[String]) -> Result<()> {
+        if self.note.token.is_empty() {
+            // Begun by an earlier version.
+            self.note("")?;
+        }
         let plan = Plan { token: Some(self.note.token.clone()), remove: remove.to_vec(), publish: self.names()? };
         if let Some(name) = plan.remove.iter().chain(&plan.publish).find(|name| !is_name(name)) {
             return Err(self.folder.refuse(name, "this is no name of a file to be published"));
@@ -230,9 +238,9 @@ impl Staging {
         ))
     }
 
-    /// Whether the plan is of the job that lies here, or of a version that did not say so.
+    /// Whether the plan is of the job that lies here, or both of a version that knew no tokens.
     pub(super) fn owns(&self, plan: &Plan) -> bool {
-        plan.token.as_ref().is_none_or(|token| *token == self.note.token)
+        plan.token.as_ref().map_or(self.note.token.is_empty(), |token| !token.is_empty() && *token == self.note.token)
     }
 
     /// Whether the target may have changed by it already. Versions without tokens removed first.

@@ -167,13 +167,28 @@ fn a_plan_of_an_earlier_version_that_lists_itself_is_finished() {
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join(PLAN), r#"{"remove":["a"],"publish":[".publish.json.part","a","b"]}"#).unwrap();
     ["a", "b"].iter().for_each(|name| fs::write(folder.join(name), *name).unwrap());
-    let said = Staging::open(target.path(), "job", "test").unwrap_err().to_string();
-    assert!(said.contains("does not belong") && said.contains("gristmill recover"), "{said}");
     assert_eq!(left_in(target.path()).unwrap(), ["job"]);
     let left = Left::of(target.path(), "job").unwrap().unwrap();
     assert_eq!(*left.state(), State::Planned { begun: true, publish: 2, remove: 0 });
     left.finish().unwrap();
     assert_eq!(listed(target.path()), pairs([("a", "a"), ("b", "b")]));
+}
+
+#[test]
+fn a_plan_without_the_token_of_its_staging_is_not_carried_out() {
+    let target = tempfile::tempdir().unwrap();
+    fs::write(target.path().join("kept"), "kept").unwrap();
+    for plan in [r#"{"token":"7","remove":["kept"],"publish":[]}"#, r#"{"remove":["kept"],"publish":[]}"#] {
+        let staging = stage(target.path(), &[(PLAN, plan)]);
+        staging.keep();
+        drop(staging);
+        let said = Staging::open(target.path(), "job", "test").unwrap_err().to_string();
+        assert!(said.contains("does not belong") && said.contains("gristmill recover"), "{said}");
+        let left = Left::of(target.path(), "job").unwrap().unwrap();
+        assert!(matches!(left.state(), State::Refused(_)));
+        left.give_up().unwrap();
+    }
+    assert_eq!(listed(target.path()), pairs([("kept", "kept")]));
 }
 
 #[test]
