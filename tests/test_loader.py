@@ -31,7 +31,47 @@ def test_one_pass_gives_every_frame_once_in_order(games: Path) -> None:
         loader.get_next()
     with pytest.raises(gm.EndOfStream):
         loader.maybe_get_next()
-    assert list(loader) == []
+    for again in (lambda: list(loader), lambda: list(loader.batches()), lambda: next(iter(loader))):
+        with pytest.raises(gm.EndOfStream, match=r"all epochs \(1 asked for\) are over.*epochs="):
+            again()
+    with pytest.raises(StopIteration):
+        next(loader)
+
+
+def test_a_loop_that_would_find_nothing_says_so(games: Path, tmp_path: Path) -> None:
+    with gm.DataLoader(gm.presets.lc0(games, **PASS)) as first:
+        number = len(list(first))
+        state = first.state_dict()
+    assert number == 16
+    behind = gm.DataLoader(gm.presets.lc0(games, **PASS))
+    behind.load_state_dict(state)
+    with pytest.raises(gm.EndOfStream, match="a loop would do nothing"):
+        list(behind)
+    gm.pack(games, tmp_path / "pack")
+    rows = gm.open(tmp_path / "pack")
+    loader = gm.DataLoader(rows, batch_size=16, epochs=3, seed=1)
+    assert [batch.number for batch in loader] == list(range(len(loader)))
+    for _ in range(2):
+        with pytest.raises(gm.EndOfStream, match=r"\(3 asked for\)"):
+            list(loader)
+    broken = gm.DataLoader(rows, batch_size=16, seed=1)
+    for batch in broken:
+        if batch.number == 4:
+            break
+    assert next(iter(broken)).number == 5, "a loop that was left goes on where it stood"
+
+
+def test_the_length_of_a_loader_is_told_where_it_is_known(games: Path, tmp_path: Path) -> None:
+    gm.pack(games, tmp_path / "pack")
+    rows = gm.open(tmp_path / "pack")
+    for last, known in (("keep", 32), ("drop", 31), ("pad", 32)):
+        loader = gm.DataLoader(rows, batch_size=16, epochs=2, seed=1, last_batch=last)  # type: ignore[arg-type]
+        assert len(loader) == loader.num_batches == known == len(list(loader))
+    endless = [gm.DataLoader(rows, epochs=None), gm.DataLoader(gm.presets.lc0(games, **PASS))]
+    for loader in endless:
+        with pytest.raises(TypeError, match="nobody knows how many batches"):
+            len(loader)
+        assert loader, "a loader is no empty thing"
 
 
 @pytest.mark.parametrize(("last", "rows", "length"), [("keep", 12, 12), ("pad", 12, 16), ("drop", 16, 16)])

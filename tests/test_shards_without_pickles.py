@@ -1,4 +1,4 @@
-"""Shards without pickles: read back to the bit, and by loaders that trust none: `webdataset` (WDS_SECURE=1), Hugging Face."""
+"""Shards without pickles: read back to the bit, and taken by loaders that trust no pickle."""
 
 import io
 import json
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_convert_demos import binary
 from test_shard_writer import META, check, frames
 
 import gristmill as gm
@@ -84,7 +85,7 @@ VALUES: list[Any] = [
     None,
     [],
     {},
-    {"a": 1, "b": [1.5, None, True], "ü": "x\n\"", "z": {"y": {}}},
+    {"a": 1, "b": [1.5, None, True], "ü": 'x\n"', "z": {"y": {}}},
     {"b": 1, "a": 2},
     [float("nan"), float("inf"), -float("inf"), -0.0, 0.1, 1e300, 5e-324, 2.0],
     {"n": np.float32(0.1), "m": np.int8(-3), "t": np.bool_(True), "u": np.array([[1, 2], [3, 4]], np.uint16)},
@@ -144,12 +145,10 @@ def test_damaged_metadata_is_refused_with_its_member(tmp_path: Path) -> None:
         assert refused.value.member == "__gristmill__"
 
 
-def run(*words: object) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "gristmill", *map(str, words)], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run(*words: object, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    done = subprocess.run([binary(), *map(str, words)], check=False, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    return done
 
 
 WEBDATASET = """
@@ -159,7 +158,8 @@ import numpy, webdataset
 found = webdataset.WebDataset(sys.argv[1], shardshuffle=False, empty_check=False).decode()
 samples = list(found)
 print(len(samples), samples[2]["__key__"], sorted(key for key in samples[2] if not key.startswith("__")))
-print(samples[2]["obs.npy"].sum(), float(samples[2]["rews.npy"]), samples[2]["note.json"], samples[2]["infos.json"]["name"])
+one = samples[2]
+print(one["obs.npy"].sum(), float(one["rews.npy"]), one["note.json"], one["infos.json"]["name"])
 """
 
 
@@ -216,9 +216,8 @@ def test_commands_write_them_and_turn_them_back(tmp_path: Path) -> None:
     assert not any(name.endswith(".pickle") for name in members(tmp_path / "plain.tar"))
     run("convert", tmp_path / "plain.tar", tmp_path / "back.tar.zst")
     assert (tmp_path / "back.tar.zst").read_bytes() == path.read_bytes(), "nothing is lost on the way there and back"
-    assert "fine" in run("verify", tmp_path / "plain.tar") or run("verify", tmp_path / "plain.tar")
-    told = json.loads(run("stats", tmp_path / "plain.tar", "--json"))
-    assert json.dumps(told).count("13")
+    run("verify", tmp_path / "plain.tar")
+    assert "13" in run("stats", tmp_path / "plain.tar").stdout
     run("split", tmp_path / "plain.tar", tmp_path / "sides", "--into", "a:1,b:1", "--members", "npy")
     sides = [gm.open(shard) for shard in sorted((tmp_path / "sides").glob("*/*.tar.zst"))]
     assert sum(side.num_frames for side in sides) == 13
@@ -229,13 +228,8 @@ def test_commands_write_them_and_turn_them_back(tmp_path: Path) -> None:
     packed = gm.open(pack)
     assert packed.metadata["env_cfg"]["task_name"] == "cheetah-run"
     assert_same(packed.extras(2), {key: v for key, v in gm.open(path).extras(2).items() if key in packed.extras(2)})
-    refused = subprocess.run(
-        [sys.executable, "-m", "gristmill", "convert", path, tmp_path / "x.npz", "--members", "npy"],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert refused.returncode == 2 and "only shards do" in refused.stderr
+    refused = run("convert", path, tmp_path / "x.npz", "--members", "npy", code=2)
+    assert "only shards do" in refused.stderr
 
 
 def test_spilled_folders_of_both_kinds_are_one_data_set(tmp_path: Path) -> None:

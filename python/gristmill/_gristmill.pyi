@@ -104,14 +104,7 @@ def fit_tokenizer(
     overwrite: bool,
 ) -> str: ...
 def gather_into(
-    to: list[npt.NDArray[np.uint8]],
-    columns: list[
-        tuple[
-            int,
-            str,
-            list[tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]],
-        ]
-    ],
+    to: list[_Bytes], columns: list[tuple[int, str, list[tuple[_Bytes, _Bytes, _Bytes | None]]]]
 ) -> None: ...
 def g2048_board_eval(ranks: npt.NDArray[np.uint8], interactive: bool) -> Memory: ...
 def g2048_layouts() -> tuple[Layout, Layout, Layout]: ...

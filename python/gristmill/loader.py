@@ -90,6 +90,12 @@ class DataLoader:
         skip: Sequence[Skip] = (),
         ledger: Path | None = None,
     ) -> None:
+        # What another process makes the loader again from, and where it stands then.
+        self._given: dict[str, Any] = {
+            name: value for name, value in locals().items() if name not in ("self", "__class__")
+        }
+        self._stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
+        self._begun = False
         edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
         if ledger is not None:
             edits["ledger"] = os.fspath(ledger)
@@ -105,6 +111,7 @@ class DataLoader:
         }
         if isinstance(source, Games | Rows):
             options["rank"], options["world_size"] = find_rank(rank, world_size)
+            self._given.update(rank=options["rank"], world_size=options["world_size"])
             shown = {} if view is None else {"view": view.to_config()}
             config = to_json({**encoder_config(source, encoder), **shown, **options, **edits})
             self._rows = repr(source)
@@ -165,6 +172,7 @@ class DataLoader:
         if not isinstance(self._engine, _gristmill.IndexLoader):
             raise TypeError("only a loader of rows can go anywhere; a stream continues from a state")
         self._engine.seek(batch)
+        self._stands = ("seek", (batch,), {})
 
     def xray(
         self, batch: int, row: int | None = None, *, alias: str = "", survey: bool = False
@@ -204,6 +212,7 @@ class DataLoader:
 
     def start(self) -> None:
         """Starts the loader's threads, unless they run already."""
+        self._begun = True
         self._engine.start()
 
     def stop(self) -> list[str]:
@@ -233,13 +242,28 @@ class DataLoader:
         return self._next(alias, 0.0)
 
     def batches(self, alias: str = "") -> Iterator[Batch]:
-        """Iterates over an output until its stream ends."""
+        """Iterates over an output until its stream ends.
+
+        Raises:
+            EndOfStream: it had ended before: all epochs that were asked for are over, and a loop would do nothing.
+        """
+        batch: Batch | None = None
         while True:
             try:
                 batch = self.get_next(alias)
-            except EndOfStream:
+            except EndOfStream as end:
+                if batch is None:
+                    raise EndOfStream(f"{end}; {self._advice()}") from None
                 return
             yield batch
+
+    def _advice(self) -> str:
+        """What whoever wants more batches than there are may do."""
+        epochs = json.loads(self._engine.config()).get("epochs", 1)
+        told = "" if epochs is None else f" ({epochs} asked for)"
+        return (
+            f"all epochs{told} are over, so that a loop would do nothing: ask for more by epochs=, or make a new loader"
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """The state after the last delivered batch: small, plain, and ready at once."""
@@ -269,6 +293,7 @@ class DataLoader:
             self._engine.restore(to_json(whole))
         else:
             self._engine.restore(to_json(whole), missing)
+        self._stands = ("load_state_dict", (whole,), {"missing": missing})
 
     def save(self, path: Path) -> None:
         """Writes the state to disk; durable when it returns, and at no moment half written.
@@ -298,6 +323,7 @@ class DataLoader:
             self._engine.load(path)
         else:
             self._engine.load(path, missing)
+        self._stands = ("load", (os.path.abspath(path),), {"missing": missing})
 
     @property
     def vanished(self) -> list[Vanished]:
@@ -357,7 +383,19 @@ class DataLoader:
         """The file that a source number in the tensor `ids` stands for. None in a loader of rows."""
         return None if isinstance(self._engine, _gristmill.IndexLoader) else self._engine.source_path(source)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The loader as another process makes it again: of the same data, standing where this one was put.
+
+        Raises:
+            TypeError: it runs already.
+        """
+        if self._begun:
+            message = "a loader that runs belongs to its process; send it before, or send its state_dict()"
+            raise TypeError(f"{message} to a loader that is made there")
+        return _loader_again, (self._given, self._stands)
+
     def _next(self, alias: str, timeout: float | None) -> Batch | None:
+        self._begun = True
         found = self._engine.next(alias, timeout)
         if found is None:
             return None
@@ -365,8 +403,23 @@ class DataLoader:
         arrays = {name: Array.over(memory, tuple(shape), dtype) for name, dtype, shape, memory in columns}
         return Batch(number, rows, arrays)
 
+    def __len__(self) -> int:
+        """Batches in all epochs, where their number is known: `num_batches`.
+
+        Raises:
+            TypeError: a stream, or rows without an end.
+        """
+        known = self.num_batches
+        if known is None:
+            raise TypeError("nobody knows how many batches come: of a stream, or of epochs=None")
+        return known
+
+    def __bool__(self) -> bool:
+        return True
+
     def __iter__(self) -> Iterator[Batch]:
-        return self
+        """As `batches`: a loop goes over what is left of all epochs, and one that would find nothing raises."""
+        return self.batches()
 
     def __next__(self) -> Batch:
         try:
@@ -391,6 +444,14 @@ class DataLoader:
     def __repr__(self) -> str:
         parts = [] if self._rows is None else [self._rows]
         return f"DataLoader({', '.join([*parts, *map(repr, self.outputs.values())])})"
+
+
+def _loader_again(given: dict[str, Any], stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None) -> DataLoader:
+    loader = DataLoader(**given)
+    if stands is not None:
+        method, args, options = stands
+        getattr(loader, method)(*args, **options)
+    return loader
 
 
 def _no_source(given: object) -> str:

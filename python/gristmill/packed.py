@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -10,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.again import select_again
+from gristmill.errors import StateError
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,24 @@ class Selection(Generic[C]):
 
     def __init__(self, compiled: C) -> None:
         self._compiled = compiled
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The folder of the pack and which games or runs are selected: another process opens it and selects them again.
+
+        Raises:
+            TypeError: frames were selected within games, by a mark, a filter or a slice of rows.
+        """
+        own: Any = self
+        packed = self._compiled.packed()
+        folder, size = os.path.abspath(packed.folder), (len(own), own.num_frames)
+        whole = own.num_frames == packed.frames
+        ids = None if whole else list(own.game_ids if hasattr(own, "game_ids") else own.run_ids)
+        try:
+            select_again(folder, ids, size)
+        except StateError:
+            message = "some frames of these games are selected and others are not, which only this process can know"
+            raise TypeError(f"{message}; send the games, and select within them there") from None
+        return select_again, (folder, ids, size)
 
     @property
     def lineage(self) -> list[Step]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, overload
 
 from gristmill import _gristmill
+from gristmill.again import open_again
 from gristmill.arrays import Array
 from gristmill.errors import ConfigError
 from gristmill.games import Games
@@ -75,6 +76,10 @@ class Source:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._path!r}, format={self.format!r}, chunks={len(self)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The place of the file: another process opens it again."""
+        return open_again, (open, os.path.abspath(self._path), {}, (len(self), self.num_frames))
 
     def _place(self, index: int) -> int:
         place = operator.index(index)

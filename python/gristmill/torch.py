@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.context import get_spawning_popen
 from typing import Any, Literal, TypeAlias, overload
 
@@ -178,8 +179,8 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
 
     Each iteration goes over what is left of a pass; the next one over the next pass, whatever the number of workers.
     The state is that of the loader behind the last batch that was delivered, however many are under way. Workers make
-    batches in memory that this process has, too, so that no array is copied or pickled on its way; with it there is room
-    for `prefetch_factor` and six more batches of each worker. Options are PyTorch's, but for those of batches, samplers
+    batches in memory that this process has, too, so that no array is copied or pickled on its way; there is room for
+    `prefetch_factor` and six more batches of each worker. Options are PyTorch's, but for those of batches, samplers
     and shuffling, which are the loader's.
     """
 
@@ -347,10 +348,27 @@ def make_collate_steps(
 
 
 def _collate(dataset: Rows | Path, encoder: Steps, seed: int, epoch: int, counts: Mapping[str, int]) -> Collate:
-    rows = dataset if isinstance(dataset, Rows) else open_path(dataset)
+    return RowCollate(dataset if isinstance(dataset, Rows) else open_path(dataset), encoder, seed, epoch, counts)
 
-    def collate(indices: Sequence[int]) -> dict[str, Any]:
-        made = rows.encode(encoder, np.asarray(indices, dtype=np.int64), seed=seed, epoch=epoch)
-        return {**tensors(made), **counts}
 
-    return collate
+@dataclass(frozen=True, eq=False)
+class RowCollate:
+    """A collate function: row numbers into tensors and counts. Workers that are started in any way take it."""
+
+    rows: Rows
+    encoder: Steps
+    seed: int
+    epoch: int
+    #: Numbers that stand in every batch.
+    counts: Mapping[str, int]
+
+    def __call__(self, indices: Sequence[int]) -> dict[str, Any]:
+        """The tensors of these rows.
+
+        Raises:
+            IndexError: there is no such row.
+            FormatError: a row that cannot be encoded; it says which.
+        """
+        numbers = np.asarray(indices, dtype=np.int64)
+        made = self.rows.encode(self.encoder, numbers, seed=self.seed, epoch=self.epoch)
+        return {**tensors(made), **self.counts}

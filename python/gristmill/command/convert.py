@@ -48,7 +48,10 @@ def add_to(verbs: Verbs) -> None:
     shards.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after so many frames")
     shards.add_argument("--level", metavar="L", type=whole(1, 22), help=f"of compression, 1 to 22 [default: {LEVEL}]")
     shards.add_argument(
-        "--members", metavar="HOW", choices=("pickle", "npy"), help="values as pickles, or as .npy and .json: pickle, npy"
+        "--members",
+        metavar="HOW",
+        choices=("pickle", "npy"),
+        help="values as pickles, or as .npy and .json: pickle, npy",
     )
     rows = parser.add_argument_group("to Parquet and Arrow")
     rows.add_argument("--join", action="append", metavar="PATH", help="rows joined by game and step")

@@ -1,4 +1,4 @@
-"""Batches on their way from one process to another: made in memory that both have, so that a few numbers are all that is sent.
+"""Batches on their way from one process to another, made in memory that both have: a few numbers are all that is sent.
 
 The memory has no name and no file; it is gone with the last process that has it.
 """
@@ -53,7 +53,7 @@ class Ring:
     def _set(self, fd: int, rows: int, row_bytes: tuple[int, ...], slots: int, number: int) -> None:
         self._args = (rows, row_bytes, slots, number)
         self.number = number
-        ends = np.cumsum([0, *(-(-rows * bytes // _ALIGN) * _ALIGN for bytes in row_bytes)]).tolist()
+        ends = np.cumsum([0, *(-(-rows * size // _ALIGN) * _ALIGN for size in row_bytes)]).tolist()
         #: First byte of each column in its slot.
         self.columns: list[int] = ends[:-1]
         self._slot_bytes = -(-max(ends[-1], 1) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -89,7 +89,7 @@ class Ring:
         """The first `rows` rows of each column of a slot, to be filled."""
         first = self._first + slot * self._slot_bytes
         starts = zip(self.columns, self._args[1], strict=True)
-        return [np.frombuffer(self._map, np.uint8, rows * bytes, first + start) for start, bytes in starts]
+        return [np.frombuffer(self._map, np.uint8, rows * size, first + start) for start, size in starts]
 
     def arrays(self, slot: int, places: Sequence[Place]) -> list[npt.NDArray[Any]]:
         """Arrays in a slot, which is given back when the last of them and of their views is gone."""

@@ -105,8 +105,8 @@ class Gatherer:
         else:
             given = room(rows)
             _gristmill.gather_into(given, wanted)
-            for (name, array), own in zip(made.items(), given, strict=True):
-                found[name] = own.view(array.dtype).reshape((rows, *array.shape))
+            for (name, array), room_of in zip(made.items(), given, strict=True):
+                found[name] = room_of.view(array.dtype).reshape((rows, *array.shape))
         for name, array in self._arrays.items():
             if array.same_as is not None:
                 found[name] = found[array.same_as]

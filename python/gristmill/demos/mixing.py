@@ -208,9 +208,7 @@ class MixedLoader(Generic[Made]):
         """
         return Ring(self._batch_size // self._world, self._gatherer.row_bytes, slots)
 
-    def crossing_at(
-        self, epoch: int, start: int, ring: Ring, made: Callable[[dict[str, Any]], Any]
-    ) -> Crossing | None:
+    def crossing_at(self, epoch: int, start: int, ring: Ring, made: Callable[[dict[str, Any]], Any]) -> Crossing | None:
         """`batch_at` in a slot of `ring`, on its way to the process that made the ring; `None` while no slot is free.
 
         What arrives is what `made` makes of the values of the batch by name.

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill, safe_pickle
+from gristmill.again import open_again
 from gristmill.arrays import Array
 from gristmill.demos.selected import Selected
 from gristmill.demos.video import frames_beside
@@ -24,6 +25,14 @@ class Demos(Source):
     """
 
     _compiled: _gristmill.Demos
+    #: What it was opened with, where `open_demos` did.
+    _options: dict[str, Any] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The place of the file or folder, and how it is read: another process opens it again."""
+        if self._options is None:
+            raise TypeError("only what was opened from a file or folder can be sent to another process")
+        return open_again, (open_demos, os.path.abspath(self._path), self._options, (len(self), self.num_frames))
 
     @property
     def path(self) -> str:
@@ -154,4 +163,14 @@ def open_demos(
         spill=spill,
         strict=strict,
     )
-    return Demos(name, compiled)
+    demos = Demos(name, compiled)
+    demos._options = {
+        "compat": compat,
+        "magical_preproc": magical_preproc,
+        "remove_null_actions": remove_null_actions,
+        "frame_stack": frame_stack,
+        "max_bytes": max_bytes,
+        "spill": None if spill is None else os.path.abspath(spill),
+        "index": index,
+    }
+    return demos

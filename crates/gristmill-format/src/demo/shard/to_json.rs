@@ -158,7 +158,8 @@ impl Writing<'_, '_> {
     }
 
     fn mapping(&mut self, mapping: Mapping, pairs: &[(Id, Id)], depth: usize) -> Result<()> {
-        let keys: Option<Vec<&str>> = pairs.iter().map(|(key, _)| self.pickle.text(*key)).collect();
+        let pickle = self.pickle;
+        let keys: Option<Vec<&str>> = pairs.iter().map(|(key, _)| pickle.text(*key)).collect();
         let plain = keys.filter(|keys| mapping == Mapping::Dict && !keys.contains(&TAG));
         if let Some(keys) = plain {
             self.out.push('{');

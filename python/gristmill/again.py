@@ -1,0 +1,46 @@
+"""What another process is sent of data that lies in files: their place, and what was selected; it opens them again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gristmill.errors import StateError
+
+
+def open_again(opener: Callable[..., Any], path: str, options: dict[str, Any], size: tuple[int, int]) -> Any:
+    """What `opener` gives for a path, if it is as large as it was.
+
+    Raises:
+        StateError: it was changed meanwhile.
+        OSError: it is not here.
+    """
+    return as_large(opener(path, **options), path, size)
+
+
+def select_again(path: str, ids: list[int] | None, size: tuple[int, int]) -> Any:
+    """The games or runs of these ids of a pack, or all of it, if they are as large as they were.
+
+    Raises:
+        StateError: the pack was changed meanwhile.
+        OSError: it is not here.
+    """
+    from gristmill.source import open as open_path
+
+    whole = open_path(path)
+    if ids is None:
+        return as_large(whole, path, size)
+    return as_large(type(whole)(whole._compiled.split_ids(ids)[1]), path, size)
+
+
+def as_large(found: Any, path: str, size: tuple[int, int]) -> Any:
+    """What was opened, if its length and its frames are these.
+
+    Raises:
+        StateError: they are others.
+    """
+    now = (len(found), found.num_frames)
+    if now != size:
+        message = f"{path} has changed: {size[1]} frames were meant when this was sent, now there are {now[1]}"
+        raise StateError(f"{message}; open it anew")
+    return found
