@@ -71,8 +71,8 @@ fn finished(way: &str) {
     let staging = output.join(".pack.part");
     fs::create_dir(&staging).unwrap();
     let names: Vec<String> = before.iter().map(|(name, _)| name.clone()).collect();
-    let plan =
-        serde_json::json!({"remove": names, "publish": [&[".publish.json.part".to_owned()][..], &names].concat()});
+    let published = [&[".publish.json.part".to_owned()][..], &names].concat();
+    let plan = serde_json::json!({"remove": names, "publish": published});
     names.iter().for_each(|name| fs::rename(output.join(name), staging.join(name)).unwrap());
     fs::write(staging.join(".publish.json"), plan.to_string()).unwrap();
     let judged = run(&["verify", text(&output)]);

@@ -9,7 +9,8 @@ use gristmill_format::source::Chunk;
 
 use super::acceptance::AcceptPlan;
 use super::anchors::Anchors;
-use super::drawer::{Admission, Census, Drawer, of_side};
+use super::deal::of_side;
+use super::drawer::{Admission, Census, Drawer};
 use super::fold::Held;
 use super::plan::BranchPlan;
 use super::ranks::key;

@@ -125,7 +125,7 @@ fn value_targets(config: &G2048EncoderConfig) -> Result<Option<ValueTargets>> {
     let said = [("value_field", config.value_field.is_some()), ("value_bins", config.value_bins.is_some())];
     let Some(shape) = config.value_targets.map(ValueShape::from) else {
         return match said.iter().find(|(_, is_said)| *is_said) {
-            Some((name, _)) => Err(Error::config(*name, "it says which value_targets; say value_targets, too")),
+            Some((name, _)) => Err(Error::config(name, "it says which value_targets; say value_targets, too")),
             None => Ok(None),
         };
     };

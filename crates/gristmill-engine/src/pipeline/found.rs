@@ -150,7 +150,9 @@ mod tests {
     }
 
     /// The ids of recorded files that are there, and the names of new files with what was there before; and what was read.
-    fn found(records: &[File<'_>], there: &[File<'_>]) -> (Vec<Option<u64>>, Vec<(usize, Option<u64>)>, usize) {
+    type Found = (Vec<Option<u64>>, Vec<(usize, Option<u64>)>, usize);
+
+    fn found(records: &[File<'_>], there: &[File<'_>]) -> Found {
         let stat = |(name, size, mtime_ns, _): &File<'_>| FileStat {
             name: (*name).into(),
             size: *size,

@@ -8,6 +8,8 @@
 //! | `ranks` | deals a chain to lanes, and lanes to ranks |
 //! | `budget` | adds up the memory a plan can take |
 //! | `roster` | gives sources ids that last, keeps the journal |
+//! | `found` | which file of a scan is which of an earlier run |
+//! | `deal` | chunks of a source for sides and lanes |
 //! | `drawer`, `branch` | admissions and draws; tickets in flight |
 //! | `decide` | which draws become tickets |
 //! | `anchors` | chunk anchors of the pools, and how they are controlled |
@@ -44,6 +46,7 @@ mod branch;
 pub(crate) mod budget;
 mod chain;
 mod conform;
+mod deal;
 mod decide;
 mod drawer;
 pub(crate) mod encoder;

@@ -309,7 +309,10 @@ mod tests {
         assert_eq!([0, 1, 2].map(&mut fill), [Ok(()), Ok(()), Err(NoRoom)]);
         slots.discard(0);
         assert_eq!(fill(3), Ok(()));
-        let each = |_: usize, views: &[&[u8]]| Ok::<_, ()>(views.iter().for_each(|view| assert!(*view == ramp)));
+        let each = |_: usize, views: &[&[u8]]| {
+            views.iter().for_each(|view| assert!(*view == ramp));
+            Ok::<_, ()>(())
+        };
         slots.drain(&[3, 1], each).unwrap();
         slots.discard(2);
     }

@@ -68,7 +68,9 @@ fn frames_that_do_not_fold_are_held_whole_or_refused_by_the_bound() {
     generate(options(folder.path(), 40));
     for game in 1..41 {
         spoil(&folder.path().join(format!("training.{game}.gz")), |frame, record| {
-            (0..1858).for_each(|i| drop(record.set_probability(i, (i + frame) as f32)));
+            for i in 0..1858 {
+                record.set_probability(i, (i + frame) as f32);
+            }
         });
     }
     let plain: HashMap<_, _> = taken(&loader(&whole_games(folder.path(), 0)), 60).into_iter().collect();

@@ -33,8 +33,8 @@ impl Place {
     }
 
     fn tar(&self) -> PathBuf {
-        let names = fs::read_dir(self.games.path()).unwrap().map(|entry| entry.unwrap().path());
-        names.filter(|path| path.extension().is_some_and(|e| e == "tar")).next().unwrap()
+        let mut names = fs::read_dir(self.games.path()).unwrap().map(|entry| entry.unwrap().path());
+        names.find(|path| path.extension().is_some_and(|e| e == "tar")).unwrap()
     }
 
     fn game(&self, name: &str) -> PathBuf {

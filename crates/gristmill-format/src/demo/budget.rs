@@ -18,11 +18,6 @@ impl Budget {
         Budget { max, taken: Cell::new(0) }
     }
 
-    /// All of it.
-    pub(super) fn max(&self) -> usize {
-        self.max
-    }
-
     /// What is left.
     pub(super) fn left(&self) -> usize {
         self.max.saturating_sub(self.taken.get())
@@ -62,6 +57,6 @@ mod tests {
         assert_eq!((budget.left(), budget.take(1).unwrap_err().kind()), (0, Kind::TooLarge));
         let budget = Budget::new(100);
         assert!((0..10).all(|_| budget.meanwhile(|| budget.take(90)).is_ok()));
-        assert_eq!((budget.left(), budget.max()), (100, 100));
+        assert_eq!(budget.left(), 100);
     }
 }

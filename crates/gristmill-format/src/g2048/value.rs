@@ -208,7 +208,7 @@ impl Support {
     /// Errors: `OutOfRange` unless `low` is below `high`, both are finite, and there are 2 to [`MOST_TWO_HOT_BINS`] bins.
     pub fn new(low: f64, high: f64, bins: usize) -> Result<Self> {
         let step = (high - low) / (bins.max(2) - 1) as f64;
-        if !(low.is_finite() && step > 0.0 && step.is_finite()) || !(2..=MOST_TWO_HOT_BINS).contains(&bins) {
+        if !(low.is_finite() && step > 0.0 && step.is_finite() && (2..=MOST_TWO_HOT_BINS).contains(&bins)) {
             let detail = format!(
                 "{bins} bins from {low} to {high}; expected 2 to {MOST_TWO_HOT_BINS}, from a number to a higher one"
             );

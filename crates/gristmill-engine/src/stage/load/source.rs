@@ -2,6 +2,7 @@
 //! Knows where its file is now, even after it was renamed; a container stays open while it lives, if it can.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -61,9 +62,9 @@ impl Digests {
 
     /// Notes a first reading.
     pub(super) fn note(&self, which: Which, digest: u64) {
-        let mut read = self.lock();
-        if !read.known.contains_key(&which) {
-            read.known.insert(which, digest);
+        let read = &mut *self.lock();
+        if let Entry::Vacant(unknown) = read.known.entry(which) {
+            unknown.insert(digest);
             read.fresh.push(which);
         }
     }

@@ -239,7 +239,8 @@ mod tests {
         let (path, other) = (target.path().join("file"), target.path().join("other"));
         let symbolic = |a: &Path, b: &Path| std::os::unix::fs::symlink(a, b);
         let hard = |a: &Path, b: &Path| fs::hard_link(a, b);
-        let links: [&dyn Fn(&Path, &Path) -> io::Result<()>; 2] = [&symbolic, &hard];
+        type Link<'a> = &'a dyn Fn(&Path, &Path) -> io::Result<()>;
+        let links: [Link<'_>; 2] = [&symbolic, &hard];
         for link in links {
             fs::write(&other, "mine").unwrap();
             link(&other, &target.path().join(".file.part")).unwrap();

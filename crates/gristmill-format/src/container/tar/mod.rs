@@ -17,7 +17,7 @@ pub use write::TarWriter;
 
 /// Whether bytes begin with the header of a tar, of any dialect.
 pub(crate) fn begins(bytes: &[u8]) -> bool {
-    let old = || bytes.first_chunk().is_some_and(|block| header::checksum_holds(block));
+    let old = || bytes.first_chunk().is_some_and(header::checksum_holds);
     bytes.get(257..262) == Some(b"ustar") || old()
 }
 
