@@ -193,7 +193,7 @@ impl History {
                     return Err(Error::State(text));
                 }
                 Event::Seed(_) => {}
-                Event::Split { stage, by } => drop(self.splits.insert(stage, by)),
+                Event::Split { stage, by } => _ = self.splits.insert(stage, by),
                 Event::Initial { loader, files } => {
                     let found: BTreeSet<u64> = files.iter().map(|file| know(&loader, file, &mut ids)).collect();
                     self.agreed &= self.first.entry(loader).or_insert_with(|| found.clone()) == &found;
