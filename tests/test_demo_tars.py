@@ -1,4 +1,4 @@
-"""Tars of demonstrations: told by their members, what lies behind their end, packings that are not read, odd names."""
+"""Tars of demonstrations: what members make of them, what lies behind their end, packings not read, odd names."""
 
 import bz2
 import gzip

@@ -123,7 +123,7 @@ def test_recordings_of_real_sizes(tmp_path: Path, steps: int, frames: int) -> No
                 container.mux(packet)
         for packet in stream.encode():
             container.mux(packet)
-    # The video goes on for some frames after the recording: `metadata.json` says where that ends.
+    # The video continues for some frames after the recording: `metadata.json` says where that ends.
     (tmp_path / "metadata.json").write_text(json.dumps({"success": True, "true_video_frame_count": frames}))
     demos = gm.open(tmp_path / "rendered.npz")
     check(demos, "demo.minecraft", [steps], PAIR | {"rews"})

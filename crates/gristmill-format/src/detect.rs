@@ -110,8 +110,7 @@ pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
     Ok(row.map(|r| r.format))
 }
 
-/// Tells the format of a file that is to be looked at by itself: as [`detect`], and solid files too. Tars are told by their
-/// members.
+/// Tells the format of a single file: as [`detect`], and solid files too. Members decide what a tar is.
 ///
 /// Errors: as [`detect`]; `Io`.
 pub fn detect_alone(name: &str, from: &dyn ReadAt) -> Result<Option<Format>> {

@@ -158,7 +158,7 @@ fn recording(steps: usize) -> Vec<u8> {
     npz.finish().unwrap()
 }
 
-/// So many frames of 1 x 2 pixels, each of its number.
+/// Frames of 1 x 2 pixels, each of its number.
 fn video(frames: usize) -> Frames {
     let bytes = (0..frames).flat_map(|t| [t as u8, (t >> 8) as u8, 0, 0, 0, 0]).collect();
     Frames::new(Scalar::U8, &[frames, 1, 2, 3], bytes).unwrap()

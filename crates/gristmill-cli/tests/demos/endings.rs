@@ -1,4 +1,4 @@
-//! Plain tars by their members, and what lies behind their end: told by `inspect`, `verify`, `stats`, `pack`; games stay games.
+//! Plain tars by their members, and what lies behind their end: as `inspect`, `verify`, `stats` and `pack` see them.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn a_tar_is_told_by_its_members() {
     assert_eq!((seen["format"].as_str(), seen["chunks"].as_u64()), (Some("lc0.tar"), Some(3)));
 }
 
-/// The faults that `verify` finds, and how many frames it looked at.
+/// The faults that `verify` finds, and how many frames it checks.
 fn faults(path: &Path) -> (Vec<String>, u64) {
     let ran = run(&["verify", text(path), "--json"]);
     let found = ran.json();

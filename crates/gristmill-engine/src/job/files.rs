@@ -236,7 +236,7 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         let key = name.rsplit('/').next().unwrap_or(name);
         let (source, demo): (Arc<dyn ChunkSource>, _) = match format {
             detect::Format::Demonstrations => {
-                // What lies behind its end is a fault of the file, which is told with what lies before.
+                // What lies behind its end is a fault of the file; what lies before is still read.
                 let file = Arc::new(DemoFile::open_as(key, bytes.as_ref(), false)?);
                 (file.clone(), Some(file))
             }

@@ -7,7 +7,7 @@ use crate::container::tar::{Entry, Members, TarLimits, Windows};
 use crate::error::{Kind, Result};
 use crate::source::ReadAt;
 
-/// Members that are looked at, at most.
+/// Most members whose headers are read.
 const MOST: usize = 4096;
 
 /// Bytes read at a time where payloads are passed over.

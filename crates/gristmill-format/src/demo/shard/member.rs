@@ -147,7 +147,7 @@ fn json(text: &str) -> Result<Value<'static>> {
     })
 }
 
-/// The values of a document take so many times its bytes, at most.
+/// The values of a document take at most as many times its bytes.
 const PER_BYTE: usize = 64;
 
 fn document_fits(bytes: &[u8], max: usize) -> Result<()> {

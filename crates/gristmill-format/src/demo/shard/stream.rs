@@ -169,7 +169,7 @@ impl Blocks for Pieces {
             match set_in(rest) {
                 Some(set) => return Ok(Some(at + set as u64)),
                 None if self.over => return Ok(None),
-                // Whole blocks: the one that is found is looked at again.
+                // Whole blocks: who asked reads the one that is found.
                 None => at += (rest.len() - rest.len() % size_of::<Block>()) as u64,
             }
         }
