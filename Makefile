@@ -22,7 +22,7 @@ help:
 	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
 	@echo "make test               formatting, lints, documentation, Rust tests, the Python package and its tests"
 	@echo "make lint               only formatting, lints and types"
-	@echo "make test-torch         the tests that need PyTorch (a download of up to 3 GB)"
+	@echo "make test-torch         the tests that need PyTorch, Lightning or datasets (a download of up to 3 GB)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
@@ -56,8 +56,8 @@ test-python: package
 # Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
 test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
-	$(BIN)/pip install --quiet --disable-pip-version-check torchdata
-	$(BIN)/pytest -k torch
+	$(BIN)/pip install --quiet --disable-pip-version-check torchdata lightning datasets
+	$(BIN)/pytest -k "torch or hugging"
 
 # Apart from `test`, because of their size. Procgen wants NumPy 1, and so a place of its own.
 test-envs: package

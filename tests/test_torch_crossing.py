@@ -33,7 +33,7 @@ def loader(**options: Any) -> gm.PairLoader:
 def flat(batches: Any) -> list[list[np.ndarray[Any, Any]]]:
     """Copies of the arrays of batches."""
     return [
-        [np.array(t) for name in sorted(b) for t in (b[name] if isinstance(b[name], list) else [b[name]])]
+        [t.numpy().copy() for name in sorted(b) for t in (b[name] if isinstance(b[name], list) else [b[name]])]
         for b in batches
     ]
 
@@ -152,9 +152,9 @@ def test_streams_pickle_without_the_memory_of_their_workers() -> None:
     from gristmill import torch as adapter
 
     fed = adapter.DataLoader(loader(), num_workers=1)
-    first = next(iter(fed))
+    next(iter(fed))
     stream = pickle.loads(pickle.dumps(fed.dataset))
-    assert_equal(flat(stream)[:1], flat([first]))
+    assert_equal(flat(stream), flat(adapter.batches(loader()))[1:])
 
 
 def open_rings() -> int:
