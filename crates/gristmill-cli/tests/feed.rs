@@ -152,7 +152,7 @@ fn a_configuration_that_cannot_run_here_is_shown_all_the_same() {
     );
     let (file, over) = (folder.path().join("training.textproto"), folder.path().join("over.toml"));
     fs::write(&file, &graph).unwrap();
-    let says = "training.textproto: line 4, column 46: stage `mend`, field `syzygy_paths`: /no/such/tables: ";
+    let says = "training.textproto: line 4, column 53: stage `mend`, field `syzygy_paths`: /no/such/tables: ";
     let shown = run(&["feed", text(&file), "--dry-run"]);
     assert!(shown.code == 2 && shown.err.contains(says) && shown.err.contains("allow_missing_tables"), "{shown:?}");
     assert!(shown.out.contains("syzygy_paths = \"/no/such/tables\""), "{shown:?}");
