@@ -117,6 +117,14 @@ def test_an_overlay_belongs_to_stages_by_name(games: Path, tmp_path: Path, monke
     loader = lczero.make_dataloader(message(games))
     assert loader.get_next()[1].shape == (3, 1858)
     loader.stop()
+    over.write_text("[[stage]]\nname = 'tensors'\ntensor_generator = { tensors = ['planes', 'probs', 'values:4'] }\n")
+    loader = lczero.make_dataloader(message(games))
+    values = loader.get_next()[2]
+    assert values.shape == (16, 6, 4)
+    assert np.isnan(values[:, 1:, 3]).all()
+    loader.stop()
+    with pytest.raises(gm.FormatError, match="whole games"):
+        gm.chess.encode(np.zeros(1, gm.chess.V7), tensors=["values:4"])
     for text, says in [
         ("[[stage]]\nname = 'tensor'\ntensor_generator = { batch_size = 3 }\n", "did you mean `tensors`"),
         ("sead = 1", "line 1, column 1"),

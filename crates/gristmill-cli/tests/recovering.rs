@@ -100,7 +100,8 @@ fn a_pack_that_one_was_given_reaches_nothing_else() {
     fs::write(mine.join("a.mark"), "mine").unwrap();
     let ways: [&[&str]; 5] =
         [&["pack", "--resume"], &["pack", "--append"], &["pack", "--overwrite"], &["values"], &["recover"]];
-    let traps: [(&str, &dyn Fn(&Path)); 5] = [
+    type Trap<'a> = (&'a str, &'a dyn Fn(&Path));
+    let traps: [Trap<'_>; 5] = [
         ("a plan that leads elsewhere", &|pack| {
             fs::create_dir(pack.join(".pack.part")).unwrap();
             let plan = r#"{"remove":["../mine/thesis"],"publish":[]}"#;

@@ -292,6 +292,7 @@ pub(crate) fn encoded(encoder: &RowEncoder, places: &[u64], seed: u64, epoch: u6
 
 /// Fits a tokenizer to rows and writes it; what it was made of, in JSON.
 #[pyfunction]
+#[allow(clippy::too_many_arguments, reason = "the options of one function in Python")]
 pub(crate) fn fit_tokenizer(
     py: Python<'_>,
     rows: &Rows,

@@ -29,7 +29,7 @@ too. What else is wanted of the loader, such as seed and journal, stands in the 
 #: The file that Python runs at its start, and what it runs. The name sorts behind those of editable installs.
 _HOOK, _MODULE = "zz-gristmill-lczero.pth", "_gristmill_lczero.py"
 
-#: What is asked of the environment's own Python.
+#: A question to the environment's own Python.
 _QUESTION = """
 import importlib.util, json, sys, sysconfig
 found = lambda name: importlib.util.find_spec(name) is not None

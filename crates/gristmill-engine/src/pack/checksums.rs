@@ -138,7 +138,7 @@ pub fn of(shard: &Shard) -> Result<(Vec<u8>, u128)> {
     let header = header_of(&file, shard).map_err(place)?;
     let row_bytes = shard.layout.size();
     let (mut summing, mut whole) = (Summing::new(row_bytes), Xxh3::new());
-    let (mut block, mut at, mut left) = (vec![0; 1 << 20], shard.offset, shard.rows * row_bytes as u64);
+    let (mut block, mut at, mut left) = (vec![0; 1 << 20], shard.offset, shard.rows.saturating_mul(row_bytes as u64));
     while left > 0 {
         let n = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         file.read_exact_at(&mut block[..n], at).map_err(place)?;

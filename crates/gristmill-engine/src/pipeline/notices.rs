@@ -17,7 +17,7 @@ struct Told {
     faults: Vec<String>,
 }
 
-/// Tells what a run goes on without because it may be missing.
+/// Reports what a run does without because it may be missing.
 pub(super) fn lacking(events: &Events, plan: &Plan) {
     for (stage, lack) in plan.lacks() {
         events.add(Event::new(Level::Warning, "missing_tables", lack).of(stage));

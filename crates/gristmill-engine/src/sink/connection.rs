@@ -1,5 +1,5 @@
 //! One accepted connection: the bytes of a request in, the bytes of an answer out, both bounded in size and in time.
-//! Never waits for its peer, and judges nothing of what is asked.
+//! Never waits for its peer, and does not judge requests.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -107,7 +107,7 @@ impl Endpoint {
         }
     }
 
-    /// What is asked for, or the HTTP code and the advice that say why there is no answer. Who asks comes first.
+    /// What a request wants, or the HTTP code and the advice that say why there is no answer. Who sends it comes first.
     fn asked(&self, head: &Head) -> Result<Asked, (u16, &'static str)> {
         match &self.token {
             Some(token) if !head.authorizations.iter().any(|given| token.is_in(given)) => {
@@ -128,7 +128,7 @@ impl Endpoint {
 /// A connection, and what is held back for it.
 struct Guest {
     connection: Connection,
-    /// Events above this number, and when they are told.
+    /// Events above this number, and when the answer is due.
     held: Option<(u64, f64)>,
     /// Whether only the head of the answer is wanted.
     brief: bool,

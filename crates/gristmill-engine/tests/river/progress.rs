@@ -60,7 +60,7 @@ fn plies_until_progress_stand_beside_the_result() {
 }
 
 #[test]
-fn a_state_goes_on_with_them() {
+fn a_restored_stream_has_them_too() {
     let options = options(&["values:4", "ids"]);
     let first = loader(&options);
     hashes(&first, "", 5);
