@@ -14,7 +14,7 @@ import numpy as np
 from gristmill import _gristmill
 from gristmill.demos.spaces import described
 from gristmill.envs.config import BENCHMARKS, EnvConfig
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, FormatError
 from gristmill.publish import newest
 from gristmill.safe_pickle import Instance
 
@@ -120,14 +120,7 @@ class ShardWriter:
         Raises:
             FormatError: a value is not plain data, or a field cannot have its name.
         """
-        fields = [
-            (
-                name,
-                _gristmill.plain_pickle(pickle.dumps(np.asarray(value) if isinstance(value, np.ndarray) else value, 4)),
-            )
-            for name, value in frame.items()
-            if name not in ("__key__", "frame")
-        ]
+        fields = [(name, _pickled(name, value)) for name, value in frame.items() if name not in ("__key__", "frame")]
         self._files.frame(fields, bool(np.any(frame.get("dones", False))))
 
     def close(self) -> None:
@@ -149,6 +142,18 @@ class ShardWriter:
             self.close()
         else:
             self.abort()
+
+
+def _pickled(name: str, value: Any) -> bytes:
+    """A value as a pickle that every reader knows.
+
+    Raises:
+        FormatError: it is not plain data; the message has the field.
+    """
+    try:
+        return _gristmill.plain_pickle(pickle.dumps(np.asarray(value) if isinstance(value, np.ndarray) else value, 4))
+    except FormatError as e:
+        raise FormatError(f"field `{name}`: {e}", kind=e.kind) from None
 
 
 def _made_with(space: Any) -> tuple[str, bytes]:
