@@ -185,8 +185,8 @@ impl FileTable {
     ///
     /// Errors: as [`Guarding::check_all`].
     pub fn check_all(&self) -> Result<()> {
-        let guarded = self.parts.iter().filter_map(|part| Some((part.guard.as_ref()?, part)));
-        guarded.into_iter().try_for_each(|(guard, part)| guard.check_all(part.file.bytes()))
+        let mut guarded = self.parts.iter().filter_map(|part| Some((part.guard.as_ref()?, part)));
+        guarded.try_for_each(|(guard, part)| guard.check_all(part.file.bytes()))
     }
 
     /// The part of a record that there is.
