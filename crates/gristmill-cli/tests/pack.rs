@@ -108,9 +108,14 @@ fn packing_says_by_its_exit_code_what_became_of_the_games() {
             None => fs::remove_file(drop.path().join(name)).unwrap(),
         }
     }
-    // What cannot be read is no bad game: reading the memory of a process from its beginning fails on every machine.
+    // What cannot be read is no bad game. This file can be written only, by whoever it is.
+    let unreadable = "/sys/bus/platform/drivers_probe";
+    if fs::metadata(unreadable).is_err() || fs::read(unreadable).is_ok() {
+        println!("skipped: there is no file here that cannot be read");
+        return;
+    }
     fs::remove_file(drop.path().join("game002.jsonl.gz")).unwrap();
-    std::os::unix::fs::symlink("/proc/self/mem", drop.path().join("game002.jsonl.gz")).unwrap();
+    std::os::unix::fs::symlink(unreadable, drop.path().join("game002.jsonl.gz")).unwrap();
     let unreadable = ran(&["--skip-bad"]);
     assert!(unreadable.code == 1 && unreadable.err.contains("game002.jsonl.gz"), "{unreadable:?}");
     assert!(unreadable.err.contains("is no bad game") && unreadable.err.contains("--resume"), "{unreadable:?}");

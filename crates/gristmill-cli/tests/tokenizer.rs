@@ -49,7 +49,7 @@ fn what_cannot_be_fitted_says_why_and_writes_nothing() {
     for (more, word) in [
         (&["--where", "id = 99"][..], "0 losing branches"),
         (&["--where", "nonsense = 3"], "no such column"),
-        (&["--num-bins", "0"], "0 bins"),
+        (&["--num-bins", "0"], "expected 1 to 65533 bins"),
         (&["--zero-tolerance", "nan"], "zero tolerance"),
     ] {
         let ran = fit(more);

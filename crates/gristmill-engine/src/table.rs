@@ -31,7 +31,7 @@ pub trait FrameTable: Send + Sync + Debug {
 
     /// Copies the records of these numbers into `out`, back to back.
     ///
-    /// Errors: `WrongSize` unless `out` is as long as the records; `Missing` for a number that there is not; and what
+    /// Errors: `WrongSize` unless `out` is as long as the records; `Missing` for a number out of range; and what
     /// reading gives.
     fn gather(&self, rows: &[u64], out: &mut [u8]) -> Result<()>;
 

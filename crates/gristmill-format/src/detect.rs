@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::chess::pack::PackedGames;
-use crate::chess::source::{GameFile, GameTar};
+use crate::chess::source::{GameFile, GameTar, is_game};
 use crate::container::chunks::{self, ChunkFile};
 use crate::container::gzip;
 use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
@@ -122,7 +122,7 @@ pub fn detect_alone(name: &str, from: &dyn ReadAt) -> Result<Option<Format>> {
     let len = from.len()?.min(HEAD as u64);
     read_span(from, Span { offset: 0, len }, HEAD as u64, &mut head)?;
     match detect(name, &head)? {
-        Some(Format::ChessTar) if is_shard(from)? => Ok(Some(SOLID.format)),
+        Some(Format::ChessTar) if is_shard(from, is_game)? => Ok(Some(SOLID.format)),
         found => Ok(found),
     }
 }

@@ -163,7 +163,7 @@ impl BatchMemory {
     /// A batch of `rows` rows. Each column is gathered from rows of some bytes, its parts together filling it, and cast:
     /// `same`, `unit` (u8 to f32, divided by 255), `float` (u8 to f32), `single` (f64 to f32).
     ///
-    /// Raises IndexError: rows that there are not; BufferError: columns that do not fit.
+    /// Raises IndexError: a row number out of range; BufferError: columns that do not fit.
     fn gather(
         &self,
         py: Python<'_>,
@@ -187,7 +187,7 @@ impl BatchMemory {
 
 /// Gathers columns as `BatchMemory.gather` does, into memory that is somebody else's: the whole of each.
 ///
-/// Raises IndexError: rows that there are not; BufferError: columns that do not fit.
+/// Raises IndexError: a row number out of range; BufferError: columns that do not fit.
 #[pyfunction]
 pub(crate) fn gather_into(
     py: Python<'_>,

@@ -29,6 +29,8 @@ def main(words: Sequence[str]) -> int:
         prog="gristmill", description="The commands of gristmill that need Python.", epilog=_CODES + _HANDED
     )
     verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
+    # The exit code of a command that did its work; it may set another.
+    parser.set_defaults(code=0)
     convert.add_to(verbs)
     generate.add_to(verbs)
     lczero.add_to(verbs)

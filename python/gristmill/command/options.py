@@ -28,8 +28,7 @@ def verb(verbs: Verbs, name: str, about: str, run: Callable[[argparse.Namespace]
         "--dry-run", action="store_true", help="look and judge, say what would be written, write nothing"
     )
     parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
-    # The exit code of a command that did its work; it may set another.
-    parser.set_defaults(run=run, code=0)
+    parser.set_defaults(run=run)
     return parser
 
 

@@ -37,7 +37,7 @@ class Ring:
     """Slots for batches: one process fills them, another one gives them back when it has dropped what was in them."""
 
     def __init__(self, rows: int, row_bytes: Sequence[int], slots: int) -> None:
-        """Room for `slots` batches of up to `rows` rows, with columns of so many bytes a row; taken when it is used.
+        """Room for `slots` batches of up to `rows` rows, with columns of the given bytes a row; taken when it is used.
 
         Raises:
             OSError: there is no memory.

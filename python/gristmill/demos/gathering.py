@@ -77,7 +77,7 @@ class Gatherer:
     ) -> dict[str, Any]:
         """The arrays of a batch: for each group its pairs, their numbers, and their places in the batch.
 
-        `room` gives the memory for the columns of so many rows; the loader's own serves without it.
+        `room` gives the memory for the columns of a number of rows; the loader's own serves without it.
         """
         pieces = [pairs.pieces(numbers) for pairs, numbers, _ in groups]
         found: dict[str, Any] = {}

@@ -30,7 +30,7 @@ class Columns:
     """Trajectories as arrays of one's own, one for each field; nothing is copied.
 
     gm.pairs.Columns([7, 5], {"obs": obs, "acts": acts, "dones": dones})  # 12 rows each
-    gm.pairs.Columns.from_dict(gm.load_dataset_dict(...))  # where the lengths are told by `dones`
+    gm.pairs.Columns.from_dict(gm.load_dataset_dict(...))  # `dones` says where each one ends
 
     Pickled, arrays that `numpy.memmap` has mapped travel as the name of their file.
     """

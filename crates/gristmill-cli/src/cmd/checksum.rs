@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Checksum) -> Result<()> {
         progress.end();
     }
     let done = done.map_err(|e| match e {
-        Error::Stopped => Failure::Failed("stopped; the same command goes on with the next file".to_owned()),
+        Error::Stopped => Failure::Failed("stopped; the same command resumes with the next file".to_owned()),
         e => e.into(),
     })?;
     Ok(report::either(args.json, &done, packing::checksummed)?)

@@ -39,7 +39,7 @@ fn the_loader_agrees() {
 fn packed_games_go_where_they_went_loose() {
     let (folder, games) = games("40");
     let [pack, loose, packed] = ["pack", "loose", "packed"].map(|name| folder.path().join(name));
-    run(&["pack", text(&games), text(&pack)]).ok();
+    run(&["pack", "--input", text(&games), "--output", text(&pack)]).ok();
     let kept = |from: &std::path::Path, out: &std::path::Path, more: &[&str]| {
         let words = ["split", text(from), text(out), "--into", "train:2,test:1"];
         run(&[&words[..], more].concat()).ok();

@@ -27,7 +27,7 @@ pub struct Checksummed {
     pub known: bool,
 }
 
-/// Makes the checksums that the pack in `folder` lacks, or with `overwrite` all of them. `progress` is told the rows done, and
+/// Makes the checksums that the pack in `folder` lacks, or with `overwrite` all of them. `progress` gets the rows done, and
 /// all; what it says ends the job between two files.
 ///
 /// Errors: `Path`; `Format` with the file: `Corrupt` for rows that do not have the hash of the manifest, of which nothing is

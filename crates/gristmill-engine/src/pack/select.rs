@@ -237,7 +237,7 @@ impl Selection {
 
     /// The records of rows by their number in the pack, back to back in its layout.
     ///
-    /// Errors: `Format`: `Missing` for a number that there is not.
+    /// Errors: `Format`: `Missing` for a number out of range.
     pub fn gather(&self, rows: &[u64]) -> Result<Vec<u8>> {
         let mut records = vec![0; rows.len() * self.layout().size()];
         self.pack.table().gather(rows, &mut records)?;

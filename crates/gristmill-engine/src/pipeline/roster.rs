@@ -61,7 +61,7 @@ pub(super) struct PastFiles {
 pub(super) enum Event {
     /// The run's root seed.
     Seed(u64),
-    /// What a splitter stage goes by; one that nothing is told of goes by file.
+    /// What a splitter stage goes by; a splitter without this event goes by file.
     Split { stage: String, by: SplitBy },
     /// The first scan of a loader stage.
     Initial { loader: String, files: Vec<Recorded> },

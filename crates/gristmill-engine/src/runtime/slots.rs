@@ -19,7 +19,7 @@ pub struct Long {
 /// How many records are unfolded at a time: they stay in the processor's cache.
 const GROUP: usize = 8;
 
-/// Elements that are looked at together.
+/// Elements compared in one step.
 const RUN: usize = 16;
 
 /// Entries of the array that tell which value is the usual one.

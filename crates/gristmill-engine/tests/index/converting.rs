@@ -332,7 +332,6 @@ fn refusals_and_interruptions_leave_what_was_there() {
     for output in ["there", "pack", "pack/inside"] {
         refused(&to(output), "output");
     }
-    refused(&ConvertOptions { shard_rows: Some(0), ..to("new") }, "shard_rows");
     refused(&ConvertOptions { shard_rows: Some(5), to: To::Legacy, ..to("new") }, "shard_rows");
     let dry = run(&ConvertOptions { dry_run: true, ..to("new") }).unwrap();
     assert!(dry.dry_run && dry.rows == rows(5).len() as u64 && !at("new").exists());

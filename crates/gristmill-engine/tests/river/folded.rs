@@ -23,7 +23,7 @@ fn rows(batch: &Batch) -> Vec<((u64, u64, u64), u64)> {
     ids(batch).into_iter().enumerate().map(|(i, id)| (id, hash(i))).collect()
 }
 
-/// Rows of so many batches.
+/// The rows of the first batches.
 fn taken(loader: &DataLoader, batches: usize) -> Vec<((u64, u64, u64), u64)> {
     (0..batches).flat_map(|_| rows(&next(loader, "").unwrap())).collect()
 }

@@ -116,7 +116,7 @@ fn every_other_number_that_a_stream_goes_by_refuses_the_state() {
             None => (number.as_f64().unwrap() / 2.0 + 0.125).into(),
         };
         let parsed = DataLoaderConfig::from_json(&other.to_string()).unwrap();
-        // What cannot be is refused before a state is looked at.
+        // An impossible configuration is refused before the state is read.
         let Ok(loader) = DataLoader::new(parsed) else { continue };
         let refused = loader.restore(&state).unwrap_err().to_string();
         let name = path.rsplit('/').find(|part| part.parse::<u32>().is_err()).unwrap();

@@ -73,7 +73,7 @@ fn list(
         } else if let lower = name.to_ascii_lowercase()
             && (is_sidecar(&lower) || lower.ends_with(STEPS_SUFFIX))
         {
-            let detail = format!("endings are told by their case: rename it to end in {}", ending(&lower));
+            let detail = format!("the case of an ending counts: rename it to end in {}", ending(&lower));
             found.halves.push(half(folder, name, &detail));
         }
     }

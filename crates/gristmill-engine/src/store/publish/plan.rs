@@ -40,7 +40,7 @@ impl Plan {
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
         let mut plan: Plan = serde_json::from_slice(text).map_err(|e| format!("this is no plan: {e}"))?;
         if plan.token.is_none() {
-            plan.publish.retain(|name| !name.starts_with('.') || name.starts_with(".."));
+            plan.publish.retain(|name| !is_hidden(name) || name.starts_with(".."));
         }
         match plan.remove.iter().chain(&plan.publish).find(|name| !is_name(name)) {
             Some(name) => Err(format!("`{}` is no name of a file in this folder", name.escape_debug())),
@@ -55,9 +55,14 @@ impl Plan {
     }
 }
 
+/// Whether a name is hidden, and so never published: all that begin with a dot, but for data that says so by its name.
+pub(super) fn is_hidden(name: &str) -> bool {
+    name.starts_with('.') && !name.starts_with(".gristmill-")
+}
+
 /// Whether a name leads to a file in the folder, or in a folder in it.
 pub(super) fn is_name(name: &str) -> bool {
-    let component = |part: &str| !part.is_empty() && part.len() < 256 && !part.starts_with('.') && !part.contains('\0');
+    let component = |part: &str| !part.is_empty() && part.len() < 256 && !is_hidden(part) && !part.contains('\0');
     match name.split_once('/') {
         None => component(name),
         Some((folder, file)) => component(folder) && component(file) && !file.contains('/'),
@@ -75,7 +80,7 @@ mod tests {
 
     #[test]
     fn names_lead_nowhere_else() {
-        for name in ["a", "steps.npy", "marks/a.mark", "a b", "x-00.npy"] {
+        for name in ["a", "steps.npy", "marks/a.mark", "a b", "x-00.npy", ".gristmill-lineage.json"] {
             assert!(is_name(name), "{name}");
         }
         let long = "a".repeat(256);

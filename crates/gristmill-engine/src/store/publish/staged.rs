@@ -124,7 +124,9 @@ fn alone(hidden: &Path, wait: bool) -> io::Result<File> {
                 match File::options().read(true).write(true).custom_flags(flags).open(hidden) {
                     Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                     left => {
-                        if locked(&left?)? {
+                        // Held until it is removed: whoever waits for the lock then finds that the name is another file's.
+                        let left = left?;
+                        if locked(&left)? {
                             remove(hidden)?;
                         }
                     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::folder::{Entry, Folder};
-use super::plan::{MOST, NOTE, Note, PLAN, Plan, is_name, parts};
+use super::plan::{MOST, NOTE, Note, PLAN, Plan, is_hidden, is_name, parts};
 use crate::error::{Error, Result};
 use crate::runtime::seed::fresh_root;
 
@@ -411,7 +411,7 @@ fn visible(folder: &Folder) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for name in folder.names()? {
         match name.into_string() {
-            Ok(name) if name.starts_with('.') => {}
+            Ok(name) if is_hidden(&name) => {}
             Ok(name) => names.push(name),
             Err(name) => return Err(folder.refuse(&name, "a name that is no text, which no job here makes")),
         }

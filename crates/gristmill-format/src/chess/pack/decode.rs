@@ -317,7 +317,7 @@ impl<'a> PackedGame<'a> {
 }
 
 impl PackedGame<'_> {
-    /// The transform that frame `k`, which there must be, is stored under.
+    /// The transform under which frame `k` is stored. `k` must be below the number of frames.
     ///
     /// Errors: `Corrupt`, `Truncated`.
     fn transform_of(&self, k: usize) -> Result<Transform> {
@@ -331,7 +331,7 @@ impl PackedGame<'_> {
 }
 
 fn no_state(state: usize) -> Error {
-    Error::new(Kind::Corrupt, format!("state {state}, which there is not"))
+    Error::new(Kind::Corrupt, format!("state {state} does not exist"))
 }
 
 /// The transform that a record is stored under.
