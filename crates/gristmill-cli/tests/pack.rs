@@ -1,5 +1,7 @@
 //! `pack` and `merge` as commands: what they say, and what is left when they are killed at any moment.
 
+#![allow(clippy::print_stdout, reason = "a skipped test says so")]
+
 use std::fs;
 use std::path::Path;
 
