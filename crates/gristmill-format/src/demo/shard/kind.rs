@@ -62,7 +62,8 @@ mod tests {
         for (name, len) in members {
             tar.append(name, &vec![1; *len]).unwrap();
         }
-        let is_game = |member: Entry<'_>| member.name.ends_with(".gz") || member.len > 0 && member.len % 8308 == 0;
+        let is_game =
+            |member: Entry<'_>| member.name.ends_with(".gz") || member.len > 0 && member.len.is_multiple_of(8308);
         is_shard(tar.finish().unwrap().as_slice(), is_game).unwrap()
     }
 
