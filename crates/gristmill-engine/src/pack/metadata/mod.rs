@@ -203,9 +203,10 @@ impl MetadataWriter {
         self.batch("DROP TABLE IF EXISTS progress")
     }
 
-    /// Forgets the notes on progress and closes, as [`close_anew`]: what a job leaves that may have been killed and resumed.
+    /// Forgets the notes on progress, writes the database anew and closes it: its bytes do not say in how many steps a job that
+    /// was killed and resumed wrote it. One file remains.
     ///
-    /// Errors: as [`close_anew`].
+    /// Errors: `Format` with the path; `Path`.
     pub fn finish_anew(mut self) -> Result<()> {
         self.drop_progress()?;
         self.commit()?;
