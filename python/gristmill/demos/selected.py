@@ -57,7 +57,7 @@ class Whole(Protocol):
 
 
 class Selected:
-    """Some trajectories, in the order of a slice: `demos[0:5]`, `demos[::-1]`. Nothing is read before it is asked for.
+    """Some trajectories, in the order of a slice: `demos[0:5]`, `demos[::-1]`. Opening it reads nothing.
 
     Loaders of pairs and steps, constructors and `load_dataset_dict` take it like the whole.
     """

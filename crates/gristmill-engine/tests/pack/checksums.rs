@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::drops::*;
 
 fn verified(pack: &Path) -> Verification {
-    // The steps of these games contradict one another, which is a fault of each; what is asked of here comes after those.
+    // The steps of these games contradict one another, so `verify` lists a fault for each; faults of checksums follow them.
     let options = VerifyOptions { max_faults: 100_000, ..VerifyOptions::new(vec![pack.to_owned()]) };
     verify(&options, &mut |_, _| {}).unwrap()
 }
