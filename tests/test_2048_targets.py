@@ -45,6 +45,12 @@ def test_a_value_at_an_edge_is_in_the_bin_that_ends_there(pack: gm.Rows, rows: n
         assert encoder.n_bins == {"special_zero_one": 12, "edges": 10}.get(form, 11)
 
 
+def test_forms_of_edges_are_named_when_they_are_wrong() -> None:
+    for wrong in ("nope", None, ["edges"]):
+        with pytest.raises(ValueError, match=r"edge_form=.*; expected special_zero_one, edges"):
+            gm.g2048.BinnedEV(edge_form=wrong)  # type: ignore[arg-type]
+
+
 def test_augmentations_are_named_when_they_are_wrong() -> None:
     for wrong in ("yes", None, 2, [True]):
         with pytest.raises(ValueError, match=r"rotate=.*; expected False, True or 'changed'"):

@@ -26,6 +26,7 @@ def test_an_interrupted_publication_is_finished(tmp_path: Path) -> None:
         gm.open(pack)
     planned = gm.recover(pack, dry_run=True)
     assert ([found.fate for found in planned.found], planned.dry_run, staging.exists()) == (["finished"], True, True)
+    assert "was interrupted while it put 1 files in place and removed 0" in planned.found[0].detail
     done = gm.recover(pack)
     assert (done.clean, [found.fate for found in done.found], staging.exists()) == (True, ["finished"], False)
     assert len(gm.open(pack)) == rows

@@ -105,6 +105,9 @@ class BinnedEV(Steps):
             bin higher, 0 and less with an edge at 0 in bin 1; for comparison with models trained so.
 
     Edges and values are compared as numbers of 32 bits: a value that was logged as 0.8 is at the edge 0.8.
+
+    Raises:
+        ValueError: `edge_form`, `rotate` or `flip` is none of their values.
     """
 
     target: ClassVar[str] = "binned_ev"
@@ -114,6 +117,11 @@ class BinnedEV(Steps):
 
     #: The edges that are used where none are given.
     DEFAULT_EDGES: ClassVar[tuple[float, ...]] = (0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not any(self.edge_form == form for form in _MORE_BINS):
+            raise ValueError(f"edge_form={self.edge_form!r}; expected {', '.join(_MORE_BINS)}")
 
     @property
     def n_bins(self) -> int:

@@ -262,3 +262,15 @@ fn a_pack_is_verified_and_described_and_damage_is_drawn() {
     let example = &run(&["verify", text(&target), "--json", "--max-faults", "0"]).json()["examples"][0];
     assert_eq!(example["row"]["ranks"].as_array().map(Vec::len), Some(16), "{example}");
 }
+
+#[test]
+fn an_input_that_is_no_folder_is_named_and_nothing_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, output) = (folder.path().join("file"), folder.path().join("pack"));
+    fs::write(&file, "text").unwrap();
+    for (input, words) in [(folder.path().join("nowhere"), "No such file or directory"), (file, "Not a directory")] {
+        let refused = run(&["pack", "--input", text(&input), "--output", text(&output)]);
+        assert!(refused.code == 1 && refused.err.contains(&format!("{}: {words}", input.display())), "{refused:?}");
+        assert!(!refused.err.contains("vanished") && !output.exists(), "{refused:?}");
+    }
+}

@@ -127,7 +127,7 @@ fn judged(options: &RecoverOptions, at: &Path, name: &str, left: &Left) -> Resul
         (State::Nothing, _) => said(Fate::GivenUp, "an empty folder, which is of no use to anybody".to_owned()),
         (State::Replaced, _) => said(
             Fate::GivenUp,
-            format!("what was to be replaced is {} again; the new one was not there yet", name.escape_debug()),
+            format!("what was to be replaced goes back as {}; the new one was not there yet", name.escape_debug()),
         ),
         (State::Planned { begun: true, publish, remove }, true) => said(
             Fate::Kept,
@@ -141,9 +141,7 @@ fn judged(options: &RecoverOptions, at: &Path, name: &str, left: &Left) -> Resul
         }
         (State::Planned { publish, remove, .. }, false) => said(
             Fate::Finished,
-            format!(
-                "{what} was interrupted while it put its files in place: {publish} are there now, {remove} were removed"
-            ),
+            format!("{what} was interrupted while it put {publish} files in place and removed {remove}"),
         ),
         (State::Refused(why), false) => {
             said(Fate::Kept, format!("{}; it is not carried out: --abandon removes it", why.escape_debug()))
@@ -157,15 +155,12 @@ fn judged(options: &RecoverOptions, at: &Path, name: &str, left: &Left) -> Resul
         (State::File, true) => said(Fate::GivenUp, "a file that was being written".to_owned()),
         (State::Unfinished { files }, true) => said(
             Fate::GivenUp,
-            format!("{what} did not end; {} staged files went, and nothing else was changed", files.len()),
+            format!("{what} did not end; it had staged {} files, and changed nothing else", files.len()),
         ),
         (State::Unfinished { files }, false)
             if name == STAGING && left.is_complete(&["", "pack", "overwrite", "append"]) =>
         {
-            said(
-                Fate::Finished,
-                format!("{what} was complete but for its publication: {} files are in place now", files.len()),
-            )
+            said(Fate::Finished, format!("{what} was complete but for the publication of its {} files", files.len()))
         }
         (State::Unfinished { files }, false) => {
             said(Fate::Kept, format!("{what} did not end; {} files are staged. {}", files.len(), way(at, name, left)))

@@ -224,9 +224,10 @@ pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
 
 /// Packs a folder. `progress` is told now and then.
 ///
-/// Errors: `Config` naming the option; `Path`; `Format` for a file or folder that [cannot be read](is_unreadable), for a game
-/// that cannot be taken under [`OnError::Raise`], or where there is none to take; `Stopped`. After an error the output holds what it held before, and perhaps a staging
-/// that [`Existing::Resume`] goes on with.
+/// Errors: `Config` naming the option; `Path`, of the input where it is no folder that can be read; `Format` for a file or folder
+/// in it that [cannot be read](is_unreadable), for a game that cannot be taken under [`OnError::Raise`], or where there is none
+/// to take; `Stopped`. After an error the output holds what it held before, and perhaps a staging that [`Existing::Resume`]
+/// resumes.
 pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
     // As the reference has it: 0 is no bound.
     let options = &PackOptions { shard_rows: options.shard_rows.filter(|rows| *rows > 0), ..options.clone() };
@@ -236,6 +237,7 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     if options.checkpoint_rows == 0 {
         return Err(Error::config("checkpoint_rows", "expected at least one row"));
     }
+    std::fs::read_dir(&options.input).map_err(|e| Error::path(&options.input, &e))?;
     let meter = Meter::default();
     let before = meter.now();
     let packed = one_kind(options, progress)?;
