@@ -79,9 +79,9 @@ def test_every_option_of_the_engine_is_an_argument() -> None:
 
 def test_unknown_and_unfit_options_are_refused() -> None:
     with pytest.raises(TypeError, match=r"no option 'pol'; did you mean 'pool'\?"):
-        gm.presets.lc0("games", pol=3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="it has: pool, "):
-        gm.presets.lc0("games", xyzzy=3)  # type: ignore[arg-type]
+        gm.presets.lc0("games", pol=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="it has: directory, pool, "):
+        gm.presets.lc0("games", xyzzy=3)  # type: ignore[call-arg]
     with pytest.raises(gm.ConfigError, match="at least one directory"):
         gm.presets.lc0([])
     with pytest.raises(gm.ConfigError, match="did you mean `quarantine`"):

@@ -44,8 +44,10 @@ from gristmill.errors import (
     StoppedError,
 )
 from gristmill.games import Games, GameSplit
+from gristmill.generating import Made, generate
 from gristmill.layout import Layout
 from gristmill.loader import DataLoader
+from gristmill.looking import Verification, stats, verify
 from gristmill.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import (
@@ -102,6 +104,7 @@ __all__ = [
     "Hanse",
     "JoinPositionsConfig",
     "Layout",
+    "Made",
     "Mark",
     "Merged",
     "MissingPackageError",
@@ -133,6 +136,7 @@ __all__ = [
     "Trajectories",
     "Valued",
     "Vanished",
+    "Verification",
     "checksum",
     "chess",
     "config",
@@ -141,6 +145,7 @@ __all__ = [
     "envs",
     "errors",
     "g2048",
+    "generate",
     "load_dataset_dict",
     "load_wds_datasets",
     "merge",
@@ -151,6 +156,8 @@ __all__ = [
     "presets",
     "recover",
     "safe_pickle",
+    "stats",
     "value_rows",
+    "verify",
     "views",
 ]

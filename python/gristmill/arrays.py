@@ -20,6 +20,12 @@ def _numpys_own(max_version: tuple[int, int] | None) -> dict[str, Any]:
     return {"max_version": max_version} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
 
 
+def _short(value: npt.NDArray[Any]) -> str:
+    """A field of a record: a number or text as it is, of more than four numbers only their type and shape."""
+    value = np.asarray(value)
+    return str(value.tolist()) if value.size <= 4 else f"{value.dtype}{list(value.shape)}"
+
+
 class Array(np.ndarray[Any, Any]):
     """A NumPy array that exports DLPack capsules of its own wherever it lies in the engine's memory.
 
@@ -52,6 +58,15 @@ class Array(np.ndarray[Any, Any]):
         made = type(self).over(_gristmill.allocate(self.nbytes), self.shape, self.dtype)
         made[...] = self
         return made
+
+    def __repr__(self) -> str:
+        """Of records their number and fields: the bytes of one alone would fill pages."""
+        names = self.dtype.names
+        if names is None:
+            return super().__repr__()
+        if self.ndim == 0:
+            return f"Array({', '.join(f'{name}={_short(self[name])}' for name in names)})"
+        return f"Array({'x'.join(map(str, self.shape))} records of {self.dtype.itemsize} bytes: {', '.join(names)})"
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return np.asarray(self).__reduce__()

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+from typing import TypeVar, overload
 
 from gristmill.arrays import Array
+from gristmill.drawing import table
+
+_Default = TypeVar("_Default")
 
 
 class Batch:
-    """Named, dense arrays with a leading batch axis. Unpacks like a tuple, is indexed by name or place.
+    """Named, dense arrays with a leading batch axis.
+
+    By name it is a mapping: `batch["planes"]`, `dict(batch)`, `model(**batch)`, `keys`, `items`. By place it is a
+    tuple: a loop, and `planes, probs, values = batch`, go over the arrays, not over their names. With
+    `gristmill.jax` imported it is a pytree, too: `jax.device_put(batch)`, `jax.tree.map(f, batch)`.
 
     The memory is the consumer's until the last array over it is dropped; then the loader uses it again.
     """
@@ -17,7 +25,7 @@ class Batch:
 
     def __init__(self, number: int, rows: int, arrays: dict[str, Array]) -> None:
         self._arrays = arrays
-        #: Ordinal of the batch within its output, from 0.
+        #: Ordinal of the batch within its output, from 0; -1 of one that was computed from another.
         self.number = number
         #: Rows that hold data; fewer than the arrays' length only in a padded last batch.
         self.rows = rows
@@ -30,6 +38,26 @@ class Batch:
     def asdict(self) -> dict[str, Array]:
         """The arrays by name, in order."""
         return dict(self._arrays)
+
+    def keys(self) -> KeysView[str]:
+        """Names of the arrays, in order."""
+        return self._arrays.keys()
+
+    def values(self) -> ValuesView[Array]:
+        """The arrays, in order."""
+        return self._arrays.values()
+
+    def items(self) -> ItemsView[str, Array]:
+        """Names and arrays, in order."""
+        return self._arrays.items()
+
+    @overload
+    def get(self, name: str) -> Array | None: ...
+    @overload
+    def get(self, name: str, default: _Default) -> Array | _Default: ...
+    def get(self, name: str, default: _Default | None = None) -> Array | _Default | None:
+        """The array called `name`, or `default` where there is none."""
+        return self._arrays.get(name, default)
 
     def __getitem__(self, key: str | int) -> Array:
         """The array called `key`, or the array at place `key`."""
@@ -54,3 +82,7 @@ class Batch:
     def __repr__(self) -> str:
         arrays = ", ".join(f"{name}: {a.dtype}{list(a.shape)}" for name, a in self._arrays.items())
         return f"Batch(number={self.number}, rows={self.rows}, {arrays})"
+
+    def _repr_html_(self) -> str:
+        rows = ((name, array.dtype, tuple(array.shape)) for name, array in self._arrays.items())
+        return table(f"Batch {self.number}: {self.rows} rows", ("array", "dtype", "shape"), rows)

@@ -12,11 +12,26 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.arguments import named_fields
 from gristmill.arrays import Array
+from gristmill.drawing import Drawing, chess_board
 from gristmill.layout import Layout
 from gristmill.rescoring import Rescored, Rescorer, Tablebase, rescore
 
-__all__ = ["V6", "V7", "Rescored", "Rescorer", "Tablebase", "Tensors", "encode", "policy_moves", "rescore"]
+__all__ = [
+    "V6",
+    "V7",
+    "Rescored",
+    "Rescorer",
+    "Tablebase",
+    "Tensors",
+    "board",
+    "encode",
+    "fens",
+    "moves",
+    "policy_moves",
+    "rescore",
+]
 
 #: The 8356-byte V6 record and the 8396-byte V7 record.
 V6, V7 = map(Layout, _gristmill.chess_layouts())
@@ -43,6 +58,7 @@ class Breach(NamedTuple):
 Planes: TypeAlias = Literal["f32", "f16", "u8", "bits", "flat"]
 
 
+@named_fields
 @dataclass(frozen=True)
 class Tensors:
     """Which tensors a loader makes of games of chess: the encoder of `gm.DataLoader(games, encoder=...)`.
@@ -113,6 +129,37 @@ def fens(records: npt.NDArray[np.void]) -> list[str]:
         FormatError: a record that holds no position: two men on a square, an unknown input format.
     """
     return _gristmill.chess_fens(*_stored(records))
+
+
+def moves(records: npt.NDArray[np.void]) -> list[tuple[str | None, str | None]]:
+    """The move that was played and the best one of each record, as White sees the board; `None` without a search.
+
+    Castling is the king capturing its own rook, and a promotion names its piece: `e1h1`, `a7a8n`.
+
+    Raises:
+        ValueError: records that are not one run.
+        FormatError: a record that holds no position.
+    """
+    return _gristmill.chess_moves(*_stored(records))
+
+
+def board(record: npt.NDArray[np.void] | np.void) -> Drawing:
+    """A position as a picture in SVG, which notebooks show: as White sees it, with the move that was played
+    (yellow) and the best one (green).
+
+    Args:
+        record: one V6 or V7 record, such as `games[3][12]`.
+
+    Raises:
+        ValueError: more records than one.
+        FormatError: a record that holds no position.
+    """
+    records = np.asanyarray(record).reshape(-1)
+    if records.shape != (1,):
+        raise ValueError(f"expected one record, found {np.shape(record)}; a board shows one position")
+    played, best = moves(records)[0]
+    shown = [(move, kind) for move, kind in ((best, "best"), (played, "played")) if move is not None]
+    return chess_board(fens(records)[0], shown)
 
 
 def check(records: npt.NDArray[np.void], rules: Iterable[str] = ("default",)) -> list[Breach]:

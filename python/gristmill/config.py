@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from gristmill import _gristmill
+from gristmill.arguments import named_fields
+from gristmill.drawing import table
 from gristmill.errors import ConfigError
 
 #: A path, as text or as a path object.
@@ -24,6 +26,7 @@ Path: TypeAlias = str | os.PathLike[str]
 Skip: TypeAlias = tuple[int, int] | str
 
 
+@named_fields
 @dataclass
 class QueueConfig:
     """A stage's output: its name and how many items may wait in it."""
@@ -33,6 +36,7 @@ class QueueConfig:
     overflow_behavior: Literal["BLOCK", "DROP_NEW", "KEEP_NEWEST"] = "BLOCK"
 
 
+@named_fields
 @dataclass
 class FilePathProviderConfig:
     """Finds the files of a directory and goes on watching it."""
@@ -43,6 +47,7 @@ class FilePathProviderConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class ChunkSourceLoaderConfig:
     """Turns files into chunk sources."""
@@ -52,6 +57,7 @@ class ChunkSourceLoaderConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class ChunkSourceSplitterConfig:
     """Deals chunks to named outputs by a fixed hash of the names that they had as files.
@@ -64,6 +70,7 @@ class ChunkSourceSplitterConfig:
     by: Literal["name", "file"] = "name"
 
 
+@named_fields
 @dataclass
 class PositionSamplingConfig:
     """What a frame weighs: `default_weight`, or by difference focus where one of the first two is set."""
@@ -77,6 +84,7 @@ class PositionSamplingConfig:
     default_weight: float = 1.0
 
 
+@named_fields
 @dataclass
 class ShufflingChunkPoolConfig:
     """Keeps the newest chunks and hands them out shuffled, each once per pass.
@@ -101,6 +109,7 @@ class ShufflingChunkPoolConfig:
     cachehit_output: QueueConfig | None = None
 
 
+@named_fields
 @dataclass
 class SimpleChunkExtractorConfig:
     """Whole passes over what the first scan found, then the end: for validation."""
@@ -111,6 +120,7 @@ class SimpleChunkExtractorConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class ChunkValidatorConfig:
     """Passes on the chess games that break none of its rules; the others give no rows and are counted by rule."""
@@ -120,6 +130,7 @@ class ChunkValidatorConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class ChunkRescorerConfig:
     """Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7."""
@@ -140,6 +151,7 @@ class ChunkRescorerConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class ChunkUnpackerConfig:
     """Selects positions of each chunk, other ones at each use. Exactly one of rate and count."""
@@ -153,6 +165,7 @@ class ChunkUnpackerConfig:
     prefetch_output: QueueConfig | None = None
 
 
+@named_fields
 @dataclass
 class JoinPositionsConfig:
     """Joins streams of frames: each frame comes from a seeded, weighted choice of input."""
@@ -162,6 +175,7 @@ class JoinPositionsConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class ShufflingFrameSamplerConfig:
     """A reservoir: emits a random frame of those it holds and keeps the new one in its place."""
@@ -172,6 +186,7 @@ class ShufflingFrameSamplerConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class TensorGeneratorConfig:
     """Encodes frames into batches of tensors."""
@@ -184,6 +199,7 @@ class TensorGeneratorConfig:
     output: QueueConfig = field(default_factory=QueueConfig)
 
 
+@named_fields
 @dataclass
 class StageConfig:
     """One stage: a name, the outputs it reads (`stage` or `stage.output`), and exactly one kind."""
@@ -203,6 +219,7 @@ class StageConfig:
     tensor_generator: TensorGeneratorConfig | None = None
 
 
+@named_fields
 @dataclass
 class DataLoaderConfig:
     """A whole loader: named stages, the outputs they feed (`alias:stage.output`), and what holds for all of them."""
@@ -230,6 +247,18 @@ class DataLoaderConfig:
 
     #: The text that this was read from, and whether that was TOML, for the places of faults.
     _text: ClassVar[tuple[str, bool] | None] = None
+
+    def _repr_html_(self) -> str:
+        """The stages in order, with what each reads and what it was set to; then what holds for all."""
+        rows: list[tuple[str, str, str, str]] = []
+        for stage in self.stage:
+            kind = next((kind for kind in STAGE_KINDS if getattr(stage, kind) is not None), "")
+            values = plain(getattr(stage, kind)) if kind else {}
+            values.pop("output", None)
+            rows.append((stage.name, kind, ", ".join(stage.input), _listed(values)))
+        rest = {name: value for name, value in self.to_dict().items() if name not in ("stage", "output")}
+        caption = f"DataLoaderConfig: outputs {', '.join(self.output)}; {_listed(rest) or 'nothing else is set'}"
+        return table(caption, ("stage", "kind", "reads", "options"), rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dictionaries and lists, without what is not set."""
@@ -358,6 +387,10 @@ PARTS: Mapping[str, type[Any]] = {
 def plain(config: Any) -> dict[str, Any]:
     """The fields of a config as plain dictionaries and lists, without what is not set."""
     return dataclasses.asdict(config, dict_factory=_set_items)
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def to_json(values: Mapping[str, Any] | list[Mapping[str, Any]]) -> str:

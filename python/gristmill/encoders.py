@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from gristmill import _gristmill
+from gristmill.arguments import named_fields
 from gristmill.config import Path, to_json
 
 #: `False` never, `True` uniformly over all choices, `"changed"` only over those that change something.
@@ -22,6 +23,7 @@ ValueField: TypeAlias = Literal["reward", "reward_scaled", "return_raw", "return
 _AUGMENTATIONS: dict[Augment, str] = {False: "off", True: "any", "changed": "changed"}
 
 
+@named_fields
 @dataclass(frozen=True, kw_only=True)
 class Steps:
     """The exponents alone: `tokens` (16), with `run_id` and `step_index` of the row. Fits every pack that has boards.
@@ -79,6 +81,7 @@ class Steps:
         return {}
 
 
+@named_fields
 @dataclass(frozen=True, kw_only=True)
 class HardMove(Steps):
     """`tokens` (16), `branch_values` (4, float32: up, down, left, right) and `move_targets`: the move that was made."""
@@ -93,6 +96,7 @@ EdgeForm: TypeAlias = Literal["special_zero_one", "edges", "upper_bounds", "uppe
 _MORE_BINS: dict[str, int] = {"special_zero_one": 1, "edges": -1, "upper_bounds": 0, "upper_bounds_compat": 0}
 
 
+@named_fields
 @dataclass(frozen=True, kw_only=True)
 class BinnedEV(Steps):
     """`tokens`, `branch_values`, `branch_bin_targets` (4), and `branch_mask` (4, bool): which branches have a value.
@@ -134,6 +138,7 @@ class BinnedEV(Steps):
         return {"edge_form": self.edge_form, **edges}
 
 
+@named_fields
 @dataclass(frozen=True)
 class Tokens(Steps):
     """`tokens` (16) and `targets` (4): the class of each branch by a fitted tokenizer (`macroxue_ev_advantage_v2`).

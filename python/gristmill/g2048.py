@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.config import Path
+from gristmill.drawing import Drawing, g2048_board
 from gristmill.encoders import BinnedEV, HardMove, Steps, Tokens
+from gristmill.errors import FormatError
 from gristmill.layout import Layout
 from gristmill.recording import SELF_PLAY_ROW, SelfPlayWriter, SessionRecorder
 from gristmill.rows import Rows
@@ -30,6 +33,7 @@ __all__ = [
     "SessionRecorder",
     "Steps",
     "Tokens",
+    "board",
     "board_eval",
     "fit_tokenizer",
     "pack_boards",
@@ -43,6 +47,7 @@ ROW, PACKED_ROW, VALUE_ROW = map(Layout, _gristmill.g2048_layouts())
 CELLS = 16
 
 
+@named
 def board_eval(exps: npt.ArrayLike, *, interactive: bool = False) -> Array:
     """The line heuristic's value of boards, exactly as step rows store it in `board_eval`.
 
@@ -73,6 +78,7 @@ def pack_boards(exps: npt.ArrayLike) -> tuple[Array, Array]:
     return Array.over(boards, ranks.shape[:-1], "<u8"), Array.over(masks, ranks.shape[:-1], "<u2")
 
 
+@named
 def unpack_boards(board: npt.ArrayLike, tile_65536_mask: npt.ArrayLike = 0) -> Array:
     """Ranks (uint8, shape (..., 16)) of packed boards; the two arguments are broadcast against each other.
 
@@ -87,6 +93,32 @@ def unpack_boards(board: npt.ArrayLike, tile_65536_mask: npt.ArrayLike = 0) -> A
     return Array.over(_gristmill.g2048_unpack(*flat), (*boards.shape, CELLS), "u1")
 
 
+def board(record: npt.ArrayLike) -> Drawing:
+    """A board of 2048 as a picture in SVG, which notebooks show.
+
+    Args:
+        record: sixteen ranks in row-major order, such as `unpack_boards` gives; or one row of a pack, `rows[3]`.
+
+    Raises:
+        ValueError: more boards than one.
+        FormatError: a rank above 31.
+    """
+    array = np.asanyarray(record)
+    names = array.dtype.names or ()
+    if "board" in names:
+        array = unpack_boards(array["board"], array["tile_65536_mask"] if "tile_65536_mask" in names else 0)
+    elif "exps" in names:
+        array = np.asanyarray(array["exps"])
+    ranks = _ranks(array)
+    if ranks.size != CELLS:
+        raise ValueError(f"expected one board, found {ranks.size // CELLS}; a picture shows one")
+    found = ranks.reshape(-1).tolist()
+    if max(found) > 31:
+        raise FormatError(f"rank {max(found)}; boards have ranks from 0 to 31")
+    return g2048_board(found)
+
+
+@named
 def fit_tokenizer(
     rows: Rows,
     output: Path,

@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.arrays import Array
+from gristmill.drawing import table
 from gristmill.layout import Layout
 from gristmill.packed import Selection
 from gristmill.rows import Parameter, places, sides, span
@@ -105,6 +107,7 @@ class Games(Selection[_gristmill.Games]):
         """
         return type(self)(self._compiled.query(sql, list(params)))
 
+    @named
     def split(
         self,
         val: float | None = None,
@@ -168,6 +171,11 @@ class Games(Selection[_gristmill.Games]):
         if not 0 <= place < len(self):
             raise IndexError(f"game {index} of {len(self)}")
         return place
+
+    def _repr_html_(self) -> str:
+        fields = self.layout.dtype
+        rows = ((name, fields[name].base, fields[name].shape) for name in fields.names or ())
+        return table(repr(self), ("field", "dtype", "shape"), rows)
 
     def __repr__(self) -> str:
         packed = self._compiled.packed()

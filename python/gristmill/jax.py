@@ -1,20 +1,43 @@
-"""Batches as JAX arrays, without a copy on the CPU; over several processes as parts of global arrays."""
+"""Batches as JAX arrays, without a copy on the CPU; over several processes as parts of global arrays.
+
+Once this is imported, `Batch` and `PairBatch` are pytrees: `jax.device_put(batch)`, `jax.tree.map(f, batch)` and
+`jax.jit` take them as they are. The number of a batch is no part of the tree: a jitted step is compiled once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, overload
 
 import jax
 import numpy as np
 
 from gristmill.arrays import Array
+from gristmill.batch import Batch
 from gristmill.demos.mixing import MixedLoader
 from gristmill.loader import DataLoader
 from gristmill.pairs import PairBatch
 
 
-def arrays(batch: Mapping[str, Array]) -> dict[str, jax.Array]:
+def _register() -> None:
+    """Makes pytrees of batches: their arrays are the leaves, by name."""
+
+    def parts(batch: Batch) -> tuple[list[tuple[Any, Any]], tuple[tuple[str, ...], int]]:
+        return [(jax.tree_util.DictKey(name), array) for name, array in batch.items()], (batch.names, batch.rows)
+
+    def again(told: tuple[tuple[str, ...], int], arrays: Iterable[Any]) -> Batch:
+        names, rows = told
+        return Batch(-1, rows, dict(zip(names, arrays, strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(Batch, parts, again)
+    fields = ("context", "target", "extra_context", "traj_ts_ids")
+    jax.tree_util.register_dataclass(PairBatch, data_fields=fields, meta_fields=())
+
+
+_register()
+
+
+def arrays(batch: Batch | Mapping[str, Array]) -> dict[str, jax.Array]:
     """The same memory as JAX arrays, by name.
 
     JAX has no 64-bit types unless `jax_enable_x64` is set: make whole numbers with `dtype="i32"`.

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.batch import Batch
 from gristmill.chess import Tensors
@@ -71,6 +72,7 @@ class DataLoader:
     #: Of rows, which they are, and how many of how many.
     _rows: str | None = None
 
+    @named
     def __init__(
         self,
         source: DataLoaderConfig | Mapping[str, Any] | Rows | Games,
@@ -300,11 +302,12 @@ class DataLoader:
 
         A file; for a stream that several ranks share a folder, into which each rank writes its part: call it on all of
         them after the same step. The step before is kept until all have, so that a crash meanwhile loses nothing.
-        Of rows the state is the same on every rank, and any of them may write it.
+        Of rows the state is the same on every rank, and any of them may write it. Folders above it are made.
 
         Raises:
             OSError: it cannot be written.
         """
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         self._engine.save(path)
 
     def load(self, path: Path, *, missing: Missing = "refuse") -> None:

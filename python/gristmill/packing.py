@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.config import Path, PositionSamplingConfig, to_json
 
 
@@ -154,6 +155,7 @@ class Checksummed:
     known: bool
 
 
+@named
 def pack(
     input: Path,  # noqa: A002  (the name of the option)
     output: Path,
@@ -207,6 +209,7 @@ def pack(
     return Packed(**result)
 
 
+@named
 def merge(
     packs: Iterable[Path],
     output: Path,
@@ -243,6 +246,7 @@ def merge(
     return Merged(**json.loads(_gristmill.merge_packs(to_json(options))))
 
 
+@named
 def checksum(pack: Path, *, overwrite: bool = False) -> Checksummed:
     """Makes checksums of the rows of a pack of 2048 beside them, where it has none: readers then check what they give.
 
@@ -259,6 +263,7 @@ def checksum(pack: Path, *, overwrite: bool = False) -> Checksummed:
     return Checksummed(**json.loads(_gristmill.checksum_rows(os.fspath(pack), overwrite)))
 
 
+@named
 def recover(folder: Path, *, abandon: bool = False, dry_run: bool = False) -> Recovered:
     """Finishes what killed jobs left in a pack, or in another folder that was written to, or gives it up.
 
@@ -280,6 +285,7 @@ def recover(folder: Path, *, abandon: bool = False, dry_run: bool = False) -> Re
     return Recovered(**result)
 
 
+@named
 def value_rows(
     pack: Path,
     *,
@@ -319,6 +325,7 @@ def value_rows(
     return Valued(**json.loads(_gristmill.value_rows(to_json(options))))
 
 
+@named
 def convert(
     input: Path,  # noqa: A002  (the name of the option)
     output: Path,

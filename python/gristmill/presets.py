@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Never
+from typing import Any, Literal
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.config import DataLoaderConfig, Path, to_json
 
 
+@named
 def lc0(
     directory: Path | Iterable[Path] | Mapping[Any, float],
     *,
@@ -40,7 +40,6 @@ def lc0(
     spill: Path | None = None,
     spill_limit: str | int | None = None,
     index: Path | None = None,
-    **unknown: Never,
 ) -> DataLoaderConfig:
     """Games of Leela Chess Zero, from directories that may still be growing, as shuffled batches.
 
@@ -75,17 +74,14 @@ def lc0(
         spill: folder, best on the file system of the games, where files are held that a state may need.
         spill_limit: most bytes that each rank holds there, such as `"16GiB"`, the default.
         index: folder of the side index, `"off"` for none.
-        unknown: nothing; a misspelt option raises `TypeError` with the nearest known one.
 
     Raises:
-        TypeError: an option that does not exist.
+        TypeError: an option that does not exist; it names the nearest one.
         ConfigError: a value that does not fit.
     """
     given = dict(locals())
-    if unknown:
-        raise TypeError(_unknown_option(lc0.__name__, next(iter(unknown))))
     options = {name: value for name, value in given.items() if value is not None}
-    del options["directory"], options["unknown"]
+    del options["directory"]
     options["directories"] = [{"directory": os.fspath(d), "weight": w} for d, w in _weighted(directory).items()]
     if split is not None:
         options["split"] = list(split.items())
@@ -100,11 +96,3 @@ def _weighted(directory: Path | Iterable[Path] | Mapping[Any, float]) -> Mapping
     if isinstance(directory, Mapping):
         return directory
     return dict.fromkeys(directory, 1.0)
-
-
-def _unknown_option(function: str, name: str) -> str:
-    parameters = inspect.signature(globals()[function]).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{nearest[0]}'?" if nearest else f"it has: {', '.join(known)}"
-    return f"{function}() has no option '{name}'; {hint}"

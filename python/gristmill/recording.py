@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.config import Path
 from gristmill.layout import Layout
 
@@ -88,6 +89,7 @@ class SelfPlayWriter(SessionRecorder):
         OSError: another process records there; the folder cannot be written.
     """
 
+    @named
     def __init__(
         self,
         folder: Path,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.config import ChunkRescorerConfig, Path, plain, to_json
 from gristmill.layout import Layout
@@ -42,6 +43,7 @@ class Rescorer:
         OSError: a directory cannot be read.
     """
 
+    @named
     def __init__(
         self,
         config: ChunkRescorerConfig | None = None,

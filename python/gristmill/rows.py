@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
+from gristmill.drawing import table
 from gristmill.layout import Layout
 from gristmill.packed import Selection
 
@@ -281,6 +282,11 @@ class Rows(Selection[_gristmill.Rows]):
             self._made[config] = making
         made = making.encode(found.reshape(-1).view(np.uint8), seed, epoch)
         return {name: Array.over(memory, (*found.shape, *shape[1:]), dtype) for name, dtype, shape, memory in made}
+
+    def _repr_html_(self) -> str:
+        shown = [self[i] for i in range(min(len(self), 5))]
+        names = [name for name in (shown[0].dtype.names or ()) if shown[0].dtype[name].shape == ()] if shown else []
+        return table(repr(self), names, ([row[name] for name in names] for row in shown))
 
     def __repr__(self) -> str:
         packed = self._compiled.packed()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from gristmill.arguments import named_fields
 from gristmill.config import PositionSamplingConfig
 
 
+@named_fields
 @dataclass(frozen=True, kw_only=True)
 class Hanse:
     """Each row is a draw of its own: a game in proportion to its chance, then one of its positions.
@@ -43,6 +45,7 @@ def _set(config: PositionSamplingConfig) -> dict[str, Any]:
     return {name: value for name, value in asdict(config).items() if value is not None}
 
 
+@named_fields
 @dataclass(frozen=True)
 class Blocks:
     """Shuffling for packs beyond memory: blocks in random order, the rows of several of them shuffled together.

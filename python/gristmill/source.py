@@ -9,7 +9,9 @@ from typing import Any, Literal, overload
 
 from gristmill import _gristmill
 from gristmill.again import open_again
+from gristmill.arguments import named
 from gristmill.arrays import Array
+from gristmill.drawing import table
 from gristmill.errors import ConfigError
 from gristmill.games import Games
 from gristmill.layout import Layout
@@ -74,6 +76,11 @@ class Source:
     def __iter__(self) -> Iterator[Array]:
         return (self[i] for i in range(len(self)))
 
+    def _repr_html_(self) -> str:
+        fields = self.layout.dtype
+        rows = ((name, fields[name].base, fields[name].shape) for name in fields.names or ())
+        return table(f"{self!r}, {self.num_frames} frames", ("field", "dtype", "shape"), rows)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._path!r}, format={self.format!r}, chunks={len(self)})"
 
@@ -90,6 +97,7 @@ class Source:
         return place
 
 
+@named
 def open(  # noqa: A001  (gristmill.open is the public name)
     path: str | os.PathLike[str],
     *,

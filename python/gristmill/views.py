@@ -13,12 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from gristmill.arguments import named_fields
+
 __all__ = ["NextStep", "Offsets", "Pad", "Stack", "Trajectory", "View", "Window"]
 
 #: What stands where a game has no step: the nearest that it has, zeros, or nothing (the row is left out of the epoch).
 Pad: TypeAlias = Literal["edge", "zero", "drop"]
 
 
+@named_fields
 @dataclass(frozen=True)
 class Offsets:
     """The steps at these distances from each row, ascending: tensors of shape (batch, time, ...).
@@ -41,6 +44,7 @@ class Offsets:
         return _window(self.offsets, self.pad, self.tensors)
 
 
+@named_fields
 @dataclass(frozen=True)
 class Window:
     """`past` steps before each row, the row, and `future` steps behind it: tensors of shape (batch, time, ...).
@@ -66,6 +70,7 @@ class Window:
         return _window([self.step * i for i in range(-self.past, self.future + 1)], self.pad, self.tensors)
 
 
+@named_fields
 @dataclass(frozen=True)
 class Stack:
     """Frame stacks: each row behind the `frames - 1` steps before it, oldest first.
@@ -92,6 +97,7 @@ class Stack:
         return _window([self.step * i for i in range(1 - self.frames, 1)], self.pad, self.tensors)
 
 
+@named_fields
 @dataclass(frozen=True)
 class NextStep:
     """Transitions: each tensor of a row, and as `next_<name>` that of the step `n` later.
@@ -112,6 +118,7 @@ class NextStep:
         return {"next": {"steps": self.n, "pad": self.pad}}
 
 
+@named_fields
 @dataclass(frozen=True)
 class Trajectory:
     """Whole games: a row is one, from its first step on; tensors of shape (batch, length, ...).

@@ -15,6 +15,9 @@ use crate::layout::Layout;
 /// Name, NumPy type string, shape and memory of a tensor.
 pub(crate) type Tensor = (String, String, Vec<usize>, Memory);
 
+/// The move played and the best one.
+type Moves = (Option<String>, Option<String>);
+
 /// Layouts of stored V6 and V7 records.
 #[pyfunction]
 pub(crate) fn chess_layouts() -> (Layout, Layout) {
@@ -36,6 +39,20 @@ pub(crate) fn chess_fens(py: Python<'_>, records: Contiguous, itemsize: usize) -
                 Frame::new(bytes).and_then(|frame| Board::from_frame(&frame)).map_err(|e| e.in_frame(i))
             });
         Ok(boards.map(|board| board.map(|board| board.fen())).collect::<Result<Vec<_>, _>>()?)
+    })
+}
+
+/// The move that was played and the best one of each V6 or V7 record, as White sees the board; none without a search.
+#[pyfunction]
+pub(crate) fn chess_moves(py: Python<'_>, records: Contiguous, itemsize: usize) -> Result<Vec<Moves>, Fault> {
+    py.detach(|| {
+        let moves = records.bytes().chunks(itemsize.max(1)).enumerate().map(|(i, bytes)| {
+            let frame = Frame::new(bytes).map_err(|e| e.in_frame(i))?;
+            let board = Board::from_frame(&frame).map_err(|e| e.in_frame(i))?;
+            let shown = |index| if frame.visits() > 0 { board.uci(index) } else { None };
+            Ok((shown(frame.played_idx()), shown(frame.best_idx())))
+        });
+        moves.collect()
     })
 }
 

@@ -10,6 +10,7 @@ mod g2048;
 mod games;
 mod layout;
 mod loader;
+mod looking;
 mod packed;
 mod packing;
 mod pairs;
@@ -26,7 +27,9 @@ mod _gristmill {
     #[pymodule_export]
     use crate::array::{Memory, allocate};
     #[pymodule_export]
-    use crate::chess::{chess_check, chess_encode, chess_fens, chess_layouts, chess_policy_moves, chess_rules};
+    use crate::chess::{
+        chess_check, chess_encode, chess_fens, chess_layouts, chess_moves, chess_policy_moves, chess_rules,
+    };
     #[pymodule_export]
     use crate::config::{
         check_config, config_from_proto_bytes, config_from_textproto, config_from_toml, config_to_proto_bytes,
@@ -42,6 +45,8 @@ mod _gristmill {
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader, is_older, merge_states};
+    #[pymodule_export]
+    use crate::looking::{generate_2048, generate_chess, stats_of_paths, verify_paths};
     #[pymodule_export]
     use crate::packed::Packed;
     #[pymodule_export]

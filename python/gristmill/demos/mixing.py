@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.arguments import named, named_with
 from gristmill.demos import standing
 from gristmill.demos.crossing import Crossing, Ring
 from gristmill.demos.gathering import Gatherer
@@ -56,6 +57,7 @@ class MixedLoader(Generic[Made]):
     together have every row of it once, any batch can be had at once, and a saved state goes on where it stood.
     """
 
+    @named
     def __init__(
         self,
         datasets: Sequence[Data] | Data,
@@ -272,9 +274,12 @@ class MixedLoader(Generic[Made]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the state to a file, whole or not at all. It is the same on every rank: let one of them write it.
 
+        Folders above the file are made.
+
         Raises:
             OSError: it cannot be written.
         """
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         _gristmill.write_whole(os.fspath(path), json.dumps(self.state_dict()).encode())
 
     def load(self, path: str | os.PathLike[str]) -> None:
@@ -342,6 +347,7 @@ class PairLoader(MixedLoader[PairBatch]):
     of `MixedLoader`.
     """
 
+    @named_with(Options)
     def __init__(
         self,
         datasets: Sequence[Data] | Data,
@@ -363,6 +369,7 @@ class StepLoader(MixedLoader[StepBatch]):
     Options are those of `MixedLoader`.
     """
 
+    @named_with(Options)
     def __init__(
         self,
         datasets: Sequence[Data] | Data,

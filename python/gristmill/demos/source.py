@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from gristmill import _gristmill, safe_pickle
 from gristmill.again import open_again
+from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.demos.selected import Selected
 from gristmill.demos.video import frames_beside
@@ -114,6 +115,7 @@ def plain(kind: str, data: bytes) -> Any:
     return data.decode() if kind == "text" else data
 
 
+@named
 def open_demos(
     path: str | os.PathLike[str],
     *,

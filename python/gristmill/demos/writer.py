@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from gristmill import _gristmill
+from gristmill.arguments import named
 from gristmill.demos.spaces import described
 from gristmill.envs.config import BENCHMARKS, EnvConfig
 from gristmill.errors import ConfigError, FormatError
@@ -91,6 +92,7 @@ class ShardWriter:
     What was written of shards that are never published goes with the writer.
     """
 
+    @named
     def __init__(
         self,
         path: str | os.PathLike[str],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.arrays import Array
+from gristmill.drawing import table
 from gristmill.errors import ConfigError
 from gristmill.pairs.trajectories import (
     Columns,
@@ -64,6 +65,18 @@ class PairBatch:
         """The arrays that there are, by name."""
         arrays = {"context": self.context, "target": self.target, "traj_ts_ids": self.traj_ts_ids}
         return arrays if self.extra_context is None else {**arrays, "extra_context": self.extra_context}
+
+    def keys(self) -> KeysView[str]:
+        """Names of the arrays that there are: `dict(batch)` gives them by name."""
+        return self.asdict().keys()
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        """The array of this name."""
+        return self.asdict()[name]
+
+    def _repr_html_(self) -> str:
+        rows = ((name, array.dtype, tuple(array.shape)) for name, array in self.asdict().items())
+        return table(f"PairBatch: {len(self.traj_ts_ids)} pairs", ("array", "dtype", "shape"), rows)
 
 
 #: What a constructor makes batches of: `PairBatch`, or a dictionary.

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError
 from gristmill.pairs.constructor import At, Constructor, Numbers, PairBatch, PairSet, Piece
 from gristmill.pairs.trajectories import Columns, Trajectories
@@ -20,6 +21,7 @@ Generator: TypeAlias = Callable[[Iterator[dict[str, Any]]], Iterable[Mapping[str
 _NAMES = ("context", "target", "extra_context", "traj_ts_ids")
 
 
+@named_fields
 @dataclass(frozen=True)
 class Generated(Constructor[PairBatch]):
     """Pairs of a function, or of any object that is called like one.

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from gristmill import _gristmill
+from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError, FormatError
 from gristmill.pairs.constructor import Numbers, PairBatch, PairConstructor, PairSet, Piece, numbers
 
 
+@named_fields
 @dataclass(frozen=True)
 class Jigsaw(PairConstructor):
     """Tiles of a picture in the order of a permutation as the context, the permutation's number as the target.

@@ -8,11 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError
 
 Shape = tuple[int, ...]
 
 
+@named_fields
 @dataclass(frozen=True)
 class Prepare:
     """Conversions that training code would otherwise make of each batch. Whole numbers and truth values stay.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError
 from gristmill.pairs.constructor import At, Constructor, Numbers, PairSet, Piece
 
@@ -12,6 +13,7 @@ from gristmill.pairs.constructor import At, Constructor, Numbers, PairSet, Piece
 StepBatch: TypeAlias = dict[str, Any]
 
 
+@named_fields
 @dataclass(frozen=True)
 class Steps(Constructor[StepBatch]):
     """Each step by itself: the named fields, `dones` as truth values, `infos` as a list of dictionaries.

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from gristmill import _gristmill
+from gristmill.arguments import named_fields
 from gristmill.arrays import Array
 from gristmill.errors import ConfigError
 from gristmill.pairs.constructor import (
@@ -27,6 +28,7 @@ Mode: TypeAlias = Literal["dynamics", "inverse_dynamics", "action_prediction"]
 Fill: TypeAlias = Literal["first", "zeros"]
 
 
+@named_fields
 @dataclass(frozen=True)
 class Identity(PairConstructor):
     """Each observation with itself: context and target are one array."""
@@ -37,6 +39,7 @@ class Identity(PairConstructor):
         return {"context": obs, "target": obs, "traj_ts_ids": pairs.ids(rows)}
 
 
+@named_fields
 @dataclass(frozen=True)
 class TemporalOffset(ActingConstructor):
     """Observations `temporal_offset` steps apart, and the actions between them.
@@ -86,6 +89,7 @@ class TemporalOffset(ActingConstructor):
         return {**found, "target": acts, **extra}
 
 
+@named_fields
 @dataclass(frozen=True)
 class Reverse(PairConstructor):
     """The later of two observations as the context, the earlier as the target."""
@@ -104,6 +108,7 @@ class Reverse(PairConstructor):
         need_ends(pairs)
 
 
+@named_fields
 @dataclass(frozen=True)
 class UniformOffset(PairConstructor):
     """Two observations, `least` to `most` steps apart: drawn for each step and epoch, from what its trajectory has."""
@@ -127,6 +132,7 @@ class UniformOffset(PairConstructor):
         need_ends(pairs)
 
 
+@named_fields
 @dataclass(frozen=True)
 class Windows(ActingConstructor):
     """The last `size` observations as the context, (B, size, ...), oldest first, the next action as the target.
@@ -157,6 +163,7 @@ class Windows(ActingConstructor):
         return {"context": At(self.obs, window), "target": acts, "extra_context": mask, "traj_ts_ids": pairs.ids(rows)}
 
 
+@named_fields
 @dataclass(frozen=True)
 class FrameStack(ActingConstructor):
     """The last `size` frames joined on the channel axis, (B, size * C, H, W), oldest first; the next action as target.

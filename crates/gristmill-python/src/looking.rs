@@ -1,0 +1,147 @@
+//! Paths in, what was checked, counted or made there out, as JSON text: `verify`, `stats` and `generate` from Python.
+//! The GIL is free while the engine works; Ctrl-C ends a job between two files or blocks.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gristmill_engine::job::generate::{ChessGenerator, ChessOptions, G2048Generator, G2048Options, Generated};
+use gristmill_engine::job::stats::{StatsOptions, stats};
+use gristmill_engine::job::verify::{VerifyOptions, verify};
+use gristmill_engine::runtime::seed;
+use gristmill_format::chess::Version;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fault;
+use crate::packing::watched;
+
+/// Checks every frame of files, folders and packs.
+#[pyfunction]
+pub(crate) fn verify_paths(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    against: Option<PathBuf>,
+    max_faults: usize,
+    workers: Option<usize>,
+) -> Result<String, Fault> {
+    let mut options = VerifyOptions::new(paths);
+    (options.against, options.max_faults) = (against, max_faults);
+    options.workers = workers.unwrap_or(options.workers);
+    let stop = options.stop.clone();
+    watched(py, &stop, |look| verify(&options, &mut |_, _| look()))
+}
+
+/// Counts what files, folders and packs hold.
+#[pyfunction]
+pub(crate) fn stats_of_paths(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    q_weight: f32,
+    pol_scale: f32,
+    workers: Option<usize>,
+) -> Result<String, Fault> {
+    let mut options = StatsOptions { q_weight, pol_scale, ..StatsOptions::default() };
+    options.workers = workers.unwrap_or(options.workers);
+    let stop = options.stop.clone();
+    watched(py, &stop, |look| stats(&paths, &options, &mut |_| look()))
+}
+
+/// What was made.
+#[derive(Debug, Default, Serialize)]
+struct Made {
+    files: u64,
+    games: u64,
+    frames: u64,
+    bytes: u64,
+    seed: u64,
+}
+
+impl Made {
+    fn add(&mut self, file: &Generated) {
+        self.games += file.games;
+        self.frames += file.frames;
+        self.bytes += file.bytes;
+    }
+}
+
+/// What games of chess are generated, and where.
+#[derive(Deserialize)]
+struct Chess {
+    folder: PathBuf,
+    games: u64,
+    first: u64,
+    seed: Option<u64>,
+    plies_max: usize,
+    version: u32,
+    games_per_tar: Option<u64>,
+}
+
+/// Plays games of chess into `.gz` files or tars.
+#[pyfunction]
+pub(crate) fn generate_chess(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let Chess { folder, games, first, seed, plies_max, version, games_per_tar } = parsed(options)?;
+    let seed = seed.unwrap_or_else(seed::fresh_root);
+    let version = if version == 7 { Version::V7 } else { Version::V6 };
+    let options = ChessOptions { folder, games, first, seed, plies_max, version, games_per_tar };
+    let stop = AtomicBool::new(false);
+    watched(py, &stop, |look| {
+        let mut generator = ChessGenerator::new(options)?;
+        let mut made = Made { files: generator.files(), seed, ..Made::default() };
+        while let Some(file) = generator.write_next()? {
+            made.add(&file);
+            look();
+            if stop.load(Ordering::Relaxed) {
+                return Err(gristmill_engine::Error::Stopped);
+            }
+        }
+        Ok(made)
+    })
+}
+
+/// What games of 2048 are generated, and where.
+#[derive(Deserialize)]
+struct G2048 {
+    folder: PathBuf,
+    games: u64,
+    first: u64,
+    seed: Option<u64>,
+    depth: u32,
+    moves_max: Option<u64>,
+    threads: Option<usize>,
+}
+
+/// Plays games of 2048 into raw logs. Ctrl-C lets the few that were begun end first.
+#[pyfunction]
+pub(crate) fn generate_2048(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let G2048 { folder, games, first, seed, depth, moves_max, threads } = parsed(options)?;
+    // Seeds of games are written as ten digits; a drawn one looks like those of real logs.
+    let seed = seed.unwrap_or_else(|| seed::fresh_root() >> 32);
+    let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let moves_max = moves_max.unwrap_or(u64::MAX);
+    let last = first.checked_add(games).ok_or_else(|| PyValueError::new_err("the game numbers leave 64 bits"))?;
+    let together = 4 * threads.max(1) as u64;
+    let stop = AtomicBool::new(false);
+    watched(py, &stop, |look| {
+        let mut made = Made { files: 2 * games, seed, ..Made::default() };
+        let mut next = first;
+        while next < last && !stop.load(Ordering::Relaxed) {
+            let games = together.min(last - next);
+            let folder = folder.clone();
+            let options = G2048Options { folder, games, first: next, seed, depth, moves_max, level: LEVEL, threads };
+            G2048Generator::new(options)?.run(&mut |game| {
+                made.add(game);
+                look();
+            })?;
+            next += games;
+        }
+        if stop.load(Ordering::Relaxed) { Err(gristmill_engine::Error::Stopped) } else { Ok(made) }
+    })
+}
+
+/// Level of compression of raw logs, as the command has it by default.
+const LEVEL: u8 = 6;
+
+fn parsed<'a, T: Deserialize<'a>>(options: &'a str) -> Result<T, Fault> {
+    serde_json::from_str(options).map_err(|e| PyValueError::new_err(e.to_string()).into())
+}

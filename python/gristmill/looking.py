@@ -1,0 +1,87 @@
+"""Every check over every frame, and what data is like: as `gristmill verify` and `gristmill stats` do it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from gristmill import _gristmill
+from gristmill.arguments import named
+from gristmill.config import Path
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came of `verify`."""
+
+    #: Whether nothing is wrong.
+    ok: bool
+    #: Frames, chunks (of a pack of rows its runs) and files that were checked, bad ones included.
+    checked: int
+    chunks: int
+    files: int
+    #: Files in folders that are of no known format.
+    skipped: int
+    #: What is wrong, at most `max_faults`: where (`file`, `member`, `chunk`, `frame`, `offset`, ...), `kind`, `detail`.
+    faults: list[dict[str, Any]]
+    #: How many faults there are in all, and how many each check found.
+    fault_count: int
+    checks: dict[str, int]
+    #: Of rows of 2048 the first fault of each check, drawn.
+    examples: list[dict[str, Any]]
+    #: Whole records that can still be had from damaged chunks.
+    salvageable: int
+
+    def __repr__(self) -> str:
+        found = "ok" if self.ok else f"{self.fault_count} faults"
+        return f"Verification({found}: {self.checked} frames in {self.chunks} chunks of {self.files} files)"
+
+
+@named
+def verify(
+    *paths: Path, against: Path | None = None, max_faults: int = 100, workers: int | None = None
+) -> Verification:
+    """Checks every frame of files, packs and folders of them. Damage is what it reports, and raises nothing.
+
+    Args:
+        paths: files, packs, folders.
+        against: folder of games that one pack, the only path then, is compared with: each must be in it.
+        max_faults: faults that are listed; all are counted.
+        workers: threads; one per core by default. They change nothing in the result.
+
+    Raises:
+        ConfigError: options that do not fit each other.
+        TypeError: no path.
+    """
+    found = _gristmill.verify_paths(_texts(paths), against, max_faults, workers)
+    return Verification(**json.loads(found))
+
+
+@named
+def stats(*paths: Path, q_weight: float = 6.0, pol_scale: float = 3.5, workers: int | None = None) -> dict[str, Any]:
+    """What data is like, as plain data: results, lengths, plies, men, visits, weights, versions, bytes.
+
+    Just what `gristmill stats --json` prints. Bad chunks are counted and left out; `verify` says what is wrong.
+
+    Args:
+        paths: files, packs, folders.
+        q_weight: weight of the difference in value, by which positions are weighed (difference focus).
+        pol_scale: weight of the difference in policy.
+        workers: threads; one per core by default. They change nothing in the result.
+
+    Raises:
+        ConfigError: options out of range.
+        TypeError: no path.
+    """
+    found: dict[str, Any] = json.loads(_gristmill.stats_of_paths(_texts(paths), q_weight, pol_scale, workers))
+    return found
+
+
+def _texts(paths: Iterable[Path]) -> list[str | os.PathLike[str]]:
+    found: list[str | os.PathLike[str]] = [os.fspath(path) for path in paths]
+    if not found:
+        raise TypeError("expected at least one path")
+    return found
