@@ -1,14 +1,17 @@
 """Train on nine games of ten and validate on the tenth: the same game is always on the same side.
 
-python examples/03_validate_on_held_out_games.py games/
+python examples/03_validate_on_held_out_games.py [games/]
 """
 
+import os
 import sys
 
 import gristmill as gm
 
 
-def main(directory: str) -> None:
+def main(directory: str = "example-games") -> None:
+    if not os.path.isdir(directory):
+        gm.generate("chess", directory, games=100, seed=1)
     split = {"train": 9, "test": 1}
     train = gm.DataLoader(gm.presets.lc0(directory, pool=1000, reservoir=4096, batch_size=64, seed=1, split=split))
     with train:
@@ -21,4 +24,4 @@ def main(directory: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

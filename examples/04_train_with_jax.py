@@ -1,35 +1,45 @@
-"""Fit a linear value head with JAX; batches reach it without a copy.
+"""Fit a value head with JAX: batches are pytrees, and reach it without a copy.
 
 pip install gristmill[jax]
-python examples/04_train_with_jax.py games/
+python examples/04_train_with_jax.py [games/]
 """
 
+import os
 import sys
 
 import jax
 import jax.numpy as jnp
 
 import gristmill as gm
+import gristmill.jax
+
+STEPS = 300
 
 
-def loss(weights: jax.Array, planes: jax.Array, results: jax.Array) -> jax.Array:
-    predicted = jnp.tanh(planes.reshape(planes.shape[0], -1) @ weights)
+def loss(weights: jax.Array, batch: gm.Batch) -> jax.Array:
+    """How far the result is from what a linear head of the twelve planes of men tells."""
+    planes, results = batch["planes"][:, :12], batch["values"][:, 0, 0]
+    predicted = jnp.tanh(planes.reshape(len(planes), -1) @ weights)
     return jnp.mean((predicted - results) ** 2)
 
 
-def main(directory: str, steps: int = 100) -> None:
+def main(directory: str = "example-games") -> None:
+    if not os.path.isdir(directory):
+        gm.generate("chess", directory, games=100, seed=1)
     step = jax.jit(jax.value_and_grad(loss))
-    weights = jnp.zeros(112 * 64)
+    weights = jnp.zeros(12 * 64)
+    losses = []
     config = gm.presets.lc0(directory, pool=1000, reservoir=4096, batch_size=256, seed=1)
     with gm.DataLoader(config) as loader:
-        for number in range(steps):
-            batch = loader.get_next()
-            planes, values = jax.dlpack.from_dlpack(batch["planes"]), jax.dlpack.from_dlpack(batch["values"])
-            error, gradient = step(weights, planes, values[:, 0, 0])
-            weights = weights - 0.001 * gradient
-            if number % 10 == 0:
-                print(number, float(error))
+        for number in range(STEPS):
+            error, gradient = step(weights, loader.get_next())
+            weights = weights - 0.05 * gradient
+            losses.append(float(error))
+            if number % 20 == 0:
+                print(number, losses[-1])
+    first, last = sum(losses[:20]) / 20, sum(losses[-20:]) / 20
+    print(f"mean loss of the first 20 steps {first:.4f}, of the last 20 {last:.4f}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,15 +1,18 @@
 """Save the state after some batches; a new loader continues with exactly the next one.
 
-python examples/05_stop_and_resume.py games/
+python examples/05_stop_and_resume.py [games/]
 """
 
 import json
+import os
 import sys
 
 import gristmill as gm
 
 
-def main(directory: str) -> None:
+def main(directory: str = "example-games") -> None:
+    if not os.path.isdir(directory):
+        gm.generate("chess", directory, games=100, seed=1)
     config = gm.presets.lc0(directory, pool=1000, reservoir=4096, batch_size=64, seed=1, watch=False)
     with gm.DataLoader(config) as loader:
         for _ in range(20):
@@ -25,4 +28,4 @@ def main(directory: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

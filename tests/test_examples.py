@@ -1,0 +1,76 @@
+"""Every program in `examples/` runs without arguments, on data that it makes, and says what it promises."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples"
+
+#: What a program must have said at its end.
+PROMISES = {
+    "01_look_at_a_file": r"probs float32 \(\d+, 1858\)",
+    "02_feed_batches": r"^12800 positions in ",
+    "03_validate_on_held_out_games": r"^validated on [1-9]\d* positions, each once",
+    "04_train_with_jax": r"^mean loss of the first 20 steps (\S+), of the last 20 (\S+)$",
+    "05_stop_and_resume": r"batch 20 is the same to the bit: True$",
+    "06_pack_chess_games": r"^an epoch has each of (\d+) positions once; expected \1$",
+    "07_train_on_2048": r"^the move of the search is found in (\d+)% of",
+    "08_demonstrations": r"^(\d+) steps in the pack, \1 in an epoch of it$",
+    "09_train_with_pytorch": r"^mean loss of the first 20 steps (\S+), of the last 20 (\S+)$",
+    "10_share_batches_among_ranks": r"^one rank resumes with the same rows: True$",
+}
+
+#: Those of which more is expected than words.
+JUDGED = ("04_train_with_jax", "07_train_on_2048", "09_train_with_pytorch")
+
+
+def run(program: str, folder: Path) -> "re.Match[str]":
+    environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", FOLDER / f"{program}.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = re.search(PROMISES[program], done.stdout, re.MULTILINE)
+    assert found, done.stdout
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the programs run one after the other, as a reader would run them."""
+    return tmp_path_factory.mktemp("examples")
+
+
+def test_every_program_is_run() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(PROMISES)
+
+
+@pytest.mark.parametrize("program", [name for name in PROMISES if name not in JUDGED])
+def test_examples_run(program: str, folder: Path) -> None:
+    run(program, folder)
+
+
+def test_the_loss_falls_with_jax(folder: Path) -> None:
+    pytest.importorskip("jax")
+    first, last = map(float, run("04_train_with_jax", folder).groups())
+    assert last < 0.9 * first
+
+
+def test_the_loss_falls_with_torch(folder: Path) -> None:
+    pytest.importorskip("torch")
+    first, last = map(float, run("09_train_with_pytorch", folder).groups())
+    assert last < 0.9 * first
+
+
+def test_the_head_of_2048_beats_chance(folder: Path) -> None:
+    assert int(run("07_train_on_2048", folder).group(1)) > 30
