@@ -49,7 +49,7 @@ def named(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
 
 
 def named_with(options: type[object]) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """As `named`, for a function whose `**` takes the keys of a `TypedDict`."""
+    """As `named`, for a function whose `**` takes the keys of a `TypedDict` or the fields of a dataclass."""
     return lambda function: _checked(function, list(options.__annotations__))
 
 
@@ -61,8 +61,10 @@ def named_fields(cls: type[_Class]) -> type[_Class]:
 
 
 def _checked(function: Callable[_Given, _Result], more: list[str]) -> Callable[_Given, _Result]:
-    parameters = inspect.signature(function).parameters.values()
+    parameters = list(inspect.signature(function).parameters.values())
     words = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    if any(p.kind is p.VAR_KEYWORD for p in parameters) and not more:
+        raise TypeError(f"{function.__qualname__} takes any keyword; say which by named_with")
     known = [p.name for p in parameters if p.kind in words and p.name != "self"] + more
     called = function.__qualname__.removesuffix(".__init__")
 

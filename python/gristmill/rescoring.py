@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.config import ChunkRescorerConfig, Path, plain, to_json
 from gristmill.layout import Layout
@@ -43,7 +42,6 @@ class Rescorer:
         OSError: a directory cannot be read.
     """
 
-    @named
     def __init__(
         self,
         config: ChunkRescorerConfig | None = None,
