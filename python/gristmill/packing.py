@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gristmill import _gristmill
 from gristmill.arguments import named
 from gristmill.config import Path, PositionSamplingConfig, to_json
+from gristmill.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class Checksummed:
 
 @named
 def pack(
-    input: Path,  # noqa: A002  (the name of the option)
+    input: Any,  # noqa: A002  (the name of the option)
     output: Path,
     *,
     layout: Literal["aligned48", "packed46"] | None = None,
@@ -168,13 +169,19 @@ def pack(
     weigh: Iterable[PositionSamplingConfig] = (),
     dry_run: bool = False,
     progress: Callable[[int, int], object] | None = None,
+    fields: Mapping[str, str] | None = None,
 ) -> Packed:
-    """Makes one pack of a folder of raw games or demonstrations; the pack appears whole or not at all.
+    """Makes one pack of a folder of raw games or demonstrations, or of what is open; it appears whole or not at all.
+
+        gm.pack(gm.demos.from_arrays(lengths, {"obs": obs, "acts": acts}), "pack")
+        gm.pack(gm.open("pack").where("total_reward > ?", 10), "good")
 
     Args:
         input: folder with games at any depth: for 2048, pairs of `.meta.json(.gz)` and `.jsonl.gz` files; or with
             demonstrations. Or a Minari data set, or a folder of some, each of which becomes shards beside the pack
-            meanwhile (`pip install gristmill[minari]`).
+            meanwhile (`pip install gristmill[minari]`). Or one file, arrays of one's own, or whatever
+            `gristmill.open` and `gristmill.demos.from_arrays` give, selections included; it is written beside the pack
+            meanwhile.
         output: folder of the pack.
         layout: form of the rows; by default 48 bytes, or that of the pack that is added to.
         shard_rows: rows of every file but the last; by default one file.
@@ -184,7 +191,8 @@ def pack(
         weigh: rules by which games of chess are weighed, beside the pack's own: a stream or loader that samples by just
             these numbers finds what each game weighs beside it.
         dry_run: look only.
-        progress: called with episodes of a Minari data set that were read, and all of them.
+        progress: called with episodes that were read of what the engine does not read itself, and all of them.
+        fields: for arrays of one's own, as for `gristmill.open`: by field the name of its array.
 
     Raises:
         ConfigError: options that do not fit each other or what is there.
@@ -195,18 +203,59 @@ def pack(
     """
     given = {"layout": layout, "shard_rows": shard_rows, "workers": workers}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    options |= {"input": os.fspath(input), "output": os.fspath(output)}
+    options |= {"output": os.fspath(output)}
     options |= {"existing": existing, "on_error": on_error, "dry_run": dry_run}
     options["weigh"] = [{name: value for name, value in asdict(rule).items() if value is not None} for rule in weigh]
-    # What reads Minari is an extra.
+    # Readers of other data are extras.
     from gristmill.demos.minari.packing import as_shards
+    from gristmill.demos.own.packing import as_folder, opened_to_pack
 
-    with as_shards(options["input"], options["output"], progress) as shards:
-        options["input"] = shards or options["input"]
-        result: dict[str, Any] = json.loads(_gristmill.pack_games(to_json(options)))
+    source = opened_to_pack(input, fields)
+    if source is not None:
+        with as_folder(source, options["output"], progress) as (folder, is_pack):
+            if is_pack:
+                return _packed_rows(folder, options)
+            result: dict[str, Any] = json.loads(_gristmill.pack_games(to_json({**options, "input": folder})))
+    else:
+        options["input"] = os.fspath(input)
+        with as_shards(options["input"], options["output"], progress) as shards:
+            options["input"] = shards or options["input"]
+            result = json.loads(_gristmill.pack_games(to_json(options)))
     result["skipped"] = [Skipped(**skipped) for skipped in result["skipped"]]
     result["remarks"] = [Remark(**remark) for remark in result["remarks"]]
     return Packed(**result)
+
+
+def _packed_rows(folder: str, options: dict[str, Any]) -> Packed:
+    """A pack made of a folder of 2048 rows."""
+    for name in ("weigh", "resume", "append"):
+        if options.get(name) or options["existing"] == name:
+            raise ConfigError(f"{name} does not go with rows of a pack; gristmill.merge joins packs", field=name)
+    done = convert(
+        folder,
+        options["output"],
+        options.get("layout", "aligned48"),
+        shard_rows=options.get("shard_rows"),
+        overwrite=options["existing"] == "overwrite",
+        dry_run=options["dry_run"],
+    )
+    return Packed(
+        pack=done.output,
+        layout=done.to,
+        games=done.runs,
+        known=0,
+        runs=done.runs,
+        rows=done.rows,
+        files=done.files,
+        skipped=[],
+        remarks=[Remark(done.output, remark) for remark in done.remarks],
+        resumed=0,
+        stale=[],
+        dry_run=done.dry_run,
+        seconds=done.seconds,
+        cpu_seconds=done.cpu_seconds,
+        peak_rss=done.peak_rss,
+    )
 
 
 @named

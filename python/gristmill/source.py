@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, overload
 
 from gristmill import _gristmill
@@ -12,7 +13,7 @@ from gristmill.again import open_again
 from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.drawing import table
-from gristmill.errors import ConfigError
+from gristmill.errors import ConfigError, FormatError
 from gristmill.games import Games
 from gristmill.layout import Layout
 from gristmill.rows import Rows
@@ -106,8 +107,12 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     spill: str | os.PathLike[str] | None = None,
     verify: Literal["open", "first_touch", "off"] | None = None,
     strict: bool = True,
+    fields: Mapping[str, str] | None = None,
 ) -> Any:
     """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, Minari.
+
+    Arrays of one's own (`.npz`, pickle, HDF5, Parquet, a folder of `.npy`, or of one such file for each episode) are
+    demonstrations: usual names are known (observations, actions, rewards, terminals, ...), others are told by `fields`.
 
     Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack,
     self-play, a legacy pack or exponents: `Rows.form` says which.
@@ -117,7 +122,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else `Source`.
 
     Args:
-        path: the file or folder.
+        path: the file or folder; `~` is the home folder, and a pattern such as `runs/*.npz` one data set of arrays.
         memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
             The files of a pack that is mapped must stay as long as they are: where one is cut, the system ends
             the process (SIGBUS).
@@ -129,6 +134,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             `first_touch` where there are checksums; `gristmill checksum` makes them for packs that have none.
         strict: for demonstrations: `False` reads what lies before the end mark of a tar that has more behind it,
             instead of refusing it.
+        fields: for arrays of one's own: by field the name of its array, such as `{"obs": "observations"}`; only these
+            are read, and what says where episodes end.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
@@ -140,10 +147,21 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     """
     if isinstance(path, bytes) or not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
         raise TypeError(f"a path is text or os.PathLike of text, found {path!r}; os.fsdecode makes text of bytes")
-    path = os.fspath(path)
+    path = os.path.expanduser(os.fspath(path))
     rows_only = "of rows of 2048 that lie in a folder alone; other data is checked as docs/format/checks.md says"
     from gristmill.demos.minari.catalogue import data_folder
+    from gristmill.demos.own.opening import could_be_own, is_own, open_own
 
+    pattern = not os.path.exists(path) and glob.has_magic(path)
+    packed = not pattern and _gristmill.holds_games(path)
+    shards = os.path.isdir(path) and not packed and _gristmill.holds_demos(path)
+    known = packed or shards or data_folder(path) is not None
+    if fields is not None or pattern or (is_own(path) and not known):
+        given = {"memory": memory, "values": values, "verify": verify}
+        for option, value in given.items():
+            if value:
+                raise ConfigError(f"{path}: {option} does not go with arrays of one's own", field=option)
+        return open_own(path, fields=fields, spill=spill)
     is_rows = os.path.isdir(path) and data_folder(path) is None
     if verify is not None and not is_rows:
         raise ConfigError(f"{path}: checksums are {rows_only}", field="verify")
@@ -151,11 +169,19 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         from gristmill.demos.minari import open_minari
 
         return open_minari(path, spill=spill)
-    packed = _gristmill.holds_games(path)
     if (spill is not None or not packed) and _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
-        return open_demos(path, spill=spill, strict=strict)
+        try:
+            return open_demos(path, spill=spill, strict=strict)
+        except FormatError as error:
+            if error.kind not in ("unknown_format", "unsupported") or not could_be_own(path):
+                raise
+            # What no form knows may be arrays, and the error says which there are.
+            try:
+                return open_own(path, spill=spill)
+            except FormatError as own:
+                raise (own if error.kind == "unknown_format" else error) from None
     if spill is not None:
         raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
     if packed:
@@ -169,6 +195,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
 
             return Trajectories(games)
         return Games(games)
+    if os.path.isdir(path) and could_be_own(path):
+        return open_own(path, spill=spill)
     if os.path.isdir(path):
         return Rows(_gristmill.open_pack(path, memory, values, verify))
     return Source(path, _gristmill.open_source(path))

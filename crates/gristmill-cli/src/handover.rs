@@ -4,7 +4,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -22,9 +22,31 @@ const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
 /// Most folders between the one that is packed and a Minari data set: namespaces of its name.
 const DEPTH: u32 = 6;
 
+/// Commands that take arrays of one's own, whose names `--fields` tells.
+const OF_ARRAYS: [&str; 5] = ["convert", "inspect", "verify", "stats", "pack"];
+
+/// Endings of files that no reader of the engine's has.
+const ARRAYS: [&str; 3] = [".hdf5", ".h5", ".parquet"];
+
+/// Arrays in an `.npz` by which it is of no form that the engine reads.
+const TELLING: [&str; 7] =
+    ["observations", "observation", "actions", "terminals", "timeouts", "episode_starts", "next_observations"];
+
+/// Bytes at the end of an `.npz` in which names of its arrays are looked for.
+const TAIL: u64 = 1 << 16;
+
+/// Most files of a folder whose names are looked at.
+const MOST_FILES: usize = 1000;
+
 /// Whether the words, without the program's name, are for Python: random play, its own installation, a form that it writes,
-/// or a Minari data set to be converted, looked at or packed.
+/// or a Minari data set or arrays of one's own to be converted, looked at or packed.
 pub(crate) fn is_meant(words: &[OsString]) -> bool {
+    if let [verb, rest @ ..] = words
+        && OF_ARRAYS.iter().any(|known| verb == *known)
+        && rest.iter().any(|word| word.to_str().is_some_and(|word| word == "--fields" || word.starts_with("--fields=")))
+    {
+        return true;
+    }
     match words {
         [verb, kind, ..] if verb == "generate" && kind == "random" => true,
         [verb, ..] if verb == INSTALL => true,
@@ -32,15 +54,15 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
             let form = |word: &OsStr| FORMS.iter().any(|form| word == *form);
             let to = rest.windows(2).any(|pair| pair[0] == "--to" && form(&pair[1]))
                 || rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--to=")).any(|to| FORMS.contains(&to));
-            to || rest.iter().any(|word| is_minari(Path::new(word)))
+            to || rest.iter().any(|word| is_minari(Path::new(word)) || is_arrays(Path::new(word)))
         }
         [verb, rest @ ..] if ["inspect", "verify", "stats"].iter().any(|known| verb == *known) => {
-            rest.iter().any(|word| is_minari(Path::new(word)))
+            rest.iter().any(|word| is_minari(Path::new(word)) || is_arrays(Path::new(word)))
         }
         [verb, rest @ ..] if verb == "pack" => {
             let given = rest.windows(2).filter(|pair| pair[0] == "--input").map(|pair| Path::new(&pair[1]));
             let joined = rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--input=")).map(Path::new);
-            given.chain(joined).any(|input| holds_minari(input, DEPTH))
+            given.chain(joined).any(|input| is_arrays(input) || holds_minari(input, DEPTH))
         }
         _ => false,
     }
@@ -122,6 +144,40 @@ fn is_minari(path: &Path) -> bool {
         })
 }
 
+/// Whether arrays of one's own lie at `path`, as far as names tell: a file of them, or a folder of such files or of `.npy`.
+fn is_arrays(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    if path.is_dir() {
+        let names = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        let names: Vec<_> = names.take(MOST_FILES).collect();
+        let array = |path: &Path| {
+            let stem = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".npy")).unwrap_or_default();
+            ["obs", "acts"].contains(&stem) || TELLING.contains(&stem)
+        };
+        return !names.iter().any(|name| name.ends_with("metadata.db"))
+            && names.iter().any(|name| name.is_file() && (array(name) || is_arrays(name)));
+    }
+    if name.ends_with(".npz") {
+        return tail(path).is_ok_and(|end| {
+            TELLING.iter().any(|name| {
+                let member = format!("{name}.npy");
+                end.windows(member.len()).any(|window| window == member.as_bytes())
+            })
+        });
+    }
+    ARRAYS.iter().any(|end| name.ends_with(end)) && path.is_file()
+}
+
+/// The last bytes of a file, where an archive lists its members.
+fn tail(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(path)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(TAIL)))?;
+    let mut end = Vec::new();
+    file.take(TAIL).read_to_end(&mut end)?;
+    Ok(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +195,11 @@ mod tests {
         for name in ["metadata.json", "0/part-0.arrow"] {
             fs::write(set.join("data").join(name), b"").unwrap();
         }
+        let (mine, other) = (root.path().join("mine.npz"), root.path().join("other.npz"));
+        fs::write(&mine, b"PK observations.npy").unwrap();
+        fs::write(&other, b"PK obs.npy").unwrap();
+        fs::write(empty.join("../door.hdf5"), b"").unwrap();
+        let (mine, other, root_of) = (mine.display(), other.display(), root.path().display());
         let (set, empty) = (set.display(), empty.display());
         for text in [
             "generate random".to_owned(),
@@ -150,6 +211,11 @@ mod tests {
             format!("convert {set}/data a.tar --json"),
             format!("inspect {set} --json"),
             format!("verify {empty} {set}"),
+            format!("inspect {mine}"),
+            format!("pack --input {root_of}/door.hdf5 --output a"),
+            format!("stats {root_of}/door.hdf5"),
+            format!("inspect {other} --fields obs=x"),
+            format!("pack --input={other} --fields=obs=x --output a"),
             format!("pack --output a --input {set}"),
             format!("pack --input={root} --output a", root = root.path().display()),
         ] {
@@ -162,6 +228,9 @@ mod tests {
         }
         for text in [
             format!("convert {empty} a.tar"),
+            format!("inspect {other}"),
+            format!("inspect {root_of}/none.hdf5"),
+            format!("feed {mine} --fields x"),
             format!("pack --input {empty} --output {set}"),
             "pack --input".to_owned(),
         ] {

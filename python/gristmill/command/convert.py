@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any, Literal
 
-from gristmill.command.options import Told, Verbs, verb, whole
+from gristmill.command.look import opened
+from gristmill.command.options import Told, Verbs, takes_fields, verb, whole
 from gristmill.command.progress import Progress
-from gristmill.demos.minari import MinariDemos, data_folder, open_minari, write, write_shards
+from gristmill.demos.minari import MinariDemos, data_folder, write, write_shards
+from gristmill.demos.own import is_own
 from gristmill.demos.source import open_demos
 from gristmill.demos.writer import LEVEL
 from gristmill.errors import ConfigError
@@ -31,11 +33,12 @@ def add_to(verbs: Verbs) -> None:
     """Adds `convert`."""
     about = "Change the form of data: to and from Minari data sets, and rows of 2048 to Parquet or Arrow."
     parser = verb(verbs, "convert", about, _run, _EXAMPLES)
-    parser.add_argument("path", help="a Minari data set, shards, a native file; for Parquet and Arrow a folder of rows")
+    parser.add_argument("path", help="a Minari data set, shards, arrays, a native file; for Parquet and Arrow rows")
     parser.add_argument("out", help="X.tar.zst or X.tar; the folder of a Minari data set, NAME-vN; the folder of rows")
     parser.add_argument(
         "--to", metavar="FORM", choices=("shards", *_MINARI, *_COLUMNS), help="shards, " + ", ".join(_MINARI + _COLUMNS)
     )
+    takes_fields(parser)
     parser.add_argument("--lossy", action="store_true", help="leave out what the new form has no room for")
     minari = parser.add_argument_group("to Minari")
     minari.add_argument("--dataset-id", metavar="ID", help="[NAMESPACE/]NAME-vN [default: by the folder]")
@@ -66,6 +69,9 @@ _OWN = {
     "columns": ("join", "inner", "shard_rows"),
 }
 
+#: Options of demonstrations alone.
+_DEMOS = ("fields",)
+
 
 def _run(args: argparse.Namespace) -> Told:
     to = args.to or ("shards" if args.out.endswith(_SHARDS) else None)
@@ -76,12 +82,15 @@ def _run(args: argparse.Namespace) -> Told:
         said = [name for name in names if other != kind and getattr(args, name)]
         if said:
             raise ConfigError(f"--{said[0].replace('_', '-')} does not go with --to {to}", field=said[0])
+    for name in _DEMOS:
+        if kind == "columns" and getattr(args, name):
+            raise ConfigError(f"--{name} does not go with --to {to}", field=name)
     return {"minari": _to_minari, "shards": _to_shards, "columns": _to_columns}[kind](args, to)
 
 
 def _to_minari(args: argparse.Namespace, to: str) -> Told:
-    if data_folder(args.path) is not None:
-        demos: Any = open_minari(args.path)
+    if data_folder(args.path) is not None or args.fields is not None or is_own(args.path):
+        demos: Any = opened(args.path, args.fields)
     else:
         demos = open_demos(args.path, magical_preproc=args.magical_preproc or "", frame_stack=args.frame_stack or 1)
     with Progress("trajectories", not args.json) as progress:
@@ -102,10 +111,10 @@ def _to_minari(args: argparse.Namespace, to: str) -> Told:
 
 
 def _to_shards(args: argparse.Namespace, to: str) -> Told:
-    if data_folder(args.path) is None:
+    if data_folder(args.path) is None and args.fields is None and not is_own(args.path):
         says = "no Minari data set; other demonstrations are converted to shards by the gristmill command itself"
         raise ConfigError(f"{args.path}: {says}", field="path")
-    demos = open_minari(args.path)
+    demos = opened(args.path, args.fields)
     told = {**_told(args, demos, to), "output": [args.out]}
     with Progress("trajectories", not args.json) as progress:
         paths = write_shards(

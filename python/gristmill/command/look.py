@@ -1,16 +1,19 @@
-"""`inspect`, `verify` and `stats` of Minari data sets. Names in the JSON are those that other data have there."""
+"""`inspect`, `verify` and `stats` of Minari data sets and of arrays of one's own. The JSON is that of other data."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from gristmill.command.options import Told, Verbs, whole
+from gristmill.command.options import Told, Verbs, takes_fields, whole
 from gristmill.command.progress import Progress
-from gristmill.demos.minari import MinariDemos, data_folder, open_minari
+from gristmill.demos.minari import data_folder, open_minari
+from gristmill.demos.own import could_be_own, open_own
+from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, GristmillError
 
 #: Actions that are counted one by one.
@@ -20,42 +23,64 @@ _ACTIONS = 1000
 def add_to(verbs: Verbs) -> None:
     """Adds the three."""
     about = {
-        "inspect": ("Say what a Minari data set is: format, counts, fields, spaces.", _inspect),
-        "verify": ("Read every episode of Minari data sets; exit with 1 and a list where something is wrong.", _verify),
-        "stats": ("Show lengths, returns and actions of Minari data sets.", _stats),
+        "inspect": (
+            "Say what a Minari data set is, or arrays of one's own: format, counts, fields.",
+            _inspect,
+        ),
+        "verify": (
+            "Read every episode of Minari data sets and arrays; exit with 1 and a list where something is wrong.",
+            _verify,
+        ),
+        "stats": ("Show lengths, returns and actions of Minari data sets and arrays of one's own.", _stats),
     }
     for name, (text, run) in about.items():
         parser = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
-        parser.add_argument("paths", nargs="+" if name != "inspect" else 1, metavar="PATH", help="a Minari data set")
+        parser.add_argument("paths", nargs="+" if name != "inspect" else 1, metavar="PATH", help="a data set")
+        takes_fields(parser)
         if name == "verify":
             parser.add_argument("--max-faults", metavar="N", type=whole(0), default=100, help="list at most so many")
         parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
         parser.set_defaults(run=run)
 
 
-def _opened(path: str) -> MinariDemos:
-    if data_folder(path) is None:
-        message = f"{path}: no Minari data set; look at it and at those that are by commands of their own"
+def opened(path: str, fields: dict[str, str] | None) -> Demos:
+    """A Minari data set, or arrays of one's own.
+
+    Raises:
+        ConfigError: it is neither, or `fields` of what has its own names.
+    """
+    if data_folder(path) is not None and fields is None:
+        return open_minari(path)
+    if data_folder(path) is not None:
+        raise ConfigError(
+            f"{path}: a Minari data set says itself what its fields are; leave --fields out", field="fields"
+        )
+    if fields is None and not could_be_own(path) and os.path.exists(path):
+        message = (
+            f"{path}: neither a Minari data set nor arrays; look at it and at those that are by commands of their own"
+        )
         raise ConfigError(message, field="paths")
-    return open_minari(path)
+    return open_own(path, fields=fields)
 
 
 def _inspect(args: argparse.Namespace) -> Told:
-    demos = _opened(args.paths[0])
+    demos = opened(args.paths[0], args.fields)
     layout, said = demos.layout.dtype, demos.metadata
     fields = [
         {"name": name, "dtype": str(layout[name].base), "shape": list(layout[name].shape)}
         for name in layout.names or ()
     ]
-    about = {key: str(value) for key, value in said["minari"].items()}
+    about = {key: str(value) for key, value in said.get("minari", {}).items()}
+    for key in ("fields", "left_out"):
+        about.update({f"{key}.{name}": str(value) for name, value in said.get(key, {}).items()})
     told = {
         "path": args.paths[0],
         "format": demos.format,
         "chunks": len(demos),
         "frames": demos.num_frames,
-        "lossy": said["lossy"],
+        "lossy": said.get("lossy", []),
         "about": about,
-        "spaces": {key: str(said[key]) for key in ("observation_space", "action_space")},
+        "spaces": {key: str(said[key]) for key in ("observation_space", "action_space") if key in said},
         "layout": {"size": layout.itemsize, "fields": fields},
     }
     lines = [f"{args.paths[0]}: {demos.format}", f"{len(demos)} trajectories, {demos.num_frames} steps"]
@@ -63,7 +88,9 @@ def _inspect(args: argparse.Namespace) -> Told:
     lines += [
         f"  {field['name']:24} {field['dtype']} {'x'.join(map(str, field['shape']))}".rstrip() for field in fields
     ]
-    lines += [f"note: {name}: the pictures were stored as JPEG, and are not what was seen" for name in said["lossy"]]
+    lines += [
+        f"note: {name}: the pictures were stored as JPEG, and are not what was seen" for name in said.get("lossy", [])
+    ]
     return told, "\n".join(lines)
 
 
@@ -81,7 +108,7 @@ def _verify(args: argparse.Namespace) -> Told:
         for path in args.paths:
             count["files"] += 1
             try:
-                demos = _opened(path)
+                demos = opened(path, args.fields)
             except ConfigError:
                 raise
             except GristmillError as error:
@@ -108,7 +135,7 @@ def _stats(args: argparse.Namespace) -> Told:
     truncated = other = 0
     with Progress("trajectories", not args.json) as progress:
         for path in args.paths:
-            demos = _opened(path)
+            demos = opened(path, args.fields)
             for i in range(len(demos)):
                 steps = demos[i]
                 lengths.append(len(steps))

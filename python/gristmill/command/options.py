@@ -32,6 +32,21 @@ def verb(verbs: Verbs, name: str, about: str, run: Callable[[argparse.Namespace]
     return parser
 
 
+def fields(text: str) -> dict[str, str]:
+    """Pairs of a field and the name of its array: `obs=observations,acts=actions`."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    found = {field.strip(): source.strip() for field, _, source in pairs}
+    if len(found) < len(pairs) or not all(field and source for field, source in found.items()):
+        raise argparse.ArgumentTypeError(f"{text!r}; expected FIELD=NAME,... such as obs=observations,acts=actions")
+    return found
+
+
+def takes_fields(parser: Any) -> None:
+    """Adds `--fields`."""
+    says = "of arrays of one's own (.npz, pickle, .npy, HDF5, Parquet): obs=observations,acts=actions"
+    parser.add_argument("--fields", metavar="FIELD=NAME,...", type=fields, help=says)
+
+
 def whole(least: int, most: int = 1 << 62) -> Callable[[str], int]:
     """A whole number within bounds."""
 

@@ -5,11 +5,13 @@ from gristmill.demos.collecting import Collected, collect_random
 from gristmill.demos.config import EnvData, Groups, load_config
 from gristmill.demos.mixing import MixedLoader, PairLoader, StepLoader
 from gristmill.demos.native import load_dataset_dict
+from gristmill.demos.own import ArrayDemos, from_arrays
 from gristmill.demos.source import Demos, open_demos
 from gristmill.demos.wds import Part, WdsDatasets, load_wds_datasets
 from gristmill.demos.writer import ShardWriter, get_meta_dict, write_frames
 
 __all__ = [
+    "ArrayDemos",
     "Collected",
     "Demos",
     "EnvData",
@@ -21,6 +23,7 @@ __all__ = [
     "StepLoader",
     "WdsDatasets",
     "collect_random",
+    "from_arrays",
     "get_meta_dict",
     "load_config",
     "load_dataset_dict",

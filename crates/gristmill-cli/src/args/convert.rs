@@ -22,7 +22,7 @@ gristmill convert demos.tar.zst demos.npz\n\n\
 Without --version no game of chess is decoded, and each keeps its bytes.\n\n\
 To and from Minari data sets, and rows of 2048 to Parquet or Arrow, by way of the Python package:\n  \
 gristmill convert demos.tar.zst mine/pong-v0 --to minari-hdf5\n  gristmill convert mine/pong-v0 demos.tar.zst\n  \
-gristmill convert selfplay columns --to parquet\n  gristmill convert --to minari-hdf5 --help")]
+gristmill convert selfplay columns --to parquet\n  gristmill convert mine.hdf5 mine.tar.zst --fields obs=states,acts=actions\n  gristmill convert --to minari-hdf5 --help")]
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,

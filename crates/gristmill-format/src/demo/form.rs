@@ -232,7 +232,10 @@ fn of_npz(bytes: &[u8]) -> Result<Form> {
         Ok(Form::Minecraft)
     } else if has("obs") && has("acts") && has("indices") {
         Ok(Form::ImitationNpz)
-    } else if has("acts") && has("dones") {
+    } else if has("dones")
+        && npz.names().len() > 1
+        && !["observations", "observation", "actions"].iter().any(|name| has(name))
+    {
         Ok(Form::Dictionary)
     } else if npz.names().len() == 1 {
         Ok(Form::Atari)

@@ -14,7 +14,7 @@ use crate::error::{Error, Kind, Result};
 
 /// Reads the file. Arrays of Python objects travel beside the frames; where one holds `None`, the frame has none.
 ///
-/// Errors: `WrongSize` where arrays have other first axes than `acts`; `Missing` without `acts`; what the members' readers say;
+/// Errors: `WrongSize` where arrays have other first axes than `dones`; `Missing` without `dones`; what the members' readers say;
 /// `TooLarge` beyond `max` bytes.
 pub fn dictionary(bytes: &[u8], max: usize) -> Result<Trajectories> {
     let npz = Npz::open(bytes)?;
@@ -39,12 +39,12 @@ pub fn dictionary(bytes: &[u8], max: usize) -> Result<Trajectories> {
             }
         }
     }
-    let steps = arrays.iter().find(|(name, _)| name == "acts").map(|(_, frames)| frames.len());
-    let steps = steps.ok_or_else(|| Error::new(Kind::Missing, "a dictionary of arrays without `acts`"))?;
+    let steps = arrays.iter().find(|(name, _)| name == "dones").map(|(_, frames)| frames.len());
+    let steps = steps.ok_or_else(|| Error::new(Kind::Missing, "a dictionary of arrays without `dones`"))?;
     let lengths = arrays.iter().map(|(name, frames)| (name, frames.len()));
     let lengths = lengths.chain(beside.iter().map(|(name, values)| (name, values.len())));
     if let Some((name, len)) = lengths.into_iter().find(|(_, len)| *len != steps) {
-        let detail = format!("`{}` has {len} steps, `acts` {steps}", shown(name));
+        let detail = format!("`{}` has {len} steps, `dones` {steps}", shown(name));
         return Err(Error::new(Kind::WrongSize, detail));
     }
     let mut all = Trajectories::new(max);

@@ -1,0 +1,51 @@
+"""`gristmill.pack` of games and rows that are open: selections of packs, and one file."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from generated_games import write_games
+from packs2048 import make_rows, write_pack
+
+import gristmill as gm
+
+
+def test_selected_games_of_chess(tmp_path: Path) -> None:
+    gm.pack(write_games(tmp_path / "games", 7), tmp_path / "all")
+    games = gm.open(tmp_path / "all")
+    chosen = games.where("id in (1, 4, 5)")
+    done = gm.pack(chosen, tmp_path / "some")
+    some = gm.open(tmp_path / "some")
+    assert (done.runs, len(some), done.skipped) == (3, 3, [])
+    for mine, theirs in zip(some, chosen, strict=True):
+        assert mine.tobytes() == theirs.tobytes()
+    gm.pack(games, tmp_path / "again")
+    assert [game.tobytes() for game in gm.open(tmp_path / "again")] == [game.tobytes() for game in games]
+    with pytest.raises(gm.ConfigError, match="no game is selected"):
+        gm.pack(games.where("id < 0"), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_file_of_games(tmp_path: Path) -> None:
+    path = sorted(write_games(tmp_path / "games", 3).iterdir())[1]
+    for i, source in enumerate((path, gm.open(path))):
+        assert gm.pack(source, tmp_path / f"{i}").runs == 1
+        games = gm.open(tmp_path / f"{i}")
+        assert games[0].tobytes() == games.layout.records(gm.open(path)[0]).tobytes()
+
+
+def test_selected_runs_of_2048(tmp_path: Path) -> None:
+    rows = gm.open(write_pack(tmp_path / "all", make_rows(4)))
+    done = gm.pack(rows, tmp_path / "again")
+    again = gm.open(tmp_path / "again")
+    assert done.rows == len(rows)
+    np.testing.assert_array_equal(again.take(np.arange(len(again)))["board"], rows.take(np.arange(len(rows)))["board"])
+    ids = rows.run_ids[1:3]
+    some = rows.where(f"id in ({ids[0]}, {ids[1]})")
+    assert gm.pack(some, tmp_path / "some").runs == 2
+    made = gm.open(tmp_path / "some")
+    np.testing.assert_array_equal(made.take(np.arange(len(made)))["board"], some.take(np.arange(len(some)))["board"])
+    with pytest.raises(gm.ConfigError, match="some steps of these games are selected and others are not"):
+        gm.pack(rows[:5], tmp_path / "none")
+    with pytest.raises(gm.ConfigError, match="append does not go with rows of a pack"):
+        gm.pack(rows, tmp_path / "again", existing="append")
