@@ -42,10 +42,13 @@ impl Games {
         FOLDERS.iter().map(|folder| self.live.join(folder).join(key(game))).find(|place| place.exists())
     }
 
-    /// One of the newest games, where it is; `None` where it is gone.
-    fn newest(&self, draw: &mut Draws) -> Option<PathBuf> {
-        let newest = &self.all[self.came.saturating_sub(POOL as usize)..self.came];
-        self.place(&newest[draw.below(newest.len() as u64) as usize])
+    /// One of the newest games, where it is; `None` where it is gone. Every other game moves, the rest are written again:
+    /// of one that nobody has read yet, with another time in another place, nothing would tell which it is.
+    fn newest(&self, odd: bool, draw: &mut Draws) -> Option<PathBuf> {
+        let first = self.came.saturating_sub(POOL as usize);
+        let newest: Vec<&PathBuf> =
+            self.all[first..self.came].iter().skip(usize::from(odd ^ (first % 2 == 1))).step_by(2).collect();
+        self.place(newest[draw.below(newest.len() as u64) as usize])
     }
 
     pub(crate) fn come(&mut self, games: usize) {
@@ -78,7 +81,7 @@ impl Games {
 
     /// One of the newest games that are there is written again as it was: another file under the same name and size.
     pub(crate) fn rewrite(&mut self, draw: &mut Draws) {
-        if let Some(place) = self.newest(draw) {
+        if let Some(place) = self.newest(false, draw) {
             std::fs::write(self.live.join(".again"), std::fs::read(&place).unwrap()).unwrap();
             std::fs::rename(self.live.join(".again"), place).unwrap();
             self.rewritten += 1;
@@ -88,7 +91,7 @@ impl Games {
     /// One of the newest games that are there moves to another folder of the tree.
     pub(crate) fn relocate(&mut self, draw: &mut Draws) {
         let to = self.live.join(FOLDERS[draw.below(FOLDERS.len() as u64) as usize]);
-        if let Some(place) = self.newest(draw).filter(|place| place.parent() != Some(&to)) {
+        if let Some(place) = self.newest(true, draw).filter(|place| place.parent() != Some(&to)) {
             std::fs::rename(&place, to.join(key(&place))).unwrap();
             self.moved += 1;
         }
