@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from gristmill import _gristmill
+from gristmill import _gristmill, metrics
 from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.batch import Batch
@@ -352,10 +352,15 @@ class DataLoader:
             return {}
         return {stage: OldestNeeded(*oldest) for stage, oldest in self._engine.oldest_needed().items()}
 
-    def metrics(self) -> dict[str, Any]:
-        """Load per stage, queues, pool and reservoir, bad chunks and drops: now and since start."""
+    def metrics(self, *, flat: bool = False) -> dict[str, Any]:
+        """Load per stage, queues, pool and reservoir, bad chunks and drops: now and since start.
+
+        Args:
+            flat: numbers alone, by `stage/name`, times in seconds, as `wandb.log` and the like take them:
+                `tensors/rows`, `tensors/queue_waiting`, `consumer_wait_seconds`, ...
+        """
         values: dict[str, Any] = json.loads(self._engine.metrics())
-        return values
+        return metrics.flat(values) if flat else values
 
     def serve_metrics(self, address: str = "127.0.0.1:0", *, token: str | None = None) -> str:
         """Serves the loader's numbers until it stops; starts it. Returns the address with the port that was taken.

@@ -240,7 +240,7 @@ fn metrics_are_served_while_it_runs() {
     stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("200") && answer.contains("gristmill_stage_total"), "{answer}");
+    assert!(answer.contains("200") && answer.contains("gristmill_rows_total"), "{answer}");
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stdout.iter().filter(|b| **b == b'\n').count()), (Some(0), 1));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -16,6 +17,7 @@ from gristmill.demos import standing
 from gristmill.demos.crossing import Crossing, Ring
 from gristmill.demos.gathering import Gatherer
 from gristmill.errors import ConfigError, StateError
+from gristmill.metrics import Counted
 from gristmill.pairs import BC, Constructor, Identity, PairBatch, PairSet, Prepare, StepBatch, Steps, Trajectories
 from gristmill.pairs.constructor import numbers
 from gristmill.pairs.generated import Generated, Generator
@@ -149,6 +151,7 @@ class MixedLoader(Generic[Made]):
             "pad": pad,
         }
         self._data: list[dict[str, Any]] | None = None
+        self._counted = Counted()
 
     @property
     def rank(self) -> int:
@@ -173,9 +176,21 @@ class MixedLoader(Generic[Made]):
     def __iter__(self) -> Iterator[Made]:
         """The batches that are left of this pass; iterate again for the next one."""
         for start in self.starts():
-            batch = self.batch_at(self._pass, start)
+            rows = -(-(min(self._batch_size, self._length - start) - self._rank) // self._world)
+            batch = self._counted.during(rows, partial(self.batch_at, self._pass, start))
             self.move(self._pass, start + self._batch_size)
             yield batch
+
+    def metrics(self, *, flat: bool = False) -> dict[str, Any]:
+        """What was given since the loader was made, and how long the consumer waited for it, in whose thread batches
+        are made. (Workers of PyTorch have loaders of their own.)
+
+        Args:
+            flat: nothing is nested here, so that it changes nothing; as for `DataLoader.metrics`.
+        """
+        counted = self._counted
+        found = {"batches": counted.batches, "rows": counted.rows, "consumer_wait_seconds": counted.seconds}
+        return {**found, "epoch": self._pass, "rank": self._rank, "world_size": self._world}
 
     def starts(self) -> range:
         """The rows of this pass, counted over all ranks, at which its batches begin that are still to come."""

@@ -182,7 +182,15 @@ mod tests {
                 GaugeStatus { name: "depth".into(), value: 7, capacity: None },
                 GaugeStatus { name: "heap".into(), value: 12_000, capacity: Some(50_000) },
             ],
-            queues: vec![QueueStatus { name: "out".into(), put: n + 3, got: n, dropped: 2, waiting: 1, capacity: 4 }],
+            queues: vec![QueueStatus {
+                name: "out".into(),
+                put: n + 3,
+                got: n,
+                dropped: 2,
+                waiting: 1,
+                capacity: 4,
+                ..Default::default()
+            }],
             texts: vec![TextStatus { name: "newest".into(), value: "a.gz".into() }, TextStatus::default()],
             ..StageStatus::default()
         };

@@ -178,7 +178,14 @@ impl History {
             let own = row.and_then(|row| row.queue.as_ref()).filter(|_| place == 0);
             let through = own.cloned().unwrap_or_else(|| {
                 let given = given((known, place), row, rows);
-                QueueMetrics { put: given, got: given, dropped: 0, waiting: 0, capacity: *capacity }
+                QueueMetrics {
+                    put: given,
+                    got: given,
+                    dropped: 0,
+                    waiting: 0,
+                    capacity: *capacity,
+                    consumer_wait_ns: None,
+                }
             });
             let mut growth = |what: &str, total| self.growth(&known.name, &format!("{place}.{what}"), total);
             metric.queue_metrics.push(QueueMetric {
@@ -266,7 +273,8 @@ mod tests {
         let pool =
             row("pool", "shuffling_chunk_pool", &[("busy_ns", n * 500_000_000), ("reshuffles", 1), ("dropped", n)]);
         let window = Gauge { name: "chunks_current", value: n, capacity: Some(0) };
-        let batches = QueueMetrics { put: 3 * n, got: 2 * n, dropped: n, waiting: n, capacity: 4 };
+        let batches =
+            QueueMetrics { put: 3 * n, got: 2 * n, dropped: n, waiting: n, capacity: 4, consumer_wait_ns: None };
         vec![
             StageMetrics { latest: Some(format!("training.{n}.gz")), ..sources },
             StageMetrics { gauges: vec![window], ..pool },

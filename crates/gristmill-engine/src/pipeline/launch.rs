@@ -125,6 +125,7 @@ impl Launch {
             events,
             flow: flow(config)?.into(),
             stop: scheduler.stop_flag(),
+            ranks: Ranks::of(config)?,
             readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),
         };
         Ok(Launch { scheduler, observer, recall, journal, book })

@@ -15,6 +15,7 @@ use super::history::History;
 use super::lane_metrics::together;
 use super::needed::{Kept, OldestNeeded, oldest};
 use super::plan::DrawPlan;
+use super::ranks::Ranks;
 use super::roster::Roster;
 use super::state::LoaderState;
 use super::vanished::Vanished;
@@ -22,7 +23,7 @@ use super::verdict::{BadChunkCounts, Verdicts};
 use crate::error::Result;
 use crate::runtime::events::Events;
 use crate::runtime::metrics::{Load, Rates};
-use crate::sink::prometheus::{self, Sample};
+use crate::sink::prometheus::{self, Sample, Whole};
 use crate::stage::pool::Accept;
 use crate::store::Spill;
 
@@ -63,6 +64,9 @@ pub struct QueueMetrics {
     pub waiting: u64,
     /// Items that may wait.
     pub capacity: u64,
+    /// Nanoseconds that the consumer waited here for items; of queues that consumers take from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer_wait_ns: Option<u64>,
 }
 
 /// One stage.
@@ -99,6 +103,10 @@ pub struct Metrics {
     pub uptime_seconds: f64,
     /// The root seed.
     pub seed: Option<u64>,
+    /// Which of the ranks that share each batch this is, of `world_size`.
+    pub rank: u64,
+    /// See `rank`.
+    pub world_size: u64,
     /// The stages in flow order.
     pub stages: Vec<StageMetrics>,
     /// Bad chunks.
@@ -147,6 +155,7 @@ pub(super) struct Observer {
     pub(super) events: Arc<Events>,
     pub(super) flow: Arc<[FlowStage]>,
     pub(super) stop: Arc<AtomicBool>,
+    pub(super) ranks: Ranks,
     /// Threads that only read.
     pub(super) readers: usize,
 }
@@ -240,7 +249,8 @@ impl Observer {
             count.per_second = per_second.next().unwrap_or_default();
         }
         let (uptime_seconds, seed) = (rates.uptime().as_secs_f64(), Some(self.root));
-        Metrics { uptime_seconds, seed, stages, bad_chunks: self.verdicts.counts() }
+        let (rank, world_size) = (self.ranks.rank.into(), self.ranks.world.into());
+        Metrics { uptime_seconds, seed, rank, world_size, stages, bad_chunks: self.verdicts.counts() }
     }
 }
 
@@ -265,10 +275,14 @@ impl Metrics {
                 add("queue_dropped", queue.dropped, true);
                 add("queue_waiting", queue.waiting, false);
                 add("queue_capacity", queue.capacity, false);
+                if let Some(waited) = queue.consumer_wait_ns {
+                    add("consumer_wait_ns", waited, true);
+                }
             }
         }
         let bad: Vec<(String, u64)> = self.bad_chunks.by_kind.iter().map(|(kind, n)| (kind.clone(), *n)).collect();
-        prometheus::text(&samples, &bad)
+        let Metrics { uptime_seconds, rank, world_size, .. } = *self;
+        prometheus::text(Whole { uptime_seconds, rank, world_size: world_size.max(1) }, &samples, &bad)
     }
 }
 
@@ -392,6 +406,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
                 dropped: 0,
                 waiting,
                 capacity: chain.ahead() as u64,
+                consumer_wait_ns: None,
             }),
             ..pool_row
         };
@@ -458,6 +473,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             dropped: counts.dropped,
             waiting: counts.waiting as u64,
             capacity: chain.handoff.capacity() as u64,
+            consumer_wait_ns: Some(counts.waited_ns),
         }),
         ..row(&chain.plan.stage, "tensor_generator", Vec::new(), vec![busy(&totals.encoding), batches, rows])
     });

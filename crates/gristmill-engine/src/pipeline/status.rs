@@ -142,7 +142,7 @@ pub struct GaugeStatus {
 }
 
 /// A queue; the first three numbers only grow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueStatus {
     /// The name of the stage's output; empty for the only one.
@@ -157,6 +157,9 @@ pub struct QueueStatus {
     pub waiting: u64,
     /// Items that may wait.
     pub capacity: u64,
+    /// Seconds that the consumer waited here for items; of queues that consumers take from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumer_wait_seconds: Option<f64>,
 }
 
 /// A text.
@@ -266,6 +269,7 @@ pub(super) fn describe(stage: &FlowStage, row: Option<&StageMetrics>, uptime: f6
         dropped: queue.dropped,
         waiting: queue.waiting,
         capacity: queue.capacity,
+        consumer_wait_seconds: queue.consumer_wait_ns.map(|ns| ns as f64 / 1e9),
     }));
     let latest = row.latest.iter();
     let name = if row.kind == "shuffling_chunk_pool" { "anchor" } else { "last_chunk_key" };

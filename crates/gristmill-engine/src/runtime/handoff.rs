@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::metrics::Load;
+
 /// What a full queue does with a new item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenFull {
@@ -38,6 +40,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Items waiting now.
     pub waiting: usize,
+    /// Nanoseconds that consumers waited for items.
+    pub waited_ns: u64,
 }
 
 #[derive(Debug)]
@@ -52,6 +56,7 @@ struct State<T> {
 pub struct Handoff<T> {
     state: Mutex<State<T>>,
     arrived: Condvar,
+    waited: Load,
     capacity: usize,
     when_full: WhenFull,
 }
@@ -60,7 +65,8 @@ impl<T> Handoff<T> {
     /// A queue of at least one item.
     pub fn new(capacity: usize, when_full: WhenFull) -> Self {
         let state = State { items: VecDeque::new(), counts: Counts::default(), closed: false };
-        Handoff { state: Mutex::new(state), arrived: Condvar::new(), capacity: capacity.max(1), when_full }
+        let (arrived, waited, capacity) = (Condvar::new(), Load::default(), capacity.max(1));
+        Handoff { state: Mutex::new(state), arrived, waited, capacity, when_full }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<T>> {
@@ -107,7 +113,14 @@ impl<T> Handoff<T> {
 
     /// Takes the next item, waiting up to `wait` (for ever when `None`, not at all when zero).
     pub fn take(&self, wait: Option<Duration>) -> Taken<T> {
-        let mut state = self.lock();
+        let state = self.lock();
+        if state.closed || !state.items.is_empty() || wait == Some(Duration::ZERO) {
+            return self.take_from(state, Some(Duration::ZERO));
+        }
+        self.waited.during(|| self.take_from(state, wait))
+    }
+
+    fn take_from(&self, mut state: MutexGuard<'_, State<T>>, wait: Option<Duration>) -> Taken<T> {
         let mut timed_out = false;
         loop {
             if let Some(item) = state.items.pop_front() {
@@ -142,7 +155,7 @@ impl<T> Handoff<T> {
     /// The counters.
     pub fn counts(&self) -> Counts {
         let state = self.lock();
-        Counts { waiting: state.items.len(), ..state.counts }
+        Counts { waiting: state.items.len(), waited_ns: self.waited.nanos(), ..state.counts }
     }
 }
 

@@ -1,24 +1,31 @@
-//! A metrics snapshot -> Prometheus text. Serves nothing itself and knows no stage by name.
+//! A metrics snapshot -> Prometheus text: one family for each quantity, with its unit, in an order that never changes.
+//! Serves nothing itself and knows no stage by name.
 
-use std::sync::atomic::AtomicU64;
+use std::collections::BTreeMap;
+use std::fmt::Error;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct StageLabels {
     stage: String,
-    kind: &'static str,
-    name: &'static str,
+    kind: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, EncodeLabelSet)]
 struct KindLabels {
     kind: String,
+}
+
+#[derive(Debug, EncodeLabelSet)]
+struct BuildLabels {
+    version: String,
 }
 
 /// One number of one stage, as a snapshot lists it.
@@ -28,7 +35,7 @@ pub struct Sample {
     pub stage: String,
     /// Kind of the stage.
     pub kind: &'static str,
-    /// Name of the number.
+    /// Name of the number: with `_ns` behind it nanoseconds.
     pub name: &'static str,
     /// The number.
     pub value: u64,
@@ -36,31 +43,151 @@ pub struct Sample {
     pub grows: bool,
 }
 
-/// A snapshot as OpenMetrics text: `gristmill_stage_total` for what grows, `gristmill_stage_value` for what does not
-/// (labels stage, kind, name), and `gristmill_bad_chunks_total` by kind.
-pub fn text(samples: &[Sample], bad_chunks: &[(String, u64)]) -> String {
-    let mut registry = Registry::with_prefix("gristmill");
-    let totals = Family::<StageLabels, Counter<u64, AtomicU64>>::default();
-    let values = Family::<StageLabels, Gauge<i64, std::sync::atomic::AtomicI64>>::default();
-    let bad = Family::<KindLabels, Counter<u64, AtomicU64>>::default();
+/// What holds for the whole loader.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Whole {
+    /// Seconds since the start.
+    pub uptime_seconds: f64,
+    /// Which rank this is, of how many.
+    pub rank: u64,
+    /// See `rank`.
+    pub world_size: u64,
+}
+
+/// A snapshot as OpenMetrics text. Families have the names of the numbers, counters end in `_total`, times are in seconds;
+/// labels are `stage` and `kind`. Docs: `docs/guide/top.md`.
+pub fn text(whole: Whole, samples: &[Sample], bad_chunks: &[(String, u64)]) -> String {
+    let mut families: BTreeMap<String, Family> = BTreeMap::new();
     for sample in samples {
-        let labels = StageLabels { stage: sample.stage.clone(), kind: sample.kind, name: sample.name };
-        if sample.grows {
-            totals.get_or_create(&labels).inc_by(sample.value);
-        } else {
-            values.get_or_create(&labels).set(i64::try_from(sample.value).unwrap_or(i64::MAX));
-        }
+        let quantity = Quantity::of(sample.name);
+        let labels = StageLabels { stage: sample.stage.clone(), kind: sample.kind.to_owned() };
+        let name = quantity.name.to_owned();
+        let family =
+            families.entry(name).or_insert_with(|| Family { quantity, grows: sample.grows, values: BTreeMap::new() });
+        family.values.insert(labels, sample.value);
     }
-    for (kind, count) in bad_chunks {
-        bad.get_or_create(&KindLabels { kind: kind.clone() }).inc_by(*count);
-    }
-    registry.register("stage", "What each stage did since the start", totals);
-    registry.register("stage_value", "What each stage holds now", values);
-    registry.register("bad_chunks", "Chunks found bad since the start", bad);
+    let mut registry = Registry::with_prefix("gristmill");
+    registry.register_collector(Box::new(Snapshot { whole, families, bad_chunks: bad_chunks.to_vec() }));
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
     text
+}
+
+/// What a number is of, and how it is exported.
+#[derive(Debug, Clone, Copy)]
+struct Quantity {
+    name: &'static str,
+    unit: Option<&'static str>,
+    /// What a number is divided by.
+    scale: f64,
+}
+
+impl Quantity {
+    fn of(name: &'static str) -> Self {
+        let of = |name, unit, scale| Quantity { name, unit, scale };
+        match name {
+            "stored_bytes" => of("stored", Some("bytes"), 1.0),
+            "bytes_held" => of("held", Some("bytes"), 1.0),
+            "hanse_accepted_permille" => of("hanse_accepted", Some("ratio"), 1e3),
+            // A gauge must not be called as a counter is.
+            "chunks_total" => of("chunks_known", None, 1.0),
+            _ => match name.strip_suffix("_ns") {
+                Some(stem) => of(stem, Some("seconds"), 1e9),
+                None => of(name, None, 1.0),
+            },
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self.name {
+            "busy" => "Thread-seconds that were spent in the stage",
+            "consumer_wait" => "Seconds that the consumer waited for a batch",
+            "source_ingestion" => "Thread-seconds that new files took to be looked into",
+            "caching" => "Thread-seconds that the position cache took",
+            "stored" => "Bytes read, as they are stored",
+            "held" => "Bytes of files that are held for saved states",
+            "hanse_accepted" => "Share of the draws that Hanse sampling accepted",
+            "queue_waiting" => "Items that wait in the queue behind the stage now",
+            "queue_capacity" => "Items that may wait in the queue behind the stage",
+            "queue_put" => "Items that were put into the queue behind the stage",
+            "queue_got" => "Items that were taken from the queue behind the stage",
+            "queue_dropped" => "Items that the queue behind the stage dropped",
+            "chunks_current" => "Chunks in the window of the pool",
+            "chunks_known" => "Chunks of all files of the pool",
+            "rows" => "Rows that the stage gave",
+            "batches" => "Batches that the stage gave",
+            "frames" => "Frames that the stage gave",
+            "chunks" => "Chunks that the stage gave",
+            _ => "As the guide of the live view says",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Family {
+    quantity: Quantity,
+    grows: bool,
+    values: BTreeMap<StageLabels, u64>,
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    whole: Whole,
+    families: BTreeMap<String, Family>,
+    bad_chunks: Vec<(String, u64)>,
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
+        let mut build = encoder.encode_descriptor("build", "What runs", None, MetricType::Info)?;
+        build.encode_info(&BuildLabels { version: env!("CARGO_PKG_VERSION").to_owned() })?;
+        let Whole { uptime_seconds, rank, world_size } = self.whole;
+        let seconds = Unit::Other("seconds".to_owned());
+        let uptime =
+            encoder.encode_descriptor("uptime", "Seconds since the start", Some(&seconds), MetricType::Gauge)?;
+        ConstGauge::new(uptime_seconds).encode(uptime)?;
+        for (name, help, value) in [
+            ("rank", "Which of the ranks that share each batch this is", rank),
+            ("world_size", "How many ranks share each batch", world_size),
+        ] {
+            ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                MetricType::Gauge,
+            )?)?;
+        }
+        let help = "Chunks found bad since the start, by what is wrong with them";
+        let mut bad = encoder.encode_descriptor("bad_chunks", help, None, MetricType::Counter)?;
+        for (kind, count) in &self.bad_chunks {
+            ConstCounter::new(*count).encode(bad.encode_family(&KindLabels { kind: kind.clone() })?)?;
+        }
+        for family in self.families.values() {
+            family.encode(&mut encoder)?;
+        }
+        Ok(())
+    }
+}
+
+impl Family {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Quantity { name, unit, scale } = self.quantity;
+        let unit = unit.map(|unit| Unit::Other(unit.to_owned()));
+        let kind = if self.grows { MetricType::Counter } else { MetricType::Gauge };
+        let mut metrics = encoder.encode_descriptor(name, self.quantity.help(), unit.as_ref(), kind)?;
+        for (labels, value) in &self.values {
+            let metric = metrics.encode_family(labels)?;
+            let divided = *value as f64 / scale;
+            match (self.grows, scale == 1.0) {
+                (true, true) => ConstCounter::new(*value).encode(metric)?,
+                (true, false) => ConstCounter::new(divided).encode(metric)?,
+                (false, true) => ConstGauge::new(i64::try_from(*value).unwrap_or(i64::MAX)).encode(metric)?,
+                (false, false) => ConstGauge::new(divided).encode(metric)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -68,21 +195,41 @@ mod tests {
     use super::*;
 
     fn samples() -> Vec<Sample> {
-        let sample = |name, value, grows| Sample { stage: "po\"ol".into(), kind: "pool", name, value, grows };
-        vec![sample("draws", 7, true), sample("chunks_current", 40, false)]
+        let sample = |stage: &str, name, value, grows| Sample { stage: stage.into(), kind: "pool", name, value, grows };
+        vec![
+            sample("po\"ol", "draws", 7, true),
+            sample("b", "busy_ns", 1_500_000_000, true),
+            sample("a", "busy_ns", 250_000_000, true),
+            sample("a", "chunks", 5, true),
+            sample("a", "chunks_total", 40, false),
+            sample("a", "hanse_accepted_permille", 250, false),
+        ]
     }
 
     #[test]
     fn the_text_is_what_a_scraper_expects() {
-        let text = text(&samples(), &[("truncated".into(), 2)]);
+        let whole = Whole { uptime_seconds: 2.5, rank: 1, world_size: 4 };
+        let found = text(whole, &samples(), &[("truncated".into(), 2)]);
+        let lines: Vec<&str> = found.lines().collect();
         for line in [
-            r#"gristmill_stage_total{stage="po\"ol",kind="pool",name="draws"} 7"#,
-            r#"gristmill_stage_value{stage="po\"ol",kind="pool",name="chunks_current"} 40"#,
+            r#"gristmill_draws_total{stage="po\"ol",kind="pool"} 7"#,
+            r#"gristmill_busy_seconds_total{stage="a",kind="pool"} 0.25"#,
+            r#"gristmill_busy_seconds_total{stage="b",kind="pool"} 1.5"#,
+            r#"gristmill_chunks_total{stage="a",kind="pool"} 5"#,
+            r#"gristmill_chunks_known{stage="a",kind="pool"} 40"#,
+            r#"gristmill_hanse_accepted_ratio{stage="a",kind="pool"} 0.25"#,
             r#"gristmill_bad_chunks_total{kind="truncated"} 2"#,
-            "# TYPE gristmill_stage counter",
+            "gristmill_uptime_seconds 2.5",
+            "gristmill_rank 1",
+            "gristmill_world_size 4",
+            "# UNIT gristmill_busy_seconds seconds",
+            "# TYPE gristmill_busy_seconds counter",
             "# EOF",
         ] {
-            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+            assert!(lines.contains(&line), "{line} in\n{found}");
         }
+        let version = format!(r#"gristmill_build_info{{version="{}"}} 1"#, env!("CARGO_PKG_VERSION"));
+        assert!(lines.contains(&version.as_str()), "{found}");
+        assert_eq!(found, text(whole, &samples(), &[("truncated".into(), 2)]), "the order never changes");
     }
 }

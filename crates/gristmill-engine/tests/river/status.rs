@@ -200,7 +200,7 @@ fn stop_is_seen() -> bool {
     let address = loader.serve_metrics("127.0.0.1:0", None).unwrap();
     let page = |path: &str| serde_json::from_str::<Status>(&ask(address, path, None)?.1).ok();
     assert_eq!(page("/status").unwrap().state, RunState::Running);
-    assert!(ask(address, "/metrics", None).unwrap().1.contains("gristmill_stage_total"));
+    assert!(ask(address, "/metrics", None).unwrap().1.contains("gristmill_rows_total"));
     let seen = std::thread::scope(|scope| {
         let answers = || std::iter::from_fn(|| page("/status?after=0&wait=2"));
         let watcher = scope.spawn(move || answers().find(|found| found.state == RunState::Stopped));

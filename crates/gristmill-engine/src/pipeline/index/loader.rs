@@ -353,10 +353,15 @@ impl IndexLoader {
         }
     }
 
+    /// Which rank this is, of how many.
+    fn ranks(&self) -> (u64, u64) {
+        (self.config.rank, self.config.world_size)
+    }
+
     /// What the loader did so far and in the last second. Empty before the start and in a forked child.
     pub fn metrics(&self) -> Metrics {
         let running = self.here().ok().and_then(|()| self.running.get());
-        running.map(|running| metrics(&running.feed, &running.rates, self.root())).unwrap_or_default()
+        running.map(|running| metrics(&running.feed, &running.rates, self.root(), self.ranks())).unwrap_or_default()
     }
 
     /// Serves `/metrics` (Prometheus text) and `/status` (docs/format/status.md) at `address` until the loader stops; starts
@@ -368,10 +373,11 @@ impl IndexLoader {
         let endpoint = endpoint(address, token)?;
         let running = self.running()?;
         let bound = endpoint.address();
-        let (stop, feed, rates, root) =
-            (running.scheduler.stop_flag(), Arc::clone(&running.feed), Arc::clone(&running.rates), self.root());
+        let (stop, feed, rates) =
+            (running.scheduler.stop_flag(), Arc::clone(&running.feed), Arc::clone(&running.rates));
+        let (root, ranks) = (self.root(), self.ranks());
         let serve = move || {
-            let text = || metrics(&feed, &rates, root).prometheus();
+            let text = || metrics(&feed, &rates, root, ranks).prometheus();
             let document = |_| {
                 let state = match () {
                     () if stop.load(Ordering::Relaxed) => RunState::Stopped,
@@ -398,12 +404,13 @@ fn totals(stages: &[StageMetrics]) -> Vec<u64> {
     stages.iter().flat_map(|stage| stage.counts.iter().map(|count| count.total)).collect()
 }
 
-fn metrics(feed: &Feed, rates: &Mutex<Rates>, root: u64) -> Metrics {
+fn metrics(feed: &Feed, rates: &Mutex<Rates>, root: u64, (rank, world_size): (u64, u64)) -> Metrics {
     let mut stages = stages(feed);
     let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
     let mut per_second = rates.per_second(&totals(&stages)).into_iter();
     for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
         count.per_second = per_second.next().unwrap_or_default();
     }
-    Metrics { uptime_seconds: rates.uptime().as_secs_f64(), seed: Some(root), stages, ..Metrics::default() }
+    let uptime_seconds = rates.uptime().as_secs_f64();
+    Metrics { uptime_seconds, seed: Some(root), rank, world_size, stages, ..Metrics::default() }
 }

@@ -1,0 +1,51 @@
+"""The numbers of a loader as one flat dictionary, as logs of experiments take it; and those of loaders in Python."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+_Made = TypeVar("_Made")
+
+
+def flat(values: Mapping[str, Any]) -> dict[str, float | int]:
+    """`DataLoader.metrics` without its structure: numbers alone, by `stage/name`, times in seconds.
+
+    `tensors/rows`, `tensors/queue_waiting`, `tensors/busy_seconds`, `consumer_wait_seconds`, `bad_chunks`, ...
+    """
+    found: dict[str, float | int] = {"uptime_seconds": values["uptime_seconds"], "rank": values["rank"]}
+    waited = 0
+    for stage in values["stages"]:
+        for one in stage["counts"]:
+            found |= _named(f"{stage['name']}/{one['name']}", one["total"])
+        for one in stage["gauges"]:
+            found[f"{stage['name']}/{one['name']}"] = one["value"]
+        queue = stage.get("queue")
+        if queue is not None:
+            waited += queue.get("consumer_wait_ns", 0)
+            found |= {f"{stage['name']}/queue_{name}": queue[name] for name in ("waiting", "capacity", "dropped")}
+    found["consumer_wait_seconds"] = waited / 1e9
+    found["bad_chunks"] = values["bad_chunks"]["chunks"]
+    return found
+
+
+def _named(name: str, total: int) -> dict[str, float | int]:
+    stem = name.removesuffix("_ns")
+    return {name: total} if stem == name else {f"{stem}_seconds": total / 1e9}
+
+
+class Counted:
+    """What a loader that works in its consumer's thread has given, and how long the consumer waited for it."""
+
+    def __init__(self) -> None:
+        self.batches, self.rows, self.seconds = 0, 0, 0.0
+
+    def during(self, rows: int, make: Callable[[], _Made]) -> _Made:
+        """Makes a batch of `rows` rows."""
+        begun = time.perf_counter()
+        made = make()
+        self.seconds += time.perf_counter() - begun
+        self.batches += 1
+        self.rows += rows
+        return made

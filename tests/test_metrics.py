@@ -1,0 +1,81 @@
+"""Numbers of loaders: as Prometheus reads them, flat for logs of experiments, and of pairs and steps."""
+
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.openmetrics import parser
+from steps_in_memory import columns
+
+import gristmill as gm
+
+#: Untyped there.
+read: Any = parser.text_string_to_metric_families
+
+
+def scraped(address: str) -> str:
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30) as answer:
+        assert "openmetrics-text" in answer.headers["content-type"] or "text/plain" in answer.headers["content-type"]
+        text: str = answer.read().decode()
+        return text
+
+
+def test_the_text_is_read_by_prometheus_own_parser(games: Path) -> None:
+    config = gm.presets.lc0(games, pool=10, reservoir=40, batch_size=16, seed=1, watch=False, lanes=2)
+    with gm.DataLoader(config, rank=1, world_size=2) as loader:
+        address = loader.serve_metrics()
+        for _ in range(5):
+            loader.get_next()
+        text = scraped(address)
+        families = {family.name: family for family in read(text)}
+        names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+        assert len(names) == len(set(names)), "one family for each quantity"
+        assert [line for line in scraped(address).splitlines() if line.startswith("# TYPE")] == [
+            line for line in text.splitlines() if line.startswith("# TYPE")
+        ]
+    (info,) = families["gristmill_build"].samples
+    assert info.name == "gristmill_build_info"
+    assert info.labels["version"]
+    assert families["gristmill_rank"].samples[0].value == 1
+    assert families["gristmill_world_size"].samples[0].value == 2
+    (wait,) = families["gristmill_consumer_wait_seconds"].samples
+    assert wait.name == "gristmill_consumer_wait_seconds_total"
+    assert wait.labels == {"stage": "tensors", "kind": "tensor_generator"}
+    assert 0 < wait.value < 600
+    assert families["gristmill_busy_seconds"].unit == "seconds"
+    assert families["gristmill_stored_bytes"].unit == "bytes"
+    (rows,) = (s for s in families["gristmill_rows"].samples if s.labels["stage"] == "tensors")
+    assert rows.value >= 5 * 8
+
+
+def test_flat_numbers_are_those_of_the_stages(games: Path) -> None:
+    config = gm.presets.lc0(games, pool=10, reservoir=40, batch_size=16, seed=1, watch=False)
+    with gm.DataLoader(config) as loader:
+        for _ in range(3):
+            loader.get_next()
+        flat = loader.metrics(flat=True)
+    assert all(isinstance(value, int | float) for value in flat.values())
+    assert flat["tensors/rows"] >= 48
+    assert flat["tensors/busy_seconds"] > 0
+    assert flat["consumer_wait_seconds"] > 0
+    assert flat["tensors/queue_capacity"] > 0
+    assert flat["bad_chunks"] == 0
+    assert not any(name.endswith("_ns") for name in flat)
+
+    gm.pack(games, games.parent / "pack")
+    with gm.DataLoader(gm.open(games.parent / "pack"), batch_size=16, seed=1) as rows:
+        rows.get_next()
+        assert rows.metrics(flat=True)["tensors/rows"] >= 16
+
+
+def test_pairs_and_steps_have_numbers() -> None:
+    loader = gm.PairLoader(columns([5, 7]), batch_size=4, seed=1, rank=0, world_size=2)
+    batches = list(loader)
+    found = loader.metrics(flat=True)
+    assert found["batches"] == len(batches) == len(loader)
+    assert found["rows"] == sum(len(batch.context) for batch in batches)
+    assert found["consumer_wait_seconds"] > 0
+    assert (found["epoch"], found["rank"], found["world_size"]) == (1, 0, 2)
+    steps = gm.StepLoader(columns([5, 7]), batch_size=4, seed=1)
+    next(iter(steps))
+    assert steps.metrics()["rows"] == 4
