@@ -36,6 +36,8 @@ def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None
         with pytest.raises(gm.ConfigError, match="no row 4"):
             loader.xray(0, 4)
     assert {path.name for path in tmp_path.glob("ledger*")} == {"ledger.0-of-2", "ledger.1-of-2"}
+    loader.state_dict()
+    loader.stop()
     again = gm.DataLoader(train, batch_size=8, seed=3, rank=0, world_size=2, ledger=tmp_path / "ledger")
     with pytest.raises(FileExistsError, match="go on from its state"):
         again.start()

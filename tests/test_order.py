@@ -367,7 +367,7 @@ def test_what_arrives_is_taken_in_where_the_journal_says(tmp_path: Path) -> None
         while '"admit"' not in journal.read_text() and time.monotonic() < until:
             found += itertools.islice(rows, 12)
         found += itertools.islice(rows, 600)
-    admitted = [json.loads(line)["admit"] for line in journal.read_text().splitlines() if '"admit"' in line]
+    admitted = [json.loads(line[17:])["admit"] for line in journal.read_text().splitlines() if '"admit"' in line]
     later = {file.name: file for file in files_of(folder)}
     source = oracle.Source(
         first, pool=9, rate=0.5, later=[(admit["at"], later[admit["file"]["name"]]) for admit in admitted]

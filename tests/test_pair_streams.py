@@ -183,14 +183,19 @@ def test_states_of_something_else_are_refused_with_what_differs(tmp_path: Path) 
     for other, words in cases:
         with pytest.raises(gm.StateError, match=words):
             other.load_state_dict(state)
+    old = {key: value for key, value in state.items() if key != "checksum"} | {"gristmill_pairs_state": 1}
+    loader().load_state_dict(old)
     for bad, words in [
         ({}, "no state of a loader of pairs"),
-        ({**state, "gristmill_pairs_state": 2}, "of version 2"),
-        ({**state, "row": 20}, "`row` is 20; expected a number from 0 to 19"),
-        ({**state, "row": True}, "`row` is True"),
-        ({**state, "pass": -1}, "`pass` is -1"),
-        ({**state, "pass": 1 << 70}, "`pass` is"),
-        ({**state, "row": 4}, r"`given` is \[0, 0\]; at row 4 of pass 0 it is \[\d, \d\]"),
+        ({**state, "gristmill_pairs_state": 3}, "of version 3"),
+        ({**state, "gristmill_pairs_state": 1}, "which its version has not"),
+        ({**old, "gristmill_pairs_state": 2}, "lacks its checksum: .* take another copy"),
+        ({**state, "row": 1}, "its checksum is '[0-9a-f]{16}', .* take another copy"),
+        ({**old, "row": 20}, "`row` is 20; expected a number from 0 to 19"),
+        ({**old, "row": True}, "`row` is True"),
+        ({**old, "pass": -1}, "`pass` is -1"),
+        ({**old, "pass": 1 << 70}, "`pass` is"),
+        ({**old, "row": 4}, r"`given` is \[0, 0\]; at row 4 of pass 0 it is \[\d, \d\]"),
     ]:
         with pytest.raises(gm.StateError, match=words):
             loader().load_state_dict(bad)
@@ -218,6 +223,35 @@ def test_far_states_are_as_near_as_the_first() -> None:
     for epoch in (-1, 1 << 60):
         with pytest.raises(gm.ConfigError, match=f"epoch {epoch}; expected 0 to "):
             source.set_epoch(epoch)
+
+
+@pytest.mark.parametrize("sources", [1, 2])
+def test_no_damaged_state_of_pairs_is_taken(tmp_path: Path, sources: int) -> None:
+    def loader() -> gm.PairLoader:
+        return gm.PairLoader([columns([7, 6]), columns([9], 100)][:sources], ROWS, batch_size=2, seed=1)
+
+    source = loader()
+    next(iter(source))
+    path = tmp_path / "state.json"
+    source.save(path)
+    text = path.read_bytes()
+    said, other, refused = json.loads(text), loader(), 0
+    damaged = [text[:cut] for cut in range(len(text))]
+    for at, byte in enumerate(text):
+        damaged += [text[:at] + bytes([new]) + text[at + 1 :] for new in (byte ^ 1, byte ^ 16, 0x37)]
+        damaged += [text[:at] + text[at + hole :] for hole in (1, 2, 3, 20, 90) if at + hole < len(text)]
+    for changed in damaged:
+        path.write_bytes(changed)
+        try:
+            other.load(path)
+        except gm.StateError as error:
+            refused += "state.json: " in str(error)
+        else:
+            assert json.loads(changed) == said
+    assert refused > 0.95 * len(damaged)
+    path.write_bytes(text)
+    other.load(path)
+    assert steps_of(other) == steps_of(source)
 
 
 def test_states_are_written_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -69,7 +69,11 @@ fn a_run_is_proven_or_what_it_lacks_is_named() {
     for (ledger, lost) in [(&sound, 0), (&torn, 2)] {
         let first = loader(&games, Some(ledger));
         (0..5).for_each(|_| assert!(matches!(first.next("", None), Ok(Next::Batch(_)))));
-        let state = first.state().unwrap().replace("\"batch\":5", &format!("\"batch\":{}", 5 + lost));
+        // As older versions wrote it, without a checksum, a state can be changed by hand.
+        let mut state: Value = serde_json::from_str(&first.state().unwrap()).unwrap();
+        state.as_object_mut().unwrap().remove("checksum").unwrap();
+        (state["gristmill_index_state"], state["batch"]) = (1.into(), (5 + lost).into());
+        let state = state.to_string();
         drop(first);
         let second = loader(&games, Some(ledger));
         second.restore(&state).unwrap();

@@ -1,12 +1,14 @@
-//! Vectors on the pages about ledger and state against the code that writes and reads what they are of.
+//! Vectors on the pages about ledger, journal and state against the code that writes and reads what they are of.
 
 use gristmill_engine::pipeline::ledger::{Digests, Entry, read};
 use gristmill_engine::runtime::intervals::Intervals;
-use gristmill_engine::runtime::packed;
+use gristmill_engine::runtime::journal::Journal;
+use gristmill_engine::runtime::{document, packed};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 const LEDGER: &str = include_str!("../../../docs/format/ledger.md");
+const JOURNAL: &str = include_str!("../../../docs/format/journal.md");
 const STATE: &str = include_str!("../../../docs/format/state.md");
 const SPLIT: &str = include_str!("../../../docs/format/split.md");
 
@@ -27,6 +29,26 @@ fn the_ledger_of_the_page_is_one_and_its_digest_that_of_the_rows_it_names() {
     let mut digests = Digests::default();
     digests.rows(0, [3, 1, 4, 0, 2].into_iter());
     assert!(digests.iter().eq(&delivered.digests), "expected {}", serde_json::json!(digests.epoch(0)));
+}
+
+#[test]
+fn the_journal_of_the_page_is_one() {
+    let mut expected = String::new();
+    for line in block(JOURNAL).lines() {
+        let (_, json) = line.split_once(' ').unwrap();
+        expected.push_str(&format!("{:016x} {json}\n", xxh3_64(format!("{expected}{json}").as_bytes())));
+    }
+    assert_eq!(block(JOURNAL), expected);
+    let path = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(path.path(), expected).unwrap();
+    assert_eq!(Journal::read::<serde_json::Value>(path.path()).unwrap().len(), 4);
+}
+
+#[test]
+fn the_checksum_of_a_state_is_that_of_the_page() {
+    let line = STATE.lines().find(|line| line.starts_with("`{\"config\"")).unwrap();
+    let [document, checksum] = [1, 3].map(|part| line.split('`').nth(part).unwrap());
+    assert_eq!(document::checksum(&serde_json::from_str(document).unwrap()), checksum);
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

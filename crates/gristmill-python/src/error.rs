@@ -121,6 +121,8 @@ fn os(py: Python<'_>, kind: ErrorKind, message: &str, path: Option<&std::ffi::Os
         ErrorKind::IsADirectory => "EISDIR",
         ErrorKind::AlreadyExists => "EEXIST",
         ErrorKind::ReadOnlyFilesystem => "EROFS",
+        ErrorKind::ResourceBusy => "EBUSY",
+        ErrorKind::FileTooLarge => "EFBIG",
         _ => "EIO",
     };
     let number = py.import("errno")?.getattr(name)?;

@@ -9,6 +9,7 @@ use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
 use gristmill_engine::job::selected::Selected;
 use gristmill_engine::job::xray;
 use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions};
+use gristmill_engine::runtime::document;
 use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
 };
@@ -317,6 +318,13 @@ impl IndexLoader {
 #[pyfunction]
 pub(crate) fn merge_states(py: Python<'_>, states: Vec<String>) -> Result<String, Fault> {
     py.detach(|| Ok(gristmill_engine::merge_states(&states)?))
+}
+
+/// The checksum of a document: of what it says, whatever the order of its fields, but for `checksum` itself.
+#[pyfunction]
+pub(crate) fn checksum_of(document: &str) -> PyResult<String> {
+    let fields = serde_json::from_str(document).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+    Ok(document::checksum(&fields))
 }
 
 /// Whether a file called `name` is older than one called `than`, keys compared in an order.

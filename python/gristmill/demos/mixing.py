@@ -269,7 +269,8 @@ class MixedLoader(Generic[Made]):
         """The state of a loader that stands at a row of a pass."""
         given = self._order.given(self._place(epoch, row))
         about = self._about()
-        return {"gristmill_pairs_state": standing.VERSION, "pass": epoch, "row": row, "given": given, **about}
+        state = {"gristmill_pairs_state": standing.VERSION, "pass": epoch, "row": row, "given": given, **about}
+        return standing.sealed(state)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where another loader of the same data stood, at no cost; batch size and ranks may be others.
@@ -309,10 +310,13 @@ class MixedLoader(Generic[Made]):
         try:
             state = json.loads(text)
         except ValueError as error:
-            raise StateError(f"{os.fspath(path)}: no state: {error}") from None
+            raise StateError(f"{os.fspath(path)}: no state: {error}; take another copy of it") from None
         if not isinstance(state, dict):
             raise StateError(f"{os.fspath(path)}: no state: expected an object, found {type(state).__name__}")
-        self.load_state_dict(state)
+        try:
+            self.load_state_dict(state)
+        except StateError as error:
+            raise StateError(f"{os.fspath(path)}: {error}") from None
 
     def _about(self) -> dict[str, Any]:
         """What the order and the values depend on."""

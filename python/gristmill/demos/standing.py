@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gristmill import _gristmill
 from gristmill.errors import StateError
 from gristmill.pairs.constructor import PairSet
 
-#: Version of the document.
-VERSION = 1
+#: Version of the document, and of the same without a checksum.
+VERSION = 2
+_UNSEALED = 1
+
+_DAMAGED = "it was damaged or changed; take another copy of it, or an earlier one"
 
 #: Steps of each data set that its hash looks at.
 _SAMPLES = 64
@@ -39,6 +44,11 @@ def described(pairs: PairSet[Any], fields: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def sealed(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with a checksum of what it says."""
+    return {**state, "checksum": _gristmill.checksum_of(json.dumps(state))}
+
+
 def check(state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """Compares what a state is of with what a loader is of.
 
@@ -46,12 +56,29 @@ def check(state: Mapping[str, Any], own: Mapping[str, Any]) -> None:
         StateError: it is no state of such a loader, or is of something else; the message has each difference.
     """
     version = state.get("gristmill_pairs_state")
-    if version != VERSION:
+    if version not in (_UNSEALED, VERSION):
         said = "it is no state of a loader of pairs" if version is None else f"it is of version {version!r}"
         raise StateError(f"{said}; expected `gristmill_pairs_state` {VERSION}")
+    _check_seal(state, version)
     found = [line for part in ("config", "data") for line in _differences(state.get(part), own[part], part)]
     if found:
         raise StateError("the state belongs to something else: " + "; ".join(found))
+
+
+def _check_seal(state: Mapping[str, Any], version: int) -> None:
+    if "checksum" not in state and version == _UNSEALED:
+        return
+    try:
+        expected = _gristmill.checksum_of(json.dumps(dict(state)))
+    except (TypeError, ValueError) as error:
+        raise StateError(f"it cannot be written as JSON: {error}") from None
+    said = state.get("checksum")
+    if version == _UNSEALED:
+        raise StateError(f"it has a checksum, which its version has not: {_DAMAGED}")
+    if said is None:
+        raise StateError(f"it lacks its checksum: {_DAMAGED}")
+    if said != expected:
+        raise StateError(f"its checksum is {said!r}, that of what it says {expected!r}: {_DAMAGED}")
 
 
 def whole(state: Mapping[str, Any], key: str, below: int) -> int:

@@ -2,17 +2,19 @@
 //! Reads what any number of ranks wrote, under common ids; refuses files of different runs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use super::drawer::Admission;
 use super::parts::Common;
 use super::ranks::Ranks;
 use super::roster::{Event, Recorded};
-use super::state::{BOUND, NAMED};
+use super::state::{BOUND, LoaderState, NAMED};
 use crate::config::{DataLoaderConfig, SplitBy};
 use crate::error::{Error, Result};
-use crate::runtime::journal::{Journal, Opening};
+use crate::runtime::journal::{Journal, Opening, Place};
 
 /// Files of each loader stage.
 pub(super) type Files = BTreeMap<String, Vec<Recorded>>;
@@ -37,6 +39,10 @@ pub(super) struct History {
     pub(super) agreed: bool,
     /// Whether one of them began by going on from a state.
     pub(super) went_on: bool,
+    /// Which batches came next where a journal began by going on from a state.
+    pub(super) begun: BTreeMap<PathBuf, BTreeMap<String, u64>>,
+    /// Up to where each journal was read.
+    pub(super) read: BTreeMap<PathBuf, Place>,
 }
 
 /// What a run without a state finds where it is to write its journal.
@@ -100,15 +106,71 @@ pub(super) fn splits(config: &DataLoaderConfig) -> impl Iterator<Item = (&str, S
     config.stage.iter().filter_map(|stage| Some((stage.name.as_str(), stage.chunk_source_splitter.as_ref()?.by)))
 }
 
-/// What a journal begins with.
-const FIRST: &[u8] = br#"{"seed":"#;
+/// What a journal begins with, behind a checksum unless it is of an older version.
+const FIRST: [&[u8]; 2] = [br#"{"seed":"#, br#"{"from":"#];
+
+/// Bytes of a checksum and its space.
+const SEAL: usize = 17;
 
 /// Whether a file is a journal, or the torn beginning of one.
 fn is_journal(path: &Path) -> Result<bool> {
     let at = |e| Error::path(path, &e);
-    let mut start = Vec::new();
-    std::fs::File::open(path).map_err(at)?.take(FIRST.len() as u64).read_to_end(&mut start).map_err(at)?;
-    Ok(FIRST.starts_with(&start))
+    let (mut start, first) = (Vec::new(), FIRST[0].len());
+    std::fs::File::open(path).map_err(at)?.take((SEAL + first) as u64).read_to_end(&mut start).map_err(at)?;
+    let begins = |text: &[u8]| FIRST.iter().any(|first| text.starts_with(first) || first.starts_with(text));
+    let (seal, rest) = start.split_at(start.len().min(SEAL));
+    let is_seal = seal.iter().enumerate().all(|(i, b)| if i + 1 < SEAL { b.is_ascii_hexdigit() } else { *b == b' ' });
+    Ok(begins(&start) || is_seal && begins(rest))
+}
+
+/// What people can do about a journal that is not what it was.
+const MEND: &str = "put a copy of it back, or resume from a saved state with another file as `journal`, where what arrived after \
+                    that state is found anew";
+
+/// How far a journal reached that a state rests on (docs/format/state.md).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JournalMark {
+    pub(super) rank: u32,
+    pub(super) world_size: u32,
+    /// Whole lines, and their bytes.
+    pub(super) lines: u64,
+    pub(super) bytes: u64,
+    /// XXH3-64 of the first line, and of all these bytes, hexadecimal.
+    first: String,
+    hash: String,
+}
+
+impl JournalMark {
+    pub(super) fn new(rank: u32, world_size: u32, place: Place) -> Self {
+        let Place { lines, bytes, hash, first } = place;
+        let [first, hash] = [first, hash].map(|hash| format!("{hash:016x}"));
+        JournalMark { rank, world_size, lines, bytes, first, hash }
+    }
+}
+
+/// Of several states of one run, or of one before and after: the later mark of each journal.
+pub(super) fn latest(marks: impl IntoIterator<Item = JournalMark>) -> Vec<JournalMark> {
+    let mut all: BTreeMap<(u32, u32), JournalMark> = BTreeMap::new();
+    for mark in marks {
+        let known = all.entry((mark.world_size, mark.rank)).or_insert_with(|| mark.clone());
+        if mark.bytes > known.bytes {
+            *known = mark;
+        }
+    }
+    all.into_values().collect()
+}
+
+/// Rank and world size in the name of a journal beside `path`.
+fn rank_of(path: &Path, journal: &Path) -> Option<(u32, u32)> {
+    let [own, name] = [path, journal].map(|path| path.file_name()?.to_str());
+    match name?.strip_prefix(own?)? {
+        "" => Some((0, 1)),
+        rest => {
+            let (rank, world) = rest.strip_prefix('.')?.split_once("-of-")?;
+            Some((rank.parse().ok()?, world.parse().ok()?))
+        }
+    }
 }
 
 /// The journals or ledgers that there are: `PATH` and those of ranks beside it.
@@ -144,6 +206,44 @@ impl History {
             history.add(&journal, &mut common)?;
         }
         Ok(history.sorted(common))
+    }
+
+    /// Whether the journals reach as far as they did when a state was taken, where they are the ones that it rests on.
+    ///
+    /// Errors: `State`, with the file and what to do, for one that was cut, or that another run wrote.
+    pub(super) fn check_reached(&self, path: &Path, state: &LoaderState) -> Result<()> {
+        for mark in &state.journals {
+            let file = of_rank(path, mark.rank.into(), mark.world_size.into());
+            let Some(read) = self.read.get(&file) else { continue };
+            let refused = |what: String| {
+                let lines = mark.lines;
+                Err(Error::State(format!("{}: {what}, and the state rests on {lines} lines: {MEND}", file.display())))
+            };
+            if format!("{:016x}", read.first) != mark.first {
+                let next = state.outputs.iter().map(|(alias, output)| (alias.clone(), output.batch)).collect();
+                if self.begun.get(&file) == Some(&next) {
+                    continue;
+                }
+                return refused("it is not the journal that its run wrote".to_owned());
+            }
+            if read.bytes < mark.bytes {
+                return refused(format!("it was cut: it has {} whole lines", read.lines));
+            }
+            let found = Journal::hash_of(&file, mark.bytes).map_err(|e| Error::path(&file, &e))?;
+            if found.map(|hash| format!("{hash:016x}")).as_ref() != Some(&mark.hash) {
+                return refused(format!("it says something else before byte {}", mark.bytes));
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the journals beside `path` were read that ranks of another number than `world` wrote.
+    pub(super) fn marks(&self, path: &Path, world: u32) -> Vec<JournalMark> {
+        let mark = |(file, place): (&PathBuf, &Place)| {
+            let (rank, of) = rank_of(path, file).filter(|(_, of)| *of != world)?;
+            Some(JournalMark::new(rank, of, *place))
+        };
+        self.read.iter().filter_map(mark).collect()
     }
 
     /// Whether games went to the sides to which this config sends them.
@@ -186,8 +286,21 @@ impl History {
             false => Err(Error::State(format!("{}: draw {at}; no run gets to {BOUND}", path.display()))),
         };
         let (mut admissions, mut read) = (Vec::new(), Vec::new());
-        for event in Journal::read::<Event>(path).map_err(|e| Error::path(path, &e))? {
+        let (events, place) = Journal::read_to::<Event>(path).map_err(|e| match e.kind() {
+            ErrorKind::InvalidData => Error::path(path, &std::io::Error::new(e.kind(), format!("{e}: {MEND}"))),
+            _ => Error::path(path, &e),
+        })?;
+        self.read.insert(path.to_owned(), place);
+        for event in events {
+            let event = match event {
+                Event::From { seed, at } => {
+                    self.begun.insert(path.to_owned(), at);
+                    Event::Seed(seed)
+                }
+                event => event,
+            };
             match event {
+                Event::From { .. } => {}
                 Event::Seed(seed) if *self.seed.get_or_insert(seed) != seed => {
                     let text = format!("{} is the journal of another run than those beside it", path.display());
                     return Err(Error::State(text));

@@ -12,7 +12,7 @@ use super::budget;
 use super::chain::{Chain, Shared};
 use super::flow::flow;
 use super::history::History;
-use super::journals;
+use super::journals::{self, JournalMark};
 use super::ledger::{Begin, Book, By, PlanOf};
 use super::metrics::Observer;
 use super::notices::{self, Notices};
@@ -48,6 +48,9 @@ pub(super) struct Running {
     pub(super) scheduler: Scheduler,
     pub(super) observer: Observer,
     pub(super) book: Option<Arc<Book>>,
+    pub(super) journal: Option<SharedJournal>,
+    /// How far the journals of ranks of another number reached.
+    pub(super) marks: Vec<JournalMark>,
 }
 
 /// A start under way: the directories are being scanned.
@@ -59,6 +62,16 @@ pub(super) struct Launch {
     book: Option<Arc<Book>>,
 }
 
+/// The journal that this process writes, if it writes one; nobody else does from here on.
+///
+/// Errors: `Path`, also where another loader has it.
+pub(super) fn own_journal(config: &DataLoaderConfig, sight: Option<Reads>) -> Result<Option<Journal>> {
+    let Some(path) = config.journal.as_ref().filter(|_| !config.replay && sight.is_none()) else { return Ok(None) };
+    let Ranks { rank, world, .. } = Ranks::of(config)?;
+    let path = journals::of_rank(path, rank.into(), world.into());
+    Journal::hold(&path).map(Some).map_err(|e| Error::path(&path, &e))
+}
+
 impl Launch {
     /// Starts the scans and lays out the chains; nothing is drawn yet.
     ///
@@ -67,7 +80,7 @@ impl Launch {
         config: &DataLoaderConfig,
         (plan, sight): (&Plan, Option<Reads>),
         root: u64,
-        recall: Recall,
+        (recall, journal): (Recall, Option<Journal>),
         anchors: Arc<Anchors>,
     ) -> Result<Self> {
         if recall.seed.is_some_and(|seed| seed != root) {
@@ -85,13 +98,7 @@ impl Launch {
         let spill = config.spill.as_ref().map(|folder| Spill::open(folder, (rank, world), limit).map(Arc::new));
         let spill = spill.transpose()?;
         let rosters = rosters(config, plan, &scheduler, &recall, spill.as_ref())?;
-        let journal = match &config.journal {
-            Some(path) if !config.replay && sight.is_none() => {
-                let path = journals::of_rank(path, rank.into(), world.into());
-                Some(Arc::new(Mutex::new(Journal::new(&path, recall.opening))))
-            }
-            _ => None,
-        };
+        let journal = journal.map(|journal| Arc::new(Mutex::new(journal.to_open(recall.opening))));
         let book = match &config.ledger {
             Some(path) if !config.replay => Some(Arc::new(Book::open(path, begin(config, plan, root, &recall)?)?)),
             _ => None,
@@ -181,7 +188,8 @@ impl Launch {
         };
         scheduler.spawn("metrics", sample).map_err(failed)?;
         notices::started(&observer, budget::workers(config), recall.how());
-        Ok(Running { scheduler, observer, book })
+        let marks = recall.marks(config);
+        Ok(Running { scheduler, observer, book, journal, marks })
     }
 }
 
@@ -249,7 +257,8 @@ fn facts(config: &DataLoaderConfig, directory: &Path) -> Option<Arc<Facts>> {
 
 /// Opens the journal and, where it has not told of this run before, writes what everything else in it rests on.
 fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Observer, recall: &Recall) -> Result<()> {
-    let mut events = vec![Event::Seed(observer.root)];
+    let seed = observer.root;
+    let mut events = vec![recall.next_batches().map_or(Event::Seed(seed), |at| Event::From { seed, at })];
     let splits = journals::splits(config).filter(|(_, by)| *by != SplitBy::File);
     events.extend(splits.map(|(stage, by)| Event::Split { stage: stage.to_owned(), by }));
     for roster in &observer.rosters {
@@ -266,6 +275,6 @@ fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Ob
     }
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     let tells = recall.opening == journal::Opening::Again;
-    let written = if tells { journal.open().map(|_| ()) } else { journal.append(&events) };
+    let written = if tells { journal.open() } else { journal.append(&events) };
     written.map_err(|e| Error::path(journal.path(), &e))
 }

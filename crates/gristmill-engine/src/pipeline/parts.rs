@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::journals::latest;
 use super::needed::both;
 use super::roster::Recorded;
-use super::state::{ChainState, LoaderState, Part, compare, compared, of_version};
+use super::state::{ChainState, LoaderState, Part, compare, compared, of_version, sealed};
 use crate::error::{Error, Result};
 
 /// Puts parts together; one part, or one whole, stays what it is.
@@ -35,6 +36,8 @@ pub(super) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState> {
                 known.renumber(&ids);
             }
         }
+        let marks = std::mem::take(&mut whole.journals);
+        whole.journals = latest(marks.into_iter().chain(part.journals));
         let needed = std::mem::take(&mut whole.oldest_needed);
         whole.oldest_needed = needed
             .into_iter()
@@ -64,6 +67,12 @@ pub fn merge_states(states: &[String]) -> Result<String> {
     if first.get("gristmill_state").is_none() {
         let mut differences = Vec::new();
         values.iter().for_each(|other| compare("", first, other, &mut differences));
+        for version in INDEX_OR_PAIRS {
+            values.iter().try_for_each(|value| match value.get(version) {
+                Some(number) => sealed(&mut value.clone(), number.as_u64() >= Some(2)),
+                None => Ok(()),
+            })?;
+        }
         return if differences.is_empty() { Ok(first.to_string()) } else { Err(Error::State(differences.join("; "))) };
     }
     let parts: Vec<LoaderState> = values.into_iter().map(of_version).collect::<Result<_>>()?;
@@ -74,8 +83,11 @@ pub fn merge_states(states: &[String]) -> Result<String> {
             return Err(Error::State(format!("rank {rank} of {world_size} is not among them")));
         }
     }
-    serde_json::to_string(&whole(parts)?).map_err(|e| Error::State(e.to_string()))
+    whole(parts)?.to_json()
 }
+
+/// What the states of loaders of rows and of pairs say their version by; the second has a checksum.
+const INDEX_OR_PAIRS: [&str; 2] = ["gristmill_index_state", "gristmill_pairs_state"];
 
 /// What one part knew of.
 struct Known {

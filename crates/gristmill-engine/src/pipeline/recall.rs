@@ -2,12 +2,12 @@
 //! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed, or that never
 //! saved a state; or nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::chain::Chain;
-use super::journals::{self, Earlier, Files, History};
+use super::journals::{self, Earlier, Files, History, JournalMark, latest};
 use super::needed::Kept;
 use super::plan::Plan;
 use super::ranks::Ranks;
@@ -90,6 +90,9 @@ impl Recall {
             return Err(Error::State("its seed is not that of the journal: they are of different runs".into()));
         }
         history.check_splits(config)?;
+        if let Some(path) = &config.journal {
+            history.check_reached(path, state)?;
+        }
         Ok(recall(Some(state.seed), Some(Arc::clone(state)), history))
     }
 
@@ -125,6 +128,20 @@ impl Recall {
             (false, false, true) => "started to replay a journal",
             (false, false, false) => "started again from the beginning, as the journal tells",
         }
+    }
+
+    /// Per output, the batch that comes next, where the run goes on from a state.
+    pub(super) fn next_batches(&self) -> Option<BTreeMap<String, u64>> {
+        let outputs = &self.state.as_ref()?.outputs;
+        Some(outputs.iter().map(|(alias, output)| (alias.clone(), output.batch)).collect())
+    }
+
+    /// How far the journals of ranks of another number reached.
+    pub(super) fn marks(&self, config: &DataLoaderConfig) -> Vec<JournalMark> {
+        let known = self.state.iter().flat_map(|state| state.journals.iter().cloned());
+        let Ok(Ranks { world, .. }) = Ranks::of(config) else { return Vec::new() };
+        let read = config.journal.iter().flat_map(|path| self.history.marks(path, world));
+        latest(known.filter(|mark| mark.world_size != world).chain(read))
     }
 
     /// The batch that an output goes on with.

@@ -61,6 +61,8 @@ pub(super) struct PastFiles {
 pub(super) enum Event {
     /// The run's root seed.
     Seed(u64),
+    /// The same, of a run that goes on from a state: per output, the batch that comes next.
+    From { seed: u64, at: BTreeMap<String, u64> },
     /// What a splitter stage goes by; a splitter without this event goes by file.
     Split { stage: String, by: SplitBy },
     /// The first scan of a loader stage.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::state::Part;
 use crate::error::{Error, Result};
+use crate::runtime::document;
 use crate::store::publish::{sync_folder, withdraw, write_whole};
 
 /// Steps of a rank that are kept: a crash while the ranks save leaves the step before.
@@ -74,9 +75,19 @@ fn names(folder: &Path) -> Result<Vec<Name>> {
 
 /// Reads what a loader saved at `path`: the text of a state, or a list of the parts of the newest step that is whole.
 ///
-/// Errors: `Path`; `State` for a folder without a whole step, with what each lacks.
+/// Errors: `Path`; `State` for a damaged file, with its path; for a folder without a whole step, with what each lacks.
 pub fn read(path: &Path) -> Result<String> {
-    let text = |path: &Path| std::fs::read_to_string(path).map_err(|e| Error::path(path, &e));
+    let text = |path: &Path| {
+        let bytes = std::fs::read(path).map_err(|e| Error::path(path, &e))?;
+        let damaged = |what: String| Error::State(format!("{}: {what}", path.display()));
+        let text = String::from_utf8(bytes).map_err(|e| damaged(format!("{e}: {}", document::DAMAGED)))?;
+        let said: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| damaged(format!("no JSON: {e}: {}", document::DAMAGED)))?;
+        if let serde_json::Value::Object(mut fields) = said {
+            document::unseal(&mut fields).map_err(damaged)?;
+        }
+        Ok(text)
+    };
     if !path.is_dir() {
         return text(path);
     }

@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::drawer::{Admission, DrawerState};
 use super::fold::Held;
+use super::journals::JournalMark;
 use super::needed::OldestNeeded;
 use super::parts::whole;
 use super::plan::{Plan, plan};
 use super::roster::Recorded;
 use crate::config::{DataLoaderConfig, FilePathProviderConfig, SplitBy};
 use crate::error::{Error, Result};
-use crate::runtime::packed;
+use crate::runtime::{document, packed};
 use crate::stage::pool::{AcceptState, Anchor};
 
 /// Options of stages that change how fast a batch comes and never what is in it, wherever they stand.
@@ -103,10 +104,11 @@ pub(super) const NAMED: &str = " (games of tars and packs went to sides by file 
 ///
 /// Errors: `State`.
 pub(super) fn read(text: &str) -> Result<LoaderState> {
-    let values = match serde_json::from_str(text).map_err(|e| Error::State(format!("no JSON: {e}")))? {
-        serde_json::Value::Array(parts) => parts,
-        one => vec![one],
-    };
+    let values =
+        match serde_json::from_str(text).map_err(|e| Error::State(format!("no JSON: {e}: {}", document::DAMAGED)))? {
+            serde_json::Value::Array(parts) => parts,
+            one => vec![one],
+        };
     whole(values.into_iter().map(of_version).collect::<Result<_>>()?)
 }
 
@@ -133,15 +135,17 @@ pub(crate) fn differences(config: &DataLoaderConfig, noted: &serde_json::Value) 
     Ok(config_differences(noted, config, &plan(config)?))
 }
 
-/// The document of a state of this version.
+/// The document of a state of this version, or of the one before, which has no checksum.
 ///
 /// Errors: `State`.
-pub(super) fn of_version(value: serde_json::Value) -> Result<LoaderState> {
+pub(super) fn of_version(mut value: serde_json::Value) -> Result<LoaderState> {
     let version = value.get("gristmill_state").and_then(serde_json::Value::as_u64);
-    if version != Some(u64::from(VERSION)) {
+    if version != Some(VERSION.into()) && version != Some(UNSEALED.into()) {
         let found = version.map_or("no state of a stream".to_owned(), |version| format!("version {version}"));
         return Err(Error::State(format!("{found}; expected a state of version {VERSION}")));
     }
+    sealed(&mut value, version == Some(VERSION.into()))?;
+    value["gristmill_state"] = VERSION.into();
     for part in ["files", "outputs"] {
         bounded(part, value.get(part).unwrap_or_default())?;
     }
@@ -168,6 +172,19 @@ fn bounded(at: &str, value: &serde_json::Value) -> Result<()> {
     }
 }
 
+/// Takes the checksum out of a document, which has one or is of a version that has none.
+///
+/// Errors: `State`, with what to do.
+pub(super) fn sealed(value: &mut serde_json::Value, expected: bool) -> Result<()> {
+    let found = value.as_object_mut().map_or(Ok(false), document::unseal).map_err(Error::State)?;
+    let what = match (found, expected) {
+        (false, true) => "it lacks its checksum",
+        (true, false) => "it has a checksum, which its version has not",
+        _ => return Ok(()),
+    };
+    Err(Error::State(format!("{what}: {}", document::DAMAGED)))
+}
+
 pub(super) fn compare(at: &str, saved: &serde_json::Value, now: &serde_json::Value, differences: &mut Vec<String>) {
     use serde_json::Value::{Array, Null, Object};
     match (saved, now) {
@@ -189,7 +206,10 @@ pub(super) fn compare(at: &str, saved: &serde_json::Value, now: &serde_json::Val
 }
 
 /// Version of the state; raised whenever its meaning changes.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
+
+/// The same without a checksum.
+const UNSEALED: u32 = 2;
 
 /// The state of a loader, or of the lanes of one rank (docs/format/state.md).
 #[derive(Debug, Serialize, Deserialize)]
@@ -212,6 +232,19 @@ pub(super) struct LoaderState {
     /// Per loader stage: going on from this state needs no older file. Nothing is known of a stage that is not here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) oldest_needed: BTreeMap<String, OldestNeeded>,
+    /// How far the journals reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) journals: Vec<JournalMark>,
+}
+
+impl LoaderState {
+    /// JSON text, with its checksum.
+    ///
+    /// Errors: `State`.
+    pub(super) fn to_json(&self) -> Result<String> {
+        let text = serde_json::to_string(self).and_then(document::seal);
+        text.map_err(|e| Error::State(e.to_string()))
+    }
 }
 
 /// One of several ranks.

@@ -1,12 +1,16 @@
-//! What arrived and when, in the stream's own time: one JSON line per event, written ahead and fsynced.
-//! Reading it back gives the same events; a torn last line is cut off. Knows nothing of what an event means.
+//! What arrived and when, in the stream's own time: one JSON line per event, written ahead and fsynced, each line behind a
+//! checksum of itself and of all before it. Reading it back gives the same events; a torn last line is cut off.
+//! Knows nothing of what an event means.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::tail::Tail;
 
 /// How a journal is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,65 +23,193 @@ pub enum Opening {
     Again,
 }
 
-/// An append-only file of events; it is touched once it is opened, and not before.
-#[derive(Debug)]
+/// A place in a journal, by which it is known again: lines before it, their bytes, and the hash of those; `first`: that of
+/// the first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Place {
+    /// Whole lines.
+    pub lines: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Hash of all these bytes.
+    pub hash: u64,
+    /// Hash of the first line.
+    pub first: u64,
+}
+
+/// The lines so far.
+#[derive(Clone, Default)]
+struct Lines {
+    hash: Xxh3,
+    place: Place,
+    /// One of them had a checksum: all that follow have one, too.
+    sealed: bool,
+}
+
+impl Lines {
+    /// The checksum of a line that comes next.
+    fn seal(&self, event: &[u8]) -> u64 {
+        let mut hash = self.hash.clone();
+        hash.update(event);
+        hash.digest()
+    }
+
+    fn add(&mut self, line: &[u8]) {
+        self.hash.update(line);
+        self.place.lines += 1;
+        self.place.bytes += line.len() as u64;
+        self.place.hash = self.hash.digest();
+        if self.place.lines == 1 {
+            self.place.first = self.place.hash;
+        }
+    }
+
+    /// The event of a line without its line feed. Lines of older versions have no checksum. `None` for a damaged one.
+    fn event<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        if !self.sealed && line.first() == Some(&b'{') {
+            return Some(line);
+        }
+        self.sealed(line)
+    }
+
+    fn sealed<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
+        let (seal, event) = line.split_at_checked(SEAL)?;
+        let seal = seal.strip_suffix(b" ").filter(|seal| seal.iter().all(u8::is_ascii_hexdigit))?;
+        let seal = u64::from_str_radix(std::str::from_utf8(seal).ok()?, 16).ok()?;
+        (seal == self.seal(event)).then_some(event)
+    }
+
+    /// Takes whole lines in, one by one; the rest is torn.
+    ///
+    /// Errors: unreadable; `InvalidData` for a damaged line, with number and byte.
+    fn read(&mut self, reader: &mut impl BufRead, take: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            reader.read_until(b'\n', &mut line)?;
+            let Some((&last, event)) = line.split_last() else { return Ok(()) };
+            let damaged = || {
+                let Place { lines, bytes, .. } = self.place;
+                let text = "its checksum is not that of it and of all before it: something here was changed, cut out or put in";
+                Error::new(ErrorKind::InvalidData, format!("line {}, byte {bytes}: {text}", lines + 1))
+            };
+            if last != b'\n' {
+                // What a write tears is a beginning: a whole line with another byte behind it is damage.
+                return if self.sealed(event).is_some() { Err(damaged()) } else { Ok(()) };
+            }
+            let event = self.event(event).ok_or_else(damaged)?;
+            let number = self.place.lines + 1;
+            take(event).map_err(|e| Error::new(e.kind(), format!("line {number}: {e}")))?;
+            self.sealed |= event.len() + 1 < line.len();
+            self.add(&line);
+        }
+    }
+}
+
+/// Bytes before an event: 16 hexadecimal digits and a space.
+const SEAL: usize = 17;
+
+/// An append-only file of events; it is touched once it is opened, and not before. Locked from [`Journal::hold`] on.
+#[derive(Default)]
 pub struct Journal {
-    opening: Opening,
-    file: Option<File>,
     path: PathBuf,
+    opening: Option<Opening>,
+    tail: Option<Tail>,
+    lines: Lines,
+    /// Up to here it is durable.
+    durable: Place,
+    ready: bool,
+    closed: bool,
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").field("path", &self.path).field("durable", &self.durable).finish_non_exhaustive()
+    }
 }
 
 impl Journal {
-    /// A journal at `path`, not opened yet.
-    pub fn new(path: &Path, opening: Opening) -> Self {
-        Journal { opening, file: None, path: path.to_owned() }
+    /// A journal at `path`, not opened yet; a file that is there is locked.
+    ///
+    /// Errors: `ResourceBusy` where another writer has it; it cannot be written.
+    pub fn hold(path: &Path) -> io::Result<Self> {
+        Ok(Journal { path: path.to_owned(), tail: Tail::hold(path)?, ..Journal::default() })
     }
 
-    /// A journal at `path`. Errors: as [`Journal::open`].
-    pub fn opened(path: &Path, opening: Opening) -> std::io::Result<Self> {
-        let mut journal = Journal::new(path, opening);
+    /// The same, to be opened in this way.
+    #[must_use]
+    pub fn to_open(self, opening: Opening) -> Self {
+        Journal { opening: Some(opening), ..self }
+    }
+
+    /// A journal at `path`. Errors: as [`Journal::hold`] and [`Journal::open`].
+    pub fn opened(path: &Path, opening: Opening) -> io::Result<Self> {
+        let mut journal = Journal::hold(path)?.to_open(opening);
         journal.open()?;
         Ok(journal)
     }
 
-    /// Opens the file, once. Errors: it exists, or does not, or cannot be written.
-    pub fn open(&mut self) -> std::io::Result<&mut File> {
-        let file = match (self.file.take(), self.opening) {
-            (Some(file), _) => file,
-            (None, Opening::New) => OpenOptions::new().write(true).create_new(true).open(&self.path)?,
-            (None, Opening::Anew) => OpenOptions::new().write(true).truncate(true).open(&self.path)?,
-            (None, Opening::Again) => {
-                let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
-                let (mut whole, mut at) = (0, 0);
-                for byte in BufReader::new(&file).bytes() {
-                    at += 1;
-                    if byte? == b'\n' {
-                        whole = at;
-                    }
-                }
-                file.set_len(whole)?;
-                file
-            }
+    /// Opens the file, once. Errors: it exists, or does not, or cannot be written, or is damaged.
+    pub fn open(&mut self) -> io::Result<()> {
+        self.file().map(|_| ())
+    }
+
+    fn file(&mut self) -> io::Result<&mut Tail> {
+        if self.closed {
+            return Err(Error::new(ErrorKind::BrokenPipe, "its loader was stopped"));
+        }
+        let held = match self.tail.take() {
+            Some(tail) => Some(tail),
+            None => Tail::hold(&self.path)?,
         };
-        Ok(self.file.insert(file))
+        let missing = || Error::new(ErrorKind::NotFound, "it is gone");
+        let mut tail = match (held, self.opening) {
+            (Some(tail), _) if self.ready => tail,
+            (None, _) if self.ready => return Err(missing()),
+            (None, Some(Opening::New)) => Tail::create(&self.path)?,
+            (held, Some(Opening::Again)) => held.ok_or_else(missing)?,
+            (held, Some(Opening::Anew)) => held.ok_or_else(missing)?,
+            (Some(_), _) => return Err(Error::new(ErrorKind::AlreadyExists, "it is there already; take another file")),
+            (None, None) => return Err(missing()),
+        };
+        if !self.ready && self.opening == Some(Opening::Again) {
+            self.lines.read(&mut BufReader::new(tail.file()), &mut |_| Ok(()))?;
+            tail.keep(self.lines.place.bytes);
+            tail.sync()?;
+            self.durable = self.lines.place;
+        }
+        self.ready = true;
+        Ok(self.tail.insert(tail))
     }
 
     /// Appends events and makes them durable before it returns.
-    pub fn append<E: Serialize>(&mut self, events: &[E]) -> std::io::Result<()> {
+    pub fn append<E: Serialize>(&mut self, events: &[E]) -> io::Result<()> {
         self.note(events)?;
-        self.open()?.sync_data()
+        self.file()?.sync()?;
+        self.durable = self.lines.place;
+        Ok(())
     }
 
-    /// Appends events that outlive this process, not necessarily the machine.
-    pub fn note<E: Serialize>(&mut self, events: &[E]) -> std::io::Result<()> {
-        let mut lines = Vec::new();
+    /// Appends events that outlive this process, not necessarily the machine: all or none.
+    pub fn note<E: Serialize>(&mut self, events: &[E]) -> io::Result<()> {
+        self.open()?;
+        let (mut lines, mut bytes) = (self.lines.clone(), Vec::new());
         for event in events {
-            serde_json::to_writer(&mut lines, event)?;
-            lines.push(b'\n');
+            let event = serde_json::to_vec(event)?;
+            let line = [format!("{:016x} ", lines.seal(&event)).as_bytes(), &event, b"\n"].concat();
+            lines.add(&line);
+            bytes.extend(line);
         }
-        let file = self.open()?;
-        file.seek(SeekFrom::End(0))?;
-        file.write_all(&lines)
+        self.file()?.append(&bytes)?;
+        lines.sealed |= !events.is_empty();
+        self.lines = lines;
+        Ok(())
+    }
+
+    /// Lets go of the file; nothing is written any more.
+    pub fn close(&mut self) {
+        self.closed = true;
+        self.tail = None;
     }
 
     /// Where it is written.
@@ -85,23 +217,39 @@ impl Journal {
         &self.path
     }
 
-    /// Reads all whole events of a journal. Errors: unreadable, or a line that is no event
-    /// (the last one, torn by a crash, is left out instead).
-    pub fn read<E: DeserializeOwned>(path: &Path) -> std::io::Result<Vec<E>> {
-        let mut reader = BufReader::new(File::open(path)?);
-        let mut events = Vec::new();
-        let mut line = Vec::new();
+    /// Up to where it is known to be durable.
+    pub fn durable(&self) -> Place {
+        self.durable
+    }
+
+    /// Reads all whole events of a journal. Errors: unreadable; damaged, with line and byte; a line that is no event. The
+    /// last line, torn by a crash, is left out instead.
+    pub fn read<E: DeserializeOwned>(path: &Path) -> io::Result<Vec<E>> {
+        Journal::read_to(path).map(|(events, _)| events)
+    }
+
+    /// Reads all whole events, and where they end. Errors: as [`Journal::read`].
+    pub fn read_to<E: DeserializeOwned>(path: &Path) -> io::Result<(Vec<E>, Place)> {
+        let (mut events, mut lines) = (Vec::new(), Lines::default());
+        lines.read(&mut BufReader::new(File::open(path)?), &mut |event| {
+            events.push(serde_json::from_slice(event).map_err(|e| Error::new(ErrorKind::InvalidData, e.to_string()))?);
+            Ok(())
+        })?;
+        Ok((events, lines.place))
+    }
+
+    /// Hash of the first `bytes` of a journal. `None` where it has fewer.
+    pub fn hash_of(path: &Path, bytes: u64) -> io::Result<Option<u64>> {
+        let (mut reader, mut hash, mut left) = (BufReader::new(File::open(path)?).take(bytes), Xxh3::new(), bytes);
         loop {
-            line.clear();
-            reader.read_until(b'\n', &mut line)?;
-            if line.last() != Some(&b'\n') {
-                return Ok(events);
+            let part = reader.fill_buf()?;
+            if part.is_empty() {
+                return Ok((left == 0).then(|| hash.digest()));
             }
-            let event = serde_json::from_slice(&line).map_err(|e| {
-                let text = format!("line {}: {e}", events.len() + 1);
-                std::io::Error::new(std::io::ErrorKind::InvalidData, text)
-            })?;
-            events.push(event);
+            hash.update(part);
+            let taken = part.len();
+            left -= taken as u64;
+            reader.consume(taken);
         }
     }
 }
@@ -110,26 +258,88 @@ impl Journal {
 mod tests {
     use super::*;
 
+    type Pair = (String, u64);
+
+    fn journal(path: &Path, opening: Opening) -> io::Result<Journal> {
+        Journal::opened(path, opening)
+    }
+
     #[test]
     fn events_come_back_and_a_torn_tail_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.journal");
-        let mut journal = Journal::new(&path, Opening::New);
+        let mut first = Journal::hold(&path).unwrap().to_open(Opening::New);
         assert!(!path.exists(), "nothing is written before there is something to write");
-        journal.append(&[("a".to_string(), 1u64), ("b".to_string(), 2)]).unwrap();
-        journal.append(&[("c".to_string(), 3u64)]).unwrap();
-        assert!(Journal::new(&path, Opening::New).open().is_err(), "an existing journal is not written over");
-        let all: Vec<(String, u64)> = Journal::read(&path).unwrap();
+        first.append(&[("a".to_string(), 1u64), ("b".to_string(), 2)]).unwrap();
+        first.append(&[("c".to_string(), 3u64)]).unwrap();
+        assert_eq!(Journal::hold(&path).unwrap_err().kind(), ErrorKind::ResourceBusy);
+        let durable = first.durable();
+        drop(first);
+        let exists = journal(&path, Opening::New).unwrap_err();
+        assert_eq!(exists.kind(), ErrorKind::AlreadyExists, "an existing journal is not written over");
+        let all: Vec<Pair> = Journal::read(&path).unwrap();
         assert_eq!(all.len(), 3);
         let bytes = std::fs::read(&path).unwrap();
+        let place = Journal::read_to::<Pair>(&path).unwrap().1;
+        assert_eq!((place, place.lines, place.bytes), (durable, 3, bytes.len() as u64));
+        assert_eq!(Journal::hash_of(&path, place.bytes).unwrap(), Some(place.hash));
+        assert_eq!(Journal::hash_of(&path, place.bytes + 1).unwrap(), None);
         std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
-        assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all[..2]);
-        Journal::new(&path, Opening::Again).append(&[&all[2]]).unwrap();
-        assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all, "going on mends the tail");
-        Journal::new(&path, Opening::Anew).append(&all[..1]).unwrap();
-        assert_eq!(Journal::read::<(String, u64)>(&path).unwrap(), all[..1]);
-        assert!(Journal::new(&folder.path().join("none"), Opening::Again).open().is_err());
+        assert_eq!(Journal::read::<Pair>(&path).unwrap(), all[..2]);
+        journal(&path, Opening::Again).unwrap().append(&[&all[2]]).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "going on mends the tail");
+        journal(&path, Opening::Anew).unwrap().append(&all[..1]).unwrap();
+        assert_eq!(Journal::read::<Pair>(&path).unwrap(), all[..1]);
+        assert!(journal(&folder.path().join("none"), Opening::Again).is_err());
         std::fs::write(&path, [b"junk\n".as_slice(), &bytes].concat()).unwrap();
-        assert!(Journal::read::<(String, u64)>(&path).unwrap_err().to_string().contains("line 1"));
+        assert!(Journal::read::<Pair>(&path).unwrap_err().to_string().contains("line 1"));
+    }
+
+    #[test]
+    fn what_is_changed_or_cut_out_is_found_and_a_torn_write_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.journal");
+        for plain in [false, true] {
+            std::fs::write(&path, if plain { "{\"old\":7}\n" } else { "" }).unwrap();
+            let opening = if plain { Opening::Again } else { Opening::Anew };
+            let events = [("a".to_string(), 11u64), ("b".to_string(), 22), ("c".to_string(), 33)];
+            let mut lines = journal(&path, opening).unwrap();
+            events.iter().for_each(|event| lines.append(&[event]).unwrap());
+            drop(lines);
+            let bytes = std::fs::read(&path).unwrap();
+            let (line, old) = (26, bytes.len() - 3 * 26);
+            let read = || Journal::read::<serde_json::Value>(&path);
+            let whole = read().unwrap();
+            for at in 0..bytes.len() {
+                for byte in [bytes[at] ^ 1, b'\n', b'{', b'7'].into_iter().filter(|byte| *byte != bytes[at]) {
+                    let mut damaged = bytes.clone();
+                    damaged[at] = byte;
+                    std::fs::write(&path, damaged).unwrap();
+                    let error = read().unwrap_err().to_string();
+                    assert!(error.contains("line "), "byte {at}: {error}");
+                }
+                for end in at + 1..=bytes.len() {
+                    let damaged = [&bytes[..at], &bytes[end..]].concat();
+                    std::fs::write(&path, &damaged).unwrap();
+                    match read() {
+                        Ok(found) => {
+                            assert!(
+                                bytes.starts_with(&damaged) && whole.starts_with(&found),
+                                "{at}..{end} of {} is a hole: {found:?}",
+                                bytes.len()
+                            );
+                        }
+                        Err(e) => assert!(e.to_string().contains("line "), "{at}..{end}: {e}"),
+                    }
+                }
+            }
+            for torn in 1..line {
+                std::fs::write(&path, &bytes[..old + line]).unwrap();
+                let mut lines = journal(&path, Opening::Again).unwrap();
+                std::fs::write(&path, &bytes[..old + line + torn]).unwrap();
+                events[1..].iter().for_each(|event| lines.append(&[event]).unwrap());
+                assert_eq!(std::fs::read(&path).unwrap(), bytes, "torn at {torn}");
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 pub mod aggregate;
 pub mod arena;
 pub mod collect;
+pub mod document;
 pub mod events;
 pub mod handoff;
 pub mod intervals;
@@ -18,3 +19,4 @@ pub mod seed;
 pub mod share;
 pub mod sheet;
 pub mod slots;
+mod tail;

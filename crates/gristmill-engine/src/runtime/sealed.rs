@@ -1,47 +1,50 @@
 //! An append-only file of JSON lines that each begin with their checksum; what is written stays written.
 //! Reading it back gives the same values; a torn last line is cut off. Knows nothing of what a line means.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read};
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::tail::Tail;
+
 /// Longest line that is read.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// An append-only file of sealed lines.
+/// An append-only file of sealed lines, locked while it is open.
 #[derive(Debug)]
 pub struct SealedLines {
-    file: File,
+    tail: Tail,
 }
 
 impl SealedLines {
     /// Starts a new file. Errors: it exists already, or cannot be made.
     pub fn create(path: &Path) -> io::Result<Self> {
-        Ok(SealedLines { file: OpenOptions::new().write(true).create_new(true).open(path)? })
+        Ok(SealedLines { tail: Tail::create(path)? })
     }
 
-    /// Goes on with a file of `E`, behind its last whole line. Errors: there is none, it cannot be written, or as [`read`].
-    pub fn reopen<E: DeserializeOwned>(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let (_, whole) = read::<E>(&mut BufReader::new(&file))?;
-        file.set_len(whole)?;
-        Ok(SealedLines { file })
+    /// Resumes a file of `E` behind its last whole line, if there is one; what a torn write left is cut off when the next
+    /// line comes.
+    ///
+    /// Errors: `ResourceBusy` where another writer has it; it cannot be written; as [`read`].
+    pub fn reopen<E: DeserializeOwned>(path: &Path) -> io::Result<Option<Self>> {
+        let Some(mut tail) = Tail::hold(path)? else { return Ok(None) };
+        let (_, whole) = read::<E>(&mut BufReader::new(tail.file()))?;
+        tail.keep(whole);
+        Ok(Some(SealedLines { tail }))
     }
 
-    /// Appends a value: it outlives this process, not necessarily the machine.
+    /// Appends a value, whole or not at all: it outlives this process, not necessarily the machine.
     pub fn append<E: Serialize>(&mut self, value: &E) -> io::Result<()> {
         let text = serde_json::to_string(value)?;
-        self.file.seek(SeekFrom::End(0))?;
-        self.file.write_all(format!("{:016x} {text}\n", xxh3_64(text.as_bytes())).as_bytes())
+        self.tail.append(format!("{:016x} {text}\n", xxh3_64(text.as_bytes())).as_bytes())
     }
 
     /// Makes what was appended durable.
     pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.tail.sync()
     }
 }
 
@@ -80,6 +83,8 @@ fn opened(line: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     fn all(path: &Path) -> io::Result<Vec<u64>> {
@@ -93,6 +98,8 @@ mod tests {
         let mut lines = SealedLines::create(&path).unwrap();
         [1u64, 22, 333].iter().for_each(|value| lines.append(value).unwrap());
         lines.sync().unwrap();
+        assert_eq!(SealedLines::reopen::<u64>(&path).unwrap_err().kind(), ErrorKind::ResourceBusy);
+        drop(lines);
         assert!(SealedLines::create(&path).is_err(), "nothing is overwritten");
         assert_eq!(all(&path).unwrap(), [1, 22, 333]);
         let bytes = std::fs::read(&path).unwrap();
@@ -100,8 +107,15 @@ mod tests {
             std::fs::write(&path, &bytes[..cut]).unwrap();
             let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(all(&path).unwrap(), [1, 22, 333][..whole], "cut at {cut}");
-            SealedLines::reopen::<u64>(&path).unwrap().append(&4u64).unwrap();
+            SealedLines::reopen::<u64>(&path).unwrap().unwrap().append(&4u64).unwrap();
             assert_eq!(all(&path).unwrap(), [&[1, 22, 333][..whole], &[4]].concat(), "gone on after {cut}");
+        }
+        for torn in 1..bytes.len() {
+            std::fs::write(&path, &bytes).unwrap();
+            let mut lines = SealedLines::reopen::<u64>(&path).unwrap().unwrap();
+            std::fs::write(&path, [&bytes[..], &bytes[..torn]].concat()).unwrap();
+            lines.append(&4u64).unwrap();
+            assert_eq!(all(&path).unwrap(), [1, 22, 333, 4], "behind a write that was torn at {torn}");
         }
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();

@@ -9,7 +9,7 @@ use gristmill_engine::pack::select::Selection;
 use gristmill_engine::{Batch, Error, IndexLoader, Next, RowEncoder};
 use gristmill_format::g2048::StepRow;
 
-use crate::fixture::{Form, open, pack, rows, runs, taken, write_rows, write_runs};
+use crate::fixture::{Form, open, pack, rows, runs, taken, without_checksum, write_rows, write_runs};
 
 fn steps_encoder() -> EncoderConfig {
     EncoderConfig::G2048(G2048EncoderConfig {
@@ -170,8 +170,13 @@ fn states_of_other_rows_orders_or_encoders_are_refused() {
         let error = loader(rows, &config).restore(&state).unwrap_err();
         assert!(matches!(error, Error::State(_)) && error.to_string().contains(word), "{error}");
     }
-    for wrong in ["", "{}", &state.replace("_state\":1", "_state\":2"), &state.replace("\"batch\":0", "\"batch\":999")]
-    {
+    for wrong in [
+        "",
+        "{}",
+        &state.replace("_state\":2", "_state\":3"),
+        &state.replace("\"batch\":0", "\"batch\":1"),
+        &without_checksum(&state).replace("\"batch\":0", "\"batch\":999"),
+    ] {
         assert!(matches!(loader(&pack, &config).restore(wrong), Err(Error::State(_))), "{wrong}");
     }
     let started = loader(&pack, &config);

@@ -3,10 +3,14 @@
 
 mod content;
 mod converting;
+#[path = "../resumed/damage.rs"]
+mod damage;
+mod damaging;
 mod feeding;
 mod fixture;
 mod forms;
 mod ledgers;
+mod ledgers_begun_again;
 mod marking;
 mod recording;
 #[path = "../resumed/mod.rs"]

@@ -95,6 +95,19 @@ pub(crate) fn loader(options: &Lc0Preset) -> DataLoader {
     DataLoader::new(lc0(options).unwrap()).unwrap()
 }
 
+/// A state as it was written before states had checksums.
+pub(crate) fn without_checksum(state: &str) -> String {
+    let mut state: serde_json::Value = serde_json::from_str(state).unwrap();
+    state.as_object_mut().unwrap().remove("checksum").unwrap();
+    state["gristmill_state"] = 2.into();
+    state.to_string()
+}
+
+/// A journal as it was written before its lines had checksums.
+pub(crate) fn without_checksums(journal: &str) -> String {
+    journal.lines().map(|line| format!("{}\n", &line[17..])).collect()
+}
+
 pub(crate) fn next(loader: &DataLoader, alias: &str) -> Option<Batch> {
     match loader.next(alias, Some(PATIENCE)).unwrap() {
         Next::Batch(batch) => Some(batch),

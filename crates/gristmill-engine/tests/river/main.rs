@@ -5,6 +5,10 @@ mod arrivals;
 mod bad_input;
 mod beginning;
 mod cache;
+#[path = "../resumed/damage.rs"]
+mod damage;
+mod damaged_journals;
+mod damaged_states;
 mod determinism;
 mod encoders;
 mod folded;

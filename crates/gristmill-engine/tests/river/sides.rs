@@ -8,7 +8,7 @@ use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::job::rewrite::{By, Container, RewriteOptions, Split, rewrite};
 use gristmill_engine::{DataLoader, Error};
 
-use super::games::{config, generate, hashes, loader, mixed, next, options, preset};
+use super::games::{config, generate, hashes, loader, mixed, next, options, preset, without_checksum};
 
 const SIDES: [(&str, u64); 3] = [("train", 5), ("valid", 2), ("test", 2)];
 
@@ -96,7 +96,7 @@ fn as_before(state: &str) -> String {
 fn a_state_of_before_is_refused_and_resumed_by_choice() {
     let original = DataLoader::new(split_by(SplitBy::File)).unwrap();
     hashes(&original, "train", 3);
-    let state = as_before(&original.state().unwrap());
+    let state = as_before(&without_checksum(&original.state().unwrap()));
     let refused = DataLoader::new(split_by(SplitBy::Name)).unwrap().restore(&state).unwrap_err().to_string();
     for part in ["chunk_source_splitter.by: saved \"file\", configured \"name\"", "by = \"file\"", "--split-by file"] {
         assert!(refused.contains(part), "{refused}");
@@ -122,7 +122,10 @@ fn a_journal_of_before_is_refused_and_begun_again_by_choice() {
     let told = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     let (before, after) = (run(SplitBy::File, "before", false).unwrap(), run(SplitBy::Name, "after", false).unwrap());
     assert!(!told("before").contains("split"), "as it was written before: {}", told("before"));
-    assert_eq!(told("after").lines().nth(1), Some(r#"{"split":{"stage":"split","by":"name"}}"#));
+    assert_eq!(
+        told("after").lines().nth(1).map(|line| &line[17..]),
+        Some(r#"{"split":{"stage":"split","by":"name"}}"#)
+    );
     for replay in [false, true] {
         let refused = run(SplitBy::Name, "before", replay).unwrap_err();
         let is_config = matches!(&refused, Error::Config { field: Some(field), .. } if field == "journal");

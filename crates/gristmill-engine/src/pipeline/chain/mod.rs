@@ -22,7 +22,7 @@ use crate::pipeline::branch::{Block, Branch};
 use crate::pipeline::conform::Conforms;
 use crate::pipeline::fold::{Fold, LaneFold};
 use crate::pipeline::ledger::{Book, Digests, FileHashes};
-use crate::pipeline::output::Delivery;
+use crate::pipeline::output::{Batch, Delivery};
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::ranks::key;
 use crate::pipeline::roster::{Event, Roster, SharedJournal};
@@ -178,6 +178,8 @@ pub(in crate::pipeline) struct Chain {
     pub(in crate::pipeline) totals: Totals,
     pub(in crate::pipeline) branch_totals: Vec<BranchTotals>,
     pub(in crate::pipeline) inner: Mutex<Inner>,
+    /// What the journal could not be told so far, and a batch that could not be noted: it comes next.
+    untold: Mutex<(Vec<Event>, Option<Batch>)>,
 }
 
 impl Chain {
@@ -230,6 +232,7 @@ impl Chain {
             totals: Totals::default(),
             branch_totals: plan.branches.iter().map(BranchTotals::new).collect(),
             inner: Mutex::new(inner),
+            untold: Mutex::default(),
             plan,
             shared,
         })
@@ -251,37 +254,44 @@ impl Chain {
 
     /// The next batch, error or end, waiting up to `wait`.
     pub(in crate::pipeline) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
-        let taken = self.handoff.take(wait);
-        if let Taken::Item(Ok(batch)) = &taken {
-            if let Err(error) = self.tell_readings() {
-                return Taken::Item(Err(error));
-            }
-            // No state may count a batch that the ledger has not.
-            if let Some(book) = &self.shared.book {
-                let digests = self.lock().digests.remove(&batch.number).unwrap_or_default();
-                if let Err(error) = book.delivered(&self.plan.alias, batch.number, &digests) {
-                    return Taken::Item(Err(error));
-                }
-            }
-            let mut inner = self.lock();
-            inner.fold.took(batch.number);
-            inner.forget();
-            drop(inner);
-            self.shared.signal.notify(Lane::Work);
+        let kept = self.untold.lock().unwrap_or_else(PoisonError::into_inner).1.take();
+        let taken = kept.map_or_else(|| self.handoff.take(wait), |batch| Taken::Item(Ok(batch)));
+        let Taken::Item(Ok(batch)) = taken else { return taken };
+        if let Err(error) = self.tell(batch.number) {
+            // It comes once it can be noted.
+            self.untold.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(batch);
+            return Taken::Item(Err(error));
         }
-        taken
+        let mut inner = self.lock();
+        inner.fold.took(batch.number);
+        inner.forget();
+        drop(inner);
+        self.shared.signal.notify(Lane::Work);
+        Taken::Item(Ok(batch))
+    }
+
+    /// Notes a batch that is about to be given: no state may count one that the ledger has not.
+    fn tell(&self, number: u64) -> Result<()> {
+        self.tell_readings()?;
+        let Some(book) = &self.shared.book else { return Ok(()) };
+        let digests = self.lock().digests.get(&number).cloned().unwrap_or_default();
+        book.delivered(&self.plan.alias, number, &digests)?;
+        self.lock().digests.remove(&number);
+        Ok(())
     }
 
     /// Writes to the journal, if there is one, what was read for the first time: of what it does not tell, no row is given.
     fn tell_readings(&self) -> Result<()> {
         let Some(journal) = &self.shared.journal else { return Ok(()) };
-        let events: Vec<Event> = self.rosters.iter().filter_map(|roster| roster.fresh_digests()).collect();
-        if events.is_empty() {
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.0.extend(self.rosters.iter().filter_map(|roster| roster.fresh_digests()));
+        if untold.0.is_empty() {
             return Ok(());
         }
         let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-        let noted = journal.note(&events);
-        noted.map_err(|e| Error::path(journal.path(), &e))
+        journal.note(&untold.0).map_err(|e| Error::path(journal.path(), &e))?;
+        untold.0.clear();
+        Ok(())
     }
 
     /// Tickets that may be on their way, per branch.

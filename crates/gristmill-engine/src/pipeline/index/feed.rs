@@ -54,6 +54,8 @@ pub(super) struct Feed {
     shared: Shared,
     pub(super) totals: Totals,
     inner: Mutex<Inner>,
+    /// A batch that could not be noted: it comes next.
+    untold: Mutex<Option<(u64, Delivery, Digests)>>,
 }
 
 #[derive(Default)]
@@ -103,6 +105,7 @@ impl Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
             inner: Mutex::new(inner),
+            untold: Mutex::default(),
             plan,
             assembly,
             piece,
@@ -110,6 +113,10 @@ impl Feed {
             shared,
             totals: Totals::default(),
         }
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Option<(u64, Delivery, Digests)>> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -153,12 +160,14 @@ impl Feed {
 
     /// The next batch, error or end, waiting up to `wait`.
     pub(super) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
-        match self.handoff.take(wait) {
+        let kept = self.untold().take();
+        match kept.map_or_else(|| self.handoff.take(wait), Taken::Item) {
             Taken::Item((number, delivery, digests)) => {
-                // No state may count a batch that the ledger has not.
+                // No state may count a batch that the ledger has not: it comes once that could be written.
                 if let (Some(book), Ok(_)) = (&self.shared.book, &delivery)
                     && let Err(error) = book.delivered("", number, &digests)
                 {
+                    *self.untold() = Some((number, delivery, digests));
                     return Taken::Item(Err(error));
                 }
                 self.lock().delivered = number + 1;

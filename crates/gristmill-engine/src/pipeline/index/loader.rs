@@ -141,7 +141,9 @@ impl IndexLoader {
     }
 
     fn root(&self) -> u64 {
-        *self.root.get_or_init(fresh_root)
+        // A run that died before its first save begins again with the seed that its ledger has.
+        let noted = || self.config.ledger.as_ref().and_then(|path| Book::seed(path).ok().flatten());
+        *self.root.get_or_init(|| noted().unwrap_or_else(fresh_root))
     }
 
     /// Starts the threads; does nothing when they run already.

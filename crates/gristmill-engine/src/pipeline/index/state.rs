@@ -5,10 +5,15 @@ use serde::{Deserialize, Serialize};
 use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle, View};
 use crate::error::{Error, Result};
 use crate::pipeline::skip::Skips;
+use crate::pipeline::state::sealed;
+use crate::runtime::document;
 use crate::table::{IndexInput, Recipe};
 
 /// Version of the state; raised whenever its meaning changes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The same without a checksum.
+const UNSEALED: u32 = 1;
 
 /// The state of an index loader (docs/format/state.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,17 +72,21 @@ impl IndexState {
     ///
     /// Errors: `State`.
     pub(super) fn read(text: &str) -> Result<Self> {
-        let state: IndexState =
-            serde_json::from_str(text).map_err(|e| Error::State(format!("no state of a loader of rows: {e}")))?;
-        match state.gristmill_index_state {
-            VERSION => Ok(state),
-            other => Err(Error::State(format!("version {other} is not {VERSION}"))),
+        let none =
+            |e: serde_json::Error| Error::State(format!("no state of a loader of rows: {e}: {}", document::DAMAGED));
+        let mut value: serde_json::Value = serde_json::from_str(text).map_err(none)?;
+        let version = value.get("gristmill_index_state").cloned().unwrap_or_default();
+        if version.is_u64() && version != VERSION && version != UNSEALED {
+            return Err(Error::State(format!("version {version} is not {VERSION}")));
         }
+        sealed(&mut value, version == VERSION)?;
+        let state: IndexState = serde_json::from_value(value).map_err(none)?;
+        Ok(IndexState { gristmill_index_state: VERSION, ..state })
     }
 
-    /// JSON text.
+    /// JSON text, with its checksum.
     pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        serde_json::to_string(self).and_then(document::seal).unwrap_or_default()
     }
 
     /// Reads JSON and compares it with `expected`, the state that this loader would save, but for batch and seed; the

@@ -1,12 +1,12 @@
 //! The ledgers of all processes of a run -> which deliveries belong to the training that survived, and which do not.
 //! A process that goes on from a state takes back what earlier starts delivered from there on. Compares no digest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use super::{Begin, By, Delivered, Entry, read};
+use super::{Begin, By, Delivered, Entry, PlanOf, read};
 use crate::error::{Error, Result};
 use crate::pipeline::journals::family;
 
@@ -147,6 +147,27 @@ impl Account {
         let between = |other: &Process| (a.begin.order..=b.begin.order).contains(&other.begin.order);
         let other_shapes = self.processes.iter().any(|other| between(other) && !other.begin.resembles(&a.begin));
         other_shapes || !a.begin.resembles(&b.begin)
+    }
+
+    /// Why a new run cannot begin in these ledgers, if so: one that died before its first save begins again.
+    pub(super) fn in_the_way(&self) -> Option<&'static str> {
+        let of_start = |process: &Process| {
+            let peers = self.processes.iter().filter(|other| other.begin.order == process.begin.order);
+            let saved: BTreeSet<u64> = peers.filter(|p| !p.states.is_empty()).map(|p| p.begin.rank).collect();
+            // Of rows the state is the same for every rank; of a stream each has its part.
+            match process.begin.plan {
+                PlanOf::Rows { .. } => !saved.is_empty(),
+                PlanOf::Stream { .. } => saved.len() as u64 >= process.begin.world_size,
+            }
+        };
+        let all_ended = |process: &Process| {
+            process.begin.from.keys().all(|output| process.ended.iter().any(|(ended, _)| ended == output))
+        };
+        if self.processes.iter().any(|process| process.begin.by != By::Start || of_start(process)) {
+            return Some("the ledger of a run is there; go on from its state, or name another file for a new run");
+        }
+        let ended = self.processes.iter().any(all_ended);
+        ended.then_some("the ledger of a run that has ended is there; name another file for a new run")
     }
 
     /// What was delivered of an output: what survived, and what was taken back.

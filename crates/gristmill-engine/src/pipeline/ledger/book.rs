@@ -7,7 +7,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Begin, By, Delivered, Digest, Digests, Entry, read};
+use super::{Account, Begin, By, Delivered, Digest, Digests, Entry, read};
 use crate::error::{Error, Result};
 use crate::pipeline::journals::{family, of_rank};
 use crate::runtime::sealed::SealedLines;
@@ -25,30 +25,30 @@ pub(in crate::pipeline) struct Book {
 
 #[derive(Debug)]
 struct Inner {
-    lines: SealedLines,
+    /// Absent once the loader was stopped, so that others can write.
+    lines: Option<SealedLines>,
     /// What was delivered and is not written yet, per output.
     open: BTreeMap<String, (u64, u64, Digests)>,
     ended: BTreeMap<String, u64>,
+    closed: bool,
     /// The last state.
     stated: Option<BTreeMap<String, u64>>,
 }
 
 impl Book {
     /// Opens the ledger `path` of a run for one process, or of its rank beside it, and writes that it begins; its `order`
-    /// is found here.
+    /// is found here. A run that died before its first save begins again in its ledger.
     ///
-    /// Errors: `Path`, also for a new run where there is a ledger; `State` for a ledger of another run.
+    /// Errors: `Path`, also where another loader writes it, and for a new run where there is the ledger of one that can be
+    /// resumed or has ended; `State` for a ledger of another run.
     pub(in crate::pipeline) fn open(path: &Path, begin: Begin) -> Result<Self> {
         let own = of_rank(path, begin.rank, begin.world_size);
-        let mut others = Vec::new();
-        for file in family(path)? {
-            let at = |e| Error::path(&file, &e);
-            for entry in read(&mut BufReader::new(File::open(&file).map_err(at)?)).map_err(at)? {
-                if let Entry::Begin(other) = entry {
-                    others.push((file == own, *other));
-                }
-            }
-        }
+        let at = |e| Error::path(&own, &e);
+        let held = SealedLines::reopen::<Entry>(&own).map_err(at)?;
+        let account = told(path)?;
+        let others =
+            account.processes.iter().map(|process| (account.files[process.file] == own, process.begin.clone()));
+        let others: Vec<(bool, Begin)> = others.collect();
         if let Some((_, other)) = others.iter().find(|(_, other)| !other.plan.agrees(&begin.plan)) {
             let text = format!(
                 "ledger {} is of another run: its start {} had another configuration, seed or selection of rows; name \
@@ -60,23 +60,33 @@ impl Book {
         }
         let beside =
             |(mine, other): &(bool, Begin)| !mine && (other.by, other.world_size) == (By::Start, begin.world_size);
-        if begin.by == By::Start && !others.iter().all(beside) {
+        if begin.by == By::Start
+            && !others.iter().all(beside)
+            && let Some(why) = account.in_the_way()
+        {
             let kind = std::io::ErrorKind::AlreadyExists;
-            let message =
-                "the ledger of a run is there; go on from its state, or name another file for a new run".into();
-            return Err(Error::Path { path: own, kind, message });
+            return Err(Error::Path { path: own, kind, message: why.into() });
         }
         let begin = Begin { order: order(&begin, &others), ..begin };
-        let at = |e| Error::path(&own, &e);
-        let mut lines = match own.exists() {
-            true => SealedLines::reopen::<Entry>(&own).map_err(at)?,
-            false => SealedLines::create(&own).map_err(at)?,
+        let mut lines = match held {
+            Some(lines) => lines,
+            None => SealedLines::create(&own).map_err(at)?,
         };
         let from = begin.from.clone();
         lines.append(&Entry::Begin(Box::new(begin))).and_then(|()| lines.sync()).map_err(at)?;
         sync_folder(own.parent().unwrap_or(Path::new("")))?;
         let open = from.into_iter().map(|(output, from)| (output, (from, from, Digests::default()))).collect();
-        Ok(Book { path: own, inner: Mutex::new(Inner { lines, open, ended: BTreeMap::new(), stated: None }) })
+        Ok(Book {
+            path: own,
+            inner: Mutex::new(Inner { lines: Some(lines), open, ended: BTreeMap::new(), closed: false, stated: None }),
+        })
+    }
+
+    /// The seed of the run that the ledgers at `path` are of, if there are any.
+    ///
+    /// Errors: `Path`.
+    pub(in crate::pipeline) fn seed(path: &Path) -> Result<Option<u64>> {
+        Ok(told(path)?.processes.first().and_then(|process| process.begin.plan.seed()))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -105,12 +115,14 @@ impl Book {
     /// Errors: `Path`.
     pub(in crate::pipeline) fn ended(&self, output: &str, number: u64) -> Result<()> {
         let mut inner = self.lock();
-        if inner.ended.insert(output.to_owned(), number).is_some() {
+        if inner.ended.contains_key(output) {
             return Ok(());
         }
         self.write(&mut inner, output)?;
         let ended = Entry::Ended { output: output.to_owned(), batch: number };
-        inner.lines.append(&ended).and_then(|()| inner.lines.sync()).map_err(|e| Error::path(&self.path, &e))
+        self.append(&mut inner, &ended, true)?;
+        inner.ended.insert(output.to_owned(), number);
+        Ok(())
     }
 
     /// Makes durable what was delivered so far, and that a state is given out that goes on at `at`.
@@ -120,17 +132,29 @@ impl Book {
         let mut inner = self.lock();
         self.write_all(&mut inner)?;
         if inner.stated.as_ref() != Some(&at) {
-            let entry = Entry::State { at: at.clone() };
-            inner.lines.append(&entry).map_err(|e| Error::path(&self.path, &e))?;
+            self.append(&mut inner, &Entry::State { at: at.clone() }, true)?;
             inner.stated = Some(at);
         }
-        inner.lines.sync().map_err(|e| Error::path(&self.path, &e))
+        inner.lines.as_ref().map_or(Ok(()), |lines| lines.sync().map_err(|e| Error::path(&self.path, &e)))
     }
 
     /// Writes what was delivered so far; whoever needs to know that it is durable asks for a state.
     pub(in crate::pipeline) fn close(&self) {
         let mut inner = self.lock();
         let _ = self.write_all(&mut inner);
+        (inner.lines, inner.closed) = (None, true);
+    }
+
+    fn append(&self, inner: &mut Inner, entry: &Entry, durable: bool) -> Result<()> {
+        let at = |e| Error::path(&self.path, &e);
+        let gone = || std::io::Error::new(std::io::ErrorKind::NotFound, "it is gone");
+        let mut lines = match inner.lines.take() {
+            Some(lines) => lines,
+            None => SealedLines::reopen::<Entry>(&self.path).and_then(|lines| lines.ok_or_else(gone)).map_err(at)?,
+        };
+        let written = lines.append(entry).and_then(|()| if durable { lines.sync() } else { Ok(()) });
+        inner.lines = Some(lines).filter(|_| !inner.closed);
+        written.map_err(at)
     }
 
     fn write_all(&self, inner: &mut Inner) -> Result<()> {
@@ -143,10 +167,21 @@ impl Book {
         };
         let (first, end, digests) = (*first, *end, digests.iter().copied().collect::<Vec<Digest>>());
         let delivered = Delivered { output: output.to_owned(), first, end, digests };
-        inner.lines.append(&Entry::Delivered(delivered)).map_err(|e| Error::path(&self.path, &e))?;
+        self.append(inner, &Entry::Delivered(delivered), false)?;
         inner.open.insert(output.to_owned(), (end, end, Digests::default()));
         Ok(())
     }
+}
+
+/// What the processes wrote so far.
+fn told(path: &Path) -> Result<Account> {
+    let mut account = Account::default();
+    for file in family(path)? {
+        let at = |e| Error::path(&file, &e);
+        let entries = read(&mut BufReader::new(File::open(&file).map_err(at)?)).map_err(at)?;
+        account.take(file, entries);
+    }
+    Ok(account)
 }
 
 /// Which start of the run a process belongs to: the latest that is known, where that has the same shape and this rank is

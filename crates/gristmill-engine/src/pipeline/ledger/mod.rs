@@ -123,6 +123,14 @@ impl Begin {
 }
 
 impl PlanOf {
+    /// The seed of the run.
+    fn seed(&self) -> Option<u64> {
+        match self {
+            PlanOf::Rows { config, .. } => config.get("seed")?.as_u64(),
+            PlanOf::Stream { seed, .. } => Some(*seed),
+        }
+    }
+
     /// Whether two processes are of one run: all that decides the batches is the same.
     fn agrees(&self, other: &PlanOf) -> bool {
         match (self, other) {

@@ -181,7 +181,7 @@ impl DataLoader {
         let comes = |state: &Arc<LoaderState>| {
             state.outputs.get(&options.output).is_some_and(|output| output.batch <= options.first)
         };
-        let text = state.filter(comes).map(|state| serde_json::to_string(&*state)).transpose();
+        let text = state.filter(comes).map(|state| state.to_json()).transpose();
         Sight::new(&config, text.map_err(|e| Error::State(e.to_string()))?.as_deref(), options)
     }
 }

@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use gristmill_format::encode::TensorSpec;
 
 use super::anchors::{Anchors, ControlReply, ControlRequest};
-use super::launch::{Launch, Running};
+use super::journals::{JournalMark, latest};
+use super::launch::{Launch, Running, own_journal};
+use super::ledger::Book;
 use super::metrics::Metrics;
 use super::needed::{OldestNeeded, oldest};
 use super::notices;
@@ -162,6 +164,12 @@ impl DataLoader {
         self.running(None).map(|_| ())
     }
 
+    /// The seed that the ledger has of a run that died before its first save, and so begins again.
+    fn noted_seed(&self) -> Option<u64> {
+        let path = self.config.ledger.as_ref().filter(|_| !self.config.replay && self.sight.is_none())?;
+        Book::seed(path).ok().flatten()
+    }
+
     /// The running river; starts it if need be. `None` when that takes longer than until `deadline`.
     fn running(&self, deadline: Option<Instant>) -> Result<Option<&Running>> {
         self.here()?;
@@ -176,9 +184,17 @@ impl DataLoader {
             let launch = match control.launch.take() {
                 Some(launch) => launch,
                 None => {
+                    let journal = own_journal(&self.config, self.sight)?;
                     let recall = Recall::new(&self.config, &self.plan, control.restore.clone())?;
-                    let root = *self.root.get_or_init(|| recall.seed.unwrap_or_else(fresh_root));
-                    Launch::new(&self.config, (&self.plan, self.sight), root, recall, Arc::clone(&self.anchors))?
+                    let seed = recall.seed.or_else(|| self.noted_seed());
+                    let root = *self.root.get_or_init(|| seed.unwrap_or_else(fresh_root));
+                    Launch::new(
+                        &self.config,
+                        (&self.plan, self.sight),
+                        root,
+                        (recall, journal),
+                        Arc::clone(&self.anchors),
+                    )?
                 }
             };
             if launch.scanned()? {
@@ -237,6 +253,9 @@ impl DataLoader {
             running.observer.close();
             if let Some(book) = &running.book {
                 book.close();
+            }
+            if let Some(journal) = &running.journal {
+                journal.lock().unwrap_or_else(PoisonError::into_inner).close();
             }
         }
         control.detached.clone()
@@ -312,8 +331,7 @@ impl DataLoader {
     ///
     /// Errors: as [`DataLoader::start`], which it calls when nothing runs yet.
     pub fn state(&self) -> Result<String> {
-        let state = self.stands()?;
-        serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))
+        self.stands()?.to_json()
     }
 
     /// Writes [`DataLoader::state`] to disk: as the file `path`; where several ranks share the stream into the folder
@@ -324,7 +342,7 @@ impl DataLoader {
     pub fn save(&self, path: &Path) -> Result<()> {
         let state = self.stands()?;
         let step = state.outputs.values().map(|output| output.batch).sum();
-        let text = serde_json::to_string(&state).map_err(|e| Error::State(e.to_string()))?;
+        let text = state.to_json()?;
         let running = self.running.get();
         running.and_then(|running| running.observer.spill.as_ref()).map_or(Ok(()), |spill| spill.force())?;
         saved::write(path, &text, state.part, step)?;
@@ -345,11 +363,14 @@ impl DataLoader {
             Some(running) if stopped => running,
             _ => self.running(None)?.ok_or(Error::Stopped)?,
         };
-        // What the chains know of is among the files: they are asked first.
+        let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
+        // What the journal says by now is in the chains, which are asked after it; and what they know of is among the files.
+        let own =
+            running.journal.as_ref().map(|journal| journal.lock().unwrap_or_else(PoisonError::into_inner).durable());
+        let own = own.filter(|place| place.lines > 0).map(|place| JournalMark::new(rank, world, place));
         let outputs: BTreeMap<_, _> =
             running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect();
         let ready = running.observer.rosters.iter().filter(|roster| roster.ready());
-        let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
         if let Some(book) = &running.book {
             book.state(
                 outputs.iter().map(|(alias, output): (&String, &ChainState)| (alias.clone(), output.batch)).collect(),
@@ -364,6 +385,7 @@ impl DataLoader {
             outputs,
             anchors: self.anchors.all(),
             oldest_needed: BTreeMap::new(),
+            journals: latest(own.into_iter().chain(running.marks.iter().cloned())),
         };
         if let Some(ids) = state.needs() {
             state.oldest_needed = oldest(&running.observer.chains, &running.observer.rosters, &ids);
