@@ -20,6 +20,10 @@ def lc0(
     batch_size: int | None = None,
     sampling_rate: float | None = None,
     position_count: int | None = None,
+    hanse_sampling_threshold: int | None = None,
+    hanse_sampling_gamma: float | None = None,
+    hanse_sampling_form: Literal["weight", "length"] | None = None,
+    position_cache: int | None = None,
     epochs: int | None = None,
     watch: bool | None = None,
     split: Mapping[str, int] | None = None,
@@ -46,12 +50,20 @@ def lc0(
     `None` stands for the engine's default everywhere.
 
     Args:
-        directory: one directory, several, or a mapping from directory to its weight.
+        directory: one directory, several, or a mapping from directory to its weight. One tar will do, and a pattern of
+            files or folders such as `games/2024-*` (looked for again every minute, without notices); `~` is the home
+            folder. URLs are not read yet.
         pool: chunks (games) in each directory's window: the newest so many are trained on.
         reservoir: frames in the shuffling reservoir; 0 for none.
         batch_size: rows per batch.
         sampling_rate: share of a game's positions taken at each use, 0 < rate <= 1.
         position_count: number of positions taken at each use, instead of a rate.
+        hanse_sampling_threshold: above 0 hands out games by what is in them, so that each position is as likely as any
+            (docs/guide/sampling.md); with form "length" as many frames have the full chance.
+        hanse_sampling_gamma: exponent of a game's chance, 1 by default.
+        hanse_sampling_form: what the chance is made of, `"weight"` (the default) or `"length"`.
+        position_cache: positions that are kept of games that were inflated; with `position_count=1`. Never changes a
+            batch.
         epochs: so many whole passes over the files there are, in order, then the end: for validation.
         watch: whether files that appear later are taken too; by default unless `epochs` is set.
         split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.

@@ -26,6 +26,18 @@ pub(crate) struct River {
     /// Number of positions taken at each use of a game, instead of a share.
     #[arg(long, value_name = "N", conflicts_with = "sampling_rate", help_heading = "Of directories")]
     pub(crate) position_count: Option<u32>,
+    /// Hanse sampling: above 0 hand out games by what is in them, each position as likely as any.
+    #[arg(long, value_name = "N", help_heading = "Of directories")]
+    pub(crate) hanse_sampling_threshold: Option<u64>,
+    /// Exponent of a game's chance [default: 1].
+    #[arg(long, value_name = "G", requires = "hanse_sampling_threshold", help_heading = "Of directories")]
+    pub(crate) hanse_sampling_gamma: Option<f64>,
+    /// What a game's chance is made of [default: weight].
+    #[arg(long, value_enum, requires = "hanse_sampling_threshold", help_heading = "Of directories")]
+    pub(crate) hanse_sampling_form: Option<HanseForm>,
+    /// Keep up to N positions of games that were inflated; with --position-count 1. Changes no batch.
+    #[arg(long, value_name = "N", requires = "position_count", help_heading = "Of directories")]
+    pub(crate) position_cache: Option<u64>,
     /// Whole passes over the files there are, in order, then the end; without it the stream never ends.
     #[arg(long, value_name = "N", help_heading = "Of directories")]
     pub(crate) epochs: Option<u32>,
@@ -93,6 +105,15 @@ pub(crate) enum SplitBy {
     Name,
     /// Its file, and its number there.
     File,
+}
+
+/// What a game's chance is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HanseForm {
+    /// What its positions weigh.
+    Weight,
+    /// How many positions it has.
+    Length,
 }
 
 /// What becomes of the last partial batch.

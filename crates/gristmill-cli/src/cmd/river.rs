@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset, TextForm};
 use gristmill_engine::{DataLoader, Error};
 
-use crate::args::river::{BadChunks, LastBatch, River, SplitBy};
+use crate::args::river::{BadChunks, HanseForm, LastBatch, River, SplitBy};
 use crate::failure::{Failure, Result};
 
 /// A configuration, and where it was read.
@@ -74,6 +74,8 @@ fn refuse_options(river: &River, path: &str) -> Result<()> {
         ("--batch-size", river.batch_size.is_some()),
         ("--sampling-rate", river.sampling_rate.is_some()),
         ("--position-count", river.position_count.is_some()),
+        ("--hanse-sampling-threshold", river.hanse_sampling_threshold.is_some()),
+        ("--position-cache", river.position_cache.is_some()),
         ("--epochs", river.epochs.is_some()),
         ("--watch", river.watch.is_some()),
         ("--tensors", river.tensors.is_some()),
@@ -113,6 +115,13 @@ fn preset(river: &River) -> Result<Lc0Preset> {
         batch_size: river.batch_size.unwrap_or(usual.batch_size),
         sampling_rate: river.sampling_rate,
         position_count: river.position_count,
+        hanse_sampling_threshold: river.hanse_sampling_threshold,
+        hanse_sampling_gamma: river.hanse_sampling_gamma,
+        hanse_sampling_form: river.hanse_sampling_form.map(|form| match form {
+            HanseForm::Weight => config::HanseForm::Weight,
+            HanseForm::Length => config::HanseForm::Length,
+        }),
+        position_cache: river.position_cache,
         epochs: river.epochs,
         watch: river.watch,
         split: river.split.clone().unwrap_or_default(),

@@ -32,6 +32,14 @@ pub struct Lc0Preset {
     pub reservoir: Option<usize>,
     /// Rows per batch.
     pub batch_size: usize,
+    /// Switches Hanse sampling on where it is above 0.
+    pub hanse_sampling_threshold: Option<u64>,
+    /// Exponent of a game's chance; absent: 1.
+    pub hanse_sampling_gamma: Option<f64>,
+    /// What a game's chance is made of; absent: by weight.
+    pub hanse_sampling_form: Option<HanseForm>,
+    /// Positions that the cache of each pool holds; needs a `position_count` of 1.
+    pub position_cache: Option<u64>,
     /// Share of a game's positions taken at each use.
     pub sampling_rate: Option<f32>,
     /// Number of positions taken at each use, instead of a rate.
@@ -86,6 +94,10 @@ impl Default for Lc0Preset {
             pool: ShufflingChunkPoolConfig::default().chunk_pool_size,
             reservoir: None,
             batch_size: tensors.batch_size,
+            hanse_sampling_threshold: None,
+            hanse_sampling_gamma: None,
+            hanse_sampling_form: None,
+            position_cache: None,
             sampling_rate: None,
             position_count: None,
             epochs: None,
@@ -129,6 +141,7 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
     if options.directories.is_empty() {
         return Err(Error::config("directories", "expected at least one directory of games"));
     }
+    check_pool(options)?;
     if options.memory.is_some() && (options.reservoir.is_none() || options.queue_capacity.is_none()) {
         return within(options);
     }
@@ -164,6 +177,36 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
         index: options.index.clone(),
         ..DataLoaderConfig::default()
     })
+}
+
+/// Positions of a game that the cache keeps at most.
+const PREFETCH: u32 = 8;
+
+/// Refuses options of the pool where there is none, and those that would do nothing.
+fn check_pool(options: &Lc0Preset) -> Result<()> {
+    let hanse = [
+        ("hanse_sampling_gamma", options.hanse_sampling_gamma.is_some()),
+        ("hanse_sampling_form", options.hanse_sampling_form.is_some()),
+    ];
+    let threshold = options.hanse_sampling_threshold.is_some_and(|threshold| threshold > 0);
+    if let Some((name, _)) = hanse.iter().find(|(_, given)| *given && !threshold) {
+        return Err(Error::config(name, "it does nothing without `hanse_sampling_threshold` above 0"));
+    }
+    let cache = options.position_cache.is_some();
+    let given = [("hanse_sampling_threshold", options.hanse_sampling_threshold.is_some()), ("position_cache", cache)];
+    if let Some((name, _)) = given.iter().find(|(_, given)| *given && options.epochs.is_some()) {
+        return Err(Error::config(
+            name,
+            "it goes with an endless stream; with `epochs` each game comes once in each pass",
+        ));
+    }
+    if cache && options.position_count != Some(1) {
+        return Err(Error::config(
+            "position_cache",
+            "it needs a `position_count` of 1: one position of each drawn game",
+        ));
+    }
+    Ok(())
 }
 
 /// Fills in what `memory` leaves open: the queue, then the reservoir of an endless stream.
@@ -227,15 +270,28 @@ fn sources(options: &Lc0Preset, i: usize, directory: &std::path::Path, stages: &
 fn frames(options: &Lc0Preset, i: usize, side: &str, stages: &mut Vec<StageConfig>) {
     let input = if side.is_empty() { named("load", i, "") } else { format!("{}.{side}", named("split", i, "")) };
     let chunks = named(if options.epochs.is_some() { "extract" } else { "pool" }, i, side);
+    let unpack = named("unpack", i, side);
+    let named_queue = |name: &str| QueueConfig { name: name.to_owned(), ..QueueConfig::default() };
     let mut chosen = stage(chunks.clone(), &[input]);
+    if options.position_cache.is_some() {
+        chosen.input.push(format!("{unpack}.ahead"));
+    }
     match options.epochs {
         Some(epochs) => {
             chosen.simple_chunk_extractor =
                 Some(SimpleChunkExtractorConfig { epochs, ..SimpleChunkExtractorConfig::default() });
         }
         None => {
-            chosen.shuffling_chunk_pool =
-                Some(ShufflingChunkPoolConfig { chunk_pool_size: options.pool, ..ShufflingChunkPoolConfig::default() });
+            let usual = ShufflingChunkPoolConfig::default();
+            chosen.shuffling_chunk_pool = Some(ShufflingChunkPoolConfig {
+                chunk_pool_size: options.pool,
+                hanse_sampling_threshold: options.hanse_sampling_threshold,
+                hanse_sampling_gamma: options.hanse_sampling_gamma.unwrap_or(usual.hanse_sampling_gamma),
+                hanse_sampling_form: options.hanse_sampling_form.unwrap_or(usual.hanse_sampling_form),
+                position_cache_size: options.position_cache,
+                cachehit_output: options.position_cache.map(|_| named_queue("hits")),
+                ..usual
+            });
         }
     }
     stages.push(chosen);
@@ -244,16 +300,25 @@ fn frames(options: &Lc0Preset, i: usize, side: &str, stages: &mut Vec<StageConfi
         chunk_unpacker: Some(ChunkUnpackerConfig {
             position_sampling_rate: rate,
             position_count: options.position_count,
+            prefetch_count: options.position_cache.map(|_| PREFETCH),
+            prefetch_output: options.position_cache.map(|_| named_queue("ahead")),
             ..ChunkUnpackerConfig::default()
         }),
-        ..stage(named("unpack", i, side), &[chunks])
+        ..stage(unpack.clone(), &[chunks.clone()])
     });
+    if options.position_cache.is_some() {
+        stages.push(StageConfig {
+            join_positions: Some(JoinPositionsConfig::default()),
+            ..stage(named("both", i, side), &[unpack, format!("{chunks}.hits")])
+        });
+    }
 }
 
 fn tensors(options: &Lc0Preset, side: &str, stages: &mut Vec<StageConfig>) -> Result<String> {
-    let mut last = named("unpack", 0, side);
+    let positions = if options.position_cache.is_some() { "both" } else { "unpack" };
+    let mut last = named(positions, 0, side);
     if options.directories.len() > 1 {
-        let inputs: Vec<String> = (0..options.directories.len()).map(|i| named("unpack", i, side)).collect();
+        let inputs: Vec<String> = (0..options.directories.len()).map(|i| named(positions, i, side)).collect();
         last = named("join", 0, side);
         stages.push(StageConfig {
             join_positions: Some(JoinPositionsConfig {

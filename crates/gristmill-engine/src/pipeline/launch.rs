@@ -204,7 +204,7 @@ fn rosters(
         if is_trajectories(&log.directory).unwrap_or(false) {
             return Err(Error::field(&log.files, "directory", format!("{}: {NO_STREAM}", log.directory.display())));
         }
-        let store: Arc<dyn Store> = Arc::new(DirStore::new(&log.directory)?);
+        let store: Arc<dyn Store> = Arc::new(DirStore::at(&log.directory).map_err(|e| e.in_stage(&log.files))?);
         let find = Search {
             store: Arc::clone(&store),
             watch: log.watch && !config.replay,

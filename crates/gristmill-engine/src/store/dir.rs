@@ -8,18 +8,33 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use glob::{MatchOptions, Pattern};
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 
 use super::walk::{self, Seen, stat_of};
 use super::{Faults, FileStat, Readings, Store, Watch};
 
-/// The files under one directory.
+/// The files under one directory, or those of them that a pattern names.
 #[derive(Debug)]
 pub struct DirStore {
     root: PathBuf,
+    only: Option<Only>,
     readings: Readings,
 }
+
+/// What is meant of a directory, where it is not all of it.
+#[derive(Debug)]
+enum Only {
+    /// The file of this name directly in it.
+    File(String),
+    /// What a pattern names: files, and folders with all that is under them.
+    Named(Pattern),
+}
+
+/// A pattern's `*` ends at a folder; `**` does not.
+const MATCHING: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 impl DirStore {
     /// The files under `root`, which must be a readable directory.
@@ -28,7 +43,49 @@ impl DirStore {
     pub fn new(root: impl Into<PathBuf>) -> crate::Result<Self> {
         let root = root.into();
         fs::read_dir(&root).map_err(|e| crate::Error::path(&root, &e))?;
-        Ok(DirStore { root, readings: Readings::default() })
+        Ok(DirStore { root, only: None, readings: Readings::default() })
+    }
+
+    /// What a user means by `place`: the files under a directory; one file, such as a tar; or those that a pattern such as
+    /// `games/2024-*/*.tar` names, folders with all that is under them. `~` is the home folder.
+    ///
+    /// Errors: `Path` with the operating system's cause; `Config` for a URL, or a pattern that is none.
+    pub fn at(place: &Path) -> crate::Result<Self> {
+        let text = place.to_string_lossy();
+        if is_url(&text) {
+            let message = "URLs are not read yet; expected a directory, a tar or a pattern of files on this machine";
+            return Err(crate::Error::config("directory", format!("{text}: {message}")));
+        }
+        let place = home(place);
+        if place.is_file() {
+            let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let above = place.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            return Ok(DirStore { only: Some(Only::File(name)), ..DirStore::new(above)? });
+        }
+        let magic = |part: &Path| part.to_string_lossy().contains(['*', '?', '[']);
+        if place.exists() || !magic(&place) {
+            return DirStore::new(place);
+        }
+        let mut root = PathBuf::new();
+        let mut parts = place.components();
+        while let Some(part) = parts.clone().next().filter(|part| !magic(part.as_ref())) {
+            root.push(part);
+            parts.next();
+        }
+        let root = if root.as_os_str().is_empty() { PathBuf::from(".") } else { root };
+        let only = Pattern::new(&parts.as_path().to_string_lossy())
+            .map_err(|e| crate::Error::config("directory", format!("{text}: no pattern: {e}")))?;
+        Ok(DirStore { only: Some(Only::Named(only)), ..DirStore::new(root)? })
+    }
+
+    /// Whether a name below the directory is one of those that are meant: itself, or a folder that it is in.
+    fn has(&self, name: &str) -> bool {
+        let mut ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
+        match &self.only {
+            None => true,
+            Some(Only::File(file)) => file == name,
+            Some(Only::Named(only)) => ends.any(|end| only.matches_with(&name[..end], MATCHING)),
+        }
     }
 
     /// The directory.
@@ -48,9 +105,18 @@ impl Store for DirStore {
 
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
         let mut faults = Faults::default();
+        if let Some(Only::File(file)) = &self.only {
+            match self.stat(file) {
+                Ok(stat) => drop(each(stat)),
+                Err(e) if e.kind() == Kind::Io(io::ErrorKind::NotFound) => {}
+                Err(e) => faults.error(&e),
+            }
+            return faults;
+        }
         let _ = walk::walk(&self.root, "", &mut |seen| {
             match seen {
                 Seen::Folder(_) => {}
+                Seen::File(found) if !self.has(found.name) => {}
                 Seen::File(found) => match found.stat() {
                     Ok(stat) => return each(stat),
                     Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -80,7 +146,24 @@ impl Store for DirStore {
     }
 
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
-        super::watch::tree(&self.root)
+        // Notices tell of all that is under the root; what a pattern names is found by looking again.
+        if self.only.is_some() { Ok(None) } else { super::watch::tree(&self.root) }
+    }
+}
+
+/// Whether a place names a scheme, as `s3://bucket` does.
+fn is_url(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
+/// A path whose `~` is the home folder, unless something is called so here.
+fn home(place: &Path) -> PathBuf {
+    match (place.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) if !place.exists() => home.join(rest),
+        _ => place.to_owned(),
     }
 }
 
