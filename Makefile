@@ -16,11 +16,13 @@ FUZZ_SECONDS ?= 60
 FLAKES ?=
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes soak fuzz docs clean tools
+.PHONY: help demo wheel test-wheel test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
 	@echo "make test               formatting, lints, documentation, Rust tests, the Python package and its tests"
+	@echo "make wheel              a stripped wheel with the gristmill command, into target/wheels"
+	@echo "make test-wheel         the wheel in an empty environment without Rust (after make wheel)"
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch, Lightning or datasets (a download of up to 3 GB)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
@@ -32,6 +34,7 @@ help:
 	@echo "make clean              remove what was built, .venv and demo-data included"
 
 demo:
+	@bash scripts/check-tools.sh --rust "$(CARGO)"
 	@GAMES="$(GAMES)" bash scripts/demo.sh
 
 test: tools lint-rust docs tables test-rust package lint-python test-python
@@ -77,6 +80,14 @@ package: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/python scripts/requirements.py build test jax | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
 	touch $@
+
+# Optimized for users, and so compiled apart from everything else here.
+wheel: .venv/ready
+	CARGO="$(CARGO)" bash scripts/wheel.sh
+
+# Apart from `test`, where these tests say that they are skipped: the wheel takes minutes to build.
+test-wheel: .venv/ready
+	GRISTMILL_WHEEL=$$(echo target/wheels/*.whl) $(BIN)/pytest -c pyproject.toml -rs --noconftest tests/test_wheel.py
 
 # Syzygy tables of up to four men. Tests and benches that want them say so and go on where they cannot be had.
 tables: .venv/ready

@@ -9,6 +9,9 @@
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 """
 
+from importlib.metadata import PackageNotFoundError as _NotFound
+from importlib.metadata import version as _version
+
 from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
 from gristmill.arrays import Array
 from gristmill.batch import Batch
@@ -72,6 +75,13 @@ from gristmill.sampling import Blocks, Hanse
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 from gristmill.states import OldestNeeded, Vanished, merge_states
 from gristmill.trajectories import Fields, Trajectories
+
+try:
+    #: The version of the package.
+    __version__ = _version("gristmill")
+except _NotFound:
+    # Read from its folder, without an installation.
+    __version__ = "unknown"
 
 __all__ = [
     "AliasError",
@@ -137,6 +147,7 @@ __all__ = [
     "Valued",
     "Vanished",
     "Verification",
+    "__version__",
     "checksum",
     "chess",
     "config",

@@ -31,7 +31,7 @@ use crate::top::address;
 
 /// Chess games in, shuffled training batches out.
 #[derive(Debug, Parser)]
-#[command(name = "gristmill", version, about, max_term_width = 100, subcommand_required = true)]
+#[command(name = "gristmill", version = env!("GRISTMILL_VERSION"), about, max_term_width = 100, subcommand_required = true)]
 #[command(after_help = "Exit codes: 0 all is well, 1 something failed or a check found faults, 2 wrong usage.\n\
 With --json a command prints one single-line JSON document on stdout; all else goes to stderr.")]
 pub(crate) struct Cli {

@@ -13,6 +13,9 @@ use crate::failure::{Failure, Result};
 /// The variable that names the interpreter, where `--python` does not.
 const VARIABLE: &str = "GRISTMILL_PYTHON";
 
+/// The variable that says to the Python package that the command has handed the words over, and not the other way about.
+const HANDED: &str = "GRISTMILL_HANDED_OVER";
+
 /// The command that puts the Python package under another name.
 pub(crate) const INSTALL: &str = "install-lczero";
 
@@ -84,7 +87,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<ExitCode> {
         )));
     }
     let mut command = Command::new(&python);
-    command.args(["-m", "gristmill"]).args(words);
+    command.env(HANDED, "1").args(["-m", "gristmill"]).args(words);
     end_as(command).map_err(|e| missing(&python, &e))
 }
 
@@ -107,9 +110,15 @@ fn missing(python: &OsStr, e: &io::Error) -> Failure {
     ))
 }
 
+/// The interpreter in the folder of this program, as wheels install both; else that of the path.
+fn beside() -> OsString {
+    let near = env::current_exe().ok().and_then(|own| Some(own.parent()?.join("python3")));
+    near.filter(|python| python.is_file()).map_or_else(|| "python3".into(), Into::into)
+}
+
 /// The interpreter, and the words without it.
 fn interpreter(words: Vec<OsString>) -> Result<(OsString, Vec<OsString>)> {
-    let mut python = env::var_os(VARIABLE).filter(|path| !path.is_empty()).unwrap_or_else(|| "python3".into());
+    let mut python = env::var_os(VARIABLE).filter(|path| !path.is_empty()).unwrap_or_else(beside);
     let mut kept = Vec::new();
     let mut words = words.into_iter();
     while let Some(word) = words.next() {

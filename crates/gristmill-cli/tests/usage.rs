@@ -40,5 +40,9 @@ fn every_command_has_help() {
         assert!(run(&[command, "--help"]).ok().out.contains("--json"));
     }
     let version = run(&["--version"]).ok();
-    assert_eq!(version.out.trim(), concat!("gristmill ", env!("CARGO_PKG_VERSION")));
+    let own = concat!("gristmill ", env!("CARGO_PKG_VERSION"), " (");
+    assert!(version.out.starts_with(own), "{}", version.out);
+    let (commit, target) =
+        version.out.trim().trim_end_matches(')').split_once('(').unwrap().1.split_once(", ").unwrap();
+    assert!(!commit.is_empty() && target.contains(std::env::consts::ARCH), "{}", version.out);
 }

@@ -62,6 +62,7 @@ const PLACES: [Place; 6] = [
             "crossterm::terminal",
         ],
         allowed: &[
+            ("gristmill-cli/build.rs", "what Cargo hears from a build script"),
             ("gristmill-cli/src/report.rs", "the file that prints"),
             ("gristmill-cli/src/top/terminal.rs", "the live view takes the terminal there, and gives it back"),
         ],

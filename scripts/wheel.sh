@@ -1,0 +1,14 @@
+#!/bin/bash
+# make wheel: one stripped abi3 wheel with the package and the gristmill command, into target/wheels.
+# The command is the program itself in the wheel's scripts; `python -m gristmill` becomes it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+python=.venv/bin/python
+target=${CARGO_TARGET_DIR:-target}
+
+CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false \
+  "$cargo" build --locked --release --package gristmill-cli
+rm -rf "$target/wheels"
+CARGO_PROFILE_RELEASE_DEBUG=false .venv/bin/maturin build --locked --release --strip --out "$target/wheels"
+exec "$python" scripts/put_command.py "$target/release/gristmill" "$target"/wheels/*.whl
