@@ -14,6 +14,11 @@ use clap::Parser;
 
 use args::tokenizer::Tokenizer;
 use args::{Cli, Command, Generate};
+use gristmill_engine::runtime::pages::Pages;
+
+/// Large buffers go back to the system when they are freed, so that bounds of memory hold.
+#[global_allocator]
+static ALLOCATOR: Pages = Pages;
 
 fn main() -> ExitCode {
     stopping::survive_limits();

@@ -1,6 +1,11 @@
 //! The memory that a loader promises is what the whole process keeps, measured at its peak.
 
-use crate::command::{generate, run, text};
+use std::fs;
+use std::path::Path;
+
+use gristmill_format::container::gzip::{Inflater, compress};
+
+use crate::command::{Ran, generate, run, text};
 
 const FRAME: u64 = 8448;
 const BATCH: u64 = 1024 * 36_176;
@@ -37,4 +42,81 @@ fn a_bound_that_cannot_be_kept_is_refused_before_anything_starts() {
     let refused = run(&["feed", text(folder.path()), "--memory", "64MiB", "--batches", "1"]);
     assert_ne!(refused.code, 0);
     assert!(refused.err.contains("MiB are needed"), "{}", refused.err);
+}
+
+/// Games almost as large as a chunk may be, of the frames of ordinary ones: packed, then plain.
+fn large_games(folder: &Path, packed: usize, plain: usize) {
+    let small = tempfile::tempdir().unwrap();
+    generate(small.path(), "60", &[]);
+    let (mut frames, mut game) = (Vec::new(), Vec::new());
+    for file in fs::read_dir(small.path()).unwrap() {
+        Inflater::default().inflate(&fs::read(file.unwrap().path()).unwrap(), 1 << 30, &mut game).unwrap();
+        frames.extend_from_slice(&game);
+    }
+    let frames = frames.repeat(1 + (12 << 20) / frames.len());
+    for i in 0..packed + plain {
+        let (from, size) = (8356 * 7 * i, 8356 * ((8 << 20) / 8356 - 7 * (i % 10)));
+        let game = &frames[from..from + size];
+        let game = if i < packed { &compress(1, game).unwrap()[..] } else { game };
+        fs::write(folder.join(format!("training.{i}.gz")), game).unwrap();
+    }
+}
+
+const STREAM: &str = r#"
+output = ["tensors"]
+
+[[stage]]
+name = "files"
+file_path_provider = { directory = "DIRECTORY", watch = false }
+
+[[stage]]
+name = "load"
+input = ["files"]
+chunk_source_loader = {}
+
+[[stage]]
+name = "pool"
+input = ["load"]
+shuffling_chunk_pool = { chunk_pool_size = 1000 }
+
+[[stage]]
+name = "unpack"
+input = ["pool"]
+chunk_unpacker = { position_count = 16 }
+
+[[stage]]
+name = "tensors"
+input = ["unpack"]
+tensor_generator = { batch_size = 64, output = { queue_capacity = 2 } }
+"#;
+
+/// The peak of a stream of such games within the least bound that is taken, and that bound, in bytes.
+fn peak_within_the_least_bound(games: &Path, threads: &str) -> (u64, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("stream.toml");
+    fs::write(&config, STREAM.replace("DIRECTORY", text(games))).unwrap();
+    let feed = |bound: u64| -> Ran {
+        let (bound, words) = (format!("{bound}MiB"), ["feed", text(&config), "--threads", threads, "--memory"]);
+        run(&[&words[..], &[&bound, "--seed", "1", "--batches", "24", "--index", "off", "--json"]].concat())
+    };
+    let refused = feed(1);
+    let words: Vec<&str> = refused.err.split(' ').collect();
+    let needed = words.windows(4).find(|words| words[1..] == ["MiB", "are", "needed,"]).expect(&refused.err)[0];
+    let least: u64 = needed.parse().unwrap();
+    let fed = feed(least).ok().json();
+    assert_eq!((fed["batches"].as_u64(), fed["bad_chunks"].as_u64()), (Some(24), Some(0)), "{fed}");
+    (fed["peak_rss"].as_u64().unwrap(), least << 20)
+}
+
+#[test]
+fn the_least_bound_is_kept_with_the_largest_games_and_any_number_of_threads() {
+    for (packed, plain) in [(40, 0), (0, 40)] {
+        let games = tempfile::tempdir().unwrap();
+        large_games(games.path(), packed, plain);
+        for threads in ["1", "16", "64"] {
+            let (found, least) = peak_within_the_least_bound(games.path(), threads);
+            let of = format!("{packed} packed and {plain} plain games, {threads} threads");
+            assert!(found <= least, "{of}: {} MiB of {}", found >> 20, least >> 20);
+        }
+    }
 }

@@ -78,8 +78,6 @@ pub struct Description {
 pub struct Chunk {
     /// The records; only the first `frames * layout.size()` bytes are meaningful.
     pub bytes: Vec<u8>,
-    /// Scratch for decoders that need a second buffer.
-    pub scratch: Vec<u8>,
     /// The layout of the records, once something was decoded.
     pub layout: Option<Arc<Layout>>,
     /// How many records there are.
@@ -256,6 +254,11 @@ pub fn read_span(from: &(impl ReadAt + ?Sized), span: Span, max: u64, buf: &mut 
     }
     let len =
         usize::try_from(len).map_err(|_| Error::new(Kind::TooLarge, format!("{len} bytes do not fit in memory")))?;
+    if buf.capacity() < len {
+        // Not more than is needed, and nothing of what was there is moved.
+        buf.clear();
+        buf.reserve_exact(len);
+    }
     buf.resize(len, 0);
     let mut done = 0;
     while done < len {

@@ -56,7 +56,6 @@ fn old_versions_become_v6() {
             let bytes = old(version, format, 0x48, result, &values[..count]);
             assert_eq!(bytes.len(), size);
             let mut game = chunk(bytes.repeat(2));
-            game.scratch = vec![0xEE; 3 * V6_BYTES];
             parse(&mut game).unwrap();
             assert_eq!((game.frames, game.layout.as_deref()), (2, Some(layout_v6().as_ref())));
             assert_eq!((game.bytes.len(), game.record(0)), (2 * V6_BYTES, game.record(1)));
@@ -79,16 +78,15 @@ fn old_versions_become_v6() {
 }
 
 #[test]
-fn an_upgrade_uses_the_two_buffers_of_the_chunk() {
+fn an_upgrade_uses_the_buffer_of_the_chunk() {
     let bytes = old(5, Some(1), 0, 1, &[0.0; 7]).repeat(4);
     let mut game = chunk(Vec::with_capacity(4 * V6_BYTES));
-    game.scratch = Vec::with_capacity(4 * V6_BYTES);
     for _ in 0..3 {
-        let before = [game.bytes.as_ptr(), game.scratch.as_ptr()];
+        let before = game.bytes.as_ptr();
         game.bytes.clear();
         game.bytes.extend_from_slice(&bytes);
         parse(&mut game).unwrap();
-        assert_eq!([game.scratch.as_ptr(), game.bytes.as_ptr()], before);
+        assert_eq!(game.bytes.as_ptr(), before);
     }
 }
 

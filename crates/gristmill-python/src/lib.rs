@@ -21,6 +21,10 @@ mod shards;
 mod source;
 mod unpickle;
 
+/// Large buffers go back to the system when they are freed, so that bounds of memory hold.
+#[global_allocator]
+static ALLOCATOR: gristmill_engine::runtime::pages::Pages = gristmill_engine::runtime::pages::Pages;
+
 /// The compiled part of the `gristmill` package.
 #[pyo3::pymodule(gil_used = false)]
 mod _gristmill {

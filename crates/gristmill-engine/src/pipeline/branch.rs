@@ -17,6 +17,7 @@ use super::ranks::key;
 use super::roster::{Event, Roster, SharedJournal};
 use super::vanished::Missing;
 use crate::error::{Error, Result};
+use crate::runtime::counted::Counted;
 use crate::runtime::metrics::Load;
 use crate::runtime::period::Statistics;
 use crate::stage::Draw;
@@ -26,7 +27,7 @@ use crate::stage::pool::{Accept, Anchor, Lost};
 /// A decoded chunk and the rows selected from it; empty, with the reason, where the chunk is bad.
 #[derive(Debug, Default)]
 pub(super) struct Block {
-    pub(super) chunk: Chunk,
+    pub(super) chunk: Counted<Chunk>,
     pub(super) rows: Vec<u32>,
     /// Whether the chunk holds just these rows, in their order.
     pub(super) alone: bool,
@@ -45,9 +46,9 @@ pub(super) struct Block {
 pub(super) enum Phase {
     Planned,
     Busy,
-    Read(Arc<Source>, Vec<u8>),
+    Read(Arc<Source>, Counted<Vec<u8>>),
     /// Decoded to be weighed; its rows are selected once it is taken.
-    Weighed(Arc<Source>, Chunk),
+    Weighed(Arc<Source>, Counted<Chunk>),
     /// The cache holds its row.
     Cached,
     Done(Arc<Block>),
@@ -251,7 +252,7 @@ impl Branch {
         &mut self,
         ahead: usize,
         journal: Option<&SharedJournal>,
-        spare: &mut Vec<Chunk>,
+        spare: &mut Vec<Counted<Chunk>>,
     ) -> Result<bool> {
         for _ in 0..PLAN_STEPS {
             if self.window.len() >= ahead || self.dry {

@@ -29,7 +29,7 @@ const ACCEPT_BYTES: u64 = 16;
 /// Per file: name, stat, identity.
 const FILE_BYTES: u64 = 320;
 
-/// Stored bytes of a chunk that is read ahead, for the sum; a larger one takes the place of decoded ones.
+/// Stored bytes of a chunk that is read ahead, for the sum; a larger one takes the place of decoded ones (`chain/room`).
 const STORED_CHUNK: u64 = 64 << 10;
 
 /// Workers that a reservoir is sized for, however many there are: the number of threads must not change a batch.
@@ -93,9 +93,8 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
         total = total.saturating_add(long(chain).map_or(0, |_| FEW * whole(chain)));
         total = total.saturating_add(sheet.saturating_mul(chain.capacity.max(2) as u64 + 1));
         for branch in &chain.branches {
-            let [decoded, ahead] = windows(chain, workers);
-            let stored = (decoded + ahead) as u64 * STORED_CHUNK;
-            let decoded = (decoded as u64).saturating_mul(limits.max_chunk_bytes as u64);
+            let (places, stored) = chunks(chain, workers);
+            let decoded = (places as u64).saturating_mul(limits.max_chunk_bytes as u64);
             total = total.saturating_add(decoded).saturating_add(stored);
             if let DrawPlan::Pool { size } = branch.draw {
                 let accept = if branch.accept.is_some() { ACCEPT_BYTES } else { 0 };
@@ -104,6 +103,12 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
         }
     }
     total
+}
+
+/// Chunks that a branch of a chain may have decoded, and the bytes of stored ones that it may hold beside them.
+pub(super) fn chunks(plan: &ChainPlan, workers: usize) -> (usize, u64) {
+    let [decoded, ahead] = windows(plan, workers);
+    (decoded, (decoded + ahead) as u64 * STORED_CHUNK)
 }
 
 /// Refuses a config whose promise is above its bound.

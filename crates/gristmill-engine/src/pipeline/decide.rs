@@ -8,6 +8,7 @@ use gristmill_format::weigh::{Weigher, total};
 
 use super::branch::{Branch, Phase, Ticket};
 use crate::runtime::aggregate::Merge;
+use crate::runtime::counted::Counted;
 use crate::runtime::period::Statistics;
 use crate::stage::Draw;
 use crate::stage::load::Source;
@@ -36,7 +37,7 @@ impl Branch {
     }
 
     /// Decides on draws in their order, as far as the weights are known; whether any was rejected.
-    pub(super) fn decide(&mut self, spare: &mut Vec<Chunk>) -> bool {
+    pub(super) fn decide(&mut self, spare: &mut Vec<Counted<Chunk>>) -> bool {
         let Some(accept) = &mut self.accept else { return false };
         let mut rejected = false;
         while let Some(ticket) = self.window.get_mut(self.decided) {

@@ -1,6 +1,6 @@
 //! Slots of equal size in one stretch of huge pages: where frames wait between decoding and encoding.
 //! A slot is written by one task, then read by one task, then free; anything else is caught and panics.
-//! With `sheet.rs`, the only file of the machinery that may use `unsafe`.
+//! With `sheet.rs` and `pages.rs`, the only file of the machinery that may use `unsafe`.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU8, Ordering};

@@ -4,6 +4,7 @@
 pub mod aggregate;
 pub mod arena;
 pub mod collect;
+pub mod counted;
 pub mod document;
 pub mod events;
 pub mod handoff;
@@ -11,6 +12,7 @@ pub mod intervals;
 pub mod journal;
 pub mod metrics;
 pub mod packed;
+pub mod pages;
 pub mod period;
 pub mod permute;
 pub mod scheduler;

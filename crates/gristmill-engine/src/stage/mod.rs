@@ -64,8 +64,7 @@ pub trait ChunkPass: Debug + Send + Sync {
         &[]
     }
 
-    /// Passes `chunk` on, in place. `count(i, n)` adds `n` to `counts()[i]`. Buffers for reuse are in `chunk.scratch`
-    /// and `chunk.kept`.
+    /// Passes `chunk` on, in place. `count(i, n)` adds `n` to `counts()[i]`. Buffers for reuse are in `chunk.kept`.
     ///
     /// Errors: why the whole chunk is dropped, with frame and byte; it is then left in any state.
     fn run(&self, chunk: &mut Chunk, count: &mut dyn FnMut(usize, u64)) -> gristmill_format::Result<Passed>;

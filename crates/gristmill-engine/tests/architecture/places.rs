@@ -85,6 +85,7 @@ const PLACES: [Place; 6] = [
             ("gristmill-format/benches/inflate.rs", "measures libdeflate bare"),
             ("gristmill-engine/benches/hanse.rs", "measures stock zlib"),
             ("gristmill-engine/benches/passes.rs", "measures stock zlib"),
+            ("gristmill-engine/src/runtime/pages.rs", "is an allocator, which gives large blocks back"),
             ("gristmill-engine/src/runtime/arena.rs", "slots that tasks share"),
             ("gristmill-engine/src/runtime/sheet.rs", "batches that tasks share"),
             ("gristmill-engine/src/marks/frames.rs", "implements virtual tables of SQLite"),

@@ -1,5 +1,5 @@
 //! The inflated bytes of one game -> a chunk of V6 or V7 records: versions, sizes and values checked, V3 to V5 upgraded.
-//! Never allocates beyond the two buffers of the chunk, and never lets a value through that would poison training.
+//! Never allocates beyond the buffer of the chunk, and never lets a value through that would poison training.
 
 use std::sync::Arc;
 
@@ -207,15 +207,15 @@ fn not_finite(name: &str, offset: usize, bytes: &[u8]) -> (usize, Error) {
     (offset, Error::new(Kind::OutOfRange, format!("{name} is {value}; only finite values can be trained on")))
 }
 
-/// Rewrites the V3, V4 or V5 records of `chunk.bytes` as V6, by way of `chunk.scratch`.
+/// Rewrites the V3, V4 or V5 records of `chunk.bytes` as V6, in their place.
 fn upgrade(form: &Form, chunk: &mut Chunk) {
-    let size = form.version.bytes();
-    chunk.scratch.clear();
-    chunk.scratch.resize(chunk.bytes.len() / size * V6_BYTES, 0);
-    for (old, new) in chunk.bytes.chunks_exact(size).zip(chunk.scratch.chunks_exact_mut(V6_BYTES)) {
-        upgrade_record(form, old, new);
+    let mut old = vec![0; form.version.bytes()];
+    record::spread(&mut chunk.bytes, old.len(), V6_BYTES);
+    for new in chunk.bytes.chunks_exact_mut(V6_BYTES) {
+        old.copy_from_slice(&new[..form.version.bytes()]);
+        new.fill(0);
+        upgrade_record(form, &old, new);
     }
-    std::mem::swap(&mut chunk.bytes, &mut chunk.scratch);
 }
 
 /// One checked V3, V4 or V5 record -> V6; `new` is all zero on entry.

@@ -253,9 +253,30 @@ pub(crate) fn known_format(value: u32) -> Result<InputFormat> {
     })
 }
 
+/// Moves records of `from` bytes apart, in their place, so that each has `to` bytes: zeros behind it.
+pub(crate) fn spread(records: &mut Vec<u8>, from: usize, to: usize) {
+    let count = records.len() / from;
+    records.reserve_exact((count * to).saturating_sub(records.len()));
+    records.resize(count * to, 0);
+    for i in (0..count).rev() {
+        records.copy_within(i * from..(i + 1) * from, i * to);
+        records[i * to + from..(i + 1) * to].fill(0);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_are_spread_where_they_are() {
+        let mut records = vec![1, 2, 3, 4, 5, 6];
+        spread(&mut records, 2, 3);
+        assert_eq!(records, [1, 2, 0, 3, 4, 0, 5, 6, 0]);
+        spread(&mut records, 3, 3);
+        assert_eq!(records, [1, 2, 0, 3, 4, 0, 5, 6, 0]);
+        spread(&mut Vec::new(), 2, 3);
+    }
 
     #[test]
     fn layouts_have_the_published_sizes() {

@@ -5,12 +5,13 @@ use gristmill_format::encode::{Provenance, Row};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 
-use super::{Chain, Refill, keep};
+use super::{Chain, KEEP_BYTES, Refill, keep};
 use crate::error::{Error, Result};
 use crate::pipeline::fold::{Fill, Held, Piece};
 use crate::pipeline::ledger::Digests;
 use crate::pipeline::plan::ChainPlan;
 use crate::pipeline::roster::Roster;
+use crate::runtime::counted::Counted;
 use crate::runtime::scheduler::Lane;
 
 impl Chain {
@@ -90,7 +91,7 @@ impl Chain {
     }
 
     /// Reads the rows of one chunk that a restored reservoir or cache held.
-    pub(super) fn refill_one(&self, refill: Refill, roster: &Roster, mut chunk: Chunk) {
+    pub(super) fn refill_one(&self, refill: Refill, roster: &Roster, mut chunk: Counted<Chunk>) {
         let read = if self.shared.sight.is_some() && refill.cached.is_empty() {
             self.fill_blindly(&refill.rows);
             Ok(Vec::new())
@@ -99,7 +100,9 @@ impl Chain {
         };
         let mut inner = self.lock();
         inner.refilling -= 1;
-        inner.spare_chunks.push(chunk);
+        if chunk.bytes.capacity() <= KEEP_BYTES {
+            inner.spare_chunks.push(chunk);
+        }
         match read {
             Ok(cached) => inner.branches[refill.branch].cached.extend(cached),
             Err(error) if !refill.rows.is_empty() => self.fail(&mut inner, error),
@@ -112,12 +115,14 @@ impl Chain {
     }
 
     /// Decodes the chunk of a refill and copies its rows into their slots; finds the rows of the uses that the cache held.
-    fn refill_slots(&self, refill: &Refill, roster: &Roster, chunk: &mut Chunk) -> Result<Vec<Cached>> {
+    fn refill_slots(&self, refill: &Refill, roster: &Roster, chunk: &mut Counted<Chunk>) -> Result<Vec<Cached>> {
         let (b, index) = (refill.branch, refill.chunk);
         let source = roster.open(refill.source)?;
         let mut bytes = Vec::new();
         source.fetch(index as usize, &self.shared.limits, &mut bytes)?;
-        let conform = self.prepare(b, &source, index, &bytes, chunk).map_err(|(_, e)| e)?;
+        let prepared = self.prepare(b, &source, index, &bytes, chunk);
+        chunk.takes(chunk.bytes.capacity());
+        let conform = prepared.map_err(|(_, e)| e)?;
         if let Some((frame, _)) = refill.rows.iter().find(|(frame, _)| *frame as usize >= chunk.frames) {
             return Err(Error::State(format!("{} has no frame {frame} any more", source.path())));
         }

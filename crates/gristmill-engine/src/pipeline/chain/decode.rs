@@ -7,9 +7,11 @@ use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::total;
 
-use super::{Chain, Fault, Inner};
+use super::room::size_hint;
+use super::{Chain, Fault, Inner, KEEP_BYTES};
 use crate::pipeline::branch::{Block, Phase};
 use crate::pipeline::verdict::Scope;
+use crate::runtime::counted::Counted;
 use crate::runtime::scheduler::Lane;
 use crate::stage::Draw;
 use crate::stage::load::Source;
@@ -41,12 +43,26 @@ impl Chain {
         let inputs = self.plan.inputs();
         let decoding = |input| inner.branches.iter().skip(input).step_by(inputs).map(|branch| branch.decoding).sum();
         let decoding: Vec<usize> = (0..inputs).map(decoding).collect();
+        let urgent = inner.urgent();
         let open = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
             let (head, free) = (branch.head, decoding[b % inputs] < branch.plan.ceiling);
-            branch.next_to_decode(within).filter(|_| free).map(|(number, _)| (number - head, b))
+            let (number, ticket) = branch.next_to_decode(within).filter(|_| free)?;
+            let stored = match &ticket.phase {
+                Phase::Read(_, bytes) => Some(size_hint(bytes)),
+                _ => None,
+            };
+            Some((urgent != Some((b, number)), number - head, b, stored))
         });
-        let Some((_, b)) = open.min() else { return false };
-        let mut chunk = inner.spare_chunks.pop().unwrap_or_default();
+        let Some((waits, _, b, size)) = open.min() else { return false };
+        if let Some(size) = size
+            && !inner.has_room_to_decode(size, !waits)
+        {
+            return false;
+        }
+        let mut chunk = if size.is_some() { inner.chunk() } else { Counted::default() };
+        if let Some(size) = size {
+            chunk.takes(size.min(self.shared.limits.max_chunk_bytes).max(chunk.bytes.capacity()));
+        }
         let branch = &mut inner.branches[b];
         let Some((number, ticket)) = branch.next_to_decode(within) else { return false };
         let (taken, phase) = (ticket.taken, std::mem::replace(&mut ticket.phase, Phase::Busy));
@@ -64,10 +80,14 @@ impl Chain {
             }
             Phase::Read(source, bytes) => match self.weigh(of, &source, &bytes, &mut chunk) {
                 Ok(contents) if source.is_judged_alone(draw.at.chunk as usize) => {
+                    chunk.takes(chunk.bytes.capacity());
                     spare = Some(chunk);
                     (Phase::Read(source, bytes), Some(contents), None)
                 }
-                Ok(contents) => (Phase::Weighed(source, chunk), Some(contents), Some(bytes)),
+                Ok(contents) => {
+                    chunk.takes(chunk.bytes.capacity());
+                    (Phase::Weighed(source, chunk), Some(contents), Some(bytes))
+                }
                 Err(fault) => (self.block(of, Err(fault), chunk), None, Some(bytes)),
             },
             Phase::Weighed(source, mut weighed) => {
@@ -78,8 +98,8 @@ impl Chain {
             other => (other, None, None),
         };
         let mut inner = self.lock();
-        inner.spare_bytes.extend(bytes);
-        inner.spare_chunks.extend(spare);
+        inner.spare_bytes.extend(bytes.filter(|bytes| bytes.capacity() <= KEEP_BYTES));
+        inner.spare_chunks.extend(spare.filter(|chunk| chunk.bytes.capacity() <= KEEP_BYTES));
         let branch = &mut inner.branches[b];
         branch.decoding -= 1;
         if let Some(contents) = contents {
@@ -208,7 +228,8 @@ impl Chain {
         self.plan.branches[branch].unpack.select(own, frames, weights, use_count, rows);
     }
 
-    fn block(&self, of: Use, made: Result<Selected, Fault>, chunk: Chunk) -> Phase {
+    fn block(&self, of: Use, made: Result<Selected, Fault>, mut chunk: Counted<Chunk>) -> Phase {
+        chunk.takes(chunk.bytes.capacity());
         let (b, index) = (of.branch, of.draw.at.chunk);
         let Selected { conform, rows, alone } = match made {
             Ok(made) => made,

@@ -6,6 +6,7 @@ mod decode;
 mod look;
 mod pass;
 mod read;
+mod room;
 mod settle;
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,6 +17,7 @@ use std::time::Duration;
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::source::{Chunk, Limits};
 
+use self::room::Room;
 use crate::error::{Error, Result};
 use crate::pipeline::anchors::Anchors;
 use crate::pipeline::branch::{Block, Branch};
@@ -28,6 +30,7 @@ use crate::pipeline::ranks::key;
 use crate::pipeline::roster::{Event, Roster, SharedJournal};
 use crate::pipeline::sight::Reads;
 use crate::pipeline::verdict::{Scope, Verdicts};
+use crate::runtime::counted::Counted;
 use crate::runtime::events::Events;
 use crate::runtime::handoff::{Handoff, Taken};
 use crate::runtime::metrics::{Counter, Load};
@@ -128,8 +131,9 @@ type Fault = (Scope, gristmill_format::Error);
 pub(in crate::pipeline) struct Inner {
     pub(in crate::pipeline) branches: Vec<Branch>,
     pub(in crate::pipeline) fold: Fold,
-    pub(in crate::pipeline) spare_chunks: Vec<Chunk>,
-    spare_bytes: Vec<Vec<u8>>,
+    pub(in crate::pipeline) spare_chunks: Vec<Counted<Chunk>>,
+    spare_bytes: Vec<Counted<Vec<u8>>>,
+    room: Room,
     encoding: usize,
     /// Rows of a restored reservoir that are still to be read: the chain is still until there are none.
     pub(in crate::pipeline) refills: Vec<Refill>,
@@ -209,11 +213,13 @@ impl Chain {
             u32::try_from(slots).unwrap_or(u32::MAX),
             plan.skips.clone(),
         );
+        let room = Room::new(&plan, shared.workers, &shared.limits);
         let inner = Inner {
             branches: branches.collect(),
             fold,
             spare_chunks: Vec::new(),
             spare_bytes: Vec::new(),
+            room,
             encoding: 0,
             refills: Vec::new(),
             refilling: 0,
@@ -313,6 +319,10 @@ impl Chain {
     fn work_one(&self) -> bool {
         let mut inner = self.lock();
         if let Some(refill) = inner.refills.pop() {
+            if !inner.room.refills(inner.refilling) {
+                inner.refills.push(refill);
+                return false;
+            }
             inner.refilling += 1;
             let roster = Arc::clone(&inner.branches[refill.branch].roster);
             if !roster.ready() {
@@ -320,7 +330,7 @@ impl Chain {
                 inner.refills.push(refill);
                 return false;
             }
-            let chunk = inner.spare_chunks.pop().unwrap_or_default();
+            let chunk = inner.chunk();
             drop(inner);
             self.refill_one(refill, &roster, chunk);
             return true;
@@ -361,9 +371,9 @@ impl Tasks for Chain {
 }
 
 /// Keeps the buffer of a block that nobody else holds, unless it is a giant's.
-fn keep(spare: &mut Vec<Chunk>, block: Arc<Block>) {
+fn keep(spare: &mut Vec<Counted<Chunk>>, block: Arc<Block>) {
     if let Some(block) = Arc::into_inner(block)
-        && block.chunk.bytes.capacity() + block.chunk.scratch.capacity() <= KEEP_BYTES
+        && block.chunk.bytes.capacity() <= KEEP_BYTES
     {
         spare.push(block.chunk);
     }

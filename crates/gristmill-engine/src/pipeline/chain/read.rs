@@ -15,6 +15,7 @@ use crate::pipeline::drawer::Drawer;
 use crate::pipeline::roster::Event;
 use crate::pipeline::vanished::Missing;
 use crate::pipeline::verdict::Scope;
+use crate::runtime::counted::Counted;
 use crate::runtime::scheduler::Lane;
 
 impl Chain {
@@ -46,20 +47,18 @@ impl Chain {
             self.fail(&mut inner, error);
             return false;
         }
+        let urgent = inner.urgent();
         let oldest = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
             let head = branch.head;
-            branch.next_to_fetch().map(|(number, _)| (number - head, b))
+            let (number, _) = branch.next_to_fetch()?;
+            Some((urgent != Some((b, number)), number - head, b))
         });
-        let Some((_, b)) = oldest.min() else {
+        let Some((_, _, b)) = oldest.min() else {
             self.settle(&mut inner);
             return more;
         };
         let unread = inner.branches[b].window.iter().rev().take_while(|ticket| matches!(ticket.phase, Phase::Planned));
-        if more || unread.count() > self.read_span() {
-            // More than one thread can read before the decoders have to wait.
-            self.shared.signal.notify(Lane::Read);
-        }
-        let mut bytes = inner.spare_bytes.pop().unwrap_or_default();
+        let wakes = more || unread.count() > self.read_span();
         let branch = &mut inner.branches[b];
         let roster = Arc::clone(&branch.roster);
         let Some((number, ticket)) = branch.next_to_fetch() else {
@@ -71,6 +70,7 @@ impl Chain {
         let own = branch.plan.number;
         drop(inner);
         let known = self.shared.verdicts.of(own, id, chunk);
+        let mut refused = false;
         let read = self.branch_totals[b].reading.during(|| match known {
             Some(error) => Err(match &open {
                 Some(source) => source.place(error, chunk as usize),
@@ -89,16 +89,33 @@ impl Chain {
                         return Ok(Phase::Busy);
                     }
                 }
+                let mut inner = self.lock();
+                let Some(mut bytes) = inner.stored((b, number), source.stored_bytes(chunk as usize)) else {
+                    if let Some(ticket) = inner.branches[b].ticket(number) {
+                        (ticket.phase, ticket.open) = (Phase::Planned, Some(source));
+                    }
+                    refused = true;
+                    return Ok(Phase::Planned);
+                };
+                drop(inner);
+                if wakes {
+                    // More than one thread can read before the decoders have to wait.
+                    self.shared.signal.notify(Lane::Read);
+                }
                 source.fetch(chunk as usize, &self.shared.limits, &mut bytes)?;
-                Ok(Phase::Read(source, std::mem::take(&mut bytes)))
+                bytes.takes(bytes.capacity());
+                Ok(Phase::Read(source, bytes))
             }
         });
+        if refused {
+            return more;
+        }
         if let Ok(Phase::Read(_, bytes)) = &read {
             self.branch_totals[b].stored_bytes.add(bytes.len() as u64);
         }
         let phase = match read {
             Ok(phase) => phase,
-            Err(error) => Phase::Done(self.bad(b, id, chunk, (Scope::Bytes, error), Chunk::default())),
+            Err(error) => Phase::Done(self.bad(b, id, chunk, (Scope::Bytes, error), Counted::default())),
         };
         let mut inner = self.lock();
         if let Some(ticket) = inner.branches[b].ticket(number) {
@@ -154,7 +171,7 @@ impl Chain {
         source: u64,
         index: u32,
         (scope, error): Fault,
-        chunk: Chunk,
+        chunk: Counted<Chunk>,
     ) -> Arc<Block> {
         self.shared.verdicts.add(scope, source, index, &error);
         self.branch_totals[branch].dropped().insert((source, index));

@@ -46,6 +46,9 @@ impl Chain {
         if inner.fold.delivered.batch != passed {
             inner.forget();
         }
+        if std::mem::take(&mut inner.room.refused) {
+            self.shared.signal.notify(Lane::Read);
+        }
         self.hand_over(inner);
     }
 

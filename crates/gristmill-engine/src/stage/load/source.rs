@@ -231,6 +231,12 @@ impl Source {
         Ok(())
     }
 
+    /// How many stored bytes [`Source::fetch`] reads for a chunk: of a single game, as many as its file had when it was found.
+    pub fn stored_bytes(&self, chunk: usize) -> usize {
+        let len = self.chunks.locate(chunk).map_or(0, |(span, _)| span.len).min(self.file.size);
+        usize::try_from(len).unwrap_or(usize::MAX)
+    }
+
     /// The same file, not kept open.
     pub(super) fn closed(&self) -> Self {
         Source {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::chess::frame::Frame;
-use crate::chess::record::{V6_BYTES, V7_BYTES, at, layout_v6, layout_v7};
+use crate::chess::record::{V6_BYTES, V7_BYTES, at, layout_v6, layout_v7, spread};
 use crate::error::{Error, Kind, Result};
 use crate::source::Chunk;
 
@@ -23,13 +23,8 @@ pub(super) fn write(chunk: &mut Chunk) -> Result<()> {
     match &chunk.layout {
         Some(layout) if layout == layout_v7() => {}
         Some(layout) if layout == layout_v6() => {
-            chunk.scratch.clear();
-            chunk.scratch.reserve(chunk.frames * V7_BYTES);
-            for record in chunk.bytes[..chunk.frames * V6_BYTES].chunks_exact(V6_BYTES) {
-                chunk.scratch.extend_from_slice(record);
-                chunk.scratch.extend_from_slice(&[0; V7_BYTES - V6_BYTES]);
-            }
-            std::mem::swap(&mut chunk.bytes, &mut chunk.scratch);
+            chunk.bytes.truncate(chunk.frames * V6_BYTES);
+            spread(&mut chunk.bytes, V6_BYTES, V7_BYTES);
             chunk.layout = Some(Arc::clone(layout_v7()));
         }
         _ => return Err(Error::new(Kind::Unsupported, "plies until progress are of chess records V6 and V7")),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::record_size;
 use crate::chess::frame::{Frame, FrameMut};
-use crate::chess::record::{V6_BYTES, V7_BYTES, Version, layout_v7};
+use crate::chess::record::{V6_BYTES, V7_BYTES, Version, layout_v7, spread};
 use crate::error::{Error, Kind, Result};
 use crate::source::Chunk;
 
@@ -27,22 +27,11 @@ pub fn widen(chunk: &mut Chunk, theta: f32) -> Result<usize> {
     }
     chunk.bytes.truncate(chunk.frames * size);
     if size == V6_BYTES {
-        lengthen(&chunk.bytes, &mut chunk.scratch);
-        std::mem::swap(&mut chunk.bytes, &mut chunk.scratch);
+        spread(&mut chunk.bytes, V6_BYTES, V7_BYTES);
         chunk.layout = Some(Arc::clone(layout_v7()));
     }
     fill(&mut chunk.bytes, theta);
     Ok(chunk.frames)
-}
-
-/// Copies V6 records into `wide`, each with a tail of zeros.
-fn lengthen(records: &[u8], wide: &mut Vec<u8>) {
-    wide.clear();
-    wide.reserve(records.len() / V6_BYTES * V7_BYTES);
-    for record in records.chunks_exact(V6_BYTES) {
-        wide.extend_from_slice(record);
-        wide.extend_from_slice(&[0; V7_BYTES - V6_BYTES]);
-    }
 }
 
 /// Fills the V7 fields of a game whose records have room for them.

@@ -1,0 +1,119 @@
+//! How much of the memory that was promised for chunks is taken -> whether another may be read or decoded now.
+//! Decides when, never what: the chunk that the next row comes from is always let through.
+
+use std::sync::Arc;
+
+use gristmill_format::container::gzip;
+use gristmill_format::source::{Chunk, Limits};
+
+use super::Inner;
+use crate::pipeline::budget;
+use crate::pipeline::plan::ChainPlan;
+use crate::runtime::counted::{Count, Counted};
+
+/// The room for the chunks of one chain: places of `max_chunk_bytes` for decoded ones, and some bytes for stored ones. Stored
+/// bytes beyond those take decoded ones' room.
+#[derive(Debug)]
+pub(super) struct Room {
+    places: usize,
+    max: usize,
+    stored_bytes: usize,
+    /// Kept free of all chunks but those that rows come from next, one of each branch and its stored bytes.
+    reserve: usize,
+    decoded: Arc<Count>,
+    stored: Arc<Count>,
+    /// Whether a reader was turned away since the last look.
+    pub(super) refused: bool,
+}
+
+impl Room {
+    pub(super) fn new(plan: &ChainPlan, workers: usize, limits: &Limits) -> Self {
+        let (places, stored) = budget::chunks(plan, workers);
+        let branches = plan.branches.len();
+        let (places, stored) = (places * branches, stored.saturating_mul(branches as u64));
+        // Many lanes have no more than one place each: there half of all is reserved.
+        let reserved = (branches + 1).min((places / 2).max(2));
+        let max = limits.max_chunk_bytes;
+        Room {
+            places,
+            max,
+            stored_bytes: usize::try_from(stored).unwrap_or(usize::MAX),
+            reserve: reserved.saturating_mul(max),
+            decoded: Arc::default(),
+            stored: Arc::default(),
+            refused: false,
+        }
+    }
+
+    /// Stored bytes, `more` ones included, that take the room of decoded ones.
+    fn excess(&self, more: usize) -> usize {
+        self.stored.bytes().saturating_add(more).saturating_sub(self.stored_bytes)
+    }
+
+    /// Whether `bytes` more leave the reserve free.
+    fn has(&self, bytes: usize) -> bool {
+        let taken = self.decoded.bytes().saturating_add(bytes).saturating_add(self.reserve);
+        taken <= self.places.saturating_mul(self.max)
+    }
+
+    fn may_read(&self, size: usize) -> bool {
+        let excess = self.excess(size);
+        // What is read must be decoded too: half of the room is left for that.
+        excess == 0 || excess <= self.places.saturating_mul(self.max) / 2 && self.has(excess)
+    }
+
+    /// Whether one more chunk of a state may be read and decoded at once, when so many are.
+    pub(super) fn refills(&self, now: usize) -> bool {
+        now == 0 || 2 * (now + 1) <= self.places
+    }
+}
+
+impl Inner {
+    /// The branch whose row comes next and the draw that it comes from.
+    pub(super) fn urgent(&self) -> Option<(usize, u64)> {
+        let (lane, inputs) = (self.fold.turn(), self.branches.len() / self.fold.lanes.len());
+        let branch = lane * inputs + self.fold.lanes[lane].join.choose()?;
+        Some((branch, self.branches.get(branch)?.window.front()?.number))
+    }
+
+    /// Whether a chunk may be decoded that will probably take `size` bytes; buffers that nobody uses make way first.
+    pub(super) fn has_room_to_decode(&mut self, size: usize, urgent: bool) -> bool {
+        let full = |inner: &Inner| inner.spare_chunks.is_empty() && inner.room.decoded.buffers() >= inner.room.places;
+        let fits = |inner: &Inner| inner.room.has(inner.room.excess(0).saturating_add(size.min(inner.room.max)));
+        if !fits(self) {
+            self.let_go();
+        }
+        !full(self) && (urgent || fits(self))
+    }
+
+    /// A buffer for `size` stored bytes of the chunk of a draw, already counted; `None` while there is no room for them.
+    pub(super) fn stored(&mut self, draw: (usize, u64), size: usize) -> Option<Counted<Vec<u8>>> {
+        if !self.room.may_read(size) {
+            self.let_go();
+        }
+        if !self.room.may_read(size) && self.urgent() != Some(draw) {
+            self.room.refused = true;
+            return None;
+        }
+        let mut bytes = self.spare_bytes.pop().unwrap_or_else(|| Counted::new(&self.room.stored));
+        let capacity = bytes.capacity();
+        bytes.takes(size.min(self.room.max).max(capacity));
+        Some(bytes)
+    }
+
+    /// A buffer for a decoded chunk.
+    pub(super) fn chunk(&mut self) -> Counted<Chunk> {
+        self.spare_chunks.pop().unwrap_or_else(|| Counted::new(&self.room.decoded))
+    }
+
+    fn let_go(&mut self) {
+        self.spare_chunks.clear();
+        self.spare_bytes.clear();
+    }
+}
+
+/// How many bytes stored ones probably become.
+pub(super) fn size_hint(stored: &[u8]) -> usize {
+    let told = stored.starts_with(&gzip::MAGIC).then(|| gzip::told(stored)).flatten();
+    told.unwrap_or(0).max(stored.len())
+}
