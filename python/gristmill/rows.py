@@ -126,7 +126,10 @@ class Rows(Selection[_gristmill.Rows]):
             params: values for the question marks.
 
         Raises:
-            ConfigError: SQLite does not understand it.
+            ConfigError: SQLite does not understand it, it is more than one condition, it calls a function that may say
+                something else the next time (`random()`, `date()`, ...), or it takes more than an hour
+                (`GRISTMILL_SQL_SECONDS` says how many seconds instead).
+            KeyboardInterrupt: Ctrl-C, also where the SQL has no end.
         """
         return Rows(self._compiled.query(sql, list(params)))
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use gristmill_engine::pack::metadata::ends_when;
+
 use crate::failure::{Failure, Result};
 
 /// The exit code of a process that was interrupted.
@@ -24,5 +26,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>> {
         }
     };
     ctrlc::set_handler(handler).map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
+    let seen = Arc::clone(&flag);
+    ends_when(move || seen.load(Ordering::Relaxed));
     Ok(flag)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::command::{generate, run, text};
+use crate::command::{generate, gristmill, run, text};
 use gristmill_format::container::gzip::compress;
 use gristmill_format::container::marks::Mark;
 
@@ -282,4 +282,85 @@ fn marks_of_steps_go_along_when_packs_are_merged() {
     fs::remove_dir_all(&marked).unwrap();
     merge(out.path(), &["b", "empty"], "ab", &["--overwrite"]);
     assert!(!at("ab").join("marks").exists(), "marks of the pack that was replaced");
+}
+
+#[test]
+fn a_rule_is_one_condition_that_says_the_same_each_time() {
+    let (input, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(input.path(), "2", &[]);
+    let folder = out.path().join("pack");
+    pack(input.path(), &folder, &[]);
+    for (rule, said) in [
+        ("1) UNION SELECT 99999999 WHERE (1", "syntax error"),
+        ("1) LIMIT (5", "syntax error"),
+        ("1) -- ", "syntax error"),
+        ("1 THEN 1 END, CASE WHEN 1", "syntax error"),
+        ("1; SELECT 1", "syntax error"),
+        ("random() > 0", "function: random"),
+        ("ply < 3 OR game.id IN (SELECT id FROM games ORDER BY RANDOM() LIMIT 1)", "function: RANDOM"),
+        ("CURRENT_TIMESTAMP > ''", "function: CURRENT_TIMESTAMP"),
+        ("strftime('%s', 'n' || 'ow') % 2", "function: strftime"),
+    ] {
+        let refused = run(&["mark", text(&folder), "x", "--rule", rule]);
+        assert!(refused.code == 2 && refused.err.contains(said), "{rule}: {refused:?}");
+        assert!(!folder.join("marks").exists(), "{rule}");
+    }
+    for rule in
+        ["(ply < 3) OR (1 = 0)", "ply < 3 -- the opening", "frame.ply < 3 AND game.id IN (SELECT id FROM games)"]
+    {
+        let marked = run(&["mark", text(&folder), "x", "--rule", rule, "--dry-run", "--json"]).ok().json();
+        assert_eq!(marked["marked"].as_u64(), Some(6), "{rule}");
+    }
+}
+
+/// A condition that SQLite never comes to an end with.
+const ENDLESS: &str = "(WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n) > 0";
+
+#[test]
+fn endless_sql_ends_by_its_time_and_by_a_signal() {
+    let (input, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(input.path(), "2", &[]);
+    let folder = out.path().join("pack");
+    pack(input.path(), &folder, &[]);
+    let words = ["mark", text(&folder), "x", "--rule", ENDLESS];
+    let timed = gristmill(&words).env("GRISTMILL_SQL_SECONDS", "1").output().unwrap();
+    let said = String::from_utf8(timed.stderr).unwrap();
+    assert!(timed.status.code() == Some(2) && said.contains("took too long"), "{said}");
+    let mut endless = gristmill(&words).spawn().unwrap();
+    let status = format!("/proc/{}/status", endless.id());
+    // Until the process listens for SIGINT.
+    let listens = |text: String| {
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"))?.trim().to_owned();
+        u64::from_str_radix(&caught, 16).ok().filter(|caught| caught & 2 != 0)
+    };
+    while fs::read_to_string(&status).ok().and_then(listens).is_none() {
+        std::thread::yield_now();
+    }
+    let sent = std::process::Command::new("kill").args(["-INT", &endless.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(endless.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn views_and_triggers_in_the_database_of_a_pack_are_refused() {
+    let (input, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    generate(input.path(), "2", &[]);
+    let folder = out.path().join("pack");
+    pack(input.path(), &folder, &[]);
+    let view = "ALTER TABLE games RENAME TO real; CREATE VIEW games AS WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL \
+                SELECT i + 1 FROM n) SELECT real.* FROM real, n";
+    let trigger = "CREATE TRIGGER more AFTER INSERT ON games BEGIN SELECT 1; END";
+    for (sql, said) in [(view, "a view `games`"), (trigger, "a trigger `more`")] {
+        let copy = tempfile::tempdir().unwrap();
+        for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap()).filter(|entry| entry.path().is_file()) {
+            fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
+        }
+        rusqlite::Connection::open(copy.path().join("metadata.db")).unwrap().execute_batch(sql).unwrap();
+        for word in ["verify", "inspect", "dedup"] {
+            let done = run(&[word, text(copy.path())]);
+            assert!(done.code != 0 && (done.err + &done.out).contains(said), "{word}");
+        }
+        let appended = run(&["pack", "--input", text(input.path()), "--output", text(copy.path()), "--append"]);
+        assert!(appended.code != 0 && appended.err.contains(said), "{appended:?}");
+    }
 }

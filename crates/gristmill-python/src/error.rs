@@ -2,6 +2,7 @@
 //! The exception classes themselves are in `gristmill/errors.py`.
 
 use std::io::ErrorKind;
+use std::sync::{Mutex, PoisonError};
 
 use gristmill_engine::Error as EngineError;
 use gristmill_format::{Error as FormatError, Kind};
@@ -17,6 +18,20 @@ pub(crate) enum Fault {
     Format(FormatError),
     /// Python itself raised.
     Python(PyErr),
+}
+
+/// What a signal raised while SQL was running, until the call that it ended comes back.
+static INTERRUPT: Mutex<Option<PyErr>> = Mutex::new(None);
+
+/// Whether a signal wants SQL that is running to end; Python looks for signals in its main thread alone.
+pub(crate) fn interrupted() -> bool {
+    let raised = || INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if raised().is_some() {
+        return true;
+    }
+    let Err(signal) = Python::attach(|py| py.check_signals()) else { return false };
+    *raised() = Some(signal);
+    true
 }
 
 impl From<EngineError> for Fault {
@@ -70,7 +85,10 @@ fn engine(py: Python<'_>, e: &EngineError) -> PyResult<PyErr> {
         EngineError::Unfit(_) => "EncoderError",
         EngineError::UnknownAlias { .. } => "AliasError",
         EngineError::State(_) => "StateError",
-        EngineError::Stopped => "StoppedError",
+        EngineError::Stopped => match INTERRUPT.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(raised) => return Ok(raised),
+            None => "StoppedError",
+        },
         EngineError::Forked { .. } => "ForkedError",
         EngineError::Path { path, kind, message } => return os(py, *kind, message, Some(path.as_os_str())),
         EngineError::Format(e) => return format(py, e),

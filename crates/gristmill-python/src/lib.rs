@@ -28,6 +28,12 @@ static ALLOCATOR: gristmill_engine::runtime::pages::Pages = gristmill_engine::ru
 /// The compiled part of the `gristmill` package.
 #[pyo3::pymodule(gil_used = false)]
 mod _gristmill {
+    #[pymodule_init]
+    fn init(_: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        gristmill_engine::pack::metadata::ends_when(crate::error::interrupted);
+        Ok(())
+    }
+
     #[pymodule_export]
     use crate::array::{Memory, allocate};
     #[pymodule_export]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::pack::metadata::ended;
 use crate::runtime::scheduler::{Lane, Scheduler, Signal, Tasks, guarded};
 
 /// How long the reader sleeps before it looks whether it should stop.
@@ -59,7 +60,7 @@ impl<R: Send + 'static> InOrder<R> {
     /// Errors: `Stopped`; `Stage` when a thread panicked.
     pub(super) fn next(&mut self) -> Result<Option<R>> {
         loop {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) || ended() {
                 return Err(Error::Stopped);
             }
             let mut state = self.board.lock();

@@ -1,7 +1,7 @@
 //! A rule over the frames of a pack, or frames that were given -> a mark beside the data; one that a pack outgrew is extended.
 //! Several threads ask; the pack itself is never changed, and a mark is there whole or not at all.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_format::container::marks::{MOST_RULE, Mark, Origin};
@@ -190,15 +190,15 @@ fn asked(
         return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
     }
     let (end, text) = (pack.total(), rule.to_owned());
-    let first = Asker::new(Arc::clone(pack), rule)?;
+    let first = Asker::new(Arc::clone(pack), rule, &options.stop)?;
     let pieces = usize::try_from((end - from).div_ceil(PIECE)).unwrap_or(usize::MAX);
-    let (askers, shared) = (Mutex::new(vec![first]), Arc::clone(pack));
+    let (askers, shared, stop) = (Mutex::new(vec![first]), Arc::clone(pack), Arc::clone(&options.stop));
     let ask = move |piece: usize| -> Result<Vec<u64>> {
         let idle = || askers.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = idle().pop();
         let asker = match taken {
             Some(asker) => asker,
-            None => Asker::new(Arc::clone(&shared), &text)?,
+            None => Asker::new(Arc::clone(&shared), &text, &stop)?,
         };
         let start = from + piece as u64 * PIECE;
         let found = asker.ask(start, end.min(start + PIECE));
@@ -209,8 +209,13 @@ fn asked(
     let mut flow = started.map_err(|e| Error::path(pack.folder(), &e))?;
     let mut rows = Intervals::default();
     let mut done = from;
-    while let Some(found) = flow.next()? {
-        found?.into_iter().for_each(|row| rows.push(row, row + 1));
+    let mut ends = |ended: Error| {
+        // Other threads may be at SQL that has no end.
+        options.stop.store(true, Ordering::Relaxed);
+        ended
+    };
+    while let Some(found) = flow.next().map_err(&mut ends)? {
+        found.map_err(&mut ends)?.into_iter().for_each(|row| rows.push(row, row + 1));
         done = end.min(done + PIECE);
         progress(done - from, end - from);
     }

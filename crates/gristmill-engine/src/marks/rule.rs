@@ -3,16 +3,17 @@
 //! Frames are `frame`, the row of their game is `game`; what only one of the two has needs no prefix.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::hooks::{AuthAction, AuthContext};
 use rusqlite::{Connection, params};
 
 use super::Markable;
 use super::frames::{NAME, Scan};
 use crate::error::{Error, Result};
 use crate::pack::METADATA;
-use crate::pack::metadata::{complaint, open_connection};
+use crate::pack::metadata::{Patience, advice, allowed, bound, complaint, given_up, is_condition, open_connection};
 
 /// A rule made ready to be asked.
 pub struct Asker {
@@ -20,24 +21,27 @@ pub struct Asker {
     scan: Arc<Scan>,
     statement: String,
     rule: String,
+    patience: Patience,
+    stop: Arc<AtomicBool>,
 }
 
 impl Asker {
-    /// Opens the database of `pack` and compiles `rule`.
+    /// Opens the database of `pack` and compiles `rule`, which ends early once `stop` is set.
     ///
-    /// Errors: `Config` in `rule` with what SQLite says; `Format` for the database and what lies beside the frames.
-    pub fn new(pack: Arc<dyn Markable>, rule: &str) -> Result<Self> {
-        let db = open_connection(&pack.folder().join(METADATA))?;
+    /// Errors: `Config` in `rule` with what SQLite says, for what is more than one condition, and for functions that say
+    /// something else each time; `Format` for the database and what lies beside the frames.
+    pub fn new(pack: Arc<dyn Markable>, rule: &str, stop: &Arc<AtomicBool>) -> Result<Self> {
+        let mut db = open_connection(&pack.folder().join(METADATA))?;
         let games = pack.games_table();
         let scan = Scan::new(pack)?;
         let refuse = |e: rusqlite::Error| told(rule, &e);
         scan.join(&db).map_err(refuse)?;
         // The line feeds keep a comment at the end of the rule from hiding what follows it. A left join keeps frames whose
         // game the database has lost, and costs nothing where the rule does not ask the game.
-        let statement = format!(
-            "SELECT frame.frame FROM {NAME} AS frame LEFT JOIN {games} AS game ON game.id = frame.game_id WHERE (\n{rule}\n)"
-        );
-        let asker = Asker { db, scan, statement, rule: rule.to_owned() };
+        let from = format!("{NAME} AS frame LEFT JOIN {games} AS game ON game.id = frame.game_id");
+        let statement = format!("SELECT frame.frame FROM {from} WHERE (\n{rule}\n)");
+        let patience = bound(&mut db, Some(Arc::clone(stop))).map_err(refuse)?;
+        let asker = Asker { db, scan, statement, rule: rule.to_owned(), patience, stop: Arc::clone(stop) };
         let compiled = asker.db.prepare_cached(&asker.statement).map_err(refuse)?;
         if compiled.parameter_count() > 0 {
             return Err(Error::config("rule", format!("there are no values for the question marks of `{rule}`")));
@@ -46,6 +50,7 @@ impl Asker {
             return Err(Error::config("rule", format!("`{rule}` is no condition")));
         }
         drop(compiled);
+        is_condition(&asker.db, rule, &from).map_err(refuse)?;
         Ok(asker)
     }
 
@@ -54,14 +59,16 @@ impl Asker {
     /// Errors: `Config` in `rule` with what SQLite says; `Format` for a frame that cannot be read.
     pub fn ask(&self, from: u64, to: u64) -> Result<Vec<u64>> {
         self.scan.set(from, to);
+        self.patience.begin();
         let found = || -> rusqlite::Result<Vec<u64>> {
             let mut statement = self.db.prepare_cached(&self.statement)?;
             let rows = statement.query_map(params![], |row| row.get::<_, i64>(0).map(i64::cast_unsigned))?;
             rows.collect()
         };
-        let mut found = found().map_err(|e| match self.scan.fault() {
-            Some(fault) => Error::Format(fault),
-            None => told(&self.rule, &e),
+        let mut found = found().map_err(|e| match (self.scan.fault(), given_up(&e, Some(&self.stop))) {
+            (Some(fault), _) => Error::Format(fault),
+            (None, Some(ended)) => ended,
+            (None, None) => told(&self.rule, &e),
         })?;
         found.sort_unstable();
         Ok(found)
@@ -87,11 +94,11 @@ pub fn columns(pack: &Arc<dyn Markable>, rule: &str) -> Result<Option<BTreeSet<S
             AuthAction::Select => noted.1 += 1,
             _ => {}
         }
-        Authorization::Allow
+        allowed(&context)
     };
     db.authorizer(Some(ask)).map_err(refuse)?;
     // Joined by nothing, so that what is read is read by the rule.
-    db.prepare(&format!("SELECT 1 FROM {NAME} AS frame, {games} AS game WHERE (\n{rule}\n)")).map_err(refuse)?;
+    is_condition(&db, rule, &format!("{NAME} AS frame, {games} AS game")).map_err(refuse)?;
     let mut noted = read.lock().unwrap_or_else(PoisonError::into_inner);
     Ok((noted.1 <= 1).then(|| std::mem::take(&mut noted.0)))
 }
@@ -104,7 +111,7 @@ fn told(rule: &str, e: &rusqlite::Error) -> Error {
     } else if said.contains("no such column") {
         "; frames have the fields of their records, `game.` the columns of their games"
     } else {
-        ""
+        advice(&said)
     };
     Error::config("rule", format!("{said}{advice}, in `{rule}`"))
 }

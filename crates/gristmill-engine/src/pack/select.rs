@@ -11,7 +11,7 @@ pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::metadata::{Run, columns, complaint};
+use super::metadata::{Run, advice, columns, complaint, given_up, is_condition};
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::config::EncoderConfig;
@@ -327,7 +327,11 @@ impl Selection {
 /// Ids that a condition on a table, or a whole query, gives.
 pub(crate) fn named(db: &Connection, table: &str, sql: &str, params: &[SqlValue]) -> Result<Vec<u64>> {
     ask(db, table, sql, params).map_err(|e| {
+        if let Some(ended) = given_up(&e, None) {
+            return ended;
+        }
         let said = complaint(&e);
+        let said = format!("{said}{}", advice(&said));
         let there = columns(db, table).ok().filter(|_| said.contains("no such column"));
         let there = there.map_or(String::new(), |names| format!("; `{table}` has {}", names.join(", ")));
         Error::config("where", format!("{said}{there}, in `{sql}`"))
@@ -340,6 +344,9 @@ fn ask(db: &Connection, table: &str, sql: &str, params: &[SqlValue]) -> rusqlite
     // The line feeds keep a comment at the end of the condition from hiding what follows it.
     let text = if whole { sql.to_owned() } else { format!("SELECT id FROM {table} WHERE (\n{sql}\n)") };
     let mut statement = db.prepare(&text)?;
+    if !whole {
+        is_condition(db, sql, table)?;
+    }
     let mut rows = statement.query(params_from_iter(params))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {

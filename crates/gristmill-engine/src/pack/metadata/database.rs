@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gristmill_format::{Error, Kind};
+use rusqlite::hooks::AuthContext;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
+use super::asking::{allowed, bound, given_up};
 use crate::error::Result;
 
 /// A database that is to be written, made by `schema` where there is none.
@@ -28,7 +30,9 @@ pub(crate) fn open_to_write(path: &Path, schema: &str) -> Result<Connection> {
         db.execute_batch(schema)?;
         Ok(db)
     };
-    open().map_err(|e| refusal(path, &e))
+    let db = open().map_err(|e| refusal(path, &e))?;
+    tables_only(&db, path)?;
+    Ok(db)
 }
 
 /// Closes a database that was written, with everything in its one file.
@@ -67,16 +71,30 @@ pub(crate) fn open_connection(path: &Path) -> Result<Connection> {
     let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let open = || {
-        let db = if logged {
+        let mut db = if logged {
             Connection::open_with_flags(path, flags)?
         } else {
             Connection::open_with_flags(immutable(path), flags)?
         };
+        bound(&mut db, None)?;
+        db.authorizer(Some(|context: AuthContext<'_>| allowed(&context)))?;
         db.pragma_update(None, "trusted_schema", false)?;
         db.pragma_update(None, "query_only", true)?;
         Ok(db)
     };
-    open().map_err(|e| refusal(path, &e))
+    let db = open().map_err(|e| refusal(path, &e))?;
+    tables_only(&db, path)?;
+    Ok(db)
+}
+
+/// Refuses a database in which SQL of others runs where a table of a pack is read or written: it may have no end.
+fn tables_only(db: &Connection, path: &Path) -> Result<()> {
+    let foreign = "SELECT type, name FROM sqlite_master WHERE type = 'trigger' OR type = 'view' AND lower(name) IN \
+                   ('runs', 'games', 'session', 'extras', 'progress')";
+    let found = db.query_row(foreign, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))).optional();
+    let Some((kind, name)) = found.map_err(|e| refusal(path, &e))? else { return Ok(()) };
+    let detail = format!("a {kind} `{name}`; a pack has tables alone: make it a table, or take the {kind} away");
+    Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into())
 }
 
 /// Closes a database and writes it anew from what it holds, so that no byte tells in how many steps it was written. One file
@@ -103,7 +121,7 @@ pub(crate) fn close_anew(db: Connection, path: &Path) -> Result<()> {
 }
 
 pub(super) fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
-    let found = db.prepare_cached("SELECT 1 FROM sqlite_master WHERE name = ?1 AND type IN ('table', 'view')");
+    let found = db.prepare_cached("SELECT 1 FROM sqlite_master WHERE name = ?1 AND type = 'table'");
     found?.query_row([name], |_| Ok(())).optional().map(|found| found.is_some())
 }
 
@@ -137,6 +155,9 @@ pub(crate) fn complaint(e: &rusqlite::Error) -> String {
 }
 
 pub(crate) fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
+    if let Some(ended) = given_up(e, None) {
+        return ended;
+    }
     let kind = match e.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Kind::Corrupt,
         Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => Kind::Io(std::io::ErrorKind::PermissionDenied),

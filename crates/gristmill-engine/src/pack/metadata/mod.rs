@@ -2,6 +2,7 @@
 //! Writers use a write-ahead log and leave none behind; readers change nothing and open on read-only storage.
 //! Source: the 2048 data specification, section 2.6.
 
+mod asking;
 mod columns;
 mod database;
 
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 use gristmill_format::{Error, Kind};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+pub use self::asking::ends_when;
+pub(crate) use self::asking::{Patience, advice, allowed, bound, ended, given_up, is_condition};
 use self::database::has_table;
 pub(crate) use self::database::{close, close_anew, columns, complaint, open_connection, open_to_write, refusal};
 use crate::error::Result;
