@@ -103,6 +103,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     path: str | os.PathLike[str],
     *,
     memory: bool = False,
+    mmap: bool = True,
     values: str | os.PathLike[str] | None = None,
     spill: str | os.PathLike[str] | None = None,
     verify: Literal["open", "first_touch", "off"] | None = None,
@@ -123,9 +124,11 @@ def open(  # noqa: A001  (gristmill.open is the public name)
 
     Args:
         path: the file or folder; `~` is the home folder, and a pattern such as `runs/*.npz` one data set of arrays.
-        memory: for a pack: read the rows into memory, instead of letting the system keep what it has room for.
-            The files of a pack that is mapped must stay as long as they are: where one is cut, the system ends
-            the process (SIGBUS).
+        memory: for a pack: read the files into memory now, instead of letting the system keep what it has room for.
+        mmap: for a pack: `False` maps no file, which is what `memory=True` does too. The files of a pack that is mapped
+            must stay as long as they are: where one is cut meanwhile, the system ends the process (SIGBUS) and nothing
+            can be raised. Without a mapping a file that is too short is an error of this call, and what becomes of it
+            later changes nothing.
         values: for a pack: folder of its values, where they do not lie beside its rows.
         spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
             has `gristmill.demos.open_demos`.
@@ -189,7 +192,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             raise ConfigError(f"{path} holds whole games: checksums are {rows_only}", field="verify")
         if values is not None:
             raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
-        games = _gristmill.open_games(path, memory)
+        games = _gristmill.open_games(path, memory or not mmap)
         if games.codec() == "demo":
             from gristmill.trajectories import Trajectories
 
@@ -198,5 +201,5 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if os.path.isdir(path) and could_be_own(path):
         return open_own(path, spill=spill)
     if os.path.isdir(path):
-        return Rows(_gristmill.open_pack(path, memory, values, verify))
+        return Rows(_gristmill.open_pack(path, memory or not mmap, values, verify))
     return Source(path, _gristmill.open_source(path))

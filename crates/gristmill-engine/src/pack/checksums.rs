@@ -207,7 +207,7 @@ impl Guard {
             return Err(refuse(detail));
         }
         let blocks = rows.div_ceil(u64::from(block_rows));
-        let sums = HeldFile::open(&path, HEAD as u64, blocks.saturating_mul(8), Residence::Mapped)?;
+        let sums = HeldFile::open(&path, HEAD as u64, blocks.saturating_mul(8), Residence::Memory)?;
         let place = |e: std::io::Error| Error::from(e).in_source(shard.path.display().to_string());
         let header = File::open(&shard.path).and_then(|file| header_of(&file, shard)).map_err(place)?;
         if xxh3_64(&header) != numbers[2] {
