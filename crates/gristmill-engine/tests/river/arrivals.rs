@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::config::Lc0Preset;
 use gristmill_engine::job::generate::ChessOptions;
-use gristmill_engine::{DataLoader, Next};
+use gristmill_engine::{DataLoader, Missing, Next};
 
 use super::games::{changed, generate, hash, hashes, ids, loader, next, of_pool, options, preset, single, with_cache};
 
@@ -168,4 +168,34 @@ fn a_pool_of_bad_games_says_so_and_goes_on_once_they_are_mended() {
     while !matches!(loader.next("", None), Ok(Next::Batch(_))) {
         assert!(start.elapsed() < Duration::from_secs(60), "{:#?}", loader.metrics());
     }
+}
+
+/// Games that came while a run was away wait until it is past the draws that it had made. A state that is taken meanwhile has
+/// them, although no scan calls them new again.
+#[test]
+fn arrivals_that_wait_are_not_forgotten_by_a_second_restore() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let [first, second, journal] = ["first", "second", "journal"].map(|name| notes.path().join(name));
+    generate(options(folder.path(), 40));
+    let run = Lc0Preset { pool: 40, journal: Some(journal.clone()), ..live(folder.path()) };
+    let before = loader(&run);
+    hashes(&before, "", 2);
+    before.save(&first).unwrap();
+    hashes(&before, "", 150);
+    before.stop();
+    generate(ChessOptions { first: 100, ..options(folder.path(), 30) });
+    let again = loader(&run);
+    again.load(&first, Missing::Refuse).unwrap();
+    next(&again, "");
+    again.save(&second).unwrap();
+    assert!(std::fs::read_to_string(&second).unwrap().contains("\"waiting\":"), "they wait");
+    let told = std::fs::read(&journal).unwrap();
+    let expected = hashes(&again, "", 250);
+    assert_eq!(pool_total(&again), 70, "they came in their time");
+    again.stop();
+    std::fs::write(&journal, told).unwrap();
+    let restored = loader(&run);
+    restored.load(&second, Missing::Refuse).unwrap();
+    assert_eq!(hashes(&restored, "", 250), expected);
+    assert_eq!(pool_total(&restored), 70);
 }

@@ -86,3 +86,13 @@ fn stages_may_be_listed_in_any_order_and_round_trip_as_toml() {
     let loader = DataLoader::new(DataLoaderConfig::from_toml(&text).unwrap()).unwrap();
     assert!(super::games::next(&loader, "").is_some());
 }
+
+#[test]
+fn the_promise_has_room_for_every_chunk_that_is_decoded_at_once() {
+    let of = |mib: u64| {
+        let bounded = DataLoaderConfig { max_chunk_bytes: Some(MemorySize(mib << 20)), ..config(&preset(mixed())) };
+        gristmill_engine::pipeline::promise(&bounded).unwrap()
+    };
+    let (small, large) = (of(8), of(24));
+    assert!(large >= small + 2 * (16 << 20), "two threads decode a chunk each: {small}, {large}");
+}

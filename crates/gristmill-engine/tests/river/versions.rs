@@ -246,3 +246,23 @@ fn a_held_file_that_grew_is_refused_with_both_sizes() {
     let error = from(&run, &state).start().unwrap_err().to_string();
     assert!(error.contains(&format!("`training.3.gz` has {} bytes, it had {was}", was + 7)), "{error}");
 }
+
+#[test]
+fn a_file_of_another_size_and_the_same_time_is_another() {
+    let (folder, notes) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let state = notes.path().join("state");
+    generate(options(folder.path(), 6));
+    let original = loader(&preset(folder.path()));
+    next(&original, "");
+    original.save(&state).unwrap();
+    original.stop();
+    let path = folder.path().join("training.3.gz");
+    let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let was = std::fs::read(&path).unwrap();
+    std::fs::write(&path, [&was[..], &[0; 7]].concat()).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let restored = loader(&preset(folder.path()));
+    let refused = restored.load(&state, Missing::Refuse).and_then(|()| restored.start());
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains(&format!("`training.3.gz` has {} bytes, it had {}", was.len() + 7, was.len())), "{error}");
+}
