@@ -106,7 +106,7 @@ gristmill split games.tar parts --into train:80,validation:10,test:10\n  \
 gristmill split demos.tar.zst parts --into train:9,test:1\n\n\
 A game goes where a loader's --split puts it, by a published hash of the name that it had\n\
 as a file (docs/format/split.md), so that loose, in a tar or in a pack it is on one side;\n\
-a trajectory of demonstrations by that of its shard and its number there.")]
+a trajectory of demonstrations, loose or packed, by that of its shard and its number there.")]
 pub(crate) struct Split {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,

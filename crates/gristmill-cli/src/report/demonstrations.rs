@@ -41,6 +41,14 @@ pub(crate) fn split(done: &SplitUp) -> String {
         let folder = folder.display();
         let _ = writeln!(out, "  {folder}: {} trajectories of {} frames", side.trajectories, side.frames);
     }
+    if done.by_content > 0 {
+        let _ = writeln!(
+            out,
+            "note: {} trajectories went by their content: an older gristmill packed them and did not note their shards; pack \
+             the shards anew, and they go where the shards put them",
+            done.by_content
+        );
+    }
     if done.dry_run {
         out.push_str("nothing was written");
     }

@@ -80,8 +80,9 @@ fn trajectories_go_into_a_pack_and_are_told_of() {
         let dtype = SqlValue::Text("|u1".to_owned());
         vec![form.clone(), task.clone(), SqlValue::Integer(over), SqlValue::Real(reward), dtype, ended.clone()]
     };
-    assert_eq!(rows[0], ("a/0".to_owned(), 5, facts(1, 2.5)));
-    assert_eq!(rows[3], ("b/0".to_owned(), 6, facts(1, 3.0)));
+    assert_eq!(rows[0], ("a/demos-0.tar.zst#0".to_owned(), 5, facts(1, 2.5)));
+    assert_eq!(rows[2].0, "a/demos-1.tar#1", "the first of it is the rest of one");
+    assert_eq!(rows[3], ("b/demos.tar#0".to_owned(), 6, facts(1, 3.0)));
     let path = pack.join("games-00000.chunks");
     let looked = run(&["inspect", text(&path), "--chunk", "0", "--frame", "1", "--json"]).ok().json();
     assert_eq!(looked["format"], "demo.chunks", "{looked}");

@@ -1,8 +1,12 @@
 //! Splitting: every trajectory is whole in one folder, the one that the published hash names; all folders or none.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 
+use gristmill_engine::job::pack::{self as job, PackOptions};
 use gristmill_engine::stage::split::Side;
+use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
 
 use super::files::{names, read, shard, steps, trajectories};
 use crate::command::{run, text};
@@ -60,4 +64,83 @@ fn what_a_killed_split_left_is_cleared_away_and_shards_are_split_as_they_are_joi
     }
     lengths.sort_unstable();
     assert_eq!(lengths, [2, 2, 2, 3, 4, 5, 6], "the trajectory that lies in both shards is one");
+}
+
+/// Four shards, plain and packed, of which one goes on in the next, in a folder called `shards`.
+fn shards(folder: &Path) -> PathBuf {
+    let shards = folder.join("in/shards");
+    fs::create_dir_all(&shards).unwrap();
+    let all = steps(&[3, 4, 2, 5, 6, 2, 2, 3, 1, 4, 2, 3, 5, 2, 6, 1, 3, 2, 4, 2]);
+    let cuts = [0, 9, 19, 31, all.len()];
+    for (i, name) in ["d-0.tar.zst", "d-1.tar", "d-2.tar.zst", "d-3.tar"].iter().enumerate() {
+        shard(&shards.join(name), &all[cuts[i]..cuts[i + 1]]);
+    }
+    shards
+}
+
+/// The trajectories of each side, and how many went by content.
+fn sides(from: &Path, out: &Path) -> ([BTreeSet<Vec<Vec<u8>>>; 3], u64) {
+    let said = run(&["split", text(from), text(out), "--into", "train:2,val:1,test:2", "--json"]).ok().json();
+    assert_eq!(said["trajectories"], 20, "{said}");
+    let of = |name: &str| trajectories(&read(&out.join(name).join("demos.tar.zst"))).into_iter().collect();
+    (["train", "val", "test"].map(of), said["by_content"].as_u64().unwrap())
+}
+
+#[test]
+fn packed_trajectories_go_where_they_went_loose() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let shards = shards(folder.path());
+    let (loose, by_content) = sides(&shards, &at("of loose"));
+    assert!(by_content == 0 && loose.iter().all(|side| side.len() > 1));
+    assert_eq!(loose.iter().map(BTreeSet::len).sum::<usize>(), 20);
+    let pack = |from: &Path, to: &str, more: &[&str]| {
+        let words = ["pack", "--input", text(from), "--output", text(&at(to))].map(str::to_owned);
+        run(&[&words.each_ref().map(String::as_str)[..], more].concat()).ok();
+        at(to)
+    };
+    let packed = pack(&shards, "packed", &["--shard-rows", "20"]);
+    let above = pack(&at("in"), "of a folder above", &[]);
+    let again = pack(&packed, "again", &[]);
+    // In columns, as what is too large to be held.
+    let laid = at("laid");
+    job::pack(&PackOptions { held_bytes: 1000, ..PackOptions::new(&shards, &laid) }, &mut |_| {}).unwrap();
+    // Of two packs, of which one has the first shard alone, which is whole.
+    let (first, merged) = (pack(&shards.join("d-0.tar.zst"), "first", &[]), at("merged"));
+    run(&["merge", text(&first), text(&again), "--output", text(&merged)]).ok();
+    for (i, packed) in [packed, above, again, laid, merged].iter().enumerate() {
+        assert!(sides(packed, &at(&format!("of pack {i}"))) == (loose.clone(), 0), "{}", packed.display());
+    }
+}
+
+/// Gives the chunks of a pack the names that they had before shards were noted.
+fn older(pack: &Path) {
+    let path = pack.join("games-00000.chunks");
+    let bytes = fs::read(&path).unwrap();
+    let file = ChunkFile::open(&bytes[..]).unwrap();
+    let mut to = ChunkFileWriter::new(file.codec());
+    let mut all = MAGIC.to_vec();
+    for i in 0..file.len() {
+        let span = file.span(i).unwrap();
+        let chunk = &bytes[span.offset as usize..][..span.len as usize];
+        to.add(&format!("shards/{i}"), file.frames(i), chunk).unwrap();
+        all.extend_from_slice(chunk);
+    }
+    all.extend(to.finish());
+    fs::write(&path, all).unwrap();
+}
+
+#[test]
+fn a_pack_of_before_is_split_by_content_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let shards = shards(folder.path());
+    run(&["pack", "--input", text(&shards), "--output", text(&at("pack"))]).ok();
+    older(&at("pack"));
+    let (found, by_content) = sides(&at("pack"), &at("out"));
+    let (loose, _) = sides(&shards, &at("of loose"));
+    assert!(by_content == 20 && found != loose);
+    assert_eq!(found.iter().map(BTreeSet::len).sum::<usize>(), 20);
+    let said = run(&["split", text(&at("pack")), text(&at("none")), "--into", "train:1", "--dry-run"]).ok().out;
+    assert!(said.contains("20 trajectories went by their content"), "{said}");
 }

@@ -16,6 +16,18 @@ use super::open::{ChunkPack, File};
 use crate::store::open_file;
 use crate::table::FrameTable;
 
+/// What a trajectory is called in a pack: the path of its file below the folder that was packed, and its number there.
+pub fn name(path: &str, number: u64) -> String {
+    format!("{path}#{number}")
+}
+
+/// The file, without folders, in which a trajectory of this name begins, and its number there; none where an older gristmill
+/// gave the name, which has the number among all shards of a folder.
+pub fn begun(name: &str) -> Option<(&str, u64)> {
+    let (file, number) = name.rsplit('/').next()?.rsplit_once('#')?;
+    Some((file, number.parse().ok()?)).filter(|_| !file.is_empty())
+}
+
 /// Whether a folder is a chunk pack of demonstrations.
 ///
 /// Errors, with the file: `Io`; as [`ChunkFile::open`].
@@ -111,4 +123,21 @@ fn fits(found: &Arc<Layout>, own: &Layout) -> Result<()> {
     }
     let (one, all) = (found.to_descr(), own.to_descr());
     Err(Error::new(Kind::WrongSize, format!("records of {one} in a pack of {all}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_where_a_trajectory_begins_unless_it_is_an_older_one() {
+        let named = name("below/a#1/demos-0.tar", 7);
+        for packed in [&named, &format!("games-00000.chunks/{named}"), "demos-0.tar#7"] {
+            assert_eq!(begun(packed), Some(("demos-0.tar", 7)), "{packed}");
+        }
+        assert_eq!(begun(&name("odd#3.tar", 2)), Some(("odd#3.tar", 2)));
+        for older in ["demos/7", "demos.tar#/7", "a#1/7", "7", "", "#7", "a#b"] {
+            assert_eq!(begun(older), None, "{older}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use gristmill_format::{Error, Kind, Result};
 
 use super::data::Extras;
 use super::manifest::{ENDS, METADATA, Manifest};
+use super::origin::Origins;
 use crate::store::open_file;
 
 /// Numbers in a row of the places of extras: frame, kind, first byte, bytes.
@@ -111,6 +112,10 @@ impl Columns {
 
     pub(super) fn about(&self) -> &[(String, String)] {
         &self.manifest.about
+    }
+
+    pub(super) fn origins(&self) -> &Origins {
+        &self.manifest.origins
     }
 
     /// The file of a field.

@@ -16,6 +16,7 @@ use gristmill_format::{Error, Kind, Result};
 
 use super::columns::Columns;
 use super::indexed::Indexed;
+use super::origin::Origins;
 use super::packed::Packed;
 
 /// A field's extras: frame and value.
@@ -32,15 +33,15 @@ pub struct Demonstrations {
 
 #[derive(Debug)]
 enum Data {
-    Held(DemoFile),
+    Held(DemoFile, Origins),
     Indexed(Indexed),
     Columns(Columns),
     Packed(Packed),
 }
 
 impl Demonstrations {
-    pub(super) fn held(source: String, file: DemoFile, max: usize) -> Self {
-        Demonstrations { key: file.describe().key.clone(), source, max, data: Data::Held(file) }
+    pub(super) fn held(source: String, file: DemoFile, origins: Origins, max: usize) -> Self {
+        Demonstrations { key: file.describe().key.clone(), source, max, data: Data::Held(file, origins) }
     }
 
     pub(super) fn indexed(key: String, source: String, shards: Indexed, max: usize) -> Self {
@@ -63,17 +64,27 @@ impl Demonstrations {
     /// Short name of the form, such as `demo.shard`.
     pub fn format(&self) -> &str {
         match &self.data {
-            Data::Held(file) => file.describe().format,
+            Data::Held(file, _) => file.describe().format,
             Data::Indexed(_) => "demo.shard",
             Data::Columns(columns) => columns.format(),
             Data::Packed(_) => PACKED,
         }
     }
 
+    /// The file in which trajectory `i` begins, and its number there; none where that is not known any more.
+    pub fn origin(&self, i: usize) -> Option<(&str, u64)> {
+        match &self.data {
+            Data::Held(_, origins) => origins.of(i),
+            Data::Indexed(shards) => shards.origins.of(i),
+            Data::Columns(columns) => columns.origins().of(i),
+            Data::Packed(_) => None,
+        }
+    }
+
     /// The layout of the records, once there is a frame.
     pub fn layout(&self) -> Option<&Arc<Layout>> {
         match &self.data {
-            Data::Held(file) => file.trajectories().layout(),
+            Data::Held(file, _) => file.trajectories().layout(),
             Data::Indexed(shards) => shards.layout.as_ref(),
             Data::Columns(columns) => Some(columns.layout()),
             Data::Packed(pack) => pack.layout(),
@@ -83,7 +94,7 @@ impl Demonstrations {
     /// The frame after the last of each trajectory, and how it ended.
     pub fn ends(&self) -> &[(usize, End)] {
         match &self.data {
-            Data::Held(file) => file.trajectories().ends(),
+            Data::Held(file, _) => file.trajectories().ends(),
             Data::Indexed(shards) => &shards.ends,
             Data::Columns(columns) => columns.ends(),
             Data::Packed(pack) => pack.ends(),
@@ -93,7 +104,7 @@ impl Demonstrations {
     /// How many frames there are.
     pub fn frames(&self) -> usize {
         match &self.data {
-            Data::Held(file) => file.trajectories().frames(),
+            Data::Held(file, _) => file.trajectories().frames(),
             Data::Indexed(shards) => shards.frames,
             Data::Columns(columns) => columns.frames(),
             Data::Packed(pack) => pack.frames(),
@@ -103,7 +114,7 @@ impl Demonstrations {
     /// What a shard says about itself.
     pub fn meta(&self) -> Option<&ShardMeta> {
         match &self.data {
-            Data::Held(file) => file.meta(),
+            Data::Held(file, _) => file.meta(),
             Data::Indexed(shards) => shards.meta.as_ref(),
             Data::Columns(columns) => columns.meta(),
             Data::Packed(pack) => pack.meta(),
@@ -114,7 +125,7 @@ impl Demonstrations {
     pub fn about(&self) -> Vec<(String, String)> {
         let owned = |(name, value): &(&'static str, String)| ((*name).to_owned(), value.clone());
         match &self.data {
-            Data::Held(file) => file.about().iter().map(owned).collect(),
+            Data::Held(file, _) => file.about().iter().map(owned).collect(),
             Data::Indexed(shards) => shards.meta.iter().flat_map(ShardMeta::about).map(|a| owned(&a)).collect(),
             Data::Columns(columns) => columns.about().to_vec(),
             Data::Packed(pack) => pack.about().to_vec(),
@@ -144,7 +155,7 @@ impl Demonstrations {
     /// Errors, with file, member, frame and byte: what is wrong with them.
     pub fn records(&self, frames: Range<usize>, out: &mut [u8]) -> Result<()> {
         match &self.data {
-            Data::Held(file) => file.trajectories().copy_records(frames, out),
+            Data::Held(file, _) => file.trajectories().copy_records(frames, out),
             Data::Columns(columns) => columns.records(frames, out),
             Data::Packed(pack) => pack.records(frames, out),
             Data::Indexed(shards) => {
@@ -165,7 +176,7 @@ impl Demonstrations {
         let sizes = wanted.iter().map(|(name, _)| Ok(self.field(name)?.bytes())).collect::<Result<Vec<_>>>()?;
         let all = 0..self.frames();
         match &self.data {
-            Data::Held(file) => {
+            Data::Held(file, _) => {
                 wanted.iter_mut().try_for_each(|(name, out)| file.trajectories().gather(name, all.clone(), out))
             }
             Data::Columns(columns) => {
@@ -209,7 +220,7 @@ impl Demonstrations {
     /// Errors: as [`Demonstrations::records`].
     pub fn extras(&self, frames: Range<usize>) -> Result<Vec<(String, Extras)>> {
         match &self.data {
-            Data::Held(file) => Ok(extras(file.trajectories(), frames.clone(), frames.start)),
+            Data::Held(file, _) => Ok(extras(file.trajectories(), frames.clone(), frames.start)),
             Data::Columns(columns) => columns.extras(frames).map_err(|e| self.place(e)),
             Data::Packed(pack) => pack.extras(frames).map_err(|e| self.place(e)),
             Data::Indexed(shards) => {
@@ -224,7 +235,7 @@ impl Demonstrations {
     /// Errors: as [`Demonstrations::records`], and what `each` gives.
     pub(super) fn blocks(&self, each: &mut dyn FnMut(&Trajectories) -> crate::Result<()>) -> crate::Result<()> {
         match &self.data {
-            Data::Held(file) => each(file.trajectories()),
+            Data::Held(file, _) => each(file.trajectories()),
             Data::Packed(pack) => pack.blocks(each),
             Data::Columns(_) => Err(Error::new(Kind::Unsupported, "it lies in columns already").into()),
             Data::Indexed(shards) => {

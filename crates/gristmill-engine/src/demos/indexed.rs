@@ -11,6 +11,7 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::{ReadAt, read_span};
 use gristmill_format::{Error, Kind, Result};
 
+use super::origin::Origins;
 use crate::facts::Facts;
 use crate::store::{DirStore, Store};
 
@@ -27,6 +28,7 @@ pub(super) struct Indexed {
     /// The frame after the last of each trajectory of all, and how it ended.
     pub(super) ends: Vec<(usize, End)>,
     pub(super) frames: usize,
+    pub(super) origins: Origins,
 }
 
 struct Shard {
@@ -49,6 +51,10 @@ pub(super) fn facts_of(path: &Path, index: Option<&Path>) -> Option<Facts> {
     Facts::open(index?, folder_of(path)).ok()
 }
 
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -62,7 +68,7 @@ pub(super) fn look(
     options: &ReadOptions,
 ) -> Result<Option<(Arc<dyn ReadAt>, ShardIndex)>> {
     let place = |e: Error| e.in_source(path.display().to_string());
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name_of(path);
     let store =
         DirStore::new(folder_of(path)).map_err(|e| Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()))?;
     // The state of the file before it is looked at: whatever changes it later makes the fact one about another file.
@@ -84,7 +90,14 @@ pub(super) fn look(
 
 impl Indexed {
     pub(super) fn new() -> Indexed {
-        Indexed { shards: Vec::new(), layout: None, meta: None, ends: Vec::new(), frames: 0 }
+        Indexed {
+            shards: Vec::new(),
+            layout: None,
+            meta: None,
+            ends: Vec::new(),
+            frames: 0,
+            origins: Origins::default(),
+        }
     }
 
     /// Adds a shard after those that are there. What nothing ended in them goes on in it.
@@ -115,7 +128,9 @@ impl Indexed {
         }
         let has_dones = self.layout.as_ref().is_some_and(|layout| layout.field("dones").is_some());
         let goes_on = self.ends.last() == Some(&(self.frames, End::Truncated));
-        if has_dones && goes_on && !index.frames.is_empty() {
+        let goes_on = has_dones && goes_on && !index.frames.is_empty();
+        self.origins.begin(name_of(path), self.ends.len(), goes_on);
+        if goes_on {
             self.ends.pop();
         }
         self.ends.extend(index.ends.iter().map(|(end, how)| (end + self.frames, *how)));

@@ -6,6 +6,7 @@ use std::path::Path;
 use gristmill_format::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
+use super::origin::Origins;
 use crate::store::{DirStore, FileStat, Store};
 
 /// The manifest's file.
@@ -42,6 +43,9 @@ pub(super) struct Manifest {
     pub(super) metadata: bool,
     /// Facts for people.
     pub(super) about: Vec<(String, String)>,
+    /// Which file each trajectory begins in; of a folder of before nothing.
+    #[serde(default)]
+    pub(super) origins: Origins,
 }
 
 /// A file, as it was.
@@ -87,6 +91,7 @@ impl Manifest {
             extras: Vec::new(),
             metadata: false,
             about: Vec::new(),
+            origins: Origins::default(),
         }
     }
 

@@ -5,6 +5,7 @@ mod data;
 mod indexed;
 mod manifest;
 mod open;
+mod origin;
 mod packed;
 mod spill;
 mod write;

@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::data::{Demonstrations, advise, told};
 use super::indexed::{Indexed, facts_of, look};
+use super::origin::Origins;
 use super::packed::Packed;
 use super::spill::{Spill, Spilled};
 use crate::chunks;
@@ -125,17 +126,20 @@ pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool
         return Ok(Demonstrations::indexed(key_of(&files[0]), source, found, max));
     }
     let mut all: Option<DemoFile> = None;
-    let mut left = max;
+    let (mut left, mut origins) = (max, Origins::default());
     for file in &files {
         proceed(go_on)?;
         let next = one_held(file, &options.read, &mut left).map_err(advise)?;
+        let of = |file: &DemoFile| file.trajectories().ends().len();
+        let (before, own) = (all.as_ref().map_or(0, of), of(&next));
         match &mut all {
             None => all = Some(next),
             Some(all) => all.append(next).map_err(|e| advise(e.in_source(file.display().to_string())))?,
         }
+        origins.begin(key_of(file), before, all.as_ref().map_or(0, of) < before + own);
     }
     let all = all.ok_or_else(|| no_shards(path))?;
-    Ok(Demonstrations::held(source, all, max))
+    Ok(Demonstrations::held(source, all, origins, max))
 }
 
 /// The trajectories of a pack; not more than `max` bytes of one field are held in memory at once.
@@ -261,6 +265,7 @@ fn spill_file(
         let mut shard = Indexed::new();
         shard.add(path, from, index, max)?;
         spill.note("demo.shard", shard.meta.as_ref(), &told_of(shard.meta.as_ref()))?;
+        spill.begin_file(key_of(path));
         shard.blocks((0, shard.frames), None, max, &mut |_, block| {
             proceed(go_on).and_then(|()| spill.add(&block)).map_err(told)
         })?;
@@ -269,6 +274,7 @@ fn spill_file(
     }
     let Some(packing) = packed_tar(path).map_err(place)? else { return spill_held(spill, path, options) };
     let start = spill.mark();
+    spill.begin_file(key_of(path));
     let read = stream(open_file(path)?, packing, BLOCK_BYTES, max, &mut |block| {
         proceed(go_on).and_then(|()| spill.add(&block)).map_err(told)
     });
@@ -301,7 +307,9 @@ fn spill_held(spill: &mut Spill, path: &Path, options: &DemosOptions) -> crate::
     };
     let mut left = max;
     let file = one_held(path, &options.read, &mut left).map_err(large)?;
-    spill.add_all(&Demonstrations::held(path.display().to_string(), file, max))
+    spill.close();
+    spill.begin_file(key_of(path));
+    spill.add_all(&Demonstrations::held(path.display().to_string(), file, Origins::default(), max))
 }
 
 /// How a file is packed whose contents are a tar.

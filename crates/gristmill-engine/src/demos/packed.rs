@@ -14,6 +14,7 @@ use gristmill_format::{Error, Kind, Result};
 use super::data::Extras;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::trajectories::begun;
 use crate::pack::METADATA;
 use crate::store::Residence;
 use crate::table::FrameTable;
@@ -117,14 +118,21 @@ impl Packed {
         self.records(frames, out)
     }
 
-    /// A hash of each trajectory with what travels beside it: the same in every pack that it is in.
+    /// What each trajectory is called in a split: the file in which it begins, and its number there. Where an older pack does not
+    /// say that, no file and a hash of it, which is the same in every pack.
     ///
     /// Errors: those of the database.
-    pub(crate) fn contents(&self) -> crate::Result<Vec<u64>> {
-        let mut found = vec![0; self.ends.len()];
+    pub(crate) fn keys(&self) -> crate::Result<Vec<(String, u64)>> {
+        let named = (0..self.ends.len()).map(|game| begun(self.pack.source(game as u64)));
+        let mut found: Vec<(String, u64)> =
+            named.map(|name| name.map_or_else(Default::default, |(file, number)| (file.to_owned(), number))).collect();
+        if found.iter().all(|(file, _)| !file.is_empty()) {
+            return Ok(found);
+        }
         Games::open(&self.pack.folder().join(METADATA))?.each(&mut |game| {
-            if let Some(place) = usize::try_from(game.id).ok().and_then(|id| found.get_mut(id)) {
-                *place = game.content as u64;
+            let place = usize::try_from(game.id).ok().and_then(|id| found.get_mut(id));
+            if let Some((_, index)) = place.filter(|(file, _)| file.is_empty()) {
+                *index = game.content as u64;
             }
             Ok(())
         })?;

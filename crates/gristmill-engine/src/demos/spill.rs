@@ -75,6 +75,7 @@ pub(super) struct Mark {
     frames: usize,
     ends: usize,
     extras: BTreeMap<String, (u64, u64)>,
+    files: usize,
 }
 
 impl Spill {
@@ -178,10 +179,17 @@ impl Spill {
         }
     }
 
+    /// Notes that the frames which follow are of this file.
+    pub(super) fn begin_file(&mut self, name: String) {
+        let goes_on = self.manifest.frames > self.ends.last().map_or(0, |(end, _)| *end);
+        self.manifest.origins.begin(name, self.ends.len() + usize::from(goes_on), goes_on);
+    }
+
     /// Where it stands now.
     pub(super) fn mark(&self) -> Mark {
         let extras = self.extras.iter().map(|(name, beside)| (name.clone(), (beside.len, beside.rows))).collect();
-        Mark { begun: self.layout.is_some(), frames: self.manifest.frames, ends: self.ends.len(), extras }
+        let (frames, files) = (self.manifest.frames, self.manifest.origins.len());
+        Mark { begun: self.layout.is_some(), frames, ends: self.ends.len(), extras, files }
     }
 
     /// Takes back what was added since.
@@ -190,6 +198,7 @@ impl Spill {
     pub(super) fn back_to(&mut self, mark: Mark) -> Result<()> {
         self.manifest.frames = mark.frames;
         self.ends.truncate(mark.ends);
+        self.manifest.origins.truncate(mark.files);
         let Some(layout) = self.layout.clone().filter(|_| mark.begun) else {
             (self.layout, self.columns, self.extras) = (None, Vec::new(), BTreeMap::new());
             (self.manifest.columns, self.manifest.extras) = (Vec::new(), Vec::new());

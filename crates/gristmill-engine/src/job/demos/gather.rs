@@ -36,9 +36,9 @@ pub(super) struct Reading<'a> {
 /// A trajectory: what it is called, and how long it is.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    /// Name of the file in which it begins; empty in a pack.
+    /// Name of the file in which it begins; empty where an older pack does not say it.
     pub(super) key: String,
-    /// Which one of that file it is; in a pack a hash of it.
+    /// Which one of that file it is; without a name a hash of it.
     pub(super) index: u64,
     /// The number of its first frame among all.
     pub(super) first: usize,
@@ -125,12 +125,11 @@ impl Gathered {
             pack.columns(pack.ends().iter().map(|(end, _)| end - 1), &mut [(name, &mut bytes)])?;
             Ok(bytes.chunks_exact(field.bytes().max(1)).map(|one| one.iter().any(|b| *b != 0)).collect())
         };
-        let (done, contents) = (last("dones")?, pack.contents()?);
+        let (done, keys) = (last("dones")?, pack.keys()?);
         let mut parts: Vec<Part> = Vec::with_capacity(done.len());
-        for (((end, how), done), index) in pack.ends().iter().zip(done).zip(contents) {
+        for (((end, how), done), (key, index)) in pack.ends().iter().zip(done).zip(keys) {
             let first = parts.last().map_or(0, |part| part.first + part.frames);
-            let (key, extras) = (String::new(), Vec::new());
-            parts.push(Part { key, index, first, frames: end - first, end: *how, done, extras });
+            parts.push(Part { key, index, first, frames: end - first, end: *how, done, extras: Vec::new() });
         }
         let env_name = pack.about().iter().find(|(name, _)| name == "env_name").map(|(_, value)| value.clone());
         let acts = if pack.meta().is_none() { packed_range(&pack, &parts)? } else { None };

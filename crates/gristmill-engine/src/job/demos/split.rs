@@ -1,5 +1,5 @@
-//! Shards, or native files -> shards in one folder for each side. A whole trajectory goes where the published hash of its file
-//! and its number there says; the order is kept. The folders appear together or not at all.
+//! Shards, or a pack of them -> shards in one folder for each side. A whole trajectory goes where the published hash of its file
+//! and its number there says, loose or packed; the order is kept. The folders appear together or not at all.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::store::publish::{Found, Staging};
 /// What to split, and where to.
 #[derive(Debug, Clone)]
 pub struct SplitOptions {
-    /// A shard, or a folder of them.
+    /// A shard, a folder of them, or a pack of demonstrations.
     pub input: PathBuf,
     /// The folder that gets the folders of the sides.
     pub output: PathBuf,
@@ -46,6 +46,8 @@ pub struct SplitUp {
     pub trajectories: u64,
     /// Frames in all.
     pub frames: u64,
+    /// Trajectories whose pack does not say in which shard they began: their content decided.
+    pub by_content: u64,
     /// Files written.
     pub files_out: u64,
     /// Whether nothing was written.
@@ -130,6 +132,7 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
         count.trajectories += 1;
         count.frames += part.frames as u64;
         up.trajectories += 1;
+        up.by_content += u64::from(part.key.is_empty());
         up.frames += part.frames as u64;
     }
     if !options.dry_run {

@@ -224,7 +224,7 @@ pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
 
 /// Packs a folder. `progress` is told now and then.
 ///
-/// Errors: `Config` naming the option; `Path`, of the input where it is no folder that can be read; `Format` for a file or folder
+/// Errors: `Config` naming the option; `Path`, of the input where it is no folder or file that can be read; `Format` for a file or folder
 /// in it that [cannot be read](is_unreadable), for a game that cannot be taken under [`OnError::Raise`], or where there is none
 /// to take; `Stopped`. After an error the output holds what it held before, and perhaps a staging that [`Existing::Resume`]
 /// resumes.
@@ -237,7 +237,9 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     if options.checkpoint_rows == 0 {
         return Err(Error::config("checkpoint_rows", "expected at least one row"));
     }
-    std::fs::read_dir(&options.input).map_err(|e| Error::path(&options.input, &e))?;
+    if !is_data_file(&options.input) {
+        std::fs::read_dir(&options.input).map_err(|e| Error::path(&options.input, &e))?;
+    }
     let meter = Meter::default();
     let before = meter.now();
     let packed = one_kind(options, progress)?;
@@ -255,6 +257,12 @@ pub(in crate::job) fn finish_left(output: &Path) -> Result<()> {
         return chunks::publish_left(output, staging);
     }
     start::publish_left(output, staging)
+}
+
+/// Whether a single file is to be packed: one of demonstrations, or of chess games.
+fn is_data_file(path: &Path) -> bool {
+    let known = |listing: crate::job::files::Listing| listing.files.iter().any(|file| file.format().is_some());
+    path.is_file() && crate::job::files::list(path).is_ok_and(known)
 }
 
 /// Packs the games of the one kind that the input holds.

@@ -21,6 +21,7 @@ use crate::chunks::codec::Codec;
 use crate::chunks::demo::{DEMO, facts};
 use crate::chunks::is_pack;
 use crate::chunks::open::ChunkPack;
+use crate::chunks::trajectories;
 use crate::demos::{self, Demonstrations, DemosOptions, shards};
 use crate::job::files::{self, Closed, Found, Opened};
 use crate::job::in_order::InOrder;
@@ -45,8 +46,10 @@ struct Set {
 }
 
 enum Place {
-    /// A native file, or a folder of shards, which are one.
-    Files(PathBuf),
+    /// One file.
+    File(PathBuf),
+    /// A folder of shards, which are one data set.
+    Shards(PathBuf),
     /// Trajectories that are packed already.
     Packed(Closed),
 }
@@ -81,10 +84,10 @@ impl Demos {
                     }
                     folders.push(folder.clone());
                     let name = below(root, &folder.display().to_string());
-                    found.sets.push(Set { name, place: Place::Files(folder) });
+                    found.sets.push(Set { name, place: Place::Shards(folder) });
                     continue;
                 }
-                Some(Format::Demonstrations) => Place::Files(path),
+                Some(Format::Demonstrations) => Place::File(path),
                 Some(Format::Chunks) => match closed.open() {
                     Found::File(opened) if opened.source.describe().format == PACKED => Place::Packed(closed),
                     Found::Fault(e) => {
@@ -115,7 +118,7 @@ impl Demos {
 
     fn open(set: &Set, options: &PackOptions) -> crate::Result<Open> {
         let path = match &set.place {
-            Place::Files(path) => path,
+            Place::File(path) | Place::Shards(path) => path,
             Place::Packed(closed) => {
                 return match closed.open() {
                     Found::File(opened) => Ok(Open::Packed(opened)),
@@ -165,9 +168,14 @@ impl Open {
     }
 
     /// What trajectory `i` is called, in a data set of this name.
-    fn name(&self, set: &str, i: usize) -> String {
+    fn name(&self, set: &Set, i: usize) -> String {
+        let Set { name: set, place } = set;
         match self {
-            Open::Files { .. } => format!("{set}/{i}"),
+            Open::Files { demos, .. } => match (demos.origin(i), place) {
+                (Some((file, number)), Place::Shards(_)) => trajectories::name(&format!("{set}/{file}"), number),
+                (Some((_, number)), _) => trajectories::name(set, number),
+                (None, _) => format!("{set}/{i}"),
+            },
             Open::Packed(opened) => format!("{set}/{}", opened.member(i).unwrap_or_default()),
         }
     }
@@ -280,7 +288,7 @@ impl Input for Demos {
             let (len, about) = (open.len(), open.about());
             count += len as u64;
             let mut first = 0;
-            while first < len && assembly.recall(&open.name(&set.name, first))? {
+            while first < len && assembly.recall(&open.name(set, first))? {
                 first += 1;
             }
             // The first trajectory of all decides what the others must be like.
@@ -292,7 +300,7 @@ impl Input for Demos {
             layout = known;
             for i in first.. {
                 let Some(packed) = flow.next()? else { break };
-                let name = open.name(&set.name, i);
+                let name = open.name(set, i);
                 let packed = packed.map(|(made, game)| {
                     layout.get_or_insert(made);
                     game
