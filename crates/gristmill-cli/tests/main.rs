@@ -20,5 +20,6 @@ mod terminal;
 mod tokenizer;
 mod tools;
 mod top;
+mod uncommon;
 mod usage;
 mod values;
