@@ -129,6 +129,51 @@ def test_a_folder_of_games_is_told_to_be_packed(records: tuple[Path, Records]) -
         gm.open(records[0].parent)
 
 
+def test_a_test_side_and_folds(tmp_path: Path) -> None:
+    write_games(tmp_path / "drop", 40)
+    gm.pack(tmp_path / "drop", tmp_path / "pack")
+    pack = gm.open(tmp_path / "pack")
+    assert isinstance(pack, gm.Games)
+    every = set(pack.game_ids)
+    for by in ("records", "content"):
+        train, val, test = pack.split(0.2, test=0.3, seed=3, by=by)
+        ids = [set(side.game_ids) for side in (train, val, test)]
+        assert set.union(*ids) == every
+        assert sum(map(len, ids)) == len(every)
+        assert all(ids)
+        assert ids[1] == set(pack.split(0.2, seed=3, by=by).val.game_ids)
+        assert sum(side.num_frames for side in (train, val, test)) == pack.num_frames
+        # Folds of what is not tested: each of its games in one, and no other.
+        folds = train.folds(3, seed=3, by=by)
+        assert len(folds) == 3
+        assert sorted(game for fold in folds for game in fold.val.game_ids) == train.game_ids
+        for fold in folds:
+            assert set(fold.train.game_ids) == ids[0] - set(fold.val.game_ids)
+            assert fold.train.num_frames + fold.val.num_frames == train.num_frames
+        # States say which side it was, and resume no other.
+        for side, other in ((test, train), (folds[0].val, folds[1].val), (folds[0].train, folds[0].val)):
+            options: dict[str, Any] = {"batch_size": 4, "seed": 1}
+            state = gm.DataLoader(side, **options).state_dict()
+            gm.DataLoader(side, **options).load_state_dict(state)
+            with pytest.raises(gm.StateError, match="selection"):
+                gm.DataLoader(other, **options).load_state_dict(state)
+    # The same sides in another pack of the games.
+    gm.pack(tmp_path / "drop", tmp_path / "again", shard_rows=50)
+    again = gm.open(tmp_path / "again")
+    assert isinstance(again, gm.Games)
+    members = [{side.member(i) for i in range(len(side))} for side in pack.split(0.2, test=0.3, seed=3)]
+    assert [{side.member(i) for i in range(len(side))} for side in again.split(0.2, test=0.3, seed=3)] == members
+    for wrong, field in (((0.5, 0.5), "test"), ((0.5, 1.0), "test"), ((-0.1, 0.1), "val"), ((0.1, 1e-9), "test")):
+        with pytest.raises(gm.ConfigError) as caught:
+            pack.split(wrong[0], test=wrong[1])
+        assert caught.value.field == field
+    with pytest.raises(TypeError, match="test side"):
+        pack.split(val_where="id < 3", test=0.1)  # type: ignore[call-overload]
+    for count in (1, 1001, 400):
+        with pytest.raises(gm.ConfigError):
+            pack.folds(count)
+
+
 def test_games_are_selected_in_sql_and_split(records: tuple[Path, Records]) -> None:
     folder, frames = records
     pack = gm.open(folder)

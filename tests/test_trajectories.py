@@ -215,7 +215,7 @@ def test_data_sets_that_do_not_mix_are_taken_apart(tmp_path: Path) -> None:
         (tmp_path / "in" / name).mkdir(parents=True)
         write_frames(tmp_path / "in" / name / "demos.tar", meta, frames())
     gm.pack(tmp_path / "in", tmp_path / "pack")
-    with pytest.raises(gm.FormatError, match=r"`b/0` does not go with `a/0`: .*where"):
+    with pytest.raises(gm.FormatError, match=r"`b/demos.tar#0` does not go with `a/demos.tar#0`: .*where"):
         gm.demos.open_demos(tmp_path / "pack")
     pack = gm.open(tmp_path / "pack")
     first = pack.where("source LIKE 'b/%'")

@@ -46,7 +46,7 @@ from gristmill.errors import (
     StateError,
     StoppedError,
 )
-from gristmill.games import Games, GameSplit
+from gristmill.games import Games, GameSplit, GameThreeWaySplit
 from gristmill.generating import Made, generate
 from gristmill.layout import Layout
 from gristmill.loader import DataLoader
@@ -109,6 +109,7 @@ __all__ = [
     "ForkedError",
     "FormatError",
     "GameSplit",
+    "GameThreeWaySplit",
     "Games",
     "GristmillError",
     "Hanse",

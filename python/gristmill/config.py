@@ -62,12 +62,16 @@ class ChunkSourceLoaderConfig:
 class ChunkSourceSplitterConfig:
     """Deals chunks to named outputs by a fixed hash of the names that they had as files.
 
-    With `by="file"` the file that a chunk lies in and its number there decide, as before there was a choice.
+    With `by="file"` the file that a chunk lies in and its number there decide, as before there was a choice. With
+    `folds` what the first two outputs have together is dealt to so many folds: the second gets `fold`, the first the
+    others.
     """
 
     output: list[QueueConfig] = field(default_factory=list)
     weight: list[int] = field(default_factory=list)
     by: Literal["name", "file"] = "name"
+    folds: int | None = None
+    fold: int | None = None
 
 
 @named_fields

@@ -32,6 +32,14 @@ class GameSplit(NamedTuple, Generic[_Side]):
     val: _Side
 
 
+class GameThreeWaySplit(NamedTuple, Generic[_Side]):
+    """The three sides of a split with a test side; no game is on two."""
+
+    train: _Side
+    val: _Side
+    test: _Side
+
+
 class Games(Selection[_gristmill.Games]):
     """Some games of a chunk pack, in the order in which they are stored. Selecting decodes and copies nothing.
 
@@ -110,7 +118,11 @@ class Games(Selection[_gristmill.Games]):
         """
         return type(self)(self._compiled.query(sql, list(params)))
 
-    @named
+    @overload
+    def split(
+        self, val: float, *, test: float, seed: int = 42, by: Literal["records", "content"] = "records"
+    ) -> GameThreeWaySplit[Self]: ...
+    @overload
     def split(
         self,
         val: float | None = None,
@@ -120,12 +132,28 @@ class Games(Selection[_gristmill.Games]):
         params: Sequence[Parameter] = (),
         val_games: Iterable[int] | None = None,
         by: Literal["records", "content"] = "records",
-    ) -> GameSplit[Self]:
+    ) -> GameSplit[Self]: ...
+    @named
+    def split(
+        self,
+        val: float | None = None,
+        *,
+        test: float | None = None,
+        seed: int = 42,
+        val_where: str | None = None,
+        params: Sequence[Parameter] = (),
+        val_games: Iterable[int] | None = None,
+        by: Literal["records", "content"] = "records",
+    ) -> GameSplit[Self] | GameThreeWaySplit[Self]:
         """Two sides, by game: `train` and `val`. Give exactly one of `val`, `val_where` and `val_games`.
+
+        With `test` there are three: `train, val, test = games.split(0.05, test=0.05)`. The val side is the same as
+        without.
 
         Args:
             val: about this share of the games on the val side. The side of a game depends on `seed` and its records
                 alone: it is the same in every pack that the game is in.
+            test: beside `val`, about this share of the games on a third side.
             seed: another seed, another split.
             val_where: SQL that names the games of the val side, as for `where`.
             params: values for its question marks.
@@ -135,10 +163,33 @@ class Games(Selection[_gristmill.Games]):
                 same in every pack that the game is in.
 
         Raises:
-            ConfigError: no game falls on the val side, or `val` is no share, or SQLite does not understand the SQL.
+            ConfigError: no game falls on a side, nothing is left for training, `val` is no share, or SQLite does not
+                understand the SQL.
         """
-        found = sides(self._compiled, val, seed, val_where, params, "val_games", val_games, by == "content")
-        return GameSplit(*map(type(self), found))
+        if test is None:
+            found = sides(self._compiled, val, seed, val_where, params, "val_games", val_games, by == "content")
+            return GameSplit(*map(type(self), found))
+        if val is None or val_where is not None or val_games is not None:
+            raise TypeError("a test side goes with the share val; for other ones split the train side again")
+        three = self._compiled.split_three(float(val), float(test), seed, by == "content")
+        return GameThreeWaySplit(*map(type(self), three))
+
+    @named
+    def folds(
+        self, count: int, *, seed: int = 42, by: Literal["records", "content"] = "records"
+    ) -> list[GameSplit[Self]]:
+        """Splits for cross-validation: each game is on the val side of exactly one of them, and on one side of each.
+
+        Args:
+            count: how many, from 2 on. The val sides are about equally large.
+            seed: another seed, other folds.
+            by: what decides the fold of a game, as for `split`.
+
+        Raises:
+            ConfigError: no game falls into a fold.
+        """
+        found = self._compiled.folds(operator.index(count), seed, by == "content")
+        return [GameSplit(*map(type(self), both)) for both in found]
 
     def take(self, indices: npt.ArrayLike) -> Array:
         """The records of the positions at `indices`, counted within this selection, as a structured array of the same

@@ -28,6 +28,8 @@ def lc0(
     watch: bool | None = None,
     split: Mapping[str, int] | None = None,
     split_by: Literal["name", "file"] | None = None,
+    folds: int | None = None,
+    fold: int | None = None,
     tensors: Iterable[str] | None = None,
     last_batch: Literal["keep", "drop", "pad"] | None = None,
     queue_capacity: int | None = None,
@@ -69,6 +71,9 @@ def lc0(
         split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.
         split_by: what decides the share of a game: the `"name"` that it had as a file, the default, so that it is on
             one side loose, in a tar and in a pack; or the `"file"` that it lies in and its number there, as before.
+        folds: for cross-validation, so many folds of what the first two of `split` have together; without `split` these
+            are `train` and `val`, and have all games.
+        fold: the fold, from 0, that is the second of them; the first gets all others. A third side stays what it is.
         tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.

@@ -30,8 +30,8 @@ class Fields:
 class Trajectories(Games):
     """Some trajectories of a pack of demonstrations, as `gristmill.open` gives them.
 
-    What is said of games is true of trajectories: `where` and `split` select them, `take` and `encode` give steps by
-    number, `trajectories[3]` is the records of one. Loaders of pairs take them like any other demonstrations.
+    What is said of games is true of trajectories: `where`, `split` and `folds` select them, `take` and `encode` give
+    steps by number, `trajectories[3]` is the records of one. Loaders of pairs take them like any other demonstrations.
     Columns of table `games`, for `where`: form, environment, terminated, total_reward, obs_dtype, obs_shape, and those
     of every pack.
     """

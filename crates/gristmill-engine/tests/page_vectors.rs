@@ -70,4 +70,11 @@ fn packed_numbers_and_hashes_of_rows_are_those_of_the_page() {
     assert!(STATE.contains(&format!("Rows 0 to 9 and 20 to 29 of identity 1 are `{data}`")), "{data}");
     let [loose, fifth] = [0, 5].map(|index| gristmill_engine::stage::split::identity_hash("training.1.gz", index));
     assert!(SPLIT.contains(&format!("0)` is {loose}, ")) && SPLIT.contains(&format!("5)` is {fifth}.")));
+    let [loose, fifth] = [0, 5].map(|index| gristmill_engine::stage::split::fold_hash("training.1.gz", index));
+    let said = format!(
+        "is {loose}, so that it is in fold {} of 5; with index 5 it is\n{fifth}, fold {} of 5",
+        loose % 5,
+        fifth % 5
+    );
+    assert!(SPLIT.contains(&said), "{said}");
 }

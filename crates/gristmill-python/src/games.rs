@@ -141,6 +141,27 @@ impl Games {
         Ok((Games(train), Games(val)))
     }
 
+    /// Three sides by game, at random: train, val, test.
+    fn split_three(
+        &self,
+        py: Python<'_>,
+        val: f64,
+        test: f64,
+        seed: u64,
+        by_content: bool,
+    ) -> Result<(Self, Self, Self), Fault> {
+        let keys = by_content.then(|| packed::keys(py, self.0.pack())).transpose()?;
+        let [train, val, test] = py.detach(|| self.0.split_three(val, test, seed, keys.as_ref()))?;
+        Ok((Games(train), Games(val), Games(test)))
+    }
+
+    /// As many pairs of sides by game, at random; on the second the games of a fold.
+    fn folds(&self, py: Python<'_>, of: u32, seed: u64, by_content: bool) -> Result<Vec<(Self, Self)>, Fault> {
+        let keys = by_content.then(|| packed::keys(py, self.0.pack())).transpose()?;
+        let folds = py.detach(|| self.0.folds(of, seed, keys.as_ref()))?;
+        Ok(folds.into_iter().map(|(train, val)| (Games(train), Games(val))).collect())
+    }
+
     /// Two sides by game; on the second those that a condition or query names.
     fn split_by(&self, py: Python<'_>, sql: &str, parameters: Vec<Option<Parameter>>) -> Result<(Self, Self), Fault> {
         let parameters = bound(parameters);

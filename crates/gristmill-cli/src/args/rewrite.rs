@@ -103,7 +103,8 @@ pub(crate) enum By {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill split games parts --into train:9,test:1\n  \
 gristmill split games.tar parts --into train:80,validation:10,test:10\n  \
-gristmill split demos.tar.zst parts --into train:9,test:1\n\n\
+gristmill split demos.tar.zst parts --into train:9,test:1\n  \
+gristmill split games fold-2 --into train:9,val:0,test:1 --folds 5 --fold 2\n\n\
 A game goes where a loader's --split puts it, by a published hash of the name that it had\n\
 as a file (docs/format/split.md), so that loose, in a tar or in a pack it is on one side;\n\
 a trajectory of demonstrations, loose or packed, by that of its shard and its number there.")]
@@ -116,6 +117,12 @@ pub(crate) struct Split {
     /// What decides where a game goes. By content a game, its copies and its mirror image go to one folder. Chess only.
     #[arg(long, value_name = "WHAT", value_enum, default_value = "name")]
     pub(crate) by: By,
+    /// Deal what the first two folders have together to K folds: the second gets the fold that --fold names, the first all others.
+    #[arg(long, value_name = "K", requires = "fold")]
+    pub(crate) folds: Option<u64>,
+    /// Which fold, from 0.
+    #[arg(long, value_name = "I", requires = "folds")]
+    pub(crate) fold: Option<u64>,
     /// How new shards of demonstrations hold their values [default: pickle].
     #[arg(long, value_name = "HOW", value_enum)]
     pub(crate) members: Option<Written>,

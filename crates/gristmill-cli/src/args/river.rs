@@ -57,6 +57,12 @@ pub(crate) struct River {
     /// older versions did [default: name].
     #[arg(long, value_name = "WHAT", value_enum, requires = "split", help_heading = "Of directories")]
     pub(crate) split_by: Option<SplitBy>,
+    /// Deal what the first two outputs of --split have together to K folds; without --split these are train and val.
+    #[arg(long, value_name = "K", requires = "fold", help_heading = "Of directories")]
+    pub(crate) folds: Option<u64>,
+    /// The fold, from 0, that is the second of them; the first gets all others.
+    #[arg(long, value_name = "I", requires = "folds", help_heading = "Of directories")]
+    pub(crate) fold: Option<u64>,
     /// Lay what a .toml or .textproto sets over the configuration: fields of stages by the stage's name, the rest by theirs.
     #[arg(long, value_name = "FILE")]
     pub(crate) overlay: Option<PathBuf>,

@@ -83,6 +83,7 @@ pub(super) fn split(args: &Split) -> Result<()> {
         input: args.rewriting.path.clone(),
         output: args.rewriting.out.clone(),
         sides: args.into.clone(),
+        fold: super::split::fold(args),
         members: args.members.map(Into::into).unwrap_or_default(),
         dry_run: args.rewriting.dry_run,
         stop: stopping::flag()?,

@@ -82,6 +82,7 @@ fn refuse_options(river: &River, path: &str) -> Result<()> {
         ("--last-batch", river.last_batch.is_some()),
         ("--split", river.split.is_some()),
         ("--split-by", river.split_by.is_some()),
+        ("--folds", river.folds.is_some()),
     ];
     if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
         return Err(Failure::Usage(format!("{flag} goes with directories; write it into {path} instead")));
@@ -129,6 +130,8 @@ fn preset(river: &River) -> Result<Lc0Preset> {
             Some(SplitBy::File) => config::SplitBy::File,
             Some(SplitBy::Name) | None => config::SplitBy::Name,
         },
+        folds: river.folds,
+        fold: river.fold,
         tensors: river.tensors.clone().unwrap_or(usual.tensors),
         last_batch: match river.last_batch {
             Some(LastBatch::Keep) => config::LastBatch::Keep,

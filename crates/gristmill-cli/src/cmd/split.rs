@@ -4,6 +4,7 @@ use std::path::{Component, Path};
 use std::sync::Arc;
 
 use gristmill_engine::job::rewrite::{By as Going, Container, Split as Splitting};
+use gristmill_engine::stage::split::Fold;
 
 use super::{demos, rewrite};
 use crate::args::rewrite::{By, Split};
@@ -37,6 +38,11 @@ pub(crate) fn run(args: &Split) -> Result<()> {
         By::File => Going::File,
         By::Content => Going::Content,
     };
-    let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect(), by)?;
+    let split = Splitting::new(args.into.iter().map(|(_, weight)| *weight).collect(), by, fold(args))?;
     rewrite::run(&args.rewriting, outs, Container::Same, Arc::new(split))
+}
+
+/// The fold that is asked for.
+pub(super) fn fold(args: &Split) -> Option<Fold> {
+    Some(Fold { of: args.folds?, number: args.fold? })
 }

@@ -144,3 +144,26 @@ fn a_pack_of_before_is_split_by_content_and_says_so() {
     let said = run(&["split", text(&at("pack")), text(&at("none")), "--into", "train:1", "--dry-run"]).ok().out;
     assert!(said.contains("20 trajectories went by their content"), "{said}");
 }
+
+#[test]
+fn folds_of_trajectories_are_the_same_loose_and_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: String| folder.path().join(name);
+    let (shards, pack) = (shards(folder.path()), at("pack".to_owned()));
+    run(&["pack", "--input", text(&shards), "--output", text(&pack)]).ok();
+    let sides = |from: &Path, out: &Path, fold: &str| {
+        let words = ["split", text(from), text(out), "--into", "train:4,val:0,test:1", "--folds", "2", "--fold", fold];
+        run(&words).ok();
+        ["train", "val", "test"].map(|side| {
+            let found: BTreeSet<_> = trajectories(&read(&out.join(side).join("demos.tar.zst"))).into_iter().collect();
+            found
+        })
+    };
+    let [one, two] = ["0", "1"].map(|fold| {
+        let loose = sides(&shards, &at(format!("loose {fold}")), fold);
+        assert!(loose == sides(&pack, &at(format!("packed {fold}")), fold));
+        loose
+    });
+    assert!(one[0] == two[1] && one[1] == two[0] && one[2] == two[2], "two folds are each other's train sides");
+    assert_eq!(one.iter().map(BTreeSet::len).sum::<usize>(), 20);
+}

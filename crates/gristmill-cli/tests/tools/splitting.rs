@@ -58,6 +58,38 @@ fn packed_games_go_where_they_went_loose() {
     assert!(refused.code == 2 && refused.err.contains("--split"), "{refused:?}");
 }
 
+#[test]
+fn folds_part_what_is_not_tested() {
+    let (folder, games) = games("40");
+    let mut seen = Vec::new();
+    for fold in ["0", "1", "2"] {
+        let out = folder.path().join(fold);
+        let words = ["split", text(&games), text(&out), "--into", "train:4,val:0,test:1"];
+        run(&[&words[..], &["--folds", "3", "--fold", fold]].concat()).ok();
+        let [train, val, test] = ["train", "val", "test"].map(|side| tree(&out.join(side)));
+        let mut all = [&train[..], &val, &test].concat();
+        all.sort();
+        assert!(all == tree(&games) && !val.is_empty() && !test.is_empty());
+        let words = ["feed", text(&games), "--epochs", "1", "--reservoir", "0", "--sampling-rate", "1", "--json"];
+        let more = ["--split", "train:4,val:0,test:1", "--folds", "3", "--fold", fold, "--output", "val"];
+        let fed = run(&[&words[..], &more].concat()).ok().json();
+        assert_eq!(fed["frames"].as_u64().unwrap(), stats(&out.join("val")).1);
+        seen.push((val, test));
+    }
+    assert!(seen.iter().all(|(_, test)| *test == seen[0].1));
+    let mut all: Vec<_> = seen.iter().flat_map(|(val, _)| val.clone()).chain(seen[0].1.clone()).collect();
+    all.sort();
+    assert_eq!(all, tree(&games), "each game is tested, or in one fold");
+    for wrong in
+        [&["--folds", "3"][..], &["--fold", "1"], &["--folds", "3", "--fold", "3"], &["--folds", "1", "--fold", "0"]]
+    {
+        let out = folder.path().join("wrong");
+        let words = ["split", text(&games), text(&out), "--into", "train:1,val:1"];
+        let refused = run(&[&words[..], wrong].concat());
+        assert!(refused.code == 2 && refused.err.contains("fold") && !out.exists(), "{refused:?}");
+    }
+}
+
 /// Games and frames of a folder.
 fn stats(folder: &std::path::Path) -> (u64, u64) {
     let told = run(&["inspect", text(folder), "--json"]).ok().json();

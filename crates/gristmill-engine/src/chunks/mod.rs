@@ -12,6 +12,7 @@ mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;
+mod sides;
 mod steps;
 pub(crate) mod sums;
 pub mod trajectories;

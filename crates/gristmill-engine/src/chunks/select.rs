@@ -1,6 +1,5 @@
-//! A chunk pack -> some of its games: by SQL, by side of a split, by marks. Nothing is changed, and no position is decoded.
+//! A chunk pack -> some of its games: by SQL, by ids, by marks. Nothing is changed, and no position is decoded.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use gristmill_format::demo::pack::PackedTrajectory;
@@ -10,12 +9,11 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::metadata::Games;
 use super::open::{ChunkPack, table};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::marks;
 use crate::pack::METADATA;
-use crate::pack::select::{SHARES, SqlValue, named};
+use crate::pack::select::{SqlValue, named};
 use crate::runtime::intervals::Intervals;
-use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, Param, Recipe, Step, rows_at};
 
 /// Some games of a pack, whole or the frames of them that marks let through.
@@ -57,7 +55,7 @@ impl GameSelection {
         self.pack.layout()
     }
 
-    fn of(&self, games: Vec<u64>) -> Self {
+    pub(super) fn of(&self, games: Vec<u64>) -> Self {
         let mut rows = Intervals::default();
         for (first, count) in games.iter().filter_map(|game| self.pack.frames(*game)) {
             rows.push(first, first + count);
@@ -65,7 +63,7 @@ impl GameSelection {
         GameSelection { games: games.into(), rows: Arc::new(self.rows.intersect(&rows)), ..self.clone() }
     }
 
-    fn after(self, step: Step) -> Self {
+    pub(super) fn after(self, step: Step) -> Self {
         GameSelection { recipe: self.recipe.then(step), ..self }
     }
 
@@ -99,7 +97,7 @@ impl GameSelection {
         frames.sum::<u64>() == self.rows.len()
     }
 
-    fn database(&self) -> Result<Games> {
+    pub(super) fn database(&self) -> Result<Games> {
         Games::open(&self.pack.folder().join(METADATA))
     }
 
@@ -146,50 +144,6 @@ impl GameSelection {
     fn apart(&self, second: Self) -> (Self, Self) {
         let left = self.games.iter().copied().filter(|game| second.games.binary_search(game).is_err());
         (self.of(left.collect()), second)
-    }
-
-    /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
-    /// the same in every pack that it is in, and games that are there twice are on one side.
-    ///
-    /// Errors: `Config` in `val` for a share outside 0..1, and when no game falls on that side; `Format` for the database.
-    pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {
-        let mut keys = HashMap::new();
-        self.database()?.each(&mut |game| {
-            keys.insert(game.id, game.content as u64);
-            Ok(())
-        })?;
-        let (first, second) = self.sides(val, seed, &keys)?;
-        let step = |second| Step::Split { val, seed, second };
-        Ok((first.after(step(false)), second.after(step(true))))
-    }
-
-    /// The same with a key for each game in place of the hash of its records: games of one key are on one side.
-    ///
-    /// Errors: `Config`, as [`GameSelection::split`].
-    pub fn split_by_keys(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
-        let (first, second) = self.sides(val, seed, keys)?;
-        // Where the keys came from is not known here; which games they put where is.
-        let ids = second.games.to_vec();
-        let step = |second| Step::SplitRuns { ids: ids.clone(), second };
-        Ok((first.after(step(false)), second.after(step(true))))
-    }
-
-    fn sides(&self, val: f64, seed: u64, keys: &HashMap<u64, u64>) -> Result<(Self, Self)> {
-        let shares = (0.0..1.0).contains(&val).then_some((val * SHARES as f64) as u64);
-        let side = shares.and_then(|share| Side::new(&[SHARES - share, share], 1));
-        let (Some(side), Some(share)) = (side, shares) else {
-            return Err(Error::config("val", format!("{val}, expected a share of the games: 0 or more, below 1")));
-        };
-        let key = format!("split {seed}");
-        let falls = |game: &u64| keys.get(game).is_some_and(|content| side.holds(&key, *content));
-        let (second, first): (Vec<u64>, Vec<u64>) = self.games.iter().copied().partition(falls);
-        if second.is_empty() && share > 0 {
-            let games = first.len();
-            let text =
-                format!("none of the {games} games falls on the val side at {val}: raise it, or take another seed");
-            return Err(Error::config("val", text));
-        }
-        Ok((self.of(first), self.of(second)))
     }
 
     /// The records of frames of this selection, by place in it, back to back.

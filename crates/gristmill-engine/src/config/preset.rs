@@ -52,6 +52,10 @@ pub struct Lc0Preset {
     pub split: Vec<(String, u64)>,
     /// What decides the share of a game.
     pub split_by: SplitBy,
+    /// Folds of what the first two shares have together, which are called train and val where `split` is empty.
+    pub folds: Option<u64>,
+    /// The fold that is the second of them; all others are the first.
+    pub fold: Option<u64>,
     /// The tensors of a batch.
     pub tensors: Vec<String>,
     /// What becomes of the last partial batch.
@@ -104,6 +108,8 @@ impl Default for Lc0Preset {
             watch: None,
             split: Vec::new(),
             split_by: SplitBy::default(),
+            folds: None,
+            fold: None,
             tensors: tensors.tensors,
             last_batch: tensors.last_batch,
             queue_capacity: None,
@@ -144,6 +150,10 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
     check_pool(options)?;
     if options.memory.is_some() && (options.reservoir.is_none() || options.queue_capacity.is_none()) {
         return within(options);
+    }
+    if options.split.is_empty() && (options.folds.is_some() || options.fold.is_some()) {
+        let split = vec![("train".to_owned(), 1), ("val".to_owned(), 0)];
+        return lc0(&Lc0Preset { split, ..options.clone() });
     }
     let mut stages = Vec::new();
     let sides: Vec<&str> =
@@ -261,6 +271,8 @@ fn sources(options: &Lc0Preset, i: usize, directory: &std::path::Path, stages: &
                 output: options.split.iter().map(queue).collect(),
                 weight: options.split.iter().map(|(_, weight)| *weight).collect(),
                 by: options.split_by,
+                folds: options.folds,
+                fold: options.fold,
             }),
             ..stage(named("split", i, ""), &[load])
         });

@@ -123,6 +123,12 @@ pub struct ChunkSourceSplitterConfig {
     pub weight: Vec<u64>,
     /// What decides the output of a chunk.
     pub by: SplitBy,
+    /// Folds that what the first two outputs have together is dealt to: the second gets `fold`, the first the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folds: Option<u64>,
+    /// Which fold, from 0; goes with `folds`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fold: Option<u64>,
 }
 
 /// Passes on the chess games that break none of its rules; the others give no rows and are counted by rule.

@@ -148,6 +148,19 @@ impl Selected {
                 let (first, other) = games.split_ids(ids.clone());
                 Selected::Games(if *second { other } else { first })
             }
+            (Selected::Games(games), Step::SplitThree { val, test, seed, side }) => {
+                let [train, second, third] = games.split_three(*val, *test, *seed, None)?;
+                Selected::Games(match side {
+                    ThreeWay::Train => train,
+                    ThreeWay::Val => second,
+                    ThreeWay::Test => third,
+                })
+            }
+            (Selected::Games(games), Step::Fold { of, seed, fold, second }) => {
+                let nth = games.folds(*of, *seed, None)?.into_iter().nth(*fold as usize);
+                let (first, own) = nth.ok_or_else(|| Error::State(format!("fold {fold} of {of}")))?;
+                Selected::Games(if *second { own } else { first })
+            }
             (Selected::Games(_), other) => {
                 return Err(Error::State(format!("games cannot be selected so: {other:?}")));
             }

@@ -16,8 +16,8 @@ use super::graph::{Graph, Node, Port};
 use super::ranks::Ranks;
 use super::skip::Skips;
 use crate::config::{
-    ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat, JoinPositionsConfig, KeyOrder,
-    LastBatch, Overflow, SplitBy, StageKind, TensorGeneratorConfig,
+    ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat,
+    JoinPositionsConfig, KeyOrder, LastBatch, Overflow, SplitBy, StageKind, TensorGeneratorConfig,
 };
 use crate::error::{Error, Result};
 use crate::rescorer::{Extras, prepare};
@@ -28,7 +28,7 @@ use crate::stage::complete::Complete;
 use crate::stage::join::WhenExhausted;
 use crate::stage::lane::HashLane;
 use crate::stage::rescore::Rescore;
-use crate::stage::split::Side;
+use crate::stage::split::{Fold, Side};
 use crate::stage::unpack::Unpack;
 use crate::stage::validate::Validate;
 use crate::tablebase::Syzygy;
@@ -306,13 +306,7 @@ impl<'a> Lower<'a> {
         let mut side = None;
         let mut loader = self.node(port);
         if let StageKind::ChunkSourceSplitter(splitter) = loader.kind {
-            if splitter.output.len() != splitter.weight.len() {
-                let text = format!("{} weights for {} outputs", splitter.weight.len(), splitter.output.len());
-                return Err(Error::field(loader.name, "weight", text));
-            }
-            let found = Side::new(&splitter.weight, port.output);
-            let found = found.ok_or_else(|| Error::field(loader.name, "weight", "expected a positive sum"))?;
-            side = Some((found, splitter.by));
+            side = Some((side_of(loader.name, splitter, port.output)?, splitter.by));
             port = loader.inputs[0];
             loader = self.node(port);
         }
@@ -383,6 +377,23 @@ fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
         _ => return Ok(None),
     };
     Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass, reads, lacks }, threads)))
+}
+
+/// One output of a splitter.
+fn side_of(stage: &str, config: &ChunkSourceSplitterConfig, output: usize) -> Result<Side> {
+    if config.output.len() != config.weight.len() {
+        let text = format!("{} weights for {} outputs", config.weight.len(), config.output.len());
+        return Err(Error::field(stage, "weight", text));
+    }
+    let fold = match (config.folds, config.fold) {
+        (None, None) => None,
+        (Some(of), Some(number)) => Some(Fold { of, number }),
+        (None, Some(_)) => return Err(Error::field(stage, "folds", "a fold is one of how many? Set it, too")),
+        (Some(_), None) => return Err(Error::field(stage, "fold", "which of the folds? Set it, too, from 0")),
+    };
+    let at = if fold.is_none() || Side::new(&config.weight, output).is_none() { "weight" } else { "fold" };
+    let sides = Side::all(&config.weight, fold).map_err(|text| Error::field(stage, at, text))?;
+    sides.into_iter().nth(output).ok_or_else(|| Error::field(stage, "output", "there is no such output"))
 }
 
 fn unpack(stage: &str, config: &ChunkUnpackerConfig) -> Result<Unpack> {

@@ -22,12 +22,33 @@ pub fn identity_hash(key: &str, index: u64) -> u64 {
     hash.digest()
 }
 
+/// The published hash by which the train and val sides of a weighted split are cut into folds. It has another seed, so that folds
+/// are even whatever the weights are.
+pub fn fold_hash(key: &str, index: u64) -> u64 {
+    let mut hash = Xxh3::with_seed(1);
+    hash.update(key.as_bytes());
+    hash.update(&[0]);
+    hash.update(&index.to_le_bytes());
+    hash.digest()
+}
+
+/// One of several folds, for cross-validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fold {
+    /// How many there are, at least 2.
+    pub of: u64,
+    /// Which one, from 0.
+    pub number: u64,
+}
+
 /// One side of a weighted split.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
     from: u64,
     to: u64,
     total: u64,
+    /// A fold, and whether this side is what is in it, or what is in the others.
+    fold: Option<(Fold, bool)>,
 }
 
 impl Side {
@@ -35,13 +56,45 @@ impl Side {
     pub fn new(weights: &[u64], index: usize) -> Option<Self> {
         let total = weights.iter().try_fold(0u64, |sum, w| sum.checked_add(*w)).filter(|t| *t > 0)?;
         let from: u64 = weights.get(..index)?.iter().sum();
-        Some(Side { from, to: from + weights.get(index)?, total })
+        Some(Side { from, to: from + weights.get(index)?, total, fold: None })
+    }
+
+    /// Side `index` where what the first two sides have together is dealt anew: the second gets what is in a fold, the first what
+    /// is in the others. The sides behind them stay what they are.
+    ///
+    /// `None` as for [`Side::new`], for fewer than two sides, and for a fold that there is not.
+    pub fn folded(weights: &[u64], fold: Fold, index: usize) -> Option<Self> {
+        let side = Side::new(weights, index)?;
+        if fold.of < 2 || fold.number >= fold.of {
+            return None;
+        }
+        let [first, second, ..] = weights else { return None };
+        let (to, own) = (first + second, index == 1);
+        Some(if index < 2 { Side { from: 0, to, fold: Some((fold, own)), ..side } } else { side })
+    }
+
+    /// All sides of `weights`, with a fold or without.
+    ///
+    /// Errors: what is wrong with the weights, or with the fold.
+    pub fn all(weights: &[u64], fold: Option<Fold>) -> Result<Vec<Self>, String> {
+        let sides: Option<Vec<Side>> = (0..weights.len()).map(|i| Side::new(weights, i)).collect();
+        let sides = sides.filter(|sides| !sides.is_empty());
+        let sides = sides.ok_or("expected whole weights with a positive sum that fits 64 bits")?;
+        let Some(fold) = fold else { return Ok(sides) };
+        let folded: Option<Vec<Side>> = (0..weights.len()).map(|i| Side::folded(weights, fold, i)).collect();
+        folded.ok_or_else(|| {
+            let (Fold { of, number }, sides) = (fold, weights.len());
+            format!(
+                "fold {number} of {of} for {sides} sides; expected 2 sides or more, 2 folds or more, and one of them"
+            )
+        })
     }
 
     /// Whether the chunk is on this side.
     pub fn holds(&self, key: &str, index: u64) -> bool {
         let at = identity_hash(key, index) % self.total;
-        (self.from..self.to).contains(&at)
+        let in_fold = |(fold, own): (Fold, bool)| (fold_hash(key, index) % fold.of == fold.number) == own;
+        (self.from..self.to).contains(&at) && self.fold.is_none_or(in_fold)
     }
 }
 
@@ -65,11 +118,40 @@ mod tests {
     }
 
     #[test]
+    fn folds_part_what_is_not_tested_and_are_even() {
+        let weights = [7, 1, 2];
+        let tested = Side::new(&weights, 2).unwrap();
+        let (mut counts, mut of_test) = ([0u32; 5], 0);
+        for i in 0..10_000 {
+            let key = format!("training.{i}.gz");
+            let on = |number, index| Side::folded(&weights, Fold { of: 5, number }, index).unwrap().holds(&key, 0);
+            of_test += u32::from(tested.holds(&key, 0));
+            for number in 0..5 {
+                let on = [on(number, 0), on(number, 1), on(number, 2)];
+                assert_eq!(on.iter().filter(|on| **on).count(), 1);
+                assert_eq!(on[2], tested.holds(&key, 0), "the test side is that of no folds");
+                counts[number as usize] += u32::from(on[1]);
+            }
+            assert_eq!((0..5).filter(|number| on(*number, 1)).count(), usize::from(!tested.holds(&key, 0)));
+        }
+        assert!(
+            counts.iter().all(|count| (1_480..1_720).contains(count)) && (1_850..2_150).contains(&of_test),
+            "{counts:?}"
+        );
+        for (weights, of, number) in
+            [(&[1, 1][..], 1, 0), (&[1, 1], 0, 0), (&[1, 1], 3, 3), (&[1], 2, 0), (&[0, 0], 2, 0)]
+        {
+            assert_eq!(Side::folded(weights, Fold { of, number }, 0), None, "{weights:?} {number} of {of}");
+        }
+    }
+
+    #[test]
     fn the_hash_is_the_published_one() {
         let mut bytes = b"training.1.gz\0".to_vec();
         bytes.extend_from_slice(&5u64.to_le_bytes());
         assert_eq!(identity_hash("training.1.gz", 5), xxhash_rust::xxh3::xxh3_64(&bytes));
         assert_eq!(identity_hash("training.1.gz", 5), GOLDEN);
+        assert_eq!(fold_hash("training.1.gz", 5), xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, 1));
     }
 
     const GOLDEN: u64 = 9_788_083_725_887_541_872;

@@ -11,5 +11,6 @@ mod merging;
 mod packing;
 #[path = "../resumed/mod.rs"]
 mod resumed;
+mod siding;
 mod verifying;
 mod weighted;

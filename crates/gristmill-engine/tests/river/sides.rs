@@ -6,6 +6,7 @@ use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, SplitBy};
 use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::job::rewrite::{By, Container, RewriteOptions, Split, rewrite};
+use gristmill_engine::stage::split::Fold;
 use gristmill_engine::{DataLoader, Error};
 
 use super::games::{config, generate, hashes, loader, mixed, next, options, preset, without_checksum};
@@ -45,7 +46,7 @@ fn dealt(input: &Path, out: &Path, by: By) -> gristmill_engine::Result<gristmill
         threads: Some(1),
         dry_run: false,
     };
-    let split = Split::new(SIDES.map(|(_, weight)| weight).to_vec(), by).unwrap();
+    let split = Split::new(SIDES.map(|(_, weight)| weight).to_vec(), by, None).unwrap();
     rewrite(std::sync::Arc::new(split), &options, &Default::default(), &mut |_| {})
 }
 
@@ -75,6 +76,73 @@ fn a_game_is_on_one_side_loose_in_tars_and_packed() {
             assert!(found == expected, "{alias} of {} by `split`", input.display());
         }
     }
+}
+
+#[test]
+fn folds_part_what_is_not_tested_loose_and_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    let [loose, packed, out] = ["loose", "packed", "out"].map(|name| folder.path().join(name));
+    generate(ChessOptions { plies_max: 8, ..options(&loose, 40) });
+    pack(&PackOptions::new(&loose, &packed), &mut |_| {}).unwrap();
+    let sides = |input: &Path, fold: Option<u64>| {
+        let options = Lc0Preset { split: shares(), folds: fold.map(|_| 3), fold, ..pass(input) };
+        SIDES.map(|(alias, _)| rows(&options, alias))
+    };
+    let [train, valid, test] = sides(&loose, None);
+    let mut kept = [train, valid].concat();
+    kept.sort_unstable();
+    let mut of_folds = Vec::new();
+    for fold in 0..3 {
+        let found = sides(&loose, Some(fold));
+        assert!(found == sides(&packed, Some(fold)), "fold {fold}");
+        assert!(found[2] == test && !found[1].is_empty(), "the test side is that of no folds");
+        let mut both = [&found[0][..], &found[1]].concat();
+        both.sort_unstable();
+        assert!(both == kept, "what is not tested is in the fold or outside it");
+        let options = RewriteOptions {
+            path: loose.clone(),
+            outs: SIDES.map(|(name, _)| out.join(format!("{fold} {name}"))).to_vec(),
+            container: Container::Same,
+            threads: Some(1),
+            dry_run: false,
+        };
+        let weights = SIDES.map(|(_, weight)| weight).to_vec();
+        let split = Split::new(weights, By::Name, Some(Fold { of: 3, number: fold })).unwrap();
+        rewrite(std::sync::Arc::new(split), &options, &Default::default(), &mut |_| {}).unwrap();
+        for (out, side) in options.outs.iter().zip(&found) {
+            assert!(&rows(&pass(out), "") == side, "`split` into {}", out.display());
+        }
+        of_folds.extend(found[1].iter().cloned());
+    }
+    of_folds.sort_unstable();
+    assert!(of_folds == kept, "each game is in one fold");
+    // Without shares, train and val have everything.
+    let options = Lc0Preset { folds: Some(3), fold: Some(2), ..pass(&loose) };
+    let mut all = [rows(&options, "train"), rows(&options, "val")].concat();
+    all.sort_unstable();
+    assert!(all == rows(&pass(&loose), ""));
+}
+
+#[test]
+fn folds_that_cannot_be_are_refused_and_a_state_is_of_its_fold() {
+    let of = |folds, fold| config(&Lc0Preset { split: shares(), folds, fold, ..preset(mixed()) });
+    for (folds, fold, words) in [
+        (Some(3), None, "field `fold`"),
+        (None, Some(1), "field `folds`"),
+        (Some(3), Some(3), "fold 3 of 3"),
+        (Some(1), Some(0), "fold 0 of 1"),
+    ] {
+        let refused = DataLoader::new(of(folds, fold)).unwrap_err().to_string();
+        assert!(refused.contains(words) && refused.contains("split"), "{refused}");
+    }
+    let original = DataLoader::new(of(Some(3), Some(1))).unwrap();
+    hashes(&original, "train", 3);
+    let state = original.state().unwrap();
+    let refused = DataLoader::new(of(Some(3), Some(2))).unwrap().restore(&state).unwrap_err().to_string();
+    assert!(refused.contains("chunk_source_splitter.fold"), "{refused}");
+    let resumed = DataLoader::new(of(Some(3), Some(1))).unwrap();
+    resumed.restore(&state).unwrap();
+    assert_eq!(hashes(&resumed, "train", 6), hashes(&original, "train", 6));
 }
 
 fn split_by(by: SplitBy) -> DataLoaderConfig {

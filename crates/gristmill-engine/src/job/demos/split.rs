@@ -15,7 +15,7 @@ use super::{LEVEL, Phase, Progress, shards, source};
 use crate::chunks::trajectories::is_trajectories;
 use crate::demos::{ShardFiles, ShardOptions, shard_ending};
 use crate::error::{Error, Result};
-use crate::stage::split::Side;
+use crate::stage::split::{Fold, Side};
 use crate::store::publish::{Found, Staging};
 
 /// What to split, and where to.
@@ -27,6 +27,8 @@ pub struct SplitOptions {
     pub output: PathBuf,
     /// Name and weight of each side.
     pub sides: Vec<(String, u64)>,
+    /// With it what the first two sides have together is dealt anew: the second gets the fold, the first all others.
+    pub fold: Option<Fold>,
     /// How the shards of the sides hold their values.
     pub members: Members,
     /// Read everything, and write nothing.
@@ -77,11 +79,7 @@ const STAGING: &str = "split";
 /// (of kind `AlreadyExists` for a side that is there), `Stopped`. Nothing is written then.
 pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<SplitUp> {
     let weights: Vec<u64> = options.sides.iter().map(|(_, weight)| *weight).collect();
-    let sides: Option<Vec<Side>> = (0..weights.len()).map(|i| Side::new(&weights, i)).collect();
-    let sides = sides.filter(|sides| !sides.is_empty());
-    let sides = sides.ok_or_else(|| {
-        Error::config("into", "expected whole weights, at least one of them above 0, whose sum fits 64 bits")
-    })?;
+    let sides = Side::all(&weights, options.fold).map_err(|text| Error::config("into", text))?;
     for (i, (name, _)) in options.sides.iter().enumerate() {
         if options.sides[..i].iter().any(|(before, _)| before == name) {
             return Err(Error::config("into", format!("`{name}` is given twice")));

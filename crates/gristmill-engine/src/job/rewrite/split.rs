@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Fate, Rewrite};
 use crate::error::Error;
-use crate::stage::split::{Side, original};
+use crate::stage::split::{Fold, Side, original};
 
 /// Gives each chunk to one of several folders.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub struct Split {
     weights: Vec<u64>,
     sides: Vec<Side>,
     by: By,
+    fold: Option<Fold>,
 }
 
 /// What decides where a chunk goes.
@@ -34,15 +35,12 @@ pub enum By {
 const CONTENT: &str = "content";
 
 impl Split {
-    /// A split by these weights, one for each folder.
+    /// A split by these weights, one for each folder; with a fold what the first two have together is dealt anew.
     ///
-    /// Errors: `Config` when no weight is positive, or their sum leaves 64 bits.
-    pub fn new(weights: Vec<u64>, by: By) -> crate::Result<Self> {
-        let sides: Option<Vec<Side>> = (0..weights.len()).map(|i| Side::new(&weights, i)).collect();
-        match sides.filter(|sides| !sides.is_empty()) {
-            Some(sides) => Ok(Split { weights, sides, by }),
-            None => Err(Error::config("out", "expected folders with whole weights, at least one of them above 0")),
-        }
+    /// Errors: `Config` when no weight is positive, or their sum leaves 64 bits; for a fold that there is not.
+    pub fn new(weights: Vec<u64>, by: By, fold: Option<Fold>) -> crate::Result<Self> {
+        let sides = Side::all(&weights, fold).map_err(|text| Error::config("into", text))?;
+        Ok(Split { weights, sides, by, fold })
     }
 }
 
@@ -54,12 +52,16 @@ impl Split {
 
 impl Rewrite for Split {
     fn settings(&self) -> serde_json::Value {
-        match self.by {
+        let mut settings = match self.by {
             By::Name => json!({ "split": self.weights, "by": "name" }),
             // As it was before there was a choice, so that such a job can be resumed.
             By::File => json!({ "split": self.weights }),
             By::Content => json!({ "split": self.weights, "by": CONTENT }),
+        };
+        if let Some(Fold { of, number }) = self.fold {
+            settings["fold"] = json!([number, of]);
         }
+        settings
     }
 
     fn reads(&self) -> bool {

@@ -182,9 +182,10 @@ fn a_split_deals_every_chunk_as_the_loader_does() {
     let [games, train, test] = ["games", "train", "test"].map(|name| folder.path().join(name));
     generate(&games, 40, 1, None);
     generate(&games, 40, 41, Some(40));
-    let done = run(Split::new(vec![3, 1], By::Name).unwrap(), &options(&games, &[&train, &test], Container::Same))
-        .unwrap()
-        .done;
+    let done =
+        run(Split::new(vec![3, 1], By::Name, None).unwrap(), &options(&games, &[&train, &test], Container::Same))
+            .unwrap()
+            .done;
     assert_eq!((done.chunks, done.kept, done.frames_in), (80, 80, 0));
     let side = crate::stage::split::Side::new(&[3, 1], 1).unwrap();
     for (name, bytes) in tree(&games).into_iter().filter(|(name, _)| name.ends_with(".gz")) {
