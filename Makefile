@@ -24,11 +24,11 @@ help:
 	@echo "make wheel              a stripped wheel with the gristmill command, into target/wheels"
 	@echo "make test-wheel         the wheel in an empty environment without Rust (after make wheel)"
 	@echo "make lint               only formatting, lints and types"
-	@echo "make test-torch         the tests that need PyTorch, Lightning or datasets (a download of up to 3 GB)"
+	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate or datasets (a download of up to 3 GB)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
-	@echo "make soak               100 000 positions against other libraries, 6000 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make soak               100 000 positions against other libraries, 1200 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make clean              remove what was built, .venv and demo-data included"
@@ -59,7 +59,7 @@ test-python: package
 # Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
 test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
-	$(BIN)/pip install --quiet --disable-pip-version-check torchdata lightning datasets
+	$(BIN)/pip install --quiet --disable-pip-version-check torchdata lightning accelerate datasets
 	$(BIN)/pytest -k "torch or hugging"
 
 # Apart from `test`, because of their size. Procgen wants NumPy 1, and so a place of its own.
@@ -108,7 +108,7 @@ flakes: package tables
 soak: package tables
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_tablebase.py
 	bash scripts/syzygy.sh agree
-	GRISTMILL_KILLS=1000 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
+	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	GRISTMILL_KILLS=1000 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 

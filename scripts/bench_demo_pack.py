@@ -73,7 +73,7 @@ def turns(runs: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
 
 def from_pack(pack: Any, fields: tuple[str, ...], threads: int = 1) -> Callable[[], None]:
     """Takes `STEPS` steps at random through the index loader."""
-    loader = gm.DataLoader(pack, batch_size=BATCH, epochs=None, seed=1, threads=threads, encoder=gm.Fields(fields))
+    loader = gm.DataLoader(pack, batch_size=BATCH, joined=True, seed=1, threads=threads, encoder=gm.Fields(fields))
     next(loader)
 
     def run() -> None:

@@ -197,7 +197,7 @@ def test_positions_are_drawn_by_weight(records: tuple[Path, Records]) -> None:
     surprise = (6 * np.abs(frames["best_q"] - frames["orig_q"]) + frames["policy_kld"]) / 9.5
     share = np.where(np.isnan(frames["orig_q"]), 0.25, np.minimum(surprise, 1.0)).astype(np.float64)
     share /= share.sum()
-    with gm.DataLoader(pack, batch_size=512, epochs=40, sampling=sampling, seed=4) as loader:
+    with gm.DataLoader(pack, batch_size=512, epochs=40, joined=True, sampling=sampling, seed=4) as loader:
         drawn = np.concatenate([np.array(batch["values"]).reshape(batch.rows, -1) for batch in loader])
     assert len(drawn) == 40 * len(frames)
     with gm.DataLoader(pack, batch_size=512, shuffle=False) as loader:

@@ -50,7 +50,8 @@ def test_a_loop_that_would_find_nothing_says_so(games: Path, tmp_path: Path) -> 
     gm.pack(games, tmp_path / "pack")
     rows = gm.open(tmp_path / "pack")
     loader = gm.DataLoader(rows, batch_size=16, epochs=3, seed=1)
-    assert [batch.number for batch in loader] == list(range(len(loader)))
+    for epoch in range(3):
+        assert [batch.number for batch in loader] == list(range(16 * epoch, 16 * (epoch + 1)))
     for _ in range(2):
         with pytest.raises(gm.EndOfStream, match=r"\(3 asked for\)"):
             list(loader)
@@ -65,9 +66,13 @@ def test_the_length_of_a_loader_is_told_where_it_is_known(games: Path, tmp_path:
     gm.pack(games, tmp_path / "pack")
     rows = gm.open(tmp_path / "pack")
     for last, known in (("keep", 32), ("drop", 31), ("pad", 32)):
-        loader = gm.DataLoader(rows, batch_size=16, epochs=2, seed=1, last_batch=last)  # type: ignore[arg-type]
+        options: dict[str, Any] = {"batch_size": 16, "epochs": 2, "seed": 1, "last_batch": last}
+        loader = gm.DataLoader(rows, joined=True, **options)
         assert len(loader) == loader.num_batches == known == len(list(loader))
-    endless = [gm.DataLoader(rows, epochs=None), gm.DataLoader(gm.presets.lc0(games, **PASS))]
+        loader = gm.DataLoader(rows, **options)
+        assert [len(loader), loader.num_batches] == [(known + 1) // 2 - (last == "drop"), 2 * len(loader)]
+        assert [len(list(loader)) for _ in range(2)] == [len(loader)] * 2
+    endless = [gm.DataLoader(rows, joined=True), gm.DataLoader(gm.presets.lc0(games, **PASS))]
     for loader in endless:
         with pytest.raises(TypeError, match="nobody knows how many batches"):
             len(loader)
@@ -180,7 +185,7 @@ def test_threads_share_a_loader_and_each_batch_comes_once(games: Path) -> None:
 
 def test_other_python_threads_run_while_one_waits(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    loader = gm.DataLoader(gm.presets.lc0(tmp_path / "empty", **STREAM))
+    loader = gm.DataLoader(gm.presets.lc0(tmp_path / "empty", watch=True, **STREAM))
     outcome: list[BaseException] = []
 
     def wait() -> None:
@@ -206,7 +211,7 @@ def test_other_python_threads_run_while_one_waits(tmp_path: Path) -> None:
 
 def test_waiting_has_an_end_when_asked(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with gm.DataLoader(gm.presets.lc0(tmp_path / "empty", **STREAM)) as loader:
+    with gm.DataLoader(gm.presets.lc0(tmp_path / "empty", watch=True, **STREAM)) as loader:
         begun = time.monotonic()
         with pytest.raises(TimeoutError):
             loader.get_next(timeout=0.2)

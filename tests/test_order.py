@@ -113,6 +113,7 @@ def test_rows_stand_where_the_page_says(rows: gm.Rows, shuffle: Any) -> None:
             "encoder": gm.g2048.HardMove(),
             "batch_size": 24,
             "epochs": 3,
+            "joined": True,
             "seed": 9,
             "shuffle": option,
         }
@@ -133,7 +134,7 @@ def test_turns_and_mirrors_are_drawn_as_the_page_says(rows: gm.Rows) -> None:
     for rotate, flip in augmentations:
         plan = oracle.Rows(5, SELECTED, 16, epochs=2)
         encoder = gm.g2048.HardMove(rotate=rotate, flip=flip)
-        with gm.DataLoader(selection(rows), encoder=encoder, batch_size=16, epochs=2, seed=5) as loader:
+        with gm.DataLoader(selection(rows), encoder=encoder, batch_size=16, epochs=2, joined=True, seed=5) as loader:
             for k, batch in enumerate(loader):
                 for (row, epoch), found in zip(plan.rows(k), shown(batch), strict=True):
                     turns, mirror = oracle.turns_and_mirror(plan.bits(row, epoch), *map(named, (rotate, flip)))
@@ -211,7 +212,7 @@ def test_draws_by_weight_are_those_of_the_page(packed: Path, form: Any, position
         "sampling": sampling,
         "last_batch": "drop",
     }
-    with gm.DataLoader(pack[2:20], rank=1, world_size=2, epochs=4, **options) as loader:
+    with gm.DataLoader(pack[2:20], rank=1, world_size=2, epochs=4, joined=True, **options) as loader:
         for k, batch in enumerate(loader):
             expected = [plan.draw(k * 20 + i * 2 + 1)[0] for i in range(10)]
             np.testing.assert_array_equal(batch["best_q"], stored[expected], err_msg=f"batch {k}")

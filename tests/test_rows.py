@@ -202,7 +202,9 @@ def collected(loader: gm.DataLoader) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("shuffle", [False, True, gm.Blocks(rows=32, blocks=2)])
 def test_a_loader_gives_each_row_once_an_epoch(pack: gm.Rows, shuffle: bool | gm.Blocks) -> None:
     train = pack.split(0.3).train
-    loader = gm.DataLoader(train, encoder=gm.g2048.Steps(), batch_size=64, epochs=2, shuffle=shuffle, seed=1)
+    loader = gm.DataLoader(
+        train, encoder=gm.g2048.Steps(), batch_size=64, epochs=2, joined=True, shuffle=shuffle, seed=1
+    )
     assert loader.num_batches == -(-2 * len(train) // 64)
     seen = collected(loader)
     stored = train.take(np.arange(len(train)))
@@ -210,7 +212,9 @@ def test_a_loader_gives_each_row_once_an_epoch(pack: gm.Rows, shuffle: bool | gm
     for epoch in (seen[: len(every)], seen[len(every) :]):
         assert sorted(epoch) == every
         assert (epoch == every) == (shuffle is False)
-    again = gm.DataLoader(train, encoder=gm.g2048.Steps(), batch_size=64, epochs=2, shuffle=shuffle, seed=1, threads=1)
+    again = gm.DataLoader(
+        train, encoder=gm.g2048.Steps(), batch_size=64, epochs=2, joined=True, shuffle=shuffle, seed=1, threads=1
+    )
     assert collected(again) == seen
 
 
@@ -234,7 +238,7 @@ def test_a_state_continues_to_the_bit(tmp_path: Path, pack: gm.Rows) -> None:
     encoder = gm.g2048.Tokens(tokenizer, rotate=True, flip=True)
 
     def loader(**options: Any) -> gm.DataLoader:
-        return gm.DataLoader(pack, encoder=encoder, batch_size=50, epochs=3, **options)
+        return gm.DataLoader(pack, encoder=encoder, batch_size=50, epochs=3, joined=True, **options)
 
     with loader() as running:
         for _ in range(5):
@@ -244,7 +248,7 @@ def test_a_state_continues_to_the_bit(tmp_path: Path, pack: gm.Rows) -> None:
         assert running.seed is not None
     moved = write_tokenizer(tmp_path / "moved.json")
     same_rows = gm.DataLoader(
-        pack, encoder=gm.g2048.Tokens(moved, rotate=True, flip=True), batch_size=50, epochs=3, threads=1
+        pack, encoder=gm.g2048.Tokens(moved, rotate=True, flip=True), batch_size=50, epochs=3, joined=True, threads=1
     )
     same_rows.load_state_dict(state)
     with same_rows:
@@ -288,7 +292,7 @@ def test_misuse_is_told(tmp_path: Path, pack: gm.Rows) -> None:
         gm.DataLoader(pack, encoder=gm.g2048.BinnedEV(edges=[1, 0]))
     with pytest.raises(gm.ConfigError, match="no games that can be weighed"):
         gm.DataLoader(pack, encoder=gm.g2048.Steps(), sampling=gm.Hanse())
-    loader = gm.DataLoader(pack, encoder=gm.g2048.Steps())
+    loader = gm.DataLoader(pack, encoder=gm.g2048.Steps(), epochs=1)
     with pytest.raises(TypeError, match="no stages"):
         _ = loader.config
     with pytest.raises(gm.StateError, match="raise epochs"):
@@ -338,7 +342,7 @@ def test_a_fit_has_the_edges_that_numpy_finds(tmp_path: Path, num_bins: int) -> 
 
 
 def test_many_threads_may_ask(pack: gm.Rows) -> None:
-    loader = gm.DataLoader(pack, encoder=gm.g2048.Steps(dtype="u8"), batch_size=16, seed=2)
+    loader = gm.DataLoader(pack, encoder=gm.g2048.Steps(dtype="u8"), batch_size=16, epochs=1, seed=2)
     seen: list[tuple[int, int]] = []
 
     def take() -> None:

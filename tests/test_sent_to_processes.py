@@ -100,7 +100,7 @@ def test_data_that_was_changed_meanwhile_is_not_taken_for_what_was_sent(tmp_path
 
 def test_loaders_that_do_not_run_are_sent_with_where_they_stand(pack: Any, games: Path, tmp_path: Path) -> None:
     def of_pack() -> gm.DataLoader:
-        return gm.DataLoader(pack[2:9], batch_size=16, epochs=2, seed=3)
+        return gm.DataLoader(pack[2:9], batch_size=16, epochs=2, joined=True, seed=3)
 
     def of_stream() -> gm.DataLoader:
         return gm.DataLoader(gm.presets.lc0(games, **PASS))

@@ -119,7 +119,13 @@ def test_batches_are_fields_of_every_step_once_and_go_on_exactly(folder: Path) -
         assert {spec.name for spec in loader.outputs[""].tensors} == set(everything.dtype.names or ())
         for name in everything.dtype.names or ():
             np.testing.assert_array_equal(batch[name], everything[name][:7], err_msg=name)
-    options: dict[str, Any] = {"encoder": gm.Fields(["next_obs", "rews"]), "batch_size": 6, "seed": 3, "epochs": 2}
+    options: dict[str, Any] = {
+        "encoder": gm.Fields(["next_obs", "rews"]),
+        "batch_size": 6,
+        "seed": 3,
+        "epochs": 2,
+        "joined": True,
+    }
     with gm.DataLoader(pack, threads=2, **options) as loader:
         whole = [np.array(batch["next_obs"]) for batch in loader]
     seen = np.concatenate(whole)[: pack.num_frames].reshape(pack.num_frames, -1)

@@ -132,7 +132,7 @@ def test_states_go_on_with_values_and_know_other_values(folder: Path) -> None:
 
     def loader() -> gm.DataLoader:
         encoder = gm.g2048.HardMove(value_targets="scalar", rotate=True)
-        return gm.DataLoader(gm.open(folder), encoder=encoder, batch_size=50, epochs=2, seed=1)
+        return gm.DataLoader(gm.open(folder), encoder=encoder, batch_size=50, epochs=2, joined=True, seed=1)
 
     with loader() as whole:
         batches = [{name: np.asarray(array).copy() for name, array in batch.asdict().items()} for batch in whole]
@@ -146,7 +146,9 @@ def test_states_go_on_with_values_and_know_other_values(folder: Path) -> None:
         for batch, known in zip(later, batches[4:], strict=True):
             for name, array in known.items():
                 np.testing.assert_array_equal(batch[name], array)
-    plain = gm.DataLoader(gm.open(folder), encoder=gm.g2048.HardMove(rotate=True), batch_size=50, epochs=2, seed=1)
+    plain = gm.DataLoader(
+        gm.open(folder), encoder=gm.g2048.HardMove(rotate=True), batch_size=50, epochs=2, joined=True, seed=1
+    )
     with pytest.raises(gm.StateError, match="encoder"):
         plain.load_state_dict(state)
     gm.value_rows(folder, gamma=0.5, overwrite=True)

@@ -149,26 +149,33 @@ def test_views_of_a_shuffled_pack_go_on_exactly(chess_pack: tuple[gm.Games, Reco
         "batch_size": 5,
         "seed": 2,
     }
-    ids = [np.array(batch["ids"]) for batch in gm.DataLoader(games, epochs=2, threads=2, **options)]
+    ids = [np.array(batch["ids"]) for batch in gm.DataLoader(games, epochs=2, joined=True, threads=2, **options)]
     centres = np.concatenate(ids)[:, 1, :]
     frames = sum(LENGTHS)
     for epoch in (centres[:frames], centres[frames:]):
         expected = [(0, i, frame) for i, plies in enumerate(LENGTHS) for frame in range(plies)]
         assert sorted(map(tuple, epoch.tolist())) == expected
-    first = gm.DataLoader(games, epochs=2, **options)
+    first = gm.DataLoader(games, epochs=2, joined=True, **options)
     for taken in range(len(ids)):
-        rest = gm.DataLoader(games, epochs=2, threads=1, **options)
+        rest = gm.DataLoader(games, epochs=2, joined=True, threads=1, **options)
         rest.load_state_dict(first.state_dict())
         np.testing.assert_array_equal(np.concatenate([batch["ids"] for batch in rest]), np.concatenate(ids[taken:]))
         first.get_next()
-    other = gm.DataLoader(games, epochs=2, **{**options, "view": gm.views.Window(past=2)})
+    other = gm.DataLoader(games, epochs=2, joined=True, **{**options, "view": gm.views.Window(past=2)})
     with pytest.raises(gm.StateError, match="view"):
         other.load_state_dict(first.state_dict())
 
 
 def test_windows_stand_around_rows_that_are_drawn_by_weight(chess_pack: tuple[gm.Games, Records]) -> None:
     games, _ = chess_pack
-    options: dict[str, Any] = {"encoder": TENSORS, "sampling": gm.Hanse(), "batch_size": 24, "epochs": 20, "seed": 3}
+    options: dict[str, Any] = {
+        "encoder": TENSORS,
+        "sampling": gm.Hanse(),
+        "batch_size": 24,
+        "epochs": 20,
+        "joined": True,
+        "seed": 3,
+    }
     found = whole(gm.DataLoader(games, view=gm.views.Window(past=4, pad="drop"), **options))["ids"]
     assert found.shape == (20 * sum(max(0, plies - 4) for plies in LENGTHS), 5, 3)
     assert (np.diff(found[:, :, 2].astype(int), axis=1) == 1).all()

@@ -44,3 +44,14 @@ def as_large(found: Any, path: str, size: tuple[int, int]) -> Any:
         message = f"{path} has changed: {size[1]} frames were meant when this was sent, now there are {now[1]}"
         raise StateError(f"{message}; open it anew")
     return found
+
+
+def make_again(
+    cls: Callable[..., Any], given: dict[str, Any], stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None
+) -> Any:
+    """A loader of what it was given, standing where it was put."""
+    loader = cls(**given)
+    if stands is not None:
+        method, args, options = stands
+        getattr(loader, method)(*args, **options)
+    return loader

@@ -39,10 +39,13 @@ class QueueConfig:
 @named_fields
 @dataclass
 class FilePathProviderConfig:
-    """Finds the files of a directory and goes on watching it."""
+    """Finds the files of a directory and goes on watching it.
+
+    With `watch=True` it also waits where there is no game at all yet; without a value that is an error.
+    """
 
     directory: Path = ""
-    watch: bool = True
+    watch: bool | None = None
     rescan_seconds: float = 60.0
     output: QueueConfig = field(default_factory=QueueConfig)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from gristmill import _gristmill, metrics
+from gristmill import _gristmill, metrics, turns
+from gristmill.again import make_again
 from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.batch import Batch
@@ -17,14 +19,18 @@ from gristmill.config import DataLoaderConfig, Path, Skip, to_json
 from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
 from gristmill.games import Games
+from gristmill.hearing import LOGGER, Hearing
 from gristmill.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.ranks import find_rank, ranks_of_stream
-from gristmill.row_options import DEFAULTS, encoder_config
+from gristmill.row_options import DEFAULTS, encoder_config, no_source
 from gristmill.rows import Rows
 from gristmill.sampling import Blocks, Hanse
 from gristmill.states import Missing, OldestNeeded, Vanished, check_missing
 from gristmill.trajectories import Fields
 from gristmill.views import View
+
+#: Seconds between two looks at what happened, for those who wait.
+_HEAR = 0.5
 
 
 class DataLoader:
@@ -44,12 +50,15 @@ class DataLoader:
             `values`; of packed demonstrations `gristmill.Fields`, by default every field.
         view: what stands for a row, where it is not the row alone: one of `gristmill.views`.
         batch_size: rows of a batch, of all ranks together.
-        epochs: passes over the rows, each row once in each; `None` for no end.
+        epochs: passes over the rows, each row once in each; by default as many as there are loops. A loop goes over
+            what is left of a pass, the next one over the next.
+        joined: whether batches run on across the ends of passes, so that all but the very last are full. A loop then
+            goes over all passes that are left, and never ends without `epochs`.
         shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
         sampling: draws games by their weight, and positions in them, instead, with repetition; an epoch is as many
             draws as there are positions.
-        last_batch: what becomes of the rows left over at the very end: a smaller batch, nothing, or a full batch with
-            zero rows (`Batch.rows` tells how many are real).
+        last_batch: what becomes of the rows left over at the end of a pass: a smaller batch, nothing, or a full batch
+            with zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
         threads: worker threads; never changes a batch.
         queue_capacity: batches that may wait for the consumer.
@@ -80,7 +89,8 @@ class DataLoader:
         encoder: Steps | Tensors | Fields | None = None,
         view: View | None = None,
         batch_size: int = 1024,
-        epochs: int | None = 1,
+        epochs: int | None = None,
+        joined: bool = False,
         shuffle: bool | Blocks = True,
         sampling: Hanse | None = None,
         last_batch: Literal["keep", "drop", "pad"] = "keep",
@@ -98,12 +108,14 @@ class DataLoader:
         }
         self._stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
         self._begun = False
+        self._hearing, self._made_in, self._passing = Hearing(), os.getpid(), threading.Lock()
         edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
         if ledger is not None:
             edits["ledger"] = os.fspath(ledger)
         options = {
             "batch_size": batch_size,
             "epochs": epochs,
+            "apart": not joined,
             "shuffle": shuffle.to_config() if isinstance(shuffle, Blocks) else "rows" if shuffle else "off",
             "sampling": None if sampling is None else sampling.to_config(),
             "last_batch": last_batch,
@@ -120,11 +132,11 @@ class DataLoader:
             self._engine = _gristmill.IndexLoader(source._compiled, config)
             return
         if not isinstance(source, DataLoaderConfig | Mapping):
-            raise TypeError(_no_source(source))
+            raise TypeError(no_source(source))
         given = [name for name, value in options.items() if value != DEFAULTS[name]]
         given = [name for name, value in (("encoder", encoder), ("view", view)) if value is not None] + given
         if given:
-            name = given[0]
+            name = "joined" if given[0] == "apart" else given[0]
             raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
         values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
         ranks = ranks_of_stream(values, rank, world_size)
@@ -161,7 +173,7 @@ class DataLoader:
 
     @property
     def num_batches(self) -> int | None:
-        """Batches in all epochs, with those that are left out; `None` when there is no end, or none that is known."""
+        """Batches in all epochs, with those that are left out; `None` where there is no known end."""
         return self._engine.batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
 
     def seek(self, batch: int) -> None:
@@ -216,6 +228,7 @@ class DataLoader:
         """Starts the loader's threads, unless they run already."""
         self._begun = True
         self._engine.start()
+        self._hear()
 
     def stop(self) -> list[str]:
         """Stops within a second and returns the names of threads left behind in a read that hangs.
@@ -244,28 +257,55 @@ class DataLoader:
         return self._next(alias, 0.0)
 
     def batches(self, alias: str = "") -> Iterator[Batch]:
-        """Iterates over an output until its stream ends.
+        """Iterates over what is left of a pass; the next iteration goes over the next one.
+
+        Of a stream, and of rows that are `joined`, over what is left of all passes: an endless one does not end.
 
         Raises:
-            EndOfStream: it had ended before: all epochs that were asked for are over, and a loop would do nothing.
+            EndOfStream: all epochs that were asked for are over, and a loop would do nothing.
         """
-        batch: Batch | None = None
+        passed, upcoming = self._pass_batches(), self._upcoming()
+        end = None if passed is None or upcoming is None else (upcoming // passed + 1) * passed
+        begun = False
         while True:
             try:
-                batch = self.get_next(alias)
-            except EndOfStream as end:
-                if batch is None:
-                    raise EndOfStream(f"{end}; {self._advice()}") from None
+                batch = self._before(end, alias)
+            except EndOfStream as over:
+                if not begun:
+                    raise EndOfStream(f"{over}; {self._advice()}") from None
                 return
+            if batch is None:
+                return LOGGER.info("ended: a pass of %s batches is over", passed)
             yield batch
+            begun = True
+
+    def _before(self, end: int | None, alias: str) -> Batch | None:
+        """The next batch, where its number is below `end`. Several threads may go over one pass."""
+        if end is None:
+            return self.get_next(alias)
+        with self._passing:
+            upcoming = self._upcoming()
+            return self.get_next(alias) if upcoming is not None and upcoming < end else None
+
+    def _pass_batches(self) -> int | None:
+        return self._engine.pass_batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
+
+    def _upcoming(self) -> int | None:
+        return self._engine.upcoming() if isinstance(self._engine, _gristmill.IndexLoader) else None
+
+    @property
+    def epoch(self) -> int | None:
+        """The pass that the next batch of rows belongs to, from 0; `None` of a stream, and where passes are joined."""
+        passed, upcoming = self._pass_batches(), self._upcoming()
+        return None if passed is None or upcoming is None else upcoming // passed
 
     def _advice(self) -> str:
         """What whoever wants more batches than there are may do."""
-        epochs = json.loads(self._engine.config()).get("epochs", 1)
-        told = "" if epochs is None else f" ({epochs} asked for)"
-        return (
-            f"all epochs{told} are over, so that a loop would do nothing: ask for more by epochs=, or make a new loader"
-        )
+        config = json.loads(self._engine.config())
+        stages = (stage.get("simple_chunk_extractor") for stage in config.get("stage", ()))
+        asked = max((stage.get("epochs", 1) for stage in stages if stage), default=config.get("epochs"))
+        told = "all epochs" if asked is None else f"all epochs ({asked} asked for)"
+        return f"{told} are over, so that a loop would do nothing: ask for more by epochs=, or make a new loader"
 
     def state_dict(self) -> dict[str, Any]:
         """The state after the last delivered batch: small, plain, and ready at once."""
@@ -291,10 +331,8 @@ class DataLoader:
         """
         check_missing(missing)
         whole = state if isinstance(state, Mapping) else list(state)
-        if isinstance(self._engine, _gristmill.IndexLoader):
-            self._engine.restore(to_json(whole))
-        else:
-            self._engine.restore(to_json(whole), missing)
+        rows = isinstance(self._engine, _gristmill.IndexLoader)
+        self._engine.restore(to_json(whole), *(() if rows else (missing,)))
         self._stands = ("load_state_dict", (whole,), {"missing": missing})
 
     def save(self, path: Path) -> None:
@@ -400,34 +438,47 @@ class DataLoader:
         if self._begun:
             message = "a loader that runs belongs to its process; send it before, or send its state_dict()"
             raise TypeError(f"{message} to a loader that is made there")
-        return _loader_again, (self._given, self._stands)
+        return make_again, (DataLoader, self._given, self._stands)
 
     def _next(self, alias: str, timeout: float | None) -> Batch | None:
         self._begun = True
-        found = self._engine.next(alias, timeout)
+        try:
+            found = self._engine.next(alias, _HEAR if timeout is None else timeout)
+            while found is None and timeout is None:
+                # Who waits hears why.
+                self._hear()
+                found = self._engine.next(alias, _HEAR)
+        finally:
+            self._hear()
         if found is None:
             return None
         number, rows, columns = found
         arrays = {name: Array.over(memory, tuple(shape), dtype) for name, dtype, shape, memory in columns}
         return Batch(number, rows, arrays)
 
+    def _hear(self) -> None:
+        if isinstance(self._engine, _gristmill.Loader):
+            self._hearing.hear(self._engine)
+
     def __len__(self) -> int:
-        """Batches in all epochs, where their number is known: `num_batches`.
+        """Batches of a pass, without those that are left out; of rows that are `joined`, of all epochs: `num_batches`.
 
         Raises:
-            TypeError: a stream, or rows without an end.
+            TypeError: a stream, or joined rows without an end.
         """
-        known = self.num_batches
-        if known is None:
-            raise TypeError("nobody knows how many batches come: of a stream, or of epochs=None")
+        if isinstance(self._engine, _gristmill.IndexLoader) and (passed := self._engine.pass_batches()):
+            return self._engine.given((self.epoch or 0) * passed, ((self.epoch or 0) + 1) * passed)
+        if (known := self.num_batches) is None:
+            raise TypeError("nobody knows how many batches come: of a stream, or of joined passes without epochs=")
         return known
 
     def __bool__(self) -> bool:
         return True
 
     def __iter__(self) -> Iterator[Batch]:
-        """As `batches`: a loop goes over what is left of all epochs, and one that would find nothing raises."""
-        return self.batches()
+        """As `batches`: a loop goes over what is left of a pass, and one that would find nothing raises."""
+        worker = turns.of_worker()
+        return self.batches() if worker is None else turns.batches(self, *worker)
 
     def __next__(self) -> Batch:
         try:
@@ -452,22 +503,3 @@ class DataLoader:
     def __repr__(self) -> str:
         parts = [] if self._rows is None else [self._rows]
         return f"DataLoader({', '.join([*parts, *map(repr, self.outputs.values())])})"
-
-
-def _loader_again(given: dict[str, Any], stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None) -> DataLoader:
-    loader = DataLoader(**given)
-    if stands is not None:
-        method, args, options = stands
-        getattr(loader, method)(*args, **options)
-    return loader
-
-
-def _no_source(given: object) -> str:
-    """What is said of a source that no loader takes."""
-    if isinstance(given, str | os.PathLike):
-        advice = "open it by gristmill.open, or make a configuration by gristmill.presets"
-    elif hasattr(given, "lengths"):
-        advice = "gristmill.PairLoader and StepLoader take demonstrations in files; gristmill.pack makes a pack of them"
-    else:
-        advice = "gristmill.open gives these, gristmill.presets configurations"
-    return f"expected a configuration, or rows or games of a pack, found {type(given).__name__}: {advice}"

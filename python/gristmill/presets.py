@@ -67,7 +67,8 @@ def lc0(
         position_cache: positions that are kept of games that were inflated; with `position_count=1`. Never changes a
             batch.
         epochs: so many whole passes over the files there are, in order, then the end: for validation.
-        watch: whether files that appear later are taken too; by default unless `epochs` is set.
+        watch: whether files that appear later are taken too; by default unless `epochs` is set. `True` also waits where
+            there is no game at all yet, and says so through `logging`; else that is an error.
         split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.
         split_by: what decides the share of a game: the `"name"` that it had as a file, the default, so that it is on
             one side loose, in a tar and in a pack; or the `"file"` that it lies in and its number there, as before.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from gristmill.chess import Tensors
@@ -13,7 +14,8 @@ from gristmill.trajectories import Fields, Trajectories
 #: What rows are loaded with where nothing else is said: loaders of streams take no other.
 DEFAULTS: dict[str, Any] = {
     "batch_size": 1024,
-    "epochs": 1,
+    "epochs": None,
+    "apart": True,
     "shuffle": "rows",
     "sampling": None,
     "last_batch": "keep",
@@ -36,3 +38,14 @@ def encoder_config(source: Rows | Games, encoder: Steps | Tensors | Fields | Non
     if not isinstance(encoder, Steps):
         raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
     return {"encoder": encoder.to_config()}
+
+
+def no_source(given: object) -> str:
+    """What is said of a source that no loader takes."""
+    if isinstance(given, str | os.PathLike):
+        advice = "open it by gristmill.open, or make a configuration by gristmill.presets"
+    elif hasattr(given, "lengths"):
+        advice = "gristmill.PairLoader and StepLoader take demonstrations in files; gristmill.pack makes a pack of them"
+    else:
+        advice = "gristmill.open gives these, gristmill.presets configurations"
+    return f"expected a configuration, or rows or games of a pack, found {type(given).__name__}: {advice}"

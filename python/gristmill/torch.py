@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import get_spawning_popen
@@ -13,11 +14,13 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
 from gristmill.arrays import Array
+from gristmill.batch import Batch
 from gristmill.config import Path
 from gristmill.demos.crossing import Crossing, Ring, can_share
 from gristmill.demos.mixing import MixedLoader, PairLoader
 from gristmill.encoders import Augment, BinnedEV, EdgeForm, HardMove, Steps, Tokens, ValueField, ValueTargets
 from gristmill.errors import StateError
+from gristmill.games import Games
 from gristmill.loader import DataLoader as RowLoader
 from gristmill.pairs import PairBatch, PairSet
 from gristmill.rows import Rows
@@ -83,10 +86,12 @@ class BatchStream(IterableDataset[dict[str, Any]]):
     iterator has a state, as loaders with a state want it.
     """
 
-    def __init__(self, loader: MixedLoader[Any]) -> None:
+    def __init__(self, loader: MixedLoader[Any], *, raw: bool = False) -> None:
         super().__init__()
         #: Where the next iteration begins.
         self.loader = loader
+        #: Whether batches stay as the loader makes them.
+        self.raw = raw
         self._begun: int | None = None
         # For each worker the memory that it makes batches in, where the loader of this module has made some.
         self._rings: list[Ring] = []
@@ -135,7 +140,7 @@ class _Turns(Iterator[dict[str, Any]]):
     def __init__(self, stream: BatchStream) -> None:
         worker = get_worker_info()
         self._place = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        self._loader = stream.loader
+        self._loader, self._raw = stream.loader, stream.raw
         self._epoch = stream.loader.epoch
         self._starts = stream.loader.starts()[self._place[0] :: self._place[1]]
         self._ring = stream._rings[self._place[0]] if worker is not None and stream._rings else None
@@ -150,7 +155,9 @@ class _Turns(Iterator[dict[str, Any]]):
         if self._ring is not None:
             found = self._loader.crossing_at(self._epoch, start, self._ring, self._made)
         # Where the consumer keeps many batches, PyTorch brings the others over as it brings any tensors.
-        found = found or named(self._loader.batch_at(self._epoch, start))
+        if found is None:
+            made = self._loader.batch_at(self._epoch, start)
+            found = made if self._raw else named(made)
         self._next += 1
         return found
 
@@ -173,21 +180,30 @@ class _Turns(Iterator[dict[str, Any]]):
 
 
 class DataLoader(TorchDataLoader[dict[str, Any]]):
-    """PyTorch's `DataLoader` over the batches of a `PairLoader` or `StepLoader`, which go on where they stand.
+    """PyTorch's `DataLoader` over the batches of any loader, which go on where it stands: for Lightning, Fabric,
+    `accelerate`, and loops of one's own.
 
         for batch in gm.torch.DataLoader(loader, num_workers=4, pin_memory=True): ...
 
     Each iteration goes over what is left of a pass; the next one over the next pass, whatever the number of workers.
-    The state is that of the loader behind the last batch that was delivered, however many are under way. Workers make
-    batches in memory that this process has, too, so that no array is copied or pickled on its way; there is room for
-    `prefetch_factor` and six more batches of each worker. Options are PyTorch's, but for those of batches, samplers
-    and shuffling, which are the loader's.
+    The state is that of the loader behind the last batch that was delivered, however many are under way. Options are
+    PyTorch's, but for those of batches, samplers and shuffling, which are the loader's.
+
+    Of a `PairLoader` or `StepLoader` workers make batches in memory that this process has, too, so that no array is
+    copied or pickled on its way; there is room for `prefetch_factor` and six more batches of each worker. Streams and
+    rows of packs come from the loader's own threads: no worker is started, whatever `num_workers` says. Of those
+    `length` says how many batches one iteration gives at most: Lightning takes one batch ahead where it does not know
+    the length, and would lose it in a checkpoint, so give a stream one.
     """
 
+    def __new__(cls, loader: MixedLoader[Any] | RowLoader | None = None, **options: Any) -> DataLoader:
+        """Another class for streams and rows of packs."""
+        made = StreamLoader if cls is DataLoader and isinstance(loader, RowLoader) else cls
+        found: DataLoader = super().__new__(made)
+        return found
+
     def __init__(self, loader: MixedLoader[Any], *, num_workers: int = 0, **options: Any) -> None:
-        for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "collate_fn"):
-            if name in options:
-                raise TypeError(f"`{name}` is the loader's: batches are made before they come here")
+        _refuse(options)
         stream = BatchStream(loader)
         super().__init__(stream, batch_size=None, num_workers=num_workers, **options)
         self._loader, self._stream = loader, stream
@@ -237,6 +253,110 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
             StateError: it is of other data or another configuration, or says nowhere to go.
         """
         self._loader.load_state_dict(state)
+
+
+def _refuse(options: Mapping[str, Any]) -> None:
+    """Refuses options that are the loader's."""
+    for name in ("batch_size", "shuffle", "sampler", "batch_sampler", "drop_last", "collate_fn"):
+        if name in options:
+            raise TypeError(f"`{name}` is the loader's: batches are made before they come here")
+
+
+#: Options of workers, where none is started.
+_OF_WORKERS = ("prefetch_factor", "persistent_workers", "multiprocessing_context", "worker_init_fn", "timeout")
+
+
+class StreamLoader(DataLoader):
+    """`DataLoader` of a stream, or of rows of a pack."""
+
+    def __init__(
+        self, loader: RowLoader, *, num_workers: int = 0, alias: str = "", length: int | None = None, **options: Any
+    ) -> None:
+        _refuse(options)
+        if length is not None and length < 1:
+            raise ValueError(f"length {length}; expected at least 1 batch")
+        plain = {name: value for name, value in options.items() if name not in _OF_WORKERS}
+        TorchDataLoader.__init__(self, RowStream(loader, alias, length), batch_size=None, **plain)
+        self._loader: Any = loader
+
+    def __iter__(self) -> Any:
+        """The batches that are left of this pass, `length` at most."""
+        return TorchDataLoader.__iter__(self)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Passes follow each other by themselves: nothing is to be done."""
+
+
+class RowStream(IterableDataset[dict[str, Any]]):
+    """The batches of a stream, or of rows of a pack, as tensors."""
+
+    def __init__(self, loader: RowLoader, alias: str = "", length: int | None = None) -> None:
+        super().__init__()
+        self._loader, self._alias, self._length = loader, alias, length
+
+    def __len__(self) -> int:
+        """Batches of an iteration.
+
+        Raises:
+            TypeError: nobody knows.
+        """
+        return len(self._loader) if self._length is None else self._length
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The batches that are left of this pass."""
+        taken = itertools.islice(self._loader.batches(self._alias), self._length)
+        return (tensors(batch.asdict()) for batch in taken)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the loader."""
+        return self._loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next iteration goes on where the state says."""
+        self._loader.load_state_dict(state)
+
+
+def convert(batch: Any) -> dict[str, Any]:
+    """A batch of any loader as tensors, by name: a `collate_fn` for PyTorch's `DataLoader(loader, batch_size=None)`."""
+    return tensors(batch.asdict()) if isinstance(batch, Batch) else named(batch)
+
+
+# PyTorch takes what it is told to be a data set that is iterated.
+IterableDataset.register(RowLoader)
+IterableDataset.register(MixedLoader)
+
+
+class SelectionDataset(Dataset[dict[str, Any]]):
+    """Frames of any selection by number, for PyTorch's samplers: rows of 2048, positions, steps of trajectories.
+
+        torch.utils.data.DataLoader(gm.torch.SelectionDataset(games.train), batch_size=256, shuffle=True)
+
+    A number gives one frame, without the batch axis; a list of numbers gives a batch, as from a batch sampler with
+    `batch_size=None`. Workers that are started in any way take it, where the selection can be sent to them.
+    """
+
+    def __init__(self, source: Rows | Games, encoder: Any = None, *, seed: int = 0, epoch: int = 0) -> None:
+        super().__init__()
+        if isinstance(source, Rows) and encoder is None:
+            raise TypeError("rows need an encoder, such as gristmill.g2048.HardMove()")
+        self._source, self._encoder, self._seed, self._epoch = source, encoder, seed, epoch
+
+    def __len__(self) -> int:
+        """How many frames there are."""
+        return self._source.num_frames
+
+    def __getitem__(self, index: int | Sequence[int]) -> dict[str, Any]:
+        """One frame, or a batch of them.
+
+        Raises:
+            IndexError: there is no such number.
+            FormatError: a frame that cannot be read; it says which.
+        """
+        if isinstance(index, int | np.integer):
+            return {name: array[0] for name, array in self[[int(index)]].items()}
+        if isinstance(self._source, Rows):
+            return tensors(self._source.encode(self._encoder, index, seed=self._seed, epoch=self._epoch))
+        return tensors(self._source.encode(index, self._encoder))
 
 
 class PairDataset(Dataset[dict[str, Any]]):

@@ -10,6 +10,7 @@ mod feed;
 mod kills;
 mod marks;
 mod memory;
+mod nothing;
 mod pack;
 mod places;
 mod python;

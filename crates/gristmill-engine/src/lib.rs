@@ -9,6 +9,7 @@ pub mod content;
 pub mod demos;
 pub mod error;
 pub mod facts;
+pub mod holdings;
 pub mod job;
 pub mod key;
 pub mod lineage;

@@ -30,7 +30,7 @@ impl Log {
             expected: Default::default(),
             stop: stop.clone(),
         };
-        let spec = LogSpec { store, find: search.ready(), provider: 3, version, facts: None };
+        let spec = LogSpec { store, find: search.ready(), provider: 3, version, facts: None, waits: false };
         let changed = Arc::<(Mutex<u64>, Condvar)>::default();
         let signal = changed.clone();
         let on_change = Arc::new(move || {
@@ -171,7 +171,7 @@ fn errors_name_file_member_and_chunk() {
     let error = read(&bad, 0).unwrap_err();
     assert_eq!((error.place().source.as_deref(), error.place().chunk), (Some("memory:/training.1.gz"), Some(0)));
     store.remove("training.2.gz");
-    assert_eq!(read(&vanished, 0).unwrap_err().kind().name(), "vanished");
+    assert_eq!(read(&vanished, 0).unwrap_err().kind().name(), "not_found");
     for (kind, name) in [
         (io::ErrorKind::PermissionDenied, "permission"),
         (io::ErrorKind::StaleNetworkFileHandle, "mount_lost"),
@@ -228,7 +228,7 @@ fn stopping_ends_the_thread_soon_and_without_an_end_of_the_scan() {
 fn a_failed_search_is_said() {
     let store = Arc::new(MemoryStore::new());
     let find = Box::new(|_: &mut dyn FnMut(gristmill_engine::store::Change)| panic!("on purpose"));
-    let spec = LogSpec { store, find, provider: 0, version: None, facts: None };
+    let spec = LogSpec { store, find, provider: 0, version: None, facts: None, waits: false };
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
     let spawn = |_: &str, task: Box<dyn FnOnce() + Send>| drop(std::thread::spawn(task).join());

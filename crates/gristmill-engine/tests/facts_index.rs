@@ -29,8 +29,14 @@ fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (Vec<Arc<Sou
         expected: Default::default(),
         stop: Arc::new(AtomicBool::new(false)),
     };
-    let spec =
-        LogSpec { store: store.clone(), find: search.ready(), provider: 0, version: None, facts: facts.cloned() };
+    let spec = LogSpec {
+        store: store.clone(),
+        find: search.ready(),
+        provider: 0,
+        version: None,
+        facts: facts.cloned(),
+        waits: false,
+    };
     let before = store.reads();
     let log = SourceLog::start(spec, &|_, task| task(), Arc::new(|| ()));
     let sources = log.initial().unwrap().iter().map(|e| log.open(e.id).unwrap()).collect();

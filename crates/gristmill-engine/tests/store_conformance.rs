@@ -181,7 +181,7 @@ fn a_store_keeps_no_descriptor_and_never_shows_old_bytes() {
     assert_eq!(byte(&store), 8, "rewritten in place");
     assert_eq!(store.open("199.tar").unwrap().len().unwrap(), (1 << 20) + 1);
     fs::remove_file(dir.path().join("199.tar")).unwrap();
-    assert_eq!(store.open("199.tar").err().unwrap().kind().name(), "vanished");
+    assert_eq!(store.open("199.tar").err().unwrap().kind().name(), "not_found");
 }
 
 #[test]

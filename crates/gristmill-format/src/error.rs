@@ -59,7 +59,7 @@ impl Kind {
             Kind::Refused(rule) => rule,
             Kind::Forbidden => "forbidden",
             Kind::Missing => "missing",
-            Kind::Io(Os::NotFound) => "vanished",
+            Kind::Io(Os::NotFound) => "not_found",
             Kind::Io(Os::PermissionDenied) => "permission",
             Kind::Io(Os::StorageFull | Os::QuotaExceeded) => "disk_full",
             Kind::Io(Os::StaleNetworkFileHandle | Os::NotConnected) => "mount_lost",
@@ -146,13 +146,6 @@ impl Error {
     /// Where.
     pub fn place(&self) -> &Place {
         &self.0.at
-    }
-
-    /// The same error with more to say of what was found and what to do.
-    #[must_use]
-    pub fn and(mut self, more: &str) -> Self {
-        self.0.detail.push_str(more);
-        self
     }
 
     /// Names the file, unless an inner layer already did.
@@ -270,7 +263,7 @@ mod tests {
     #[test]
     fn operating_system_refusals_have_names_of_their_own() {
         for (os, name) in [
-            (std::io::ErrorKind::NotFound, "vanished"),
+            (std::io::ErrorKind::NotFound, "not_found"),
             (std::io::ErrorKind::PermissionDenied, "permission"),
             (std::io::ErrorKind::StorageFull, "disk_full"),
             (std::io::ErrorKind::StaleNetworkFileHandle, "mount_lost"),

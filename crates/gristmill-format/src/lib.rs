@@ -11,7 +11,6 @@ pub mod detect;
 pub mod encode;
 pub mod error;
 pub mod g2048;
-pub mod head;
 pub mod layout;
 pub mod source;
 pub mod weigh;

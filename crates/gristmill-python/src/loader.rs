@@ -115,6 +115,16 @@ impl Loader {
         py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
     }
 
+    /// What happened after event number `after`, in JSON: an array of events (docs/format/status.md).
+    fn events(&self, py: Python<'_>, after: u64) -> String {
+        py.detach(|| serde_json::to_string(&self.0.events(after))).unwrap_or_default()
+    }
+
+    /// Number of the newest event.
+    fn newest_event(&self) -> u64 {
+        self.0.newest_event()
+    }
+
     /// The state after the last batch that was delivered, in JSON.
     fn state(&self, py: Python<'_>) -> Result<String, Fault> {
         py.detach(|| Ok(self.0.state()?))
@@ -239,6 +249,21 @@ impl IndexLoader {
     /// Rows of an epoch, of all ranks together.
     fn rows(&self) -> u64 {
         self.0.rows()
+    }
+
+    /// Batches of a pass, where each has its own.
+    fn pass_batches(&self) -> Option<u64> {
+        self.0.pass_batches()
+    }
+
+    /// Number of the next batch; `None` behind the last.
+    fn upcoming(&self) -> Option<u64> {
+        self.0.upcoming()
+    }
+
+    /// How many batches of a range are not left out.
+    fn given(&self, first: u64, end: u64) -> u64 {
+        self.0.given(first, end)
     }
 
     /// How many batches there are in all epochs; `None` when there is no end.

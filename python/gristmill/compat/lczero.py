@@ -244,6 +244,10 @@ def _read(config: Any) -> _Config:
     """What a message says, with tables of rescorers that may be missing, as they may to those who wrote it."""
     read: _Config = _refusing(_Config.from_proto_bytes, _bytes(config, _CONFIG))
     for stage in read.stage:
+        # As the Lc0 trainer does where the first games are yet to come.
+        if stage.file_path_provider is not None and stage.file_path_provider.watch is None:
+            stage.file_path_provider.watch = True
+    for stage in read.stage:
         if stage.chunk_rescorer is not None:
             stage.chunk_rescorer.allow_missing_tables = True
     return read

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill
+from gristmill import _gristmill, turns
 from gristmill.arguments import named, named_with
 from gristmill.demos import standing
 from gristmill.demos.crossing import Crossing, Ring
@@ -152,6 +152,7 @@ class MixedLoader(Generic[Made]):
         }
         self._data: list[dict[str, Any]] | None = None
         self._counted = Counted()
+        self._stream: Any = None
 
     @property
     def rank(self) -> int:
@@ -174,7 +175,21 @@ class MixedLoader(Generic[Made]):
         return whole if self._drop or rest == 0 else whole + 1
 
     def __iter__(self) -> Iterator[Made]:
-        """The batches that are left of this pass; iterate again for the next one."""
+        """The batches that are left of this pass; iterate again for the next one. Workers of PyTorch take turns."""
+        if turns.of_worker() is not None:
+            return iter(self._turns())
+        return self._left()
+
+    def _turns(self) -> Iterable[Made]:
+        """The same batches for a worker of PyTorch, the same one for all its iterations."""
+        from gristmill.torch import BatchStream
+
+        if self._stream is None:
+            self._stream = BatchStream(self, raw=True)
+        stream: Iterable[Made] = self._stream
+        return stream
+
+    def _left(self) -> Iterator[Made]:
         for start in self.starts():
             rows = -(-(min(self._batch_size, self._length - start) - self._rank) // self._world)
             batch = self._counted.during(rows, partial(self.batch_at, self._pass, start))

@@ -44,6 +44,9 @@ pub(crate) struct River {
     /// Take files that appear later, too [default: yes unless --epochs].
     #[arg(long, value_name = "BOOL", help_heading = "Of directories")]
     pub(crate) watch: Option<bool>,
+    /// Wait for games that are yet to come where there is none; without it that is an error, which says what lies there.
+    #[arg(long, conflicts_with_all = ["epochs", "watch", "replay"])]
+    pub(crate) wait: bool,
     /// Tensors of a batch, with commas: planes, planes:u8, planes:bits, probs, values, legal, ids, ...
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Of directories")]
     pub(crate) tensors: Option<Vec<String>>,

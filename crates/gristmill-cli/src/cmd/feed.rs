@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use gristmill_engine::DataLoader;
 use gristmill_engine::job::feed::{self, FeedOptions};
 
 use super::river::{self, Described};
@@ -28,6 +29,14 @@ fn dry(args: &Feed, described: &Described) -> Result<()> {
     Ok(())
 }
 
+/// Says that there is no game yet and what lies there, where an event after number `heard` says it; the newest number.
+fn waiting(loader: &DataLoader, heard: u64) -> u64 {
+    let status = loader.status(heard);
+    let waits = status.events.iter().filter(|event| event.kind == "waiting");
+    waits.for_each(|event| report::note(&format!("gristmill: {}", event.message)));
+    status.newest_event.max(heard)
+}
+
 pub(crate) fn run(args: &Feed) -> Result<()> {
     let mut described = river::config(&args.river)?;
     described.config.threads = args.threads.or(described.config.threads);
@@ -47,7 +56,11 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
     let mut ticker = report::Ticker::new(!args.json && !args.top);
     let mut live = if args.top { Some(Live::take("this process".to_owned())?) } else { None };
     let mut lost = None;
+    let mut heard = 0;
     let fed = feed::feed(&loader, &options, &stop, &mut |so_far| {
+        if !args.top {
+            heard = waiting(&loader, heard);
+        }
         if let Some(live) = &mut live {
             if let Some(after) = live.wants(Duration::from_secs_f64(EVERY)) {
                 live.hear(Heard::Status(Box::new(loader.status(after))));

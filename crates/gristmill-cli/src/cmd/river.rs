@@ -63,6 +63,9 @@ pub(super) fn config(river: &River) -> Result<Described> {
     config.ledger = river.ledger.clone().or(config.ledger);
     config.index = river.index.clone().or(config.index);
     config.replay |= river.replay;
+    for files in config.stage.iter_mut().filter_map(|stage| stage.file_path_provider.as_mut()).filter(|_| river.wait) {
+        files.watch = Some(true);
+    }
     Ok(Described { config, from })
 }
 

@@ -1,7 +1,8 @@
 //! `stats`: distributions over files and directories, and a page of plots.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use gristmill_engine::holdings::Holdings;
 use gristmill_engine::job::stats::{self, StatsOptions};
 use gristmill_engine::store::publish::write_whole;
 
@@ -32,9 +33,19 @@ pub(crate) fn run(args: &Stats) -> Result<()> {
         report::text_out(&distributions::text(&found))?;
     }
     match found.chunks {
-        0 => Err(Failure::Failed("no games here".to_owned())),
+        0 => Err(Failure::Failed(nothing(&args.paths))),
         _ => Ok(()),
     }
+}
+
+/// What is said where nothing was found: what lies there instead.
+fn nothing(paths: &[PathBuf]) -> String {
+    let there = |path: &PathBuf| match path.metadata() {
+        Ok(found) if found.is_dir() => format!("{} {}", path.display(), Holdings::of(path).told(path)),
+        Ok(_) => format!("{} holds none that can be read", path.display()),
+        Err(e) => format!("{}: {e}", path.display()),
+    };
+    format!("no games here: {}", paths.iter().map(there).collect::<Vec<_>>().join("; "))
 }
 
 fn title(paths: &[impl AsRef<Path>]) -> String {

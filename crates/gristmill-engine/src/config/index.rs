@@ -46,6 +46,10 @@ pub struct IndexConfig {
     /// Passes over the rows; without an end when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epochs: Option<u64>,
+    /// Whether each pass has batches of its own, and `last_batch` says what becomes of what is left over at its end. Else
+    /// batches run on across the ends of passes, and all but the very last are full.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
     /// The order of rows.
     pub shuffle: Shuffle,
     /// Draws rows by weight instead, with repetition: an epoch is as many draws as there are rows.
@@ -81,6 +85,7 @@ impl Default for IndexConfig {
             view: None,
             batch_size: 1024,
             epochs: Some(1),
+            apart: false,
             shuffle: Shuffle::default(),
             sampling: None,
             last_batch: LastBatch::default(),

@@ -255,7 +255,7 @@ fn sources(options: &Lc0Preset, i: usize, directory: &std::path::Path, stages: &
     stages.push(StageConfig {
         file_path_provider: Some(FilePathProviderConfig {
             directory: directory.to_owned(),
-            watch: options.watch.unwrap_or(options.epochs.is_none()),
+            watch: options.watch.or(options.epochs.map(|_| false)),
             ..FilePathProviderConfig::default()
         }),
         ..stage(files.clone(), &[])

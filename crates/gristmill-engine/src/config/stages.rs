@@ -47,8 +47,10 @@ impl Default for QueueConfig {
 pub struct FilePathProviderConfig {
     /// The directory, scanned recursively.
     pub directory: PathBuf,
-    /// Whether files that appear later are taken too.
-    pub watch: bool,
+    /// Whether files that appear later are taken too; they are where nobody says, but only who says so waits where there is no
+    /// game at all yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<bool>,
     /// Seconds between full rescans, for file systems without change notices.
     pub rescan_seconds: f64,
     /// Where the files go.
@@ -59,7 +61,7 @@ impl Default for FilePathProviderConfig {
     fn default() -> Self {
         FilePathProviderConfig {
             directory: PathBuf::new(),
-            watch: true,
+            watch: None,
             rescan_seconds: 60.0,
             output: QueueConfig::default(),
         }

@@ -15,6 +15,10 @@ use gristmill_format::{Error, Kind, Result, detect};
 use crate::pack;
 use crate::store::{DirStore, Store};
 
+/// What can be opened, for errors.
+pub(super) const KNOWN: &str = "a game (.gz, plain records, or .jsonl.gz), a .tar of games, or demonstrations (.tar, .tar.zst, .tgz, \
+                                .pkl.gz, .pkl, .npz)";
+
 /// An opened data file.
 pub(super) struct Opened {
     /// The path, as it was asked for or found.
@@ -249,8 +253,7 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         Ok(Some(file)) => Found::File(file),
         Ok(None) if in_folder => Found::Other,
         Ok(None) => {
-            let detail = "no format known here; expected a game (.gz, plain records, or .jsonl.gz), a .tar of games, \
-                          or demonstrations (.tar, .tar.zst, .tgz, .pkl.gz, .pkl, .npz)";
+            let detail = format!("no format known here; expected {KNOWN}");
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),

@@ -15,7 +15,7 @@ use super::history::History;
 use super::journals::{self, JournalMark};
 use super::ledger::{Begin, Book, By, PlanOf};
 use super::metrics::Observer;
-use super::notices::{self, Notices};
+use super::notices;
 use super::plan::{ChainPlan, LogPlan, Plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
@@ -127,6 +127,7 @@ impl Launch {
             kept: recall.kept(),
             spill,
             vanished: Arc::default(),
+            notices: Arc::default(),
             rates: Arc::default(),
             history: Arc::new(Mutex::new(History::new(config)?)),
             events,
@@ -179,10 +180,9 @@ impl Launch {
         scheduler.staff(Lane::Read, observer.readers, &tasks).map_err(failed)?;
         let (stop, sampler) = (scheduler.stop_flag(), observer.clone());
         let sample = move || {
-            let mut notices = Notices::default();
             while !stop.load(Ordering::Relaxed) {
                 sampler.sample();
-                notices.look(&sampler);
+                sampler.notice();
                 std::thread::sleep(SAMPLE);
             }
         };
@@ -222,6 +222,7 @@ fn rosters(
                 FrameFormat::V7TrainingData => Some(7),
             },
             facts: facts(config, &log.directory),
+            waits: log.waits && !config.replay,
         };
         let signal = scheduler.signal();
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {

@@ -14,6 +14,7 @@ use super::flow::FlowStage;
 use super::history::History;
 use super::lane_metrics::together;
 use super::needed::{Kept, OldestNeeded, oldest};
+use super::notices::Notices;
 use super::plan::DrawPlan;
 use super::ranks::Ranks;
 use super::roster::Roster;
@@ -150,6 +151,8 @@ pub(super) struct Observer {
     pub(super) spill: Option<Arc<Spill>>,
     /// Files that a restored run goes on without.
     pub(super) vanished: Arc<Mutex<Vec<Vanished>>>,
+    /// What was told so far.
+    pub(super) notices: Arc<Mutex<Notices>>,
     pub(super) rates: Arc<Mutex<Rates>>,
     pub(super) history: Arc<Mutex<History>>,
     pub(super) events: Arc<Events>,
@@ -163,6 +166,11 @@ pub(super) struct Observer {
 impl Observer {
     fn rates(&self) -> MutexGuard<'_, Rates> {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what is new since the last look.
+    pub(super) fn notice(&self) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).look(self);
     }
 
     /// Remembers the totals of this moment.

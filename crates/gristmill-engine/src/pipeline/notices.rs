@@ -13,6 +13,7 @@ use crate::runtime::events::{Event, Events, Level};
 #[derive(Debug, Default)]
 struct Told {
     scanned: bool,
+    waits: bool,
     arrived: u64,
     faults: Vec<String>,
 }
@@ -65,6 +66,11 @@ impl Told {
             self.scanned = true;
             let message = format!("the first scan found {} files", files.len());
             events.add(Event::new(Level::Info, "scanned", message).of(stage).with("files", Some(files.len())));
+        }
+        if roster.log().waits() && !self.waits && roster.log().is_barren() {
+            self.waits = true;
+            let message = format!("{}. Waiting for games to come, as was wished", roster.log().instead());
+            events.add(Event::new(Level::Warning, "waiting", message).of(stage));
         }
         let arrived = roster.arrived_so_far();
         if arrived > self.arrived {

@@ -40,6 +40,8 @@ pub(crate) struct LogPlan {
     pub(crate) files: String,
     pub(crate) directory: PathBuf,
     pub(crate) watch: bool,
+    /// Whether to wait where there is no game yet.
+    pub(crate) waits: bool,
     pub(crate) rescan: Duration,
     pub(crate) frame_format: FrameFormat,
 }
@@ -352,7 +354,8 @@ impl<'a> Lower<'a> {
             stage: node.name.to_owned(),
             files: files.name.to_owned(),
             directory: provider.directory.clone(),
-            watch: provider.watch,
+            watch: provider.watch.unwrap_or(true),
+            waits: provider.watch == Some(true),
             rescan: Duration::from_secs_f64(provider.rescan_seconds.min(1e9)),
             frame_format: loader.frame_format,
         });

@@ -406,7 +406,7 @@ mod tests {
         (0..2).for_each(|game| std::fs::write(games.join(name(game)), "a game").unwrap());
         let files: Vec<FileStat> = (0..2).map(|game| store.stat(&name(game)).unwrap()).collect();
         let find = Box::new(move |take: &mut dyn FnMut(Change)| take(Change::Scanned(files)));
-        let spec = LogSpec { store, find, provider: 0, version: None, facts: None };
+        let spec = LogSpec { store, find, provider: 0, version: None, facts: None, waits: false };
         let log = SourceLog::start(spec, &|_, body| body(), Arc::new(|| ()));
         let spill = Arc::new(Spill::open(&spill, (0, 1), 1 << 20).unwrap());
         let roster = Roster::new("load".into(), log, None, Some(spill));
@@ -415,7 +415,7 @@ mod tests {
         assert!(roster.open(0).is_ok());
         let Err(Error::Format(error)) = roster.open(1) else { panic!("it is gone") };
         assert_eq!(error.kind(), Kind::Io(std::io::ErrorKind::NotFound));
-        assert!(error.to_string().contains("training.1.gz: vanished: it has left before it could be held"), "{error}");
+        assert!(error.to_string().contains("training.1.gz: not_found: it has left before it could be held"), "{error}");
         assert_eq!(roster.files().iter().map(|file| file.mtime.is_some()).collect::<Vec<_>>(), [true, true]);
     }
 }

@@ -44,7 +44,8 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
     };
     for stage in &mut config.stage {
         if let Some(files) = &mut stage.file_path_provider {
-            *files = FilePathProviderConfig::default();
+            // As it was noted when nobody had to say whether to wait.
+            *files = FilePathProviderConfig { watch: Some(true), ..FilePathProviderConfig::default() };
         }
         if let Some(rescorer) = &mut stage.chunk_rescorer {
             let [tables, policies] = plan.reads(&stage.name).map(|hash| hash.map(|hash| format!("{hash:016x}")));

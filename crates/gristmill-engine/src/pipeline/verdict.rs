@@ -22,7 +22,7 @@ const KEPT: usize = 100;
 pub struct BadChunkCounts {
     /// Different chunks found bad; one that several outputs refuse counts for each.
     pub chunks: u64,
-    /// The same by kind, such as `truncated` or `vanished`.
+    /// The same by kind, such as `truncated` or `not_found`.
     pub by_kind: BTreeMap<String, u64>,
     /// How many of them the quarantine report has.
     pub quarantined: u64,

@@ -38,6 +38,8 @@ pub enum Change {
         skipped: u64,
         /// Files that were left out because the same bytes were counted already.
         duplicates: u64,
+        /// Files that still grow, and come when they are complete.
+        growing: u64,
         /// What could not be read.
         faults: Faults,
     },

@@ -130,7 +130,7 @@ fn rows_are_held_against_what_lies_beside_them() {
         (|p| sql(p, "DELETE FROM runs WHERE id = 0"), &["run_id"]),
         (|p| sql(p, "UPDATE extras SET first_row = first_row + 1 WHERE run_id = 1"), &["first_row"]),
         (|p| sql(p, "UPDATE runs SET max_score = -1 WHERE id = 1"), &["out_of_range"]),
-        (|p| fs::remove_file(p.join("metadata.db")).unwrap(), &["vanished"]),
+        (|p| fs::remove_file(p.join("metadata.db")).unwrap(), &["not_found"]),
         (|p| fs::write(p.join("metadata.db"), "no database").unwrap(), &["corrupt"]),
         (|p| fs::write(p.join("valuation_types.json"), "[]").unwrap(), &["valuation_type"]),
         (|p| fs::write(p.join("valuation_types.json"), "{").unwrap(), &["corrupt"]),
@@ -155,7 +155,7 @@ fn rows_are_held_against_what_lies_beside_them() {
     }
     let none = tempfile::tempdir().unwrap();
     fs::write(none.path().join("steps.npy"), "").unwrap();
-    assert_eq!(failed(&found(none.path())), ["truncated", "vanished"]);
+    assert_eq!(failed(&found(none.path())), ["truncated", "not_found"]);
 }
 
 #[test]

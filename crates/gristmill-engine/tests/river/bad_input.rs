@@ -82,7 +82,7 @@ fn a_file_that_vanishes_while_running_is_counted() {
     next(&loader, "");
     std::fs::remove_file(folder.path().join("training.5.gz")).unwrap();
     let start = Instant::now();
-    while !loader.metrics().bad_chunks.by_kind.contains_key("vanished") {
+    while !loader.metrics().bad_chunks.by_kind.contains_key("not_found") {
         assert!(start.elapsed() < Duration::from_secs(60));
         next(&loader, "");
     }

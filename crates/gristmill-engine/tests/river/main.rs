@@ -24,7 +24,6 @@ mod packs;
 mod progress;
 mod rescoring;
 mod resume;
-mod rot;
 mod seeing;
 mod sides;
 mod skip;

@@ -32,8 +32,8 @@ pub trait Packing: Debug + Send + Sync + 'static {
 /// What is wanted of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
-    /// All that it has.
-    All,
+    /// So many of its first frames, or all that it has.
+    Head(usize),
     /// These frames, in this order.
     Rows(&'a [u32]),
     /// What weighers read of all its frames.
@@ -121,7 +121,11 @@ impl<P: Packing> ChunkSource for PackedFile<P> {
     }
 
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        self.unpack(i, Wanted::All, bytes, limits, out)
+        self.unpack(i, Wanted::Head(usize::MAX), bytes, limits, out)
+    }
+
+    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
+        self.unpack(i, Wanted::Head(frames), bytes, limits, out)
     }
 
     fn decode_rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {

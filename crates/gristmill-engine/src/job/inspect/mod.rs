@@ -27,6 +27,7 @@ use crate::chunks::demo::DEMO;
 use crate::chunks::open::ChunkPack;
 use crate::chunks::{FORMAT, is_pack};
 use crate::error::Result;
+use crate::holdings::Holdings;
 use crate::lineage;
 use crate::pack::metadata::Metadata;
 use crate::pack::{METADATA, shards};
@@ -169,6 +170,10 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
         };
         seen.add(Found::File(file))?;
         seen.key = Some(key);
+    }
+    if seen.files == 0 && seen.first_fault.is_none() {
+        let detail = format!("nothing to inspect: it {}", Holdings::of(path).told(path));
+        return Err(Error::new(Kind::Empty, detail).in_source(&seen.path).into());
     }
     seen.format = match seen.formats.len() {
         0 => "none".to_owned(),

@@ -22,6 +22,7 @@ use super::files::{self, Closed, Found};
 use super::in_order::InOrder;
 use crate::chunks::is_pack;
 use crate::error::{Error, Result};
+use crate::holdings::Holdings;
 use crate::pack::STAGING;
 use crate::store::publish::is_interrupted;
 use chunks::Hands;
@@ -140,7 +141,15 @@ pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Ve
         return Ok(report);
     }
     for path in &options.paths {
+        let (files, faults) = (report.files, report.fault_count);
         one_path(path, options, &mut report, progress)?;
+        // What was not found was not verified.
+        if (report.files, report.fault_count) == (files, faults) {
+            let holds = Holdings::of(path).told(path);
+            let detail = format!("nothing to verify: it {holds}; expected {}", files::KNOWN);
+            let nothing = FormatError::new(Kind::Empty, detail).in_source(path.display().to_string());
+            report.add(options.max_faults, Fault::new(&nothing));
+        }
     }
     report.ok = report.fault_count == 0;
     Ok(report)

@@ -23,6 +23,9 @@ use crate::stage::lane::HashLane;
 const HOPELESS: &str = "a million draws in a row were rejected: by hanse_sampling_threshold and hanse_sampling_gamma \
                         no chunk of this pool has a chance; lower one of them";
 
+/// How to wait where there is no game.
+const WAIT: &str = "Whoever wishes to wait for games that are yet to come says so: watch=True, or --wait";
+
 impl Chain {
     /// Folds whatever is ready and hands over what is complete.
     pub(super) fn settle(&self, inner: &mut Inner) {
@@ -200,11 +203,16 @@ impl Chain {
         let branch = &mut inner.branches[chosen];
         let Some(drawer) = &mut branch.drawer else { return false };
         if !drawer.ends() || drawer.live() == 0 {
-            if branch.may_grow() {
+            let (log, grows) = (branch.roster.log(), branch.may_grow());
+            // A log that replays an earlier run brings what it brought then.
+            let barren = branch.replay.is_empty() && log.is_barren();
+            if grows && (!barren || log.waits()) {
                 return false;
             }
             let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());
             let message = match branch.plan.lane {
+                _ if barren && grows => format!("{}. {WAIT}", log.instead()),
+                _ if barren => log.instead(),
                 Some(lane) => empty_lane(lane),
                 None => {
                     let faults = branch.roster.log().faults().faults;
@@ -303,7 +311,11 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
     // From the first draw on, each of `live` draws is another chunk; a later run may begin in the middle of a pass.
     let pass = if branch.bad_run == branch.head { live } else { (2 * live).saturating_sub(1) };
     if branch.bad_run >= pass.max(1) {
-        let message = format!("all {live} chunks are bad; the last one: {fault}");
+        // Once: what lies there does not change from pass to pass.
+        let first = branch.bad_run == branch.head;
+        let instead = first.then(|| branch.roster.log().else_here()).flatten();
+        let instead = instead.map(|told| format!("; {told}")).unwrap_or_default();
+        let message = format!("all {live} chunks are bad; the last one: {fault}{instead}");
         let error = match fault.kind() {
             Kind::Unfit => Error::Unfit(message),
             _ => Error::Stage { stage: branch.plan.stage.clone(), message },

@@ -45,6 +45,8 @@ pub struct IndexLoader {
     sampler: Option<Arc<Sampler>>,
     outputs: Vec<Output>,
     batches: Option<u64>,
+    /// Batches of a pass, where each has its own.
+    per_pass: Option<u64>,
     skips: Skips,
     made_in: u32,
     root: OnceLock<u64>,
@@ -99,6 +101,7 @@ impl IndexLoader {
                 tensors: assembly.outputs().to_vec(),
             }],
             batches: plan.batches(),
+            per_pass: plan.per_pass(),
             skips: skips(&config)?,
             encoding: fingerprint_of_rows(&config.encoder, &config.tensors),
             made_in: std::process::id(),
@@ -129,6 +132,23 @@ impl IndexLoader {
     /// How many batches there are in all epochs, with those that are left out; none when there is no end.
     pub fn batches(&self) -> Option<u64> {
         self.batches
+    }
+
+    /// Batches of a pass, with those that are left out, where each pass has its own.
+    pub fn pass_batches(&self) -> Option<u64> {
+        self.per_pass
+    }
+
+    /// Number of the batch that comes next; none when all were delivered.
+    pub fn upcoming(&self) -> Option<u64> {
+        let next = self.skips.beyond(self.position());
+        self.batches.is_none_or(|batches| next < batches).then_some(next)
+    }
+
+    /// How many of the batches from `first` to the one before `end` are not left out.
+    pub fn given(&self, first: u64, end: u64) -> u64 {
+        let left_out = self.skips.before(end).into_iter().map(|(from, to)| to.min(end).saturating_sub(from.max(first)));
+        end.saturating_sub(first).saturating_sub(left_out.sum())
     }
 
     fn control(&self) -> MutexGuard<'_, Control> {
@@ -240,6 +260,7 @@ impl IndexLoader {
             batch_size: config.batch_size,
             seed: Some(self.root()),
             epochs: None,
+            apart: config.apart,
             ..IndexConfig::default()
         };
         let plan = PlanOf::Rows {
@@ -266,7 +287,8 @@ impl IndexLoader {
     }
 
     fn state_at(&self, batch: u64) -> IndexState {
-        IndexState::new(&self.config, self.root(), &self.input, self.encoding.clone(), (batch, &self.skips))
+        let standing = (batch, &self.skips, self.per_pass);
+        IndexState::new(&self.config, self.root(), &self.input, self.encoding.clone(), standing)
     }
 
     /// Where the loader stands after the batches delivered so far, as JSON text. The same for every rank.
@@ -311,8 +333,9 @@ impl IndexLoader {
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let expected = IndexState::new(&self.config, 0, &self.input, self.encoding.clone(), (0, &self.skips));
-        let saved = IndexState::parse(text, &expected, &self.config, &self.skips)?;
+        let expected =
+            IndexState::new(&self.config, 0, &self.input, self.encoding.clone(), (0, &self.skips, self.per_pass));
+        let saved = IndexState::parse(text, &expected, &self.config, (&self.skips, self.alike()))?;
         if *self.root.get_or_init(|| saved.seed) != saved.seed {
             return Err(Error::State(format!("it was made with another seed: {}", saved.seed)));
         }
@@ -341,6 +364,12 @@ impl IndexLoader {
         control.first = self.reachable(batch)?;
         control.by = Some(By::Seek);
         Ok(())
+    }
+
+    /// The batch up to which it changes nothing how passes end.
+    fn alike(&self) -> u64 {
+        let (rows, size) = (self.rows(), self.config.batch_size as u64);
+        if rows.is_multiple_of(size) { u64::MAX } else { rows / size }
     }
 
     fn reachable(&self, batch: u64) -> Result<u64> {

@@ -51,10 +51,11 @@ impl Standing {
     ///
     /// Errors: `State`.
     pub fn read(text: &str) -> Result<Self> {
-        let IndexState { seed, batch, batch_size, shuffle, sampling, view, data, selection, .. } =
+        let IndexState { seed, batch, batch_size, shuffle, sampling, view, data, selection, last_batch, .. } =
             IndexState::read(text)?;
-        let seed = Some(seed);
-        let config = IndexConfig { batch_size, shuffle, sampling, view, seed, epochs: None, ..IndexConfig::default() };
+        let (seed, apart, last_batch) = (Some(seed), last_batch.is_some(), last_batch.unwrap_or_default());
+        let decides = IndexConfig { batch_size, shuffle, sampling, view, seed, ..IndexConfig::default() };
+        let config = IndexConfig { epochs: None, apart, last_batch, ..decides };
         Ok(Standing { config, batch, data, selection })
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Plan {
     world: u64,
     /// Positions in all epochs; none when there is no end.
     end: Option<u64>,
+    /// Batches of a pass, where each has its own.
+    per_pass: Option<u64>,
     /// Batches that are left out.
     skips: Skips,
     partial: WhenPartial,
@@ -91,6 +93,15 @@ impl Plan {
             Some(Some(end)) => Some(end),
             None => None,
         };
+        let per_pass = match config.last_batch {
+            LastBatch::Drop => rows.len() / size,
+            LastBatch::Keep | LastBatch::Pad => rows.len().div_ceil(size),
+        };
+        if config.apart && per_pass == 0 {
+            let text =
+                format!("{} rows fill no batch of {size}, and what is left over is dropped; keep it", rows.len());
+            return Err(Error::config("last_batch", text));
+        }
         let skips = skips(config)?;
         let order = match config.shuffle {
             Shuffle::Off => Order::Stored,
@@ -107,6 +118,7 @@ impl Plan {
             rank: config.rank,
             world,
             end,
+            per_pass: config.apart.then_some(per_pass),
             skips,
             partial: match config.last_batch {
                 LastBatch::Keep => WhenPartial::Keep,
@@ -135,10 +147,27 @@ impl Plan {
 
     /// How many batches there are; none when there is no end.
     pub(super) fn batches(&self) -> Option<u64> {
-        self.end.map(|end| match self.partial {
-            WhenPartial::Drop => end / self.batch,
-            WhenPartial::Keep | WhenPartial::Pad => end.div_ceil(self.batch),
+        self.end.map(|end| match (self.per_pass, self.partial) {
+            (Some(batches), _) => end / self.rows.len() * batches,
+            (None, WhenPartial::Drop) => end / self.batch,
+            (None, WhenPartial::Keep | WhenPartial::Pad) => end.div_ceil(self.batch),
         })
+    }
+
+    /// Batches of a pass, where each has its own.
+    pub(super) fn per_pass(&self) -> Option<u64> {
+        self.per_pass
+    }
+
+    /// Where batch `number` begins, and the end that it does not reach beyond: of its pass, or of all.
+    fn span(&self, number: u64) -> (u64, Option<u64>) {
+        match self.per_pass {
+            Some(batches) => {
+                let begins = (number / batches).saturating_mul(self.rows.len());
+                (begins.saturating_add(number % batches * self.batch), Some(begins.saturating_add(self.rows.len())))
+            }
+            None => (number.saturating_mul(self.batch), self.end),
+        }
     }
 
     /// The first batch from `number` on that is not left out.
@@ -148,8 +177,8 @@ impl Plan {
 
     /// What this rank puts into batch `number`, which there must be.
     pub(super) fn share(&self, number: u64) -> Share {
-        let first = number.saturating_mul(self.batch);
-        let all = self.end.map_or(self.batch, |end| end.saturating_sub(first).min(self.batch));
+        let (first, end) = self.span(number);
+        let all = end.map_or(self.batch, |end| end.saturating_sub(first).min(self.batch));
         let rows = (all.saturating_sub(self.rank)).div_ceil(self.world) as usize;
         let shown = if self.partial == WhenPartial::Pad { self.batch_rows() } else { rows };
         Share { rows, shown }
@@ -188,7 +217,7 @@ impl Plan {
     }
 
     fn position(&self, number: u64, i: usize) -> u64 {
-        number * self.batch + i as u64 * self.world + self.rank
+        self.span(number).0 + i as u64 * self.world + self.rank
     }
 
     /// Adds rows from `from` on of this rank's share of batch `number`, as [`Plan::picks`] gave them, to digests.
@@ -207,7 +236,7 @@ impl Plan {
     /// With shuffled blocks: the epoch and group that batch `number` starts in, and the rows that its group and the
     /// next one are made of.
     pub(super) fn ahead(&self, number: u64) -> Option<Ahead> {
-        let position = number.saturating_mul(self.batch);
+        let position = self.span(number).0;
         let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
         let order = self.gather.epoch(epoch);
         let (group, mut places) = order.group(place)?;
@@ -315,6 +344,28 @@ mod tests {
     }
 
     #[test]
+    fn passes_that_are_apart_end_with_their_rows() {
+        for (last_batch, sizes) in
+            [(LastBatch::Keep, vec![8, 8, 4]), (LastBatch::Drop, vec![8, 8]), (LastBatch::Pad, vec![8, 8, 4])]
+        {
+            let config =
+                IndexConfig { batch_size: 8, epochs: Some(3), apart: true, last_batch, ..IndexConfig::default() };
+            let apart = plan(config.clone(), 20);
+            let joined = plan(IndexConfig { apart: false, epochs: None, ..config }, 20);
+            let per_pass = sizes.len() as u64;
+            assert_eq!((apart.per_pass(), apart.batches()), (Some(per_pass), Some(3 * per_pass)));
+            for pass in 0..3 {
+                let of = |i: u64| batch(&apart, pass * per_pass + i);
+                assert_eq!((0..per_pass).map(|i| of(i).len()).collect::<Vec<_>>(), sizes, "{last_batch:?}");
+                let rows: Vec<Pick> = (0..per_pass).flat_map(of).collect();
+                let all: Vec<Pick> = (0..8).flat_map(|number| batch(&joined, number)).collect();
+                assert_eq!(rows, all[20 * pass as usize..][..rows.len()], "the same order, other borders");
+                assert!((0..per_pass).all(|i| apart.epoch(pass * per_pass + i, 0) == pass));
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_is_refused_with_its_field() {
         let rows = Arc::new(Intervals::all(10));
         for (config, word) in [
@@ -323,6 +374,7 @@ mod tests {
             (IndexConfig { rank: 2, world_size: 2, ..IndexConfig::default() }, "rank"),
             (IndexConfig { world_size: 0, ..IndexConfig::default() }, "rank"),
             (IndexConfig { epochs: Some(0), ..IndexConfig::default() }, "epochs"),
+            (IndexConfig { apart: true, last_batch: LastBatch::Drop, ..IndexConfig::default() }, "last_batch"),
             (IndexConfig { epochs: Some(u64::MAX), ..IndexConfig::default() }, "epochs"),
             (IndexConfig { shuffle: Shuffle::Blocks { rows: 0, blocks: 1 }, ..IndexConfig::default() }, "shuffle"),
         ] {

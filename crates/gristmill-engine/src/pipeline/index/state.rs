@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{HanseSamplingConfig, IndexConfig, Shuffle, View};
+use crate::config::{HanseSamplingConfig, IndexConfig, LastBatch, Shuffle, View};
 use crate::error::{Error, Result};
 use crate::pipeline::skip::Skips;
 use crate::pipeline::state::sealed;
@@ -36,6 +36,12 @@ pub(super) struct IndexState {
     /// What stands for a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) view: Option<View>,
+    /// What becomes of the rows left over at the end of each pass, where each has batches of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) last_batch: Option<LastBatch>,
+    /// The pass that the next batch belongs to, from 0, where each has batches of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pass: Option<u64>,
     /// Batches before it that were left out: first, and the one behind the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<(u64, u64)>,
@@ -51,7 +57,7 @@ impl IndexState {
         seed: u64,
         input: &IndexInput,
         encoder: serde_json::Value,
-        (batch, skips): (u64, &Skips),
+        (batch, skips, per_pass): (u64, &Skips, Option<u64>),
     ) -> Self {
         IndexState {
             gristmill_index_state: VERSION,
@@ -63,6 +69,8 @@ impl IndexState {
             data: format!("{:016x}", input.identity),
             encoder,
             view: config.view.clone(),
+            last_batch: per_pass.map(|_| config.last_batch),
+            pass: per_pass.map(|batches| batch / batches),
             skipped: skips.before(batch),
             selection: Some((*input.recipe).clone()),
         }
@@ -90,10 +98,16 @@ impl IndexState {
     }
 
     /// Reads JSON and compares it with `expected`, the state that this loader would save, but for batch and seed; the
-    /// seed is compared where the config has one. Ranks, epochs and threads may differ.
+    /// seed is compared where the config has one. Ranks, epochs and threads may differ, and up to batch `alike`, before which
+    /// that changes nothing, how passes end.
     ///
     /// Errors: `State` with the differences.
-    pub(super) fn parse(text: &str, expected: &IndexState, config: &IndexConfig, skips: &Skips) -> Result<Self> {
+    pub(super) fn parse(
+        text: &str,
+        expected: &IndexState,
+        config: &IndexConfig,
+        (skips, alike): (&Skips, u64),
+    ) -> Result<Self> {
         let state = IndexState::read(text)?;
         let mut differences = Vec::new();
         let mut compare = |name: &str, saved: String, now: String| {
@@ -103,6 +117,14 @@ impl IndexState {
         };
         compare("batch_size", state.batch_size.to_string(), expected.batch_size.to_string());
         compare("shuffle", shown(&state.shuffle), shown(&expected.shuffle));
+        if state.batch >= alike.max(1) {
+            let ends = |state: &IndexState| match state.last_batch {
+                None => "in the midst of batches (joined)".to_owned(),
+                Some(LastBatch::Drop) => "with a batch, what is left over dropped".to_owned(),
+                Some(LastBatch::Keep | LastBatch::Pad) => "with a batch, what is left over kept".to_owned(),
+            };
+            compare("passes end", ends(&state), ends(expected));
+        }
         compare("sampling", shown(&state.sampling), shown(&expected.sampling));
         if state.data != expected.data {
             let parts =

@@ -84,7 +84,7 @@ impl Sight {
             return Err(Error::config("seed", "it was drawn by the run; give a state of it, its journal or its seed"));
         }
         let files = config.stage.iter_mut().filter_map(|stage| stage.file_path_provider.as_mut());
-        let watched = files.fold(false, |watched, files| watched | std::mem::replace(&mut files.watch, false));
+        let watched = files.fold(false, |watched, files| watched | files.watch.replace(false).unwrap_or(true));
         let mut loader = DataLoader::new(config)?;
         if !loader.outputs.iter().any(|output| output.alias == options.output) {
             let known: Vec<&str> = loader.outputs.iter().map(|output| output.alias.as_str()).collect();

@@ -227,6 +227,8 @@ impl DataLoader {
             Taken::Nothing => Ok(Next::Pending),
             Taken::Closed if self.lock().stopped => Err(Error::Stopped),
             Taken::Closed => {
+                // What was found last is told before the end is.
+                running.observer.notice();
                 if let Some(book) = &running.book {
                     book.ended(alias, chain.lock().fold.delivered.batch)?;
                 }
@@ -306,6 +308,16 @@ impl DataLoader {
     /// the start and in a forked child.
     pub fn status(&self, after: u64) -> Status {
         self.runs_here().map(|running| running.observer.status(after)).unwrap_or_default()
+    }
+
+    /// What happened after event number `after`; the same stays after a stop. Nothing before the start and in a forked child.
+    pub fn events(&self, after: u64) -> Vec<Event> {
+        self.runs_here().map(|running| running.observer.events.since(after)).unwrap_or_default()
+    }
+
+    /// Number of the newest event; 0 before the first.
+    pub fn newest_event(&self) -> u64 {
+        self.runs_here().map_or(0, |running| running.observer.events.newest())
     }
 
     /// Serves `/metrics` (Prometheus text) and `/status` (docs/format/status.md) at `address`, such as

@@ -141,7 +141,7 @@ impl Discovery<'_> {
 
     fn listed(&mut self, faults: Faults) {
         let (skipped, duplicates) = (self.skipped.len() as u64, self.registry.duplicates());
-        (self.take)(Change::Listed { skipped, duplicates, faults });
+        (self.take)(Change::Listed { skipped, duplicates, growing: self.unsettled.len() as u64, faults });
     }
 
     /// Of the files of the first scan those that are complete: one that was changed a moment ago must prove that it does not

@@ -41,6 +41,8 @@ pub struct LogSpec {
     pub version: Option<u32>,
     /// The side index of the store, if there is one.
     pub facts: Option<Arc<Facts>>,
+    /// Whether somebody wishes to wait where there are no games yet.
+    pub waits: bool,
 }
 
 /// A file that was found by the first scan. It is not opened yet.
@@ -92,6 +94,7 @@ pub struct SourceLog {
     provider: u16,
     version: Option<u32>,
     facts: Option<Arc<Facts>>,
+    waits: bool,
     initial: OnceLock<Arc<[Entry]>>,
     moves: Arc<Moves>,
     state: Mutex<State>,
@@ -122,6 +125,8 @@ struct State {
     failed: HashMap<u64, Option<u64>>,
     /// What the latest listing could not read, and what went wrong outside of listings.
     listed: Faults,
+    /// Files of the latest listing that still grew; none before the first one is done.
+    growing: Option<u64>,
     counters: LogFaults,
 }
 
@@ -139,12 +144,13 @@ impl SourceLog {
     /// Starts the search in a thread of its own. `on_change` is called from that thread whenever there is something
     /// new to see, and must not block.
     pub fn start(spec: LogSpec, spawn: &Spawn<'_>, on_change: Arc<dyn Fn() + Send + Sync>) -> Arc<SourceLog> {
-        let LogSpec { store, find, provider, version, facts } = spec;
+        let LogSpec { store, find, provider, version, facts, waits } = spec;
         let log = Arc::new(SourceLog {
             store,
             provider,
             version,
             facts,
+            waits,
             initial: OnceLock::new(),
             moves: Arc::default(),
             state: Mutex::default(),
@@ -302,6 +308,17 @@ impl SourceLog {
         counters
     }
 
+    /// Whether somebody wishes to wait where there are no games yet.
+    pub fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// Whether a first listing is done, and nothing is on its way to be taken.
+    pub(super) fn is_listed(&self) -> bool {
+        let state = lock(&self.state);
+        state.growing == Some(0) && state.arrivals.is_empty()
+    }
+
     /// Whether the search has ended: nothing will come any more.
     pub fn ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
@@ -382,8 +399,9 @@ impl SourceLog {
             Change::New { number, file } => self.arrive(self.id(number), None, file),
             Change::Replaced { old, number, file } => self.arrive(self.id(number), Some(self.id(old)), file),
             Change::Moved { number, file } => self.moves.note(self.id(number), file),
-            Change::Listed { skipped, duplicates, faults } => {
+            Change::Listed { skipped, duplicates, growing, faults } => {
                 let mut state = lock(&self.state);
+                state.growing = Some(growing);
                 (state.counters.skipped_files, state.counters.duplicate_files) = (skipped, duplicates);
                 state.listed = faults;
             }

@@ -1,6 +1,7 @@
 //! Numbered files -> chunk sources: the source log, unbounded, read by every consumer from its own place.
 //! A single game is not touched before it is fetched; a tar is indexed once, when it is first asked for.
 
+mod barren;
 mod kept;
 mod log;
 mod source;

@@ -1,0 +1,50 @@
+"""What happens in a loader -> Python's `logging`, under the name `gristmill`.
+
+Whoever asks for batches says it, and no thread: nothing is said at the exit of the interpreter, and workers that are
+started in any way say it where they run.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+
+from gristmill import _gristmill
+
+#: What the package says.
+LOGGER = logging.getLogger("gristmill")
+
+_LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+#: Messages of one kind that are passed on.
+_MOST = 20
+
+#: What whoever asks for the batch is raised.
+_RAISED = "failed"
+
+
+class Hearing:
+    """Passes on the events of one loader: each message once, of each kind so many."""
+
+    def __init__(self) -> None:
+        self._heard = 0
+        self._said: dict[str, set[str]] = {}
+
+    def hear(self, engine: _gristmill.Loader) -> None:
+        """Says what happened since the last call."""
+        newest = engine.newest_event()
+        if newest <= self._heard:
+            return
+        events = json.loads(engine.events(self._heard))
+        self._heard = newest
+        for event in events:
+            kind, stage = event["kind"], event.get("stage")
+            said = self._said.setdefault(kind, set())
+            text = event["message"] if stage is None else f"stage `{stage}`: {event['message']}"
+            if text in said or len(said) > _MOST:
+                continue
+            said.add(text)
+            if len(said) > _MOST:
+                text = f"more of the kind `{kind}` follow, and are counted in metrics()"
+            level = logging.DEBUG if kind == _RAISED else _LEVELS.get(event["level"], logging.WARNING)
+            LOGGER.log(level, "%s: %s", kind, text, extra={"gristmill": event})
