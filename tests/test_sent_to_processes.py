@@ -56,10 +56,37 @@ def test_rows_are_sent_by_place_and_selection(tmp_path: Path) -> None:
         found = there_and_back(chosen)
         assert found.run_ids == chosen.run_ids
         assert found.take(np.arange(len(chosen))).tobytes() == chosen.take(np.arange(len(chosen))).tobytes()
-    with pytest.raises(TypeError, match="select within them there"):
-        pickle.dumps(rows.filter(step_index=(1, 2)))
-    with pytest.raises(TypeError, match="select within them there"):
-        pickle.dumps(rows[1:4])
+
+
+def test_frames_that_are_selected_within_games_are_sent(pack: Any, tmp_path: Path) -> None:
+    rows = gm.open(write_pack(tmp_path / "rows", make_rows(6)))
+    rows.mark("late", "step_index > 3")
+    pack.mark("early", "ply < 9")
+    filtered = rows.filter(step_index=(1, 20))
+    some: list[Any] = [
+        filtered,
+        rows[5:77],
+        rows[5:77][10:40],
+        filtered.split(0.4).val,
+        filtered.folds(3)[1].train,
+        rows.where("steps > 3").marked("late")[3:],
+        pack.marked("early"),
+        pack.without("early").where("frames > 20"),
+        pack.marked("early")[2:5].split(val_games=pack.game_ids[2:4]).train,
+    ]
+    for chosen in some:
+        found = there_and_back(chosen)
+        assert type(found) is type(chosen)
+        numbers = np.arange(chosen.num_frames)
+        assert len(numbers)
+        assert found.take(numbers).tobytes() == chosen.take(numbers).tobytes()
+        assert len(pickle.dumps(chosen)) < 4000
+    program = "print(value.num_frames, value.take([0])['step_index'].tolist())"
+    assert elsewhere(some[5], program, tmp_path) == f"{some[5].num_frames} {some[5].take([0])['step_index'].tolist()}"
+    sent = pickle.dumps(rows.marked("late"))
+    rows.mark("late", "step_index > 5", replace=True)
+    with pytest.raises(gm.StateError, match="has changed"):
+        pickle.loads(sent)
 
 
 def test_demonstrations_are_sent_by_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

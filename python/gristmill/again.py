@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from gristmill.errors import StateError
+
+#: A method.
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def open_again(opener: Callable[..., Any], path: str, options: dict[str, Any], size: tuple[int, int]) -> Any:
@@ -55,3 +59,38 @@ def make_again(
         method, args, options = stands
         getattr(loader, method)(*args, **options)
     return loader
+
+
+def remembered(method: F) -> F:
+    """A method that makes selections of a selection, which then know what they were made of, and how."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **options: Any) -> Any:
+        made = method(self, *args, **options)
+        _note(made, (self, method.__name__, args, options), ())
+        return made
+
+    return cast(F, call)
+
+
+def _note(made: Any, origin: tuple[Any, ...], place: tuple[int, ...]) -> None:
+    if isinstance(made, tuple | list):
+        for i, one in enumerate(made):
+            _note(one, origin, (*place, i))
+    elif hasattr(made, "made_from"):
+        made.made_from = (*origin, place)
+
+
+def derive_again(
+    made_from: tuple[Any, str, tuple[Any, ...], dict[str, Any], tuple[int, ...]], path: str, size: tuple[int, int]
+) -> Any:
+    """What was selected of another selection, if it is as large as it was.
+
+    Raises:
+        StateError: the pack was changed meanwhile, or its marks.
+    """
+    parent, method, args, options, place = made_from
+    made = getattr(parent, method)(*args, **options)
+    for i in place:
+        made = made[i]
+    return as_large(made, path, size)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.again import remembered
 from gristmill.arguments import named
 from gristmill.arrays import Array
 from gristmill.drawing import table
@@ -69,6 +70,7 @@ class Games(Selection[_gristmill.Games]):
     def __getitem__(self, index: int) -> Array: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
+    @remembered
     def __getitem__(self, index: int | slice) -> Array | Self:
         """The records of one game as a structured array, or some of the games.
 
@@ -101,6 +103,7 @@ class Games(Selection[_gristmill.Games]):
         """
         return self._compiled.source(self._place(index))
 
+    @remembered
     def where(self, sql: str, *params: Parameter) -> Self:
         """Those of the games that `sql` names.
 
@@ -134,6 +137,7 @@ class Games(Selection[_gristmill.Games]):
         by: Literal["records", "content"] = "records",
     ) -> GameSplit[Self]: ...
     @named
+    @remembered
     def split(
         self,
         val: float | None = None,
@@ -175,6 +179,7 @@ class Games(Selection[_gristmill.Games]):
         return GameThreeWaySplit(*map(type(self), three))
 
     @named
+    @remembered
     def folds(
         self, count: int, *, seed: int = 42, by: Literal["records", "content"] = "records"
     ) -> list[GameSplit[Self]]:

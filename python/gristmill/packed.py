@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.again import select_again
+from gristmill.again import derive_again, remembered, select_again
 from gristmill.errors import StateError
 
 
@@ -93,14 +93,16 @@ C = TypeVar("C", bound=Compiled)
 class Selection(Generic[C]):
     """A selection of a pack's frames: rows of 2048, positions of chess games, steps of trajectories."""
 
+    #: The selection that it was made of: itself, and the method, arguments and options, and which of the results it is.
+    made_from: tuple[Any, str, tuple[Any, ...], dict[str, Any], tuple[int, ...]] | None = None
+
     def __init__(self, compiled: C) -> None:
         self._compiled = compiled
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The folder of the pack and which games or runs are selected: another process opens it and selects them again.
 
-        Raises:
-            TypeError: frames were selected within games, by a mark, a filter or a slice of rows.
+        Where frames were selected within games (by a mark, a filter, a slice of rows), it does what was done here.
         """
         own: Any = self
         packed = self._compiled.packed()
@@ -110,8 +112,9 @@ class Selection(Generic[C]):
         try:
             select_again(folder, ids, size)
         except StateError:
-            message = "some frames of these games are selected and others are not, which only this process can know"
-            raise TypeError(f"{message}; send the games, and select within them there") from None
+            if self.made_from is None:
+                raise
+            return derive_again, (self.made_from, folder, size)
         return select_again, (folder, ids, size)
 
     @property
@@ -165,6 +168,7 @@ class Selection(Generic[C]):
         """The marks of the pack, by name; those too that are of other frames or cannot be read."""
         return [Mark(**mark) for mark in json.loads(self._compiled.packed().marks())]
 
+    @remembered
     def marked(self, name: str) -> Self:
         """Those of the frames that a mark marks. All games remain, even without a frame.
 
@@ -173,6 +177,7 @@ class Selection(Generic[C]):
         """
         return type(self)(self._compiled.marked(name))
 
+    @remembered
     def without(self, name: str) -> Self:
         """Those of the frames that a mark does not mark.
 

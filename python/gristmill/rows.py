@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
+from gristmill.again import remembered
 from gristmill.arrays import Array
 from gristmill.drawing import table
 from gristmill.layout import Layout
@@ -101,6 +102,7 @@ class Rows(Selection[_gristmill.Rows]):
     def __getitem__(self, index: int) -> Array: ...
     @overload
     def __getitem__(self, index: slice) -> Rows: ...
+    @remembered
     def __getitem__(self, index: int | slice) -> Array | Rows:
         """One row as a structured array of no axis, or some of the rows.
 
@@ -117,6 +119,7 @@ class Rows(Selection[_gristmill.Rows]):
             block = self.take(np.arange(first, min(first + _TOGETHER, len(self))))
             yield from (block[i, ...] for i in range(len(block)))
 
+    @remembered
     def where(self, sql: str, *params: Parameter) -> Rows:
         """Those of the runs that `sql` names.
 
@@ -133,6 +136,7 @@ class Rows(Selection[_gristmill.Rows]):
         """
         return Rows(self._compiled.query(sql, list(params)))
 
+    @remembered
     def filter(
         self, *, step_index: Bounds = None, max_rank: Bounds = None, valuation: str | Iterable[str] | None = None
     ) -> Rows:
@@ -164,6 +168,7 @@ class Rows(Selection[_gristmill.Rows]):
         val_runs: Iterable[int] | None = None,
         by: Literal["seed", "content"] = "seed",
     ) -> Split: ...
+    @remembered
     def split(
         self,
         val: float | None = None,
@@ -201,6 +206,7 @@ class Rows(Selection[_gristmill.Rows]):
             raise TypeError("a test side goes with the share val; for other ones split the train side again")
         return ThreeWaySplit(*map(Rows, self._compiled.split_three(float(val), float(test), seed, by == "content")))
 
+    @remembered
     def folds(self, count: int, *, seed: int = 42, by: Literal["seed", "content"] = "seed") -> list[Split]:
         """Splits for cross-validation: each run is on the val side of exactly one of them, and on one side of each.
 
