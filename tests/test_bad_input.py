@@ -130,7 +130,7 @@ def test_all_files_vanishing_ends_in_an_error(games: Path) -> None:
 def test_a_pass_over_an_empty_directory_says_so(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     with gm.DataLoader(gm.presets.lc0(tmp_path / "none", **PASS)) as loader:
-        with pytest.raises(gm.StageError, match="no chunk") as refused:
+        with pytest.raises(gm.StageError, match="no games of chess") as refused:
             loader.get_next(timeout=20)
         assert refused.value.stage == "extract"
 
