@@ -168,7 +168,7 @@ def test_a_stopped_command_leaves_nothing(tmp_path: Path, end: signal.Signals) -
             _, said = child.communicate(timeout=60)
         finally:
             child.kill()
-    assert (child.returncode, said) == (1, "gristmill: stopped; the output is as it was\n")
+    assert (child.returncode, said) == (130, "gristmill: stopped; the output is as it was\n")
     assert list(tmp_path.iterdir()) == []
 
 

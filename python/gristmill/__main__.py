@@ -7,8 +7,6 @@ import os
 import sys
 import sysconfig
 
-from gristmill.command import main
-
 #: What the command says when it hands words over.
 HANDED_OVER = "GRISTMILL_HANDED_OVER"
 
@@ -20,8 +18,14 @@ def run() -> int:
     if handed is None and os.access(program, os.X_OK):
         os.environ.setdefault("GRISTMILL_PYTHON", sys.executable)
         os.execv(program, [program, *sys.argv[1:]])
+    from gristmill.command import main
+
     return main(sys.argv[1:])
 
 
 if __name__ == "__main__":
-    sys.exit(run())
+    try:
+        sys.exit(run())
+    except KeyboardInterrupt:
+        # Before a command had begun, nothing of it is left.
+        sys.exit(130)

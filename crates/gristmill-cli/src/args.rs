@@ -9,6 +9,7 @@ pub(crate) mod pictures;
 pub(crate) mod places;
 pub(crate) mod rewrite;
 pub(crate) mod river;
+pub(crate) mod shared;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
 
@@ -24,17 +25,23 @@ use pictures::Pictures;
 use places::{VerifyRun, Xray};
 use rewrite::{Filter, Rescore, Split};
 use river::River;
+use shared::Shared;
 use stats::Stats;
 use tokenizer::Tokenizer;
 
 use crate::top::address;
 
-/// Chess games in, shuffled training batches out.
+/// The words of a command.
 #[derive(Debug, Parser)]
-#[command(name = "gristmill", version = env!("GRISTMILL_VERSION"), about, max_term_width = 100, subcommand_required = true)]
-#[command(after_help = "Exit codes: 0 all is well, 1 something failed or a check found faults, 2 wrong usage.\n\
-With --json a command prints one single-line JSON document on stdout; all else goes to stderr.")]
+#[command(name = "gristmill", version = env!("GRISTMILL_VERSION"), max_term_width = 100, subcommand_required = true)]
+#[command(
+    after_help = "Exit codes: 0 all is well, 1 something failed or a check found faults, 2 wrong usage, 3 done, but something was \
+left out (pack), 130 stopped by Ctrl-C.\n\nWith --json a command prints one single-line JSON document on stdout, of what it did \
+or of why it failed; all else goes to stderr. `gristmill COMMAND --help` has options and examples."
+)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) shared: Shared,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -86,7 +93,8 @@ pub(crate) enum Command {
     /// Watch a running loader: every stage and queue, live.
     Top(Top),
     /// Let the programs of the Lc0 trainer run on this loader; done by the Python package, which knows the options.
-    InstallLczero,
+    #[command(after_help = "Examples:\n  gristmill install-lczero .venv --dry-run\n  gristmill install-lczero .venv")]
+    InstallLczero(Handed),
 }
 
 #[derive(Debug, Subcommand)]
@@ -97,20 +105,32 @@ pub(crate) enum Generate {
     #[command(name = "2048")]
     G2048(GenerateG2048),
     /// Demonstrations by random play in real environments; done by the Python package, which knows the options.
-    Random,
+    #[command(after_help = "Examples:\n  gristmill generate random --env CartPole-v1 random.tar.zst --seed 1")]
+    Random(Handed),
+}
+
+/// The words of a command of the Python package: what it shares with the others.
+#[derive(Debug, Args)]
+pub(crate) struct Handed {
+    /// Say what would be written, and write nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill generate chess games --games 1000 --seed 1\n  \
+gristmill generate chess tars --games 1000 --seed 1 --tar --games-per-tar 100\n  \
+gristmill generate chess games --games 500 --seed 1 --first 1001 --interval 0.5")]
 pub(crate) struct GenerateChess {
     /// Folder to write to; made if it does not exist.
     pub(crate) out: PathBuf,
     /// How many games to write.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) games: u64,
-    /// Seed: the same seed gives the same bytes. Without it one is drawn and told.
+    /// Seed: the same seed gives the same bytes. Without it one is drawn and named.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Number of the first game; go on from an earlier run with its last number plus one.
+    /// Number of the first game; an earlier run is continued with its last number plus one.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) first: u64,
     /// Write tars of many games, named by the hour, instead of one .gz per game.
@@ -128,6 +148,9 @@ pub(crate) struct GenerateChess {
     /// Wait so long after each file, as if games were being played.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
+    /// Replace files that are there.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// Say what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -137,16 +160,18 @@ pub(crate) struct GenerateChess {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill generate 2048 logs --games 100 --seed 1\n  \
+gristmill generate 2048 logs --games 100 --seed 1 --first 100 --depth 2\n  gristmill pack logs pack")]
 pub(crate) struct GenerateG2048 {
     /// Folder to write to; made if it does not exist.
     pub(crate) out: PathBuf,
     /// How many games to write; each is a .jsonl.gz and a sidecar.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) games: u64,
-    /// Base seed: game n has the seed S + n, and the same seed gives the same bytes. Without it one is drawn and told.
+    /// Base seed: game n has the seed S + n, and the same seed gives the same bytes. Without it one is drawn and named.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Number of the first game; go on from an earlier run with its last number plus one.
+    /// Number of the first game; an earlier run is continued with its last number plus one.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) first: u64,
     /// How many new tiles the player looks ahead; each costs some twenty times more and plays better.
@@ -159,8 +184,11 @@ pub(crate) struct GenerateG2048 {
     #[arg(long, value_name = "L", default_value_t = 6, value_parser = clap::value_parser!(u8).range(0..=12))]
     pub(crate) level: u8,
     /// Threads that play; never changes a byte [default: the number of cores].
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'j', long, alias = "workers", value_name = "N")]
     pub(crate) threads: Option<usize>,
+    /// Replace files that are there.
+    #[arg(long)]
+    pub(crate) overwrite: bool,
     /// Say what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -209,19 +237,24 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_faults: usize,
     /// Worker threads; never changes what is found [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill feed games --top\n  gristmill feed games --batches 100 --json\n  \
+gristmill feed new:0.7 old:0.3 --pool 50000 --reservoir 100000 --batch-size 1024 --seed 1\n  \
+gristmill feed games --epochs 1 --split train:9,test:1 --output test --out batches\n  \
+gristmill feed games --metrics 9100      (then, elsewhere: gristmill top 9100)\n  \
+gristmill feed games --dry-run > loader.toml && gristmill feed loader.toml")]
 pub(crate) struct Feed {
     #[command(flatten)]
     pub(crate) river: River,
     /// Worker threads; never changes a batch [default: the number of cores].
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'j', long, alias = "workers", value_name = "N")]
     pub(crate) threads: Option<usize>,
     /// Stop after N batches.
     #[arg(long, value_name = "N")]
@@ -232,9 +265,12 @@ pub(crate) struct Feed {
     /// Write every batch into this folder, one .npy file per tensor.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Serve metrics for Prometheus and `gristmill top` at this address, such as 127.0.0.1:9100 (port 0: any free one,
-    /// told on stderr).
-    #[arg(long, value_name = "ADDR")]
+    /// Replace files of that folder.
+    #[arg(long, requires = "out")]
+    pub(crate) overwrite: bool,
+    /// Serve metrics for Prometheus and `gristmill top` at this address: PORT of this machine, or HOST:PORT (port 0: any
+    /// free one, named on stderr).
+    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     pub(crate) metrics: Option<String>,
     /// File with the token that readers of the metrics have to send; needed where other machines can reach them
     /// [default: the variable GRISTMILL_TOKEN].
@@ -252,11 +288,13 @@ pub(crate) struct Feed {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill bench games --batches 200\n  \
+gristmill bench games --threads 1,2,8 --batch-size 1024 --json | jq .bottleneck\n  gristmill bench loader.toml")]
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) river: River,
     /// Numbers of threads to try, with commas.
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2")]
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_delimiter = ',', default_value = "1,2")]
     pub(crate) threads: Vec<usize>,
     /// Batches in each run; the first is not counted.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..))]
@@ -267,6 +305,8 @@ pub(crate) struct Bench {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill feed games --metrics 9100 &\n  gristmill top\n  \
+gristmill top trainer:9100 --token-file token\n  gristmill top 9100 --once --json")]
 pub(crate) struct Top {
     /// Where the loader serves its metrics: HOST:PORT, PORT or a URL.
     #[arg(value_name = "ADDR", default_value = "127.0.0.1:9100", value_parser = address::parse)]

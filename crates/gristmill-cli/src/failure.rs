@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use serde::Serialize;
+
 /// Why a command did not end well.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -14,6 +16,8 @@ pub(crate) enum Failure {
     Faults,
     /// It did its work and left out what could not be taken: exit code 3.
     LeftOut(String),
+    /// Ctrl-C or SIGTERM ended it; what is left of its work is said, if anything: exit code 130.
+    Stopped(Option<String>),
     /// Nobody reads the output any more: exit code 0, without a word.
     NoReader,
 }
@@ -21,23 +25,67 @@ pub(crate) enum Failure {
 /// `Result` with [`Failure`].
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
+/// The exit code of a command that was interrupted.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// What a failure is in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Told<'a> {
+    ok: bool,
+    error: Fault<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Fault<'a> {
+    kind: &'static str,
+    exit_code: u8,
+    message: &'a str,
+}
+
 impl Failure {
+    /// A stop of which this is to be said.
+    pub(crate) fn stopped(left: impl Into<String>) -> Self {
+        Failure::Stopped(Some(format!("stopped; {}", left.into())))
+    }
+
+    /// The number of the exit code.
+    fn number(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => 2,
+            Failure::Failed(_) | Failure::Faults => 1,
+            Failure::LeftOut(_) => 3,
+            Failure::Stopped(_) => INTERRUPTED,
+            Failure::NoReader => 0,
+        }
+    }
+
     /// The exit code that tells it.
     pub(crate) fn code(&self) -> ExitCode {
-        match self {
-            Failure::Usage(_) => ExitCode::from(2),
-            Failure::Failed(_) | Failure::Faults => ExitCode::FAILURE,
-            Failure::LeftOut(_) => ExitCode::from(3),
-            Failure::NoReader => ExitCode::SUCCESS,
-        }
+        ExitCode::from(self.number())
     }
 
     /// What to say, if anything.
     pub(crate) fn message(&self) -> Option<&str> {
         match self {
             Failure::Usage(text) | Failure::Failed(text) | Failure::LeftOut(text) => Some(text),
+            Failure::Stopped(text) => text.as_deref(),
             Failure::Faults | Failure::NoReader => None,
         }
+    }
+
+    /// It as JSON, if there is something to say.
+    pub(crate) fn told(&self) -> Option<Told<'_>> {
+        let kind = match self {
+            Failure::Usage(_) => "usage",
+            Failure::Failed(_) | Failure::Faults => "failed",
+            Failure::LeftOut(_) => "left_out",
+            Failure::Stopped(_) => "stopped",
+            Failure::NoReader => return None,
+        };
+        // Of wrong words the advice and the usage that follow are for people.
+        let message = self.message()?;
+        let message = message.split("\n\nUsage:").next().unwrap_or(message).trim_end();
+        Some(Told { ok: false, error: Fault { kind, exit_code: self.number(), message } })
     }
 }
 
@@ -45,6 +93,7 @@ impl From<gristmill_engine::Error> for Failure {
     fn from(e: gristmill_engine::Error) -> Self {
         match e {
             gristmill_engine::Error::Config { .. } => Failure::Usage(e.to_string()),
+            gristmill_engine::Error::Stopped => Failure::Stopped(Some("stopped".to_owned())),
             _ => Failure::Failed(e.to_string()),
         }
     }
@@ -62,5 +111,12 @@ impl From<io::Error> for Failure {
             io::ErrorKind::BrokenPipe => Failure::NoReader,
             _ => Failure::Failed(format!("cannot write the result: {e}")),
         }
+    }
+}
+
+impl From<clap::Error> for Failure {
+    fn from(e: clap::Error) -> Self {
+        let text = e.render().to_string();
+        Failure::Usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned())
     }
 }

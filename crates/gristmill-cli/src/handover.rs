@@ -65,10 +65,53 @@ pub(crate) fn is_meant(words: &[OsString]) -> bool {
         [verb, rest @ ..] if verb == "pack" => {
             let given = rest.windows(2).filter(|pair| pair[0] == "--input").map(|pair| Path::new(&pair[1]));
             let joined = rest.iter().filter_map(|word| word.to_str()?.strip_prefix("--input=")).map(Path::new);
-            given.chain(joined).any(|input| is_arrays(input) || holds_minari(input, DEPTH))
+            let mut named = given.chain(joined).peekable();
+            let input = if named.peek().is_none() { first_place(rest) } else { None };
+            named.chain(input).any(|input| is_arrays(input) || holds_minari(input, DEPTH))
         }
         _ => false,
     }
+}
+
+/// The words with the command first: options that every command has may stand before it.
+pub(crate) fn verb_first(words: Vec<OsString>) -> Vec<OsString> {
+    const VALUED: [&str; 3] = ["--color", "--threads", "-j"];
+    let mut verb = 0;
+    while words.get(verb).is_some_and(|word| word.to_str().is_some_and(|word| word.starts_with('-') && word != "--")) {
+        verb += 1 + usize::from(VALUED.iter().any(|valued| words[verb] == *valued));
+    }
+    if verb >= words.len() || words.contains(&"--".into()) {
+        return words;
+    }
+    [&words[verb..], &words[..verb]].concat()
+}
+
+/// The first of the words of `pack` that is neither an option nor the value of one.
+fn first_place(words: &[OsString]) -> Option<&Path> {
+    const VALUED: [&str; 13] = [
+        "--fields",
+        "--output",
+        "--threads",
+        "-j",
+        "--workers",
+        "--shard-rows",
+        "--layout",
+        "--on-error",
+        "--weigh",
+        "--checkpoint-rows",
+        "--color",
+        "--python",
+        "--input",
+    ];
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        if VALUED.iter().any(|valued| word == *valued) {
+            words.next();
+        } else if !word.to_string_lossy().starts_with('-') {
+            return Some(Path::new(word));
+        }
+    }
+    None
 }
 
 /// Runs the Python package with the words, in its stead where the system can.
@@ -227,6 +270,7 @@ mod tests {
             format!("pack --input={other} --fields=obs=x --output a"),
             format!("pack --output a --input {set}"),
             format!("pack --input={root} --output a", root = root.path().display()),
+            format!("pack --threads 2 {set} a --json"),
         ] {
             assert!(is_meant(&words(&text)), "{text}");
         }
@@ -241,9 +285,26 @@ mod tests {
             format!("inspect {root_of}/none.hdf5"),
             format!("feed {mine} --fields x"),
             format!("pack --input {empty} --output {set}"),
+            format!("pack {empty} {set} --append"),
+            format!("pack --abandon --color {set} {empty}"),
             "pack --input".to_owned(),
         ] {
             assert!(!is_meant(&words(&text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn shared_options_may_stand_before_the_command() {
+        for (said, means) in [
+            ("--json -q feed x --seed 1", "feed x --seed 1 --json -q"),
+            ("-j 2 --color never generate random x", "generate random x -j 2 --color never"),
+            ("feed --json", "feed --json"),
+            ("--help", "--help"),
+            ("--json", "--json"),
+            ("--color", "--color"),
+            ("--json feed -- --odd", "--json feed -- --odd"),
+        ] {
+            assert_eq!(verb_first(words(said)), words(means), "{said}");
         }
     }
 

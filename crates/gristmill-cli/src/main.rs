@@ -8,12 +8,15 @@ mod report;
 mod stopping;
 mod top;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind;
 
+use args::shared::{self, Shared};
 use args::tokenizer::Tokenizer;
-use args::{Cli, Command, Generate};
+use args::{Command, Generate};
+use failure::{Failure, Result};
 use gristmill_engine::runtime::pages::Pages;
 
 /// Large buffers go back to the system when they are freed, so that bounds of memory hold.
@@ -22,19 +25,38 @@ static ALLOCATOR: Pages = Pages;
 
 fn main() -> ExitCode {
     stopping::survive_limits();
-    let words: Vec<_> = std::env::args_os().skip(1).collect();
-    let done = if handover::is_meant(&words) { handover::run(words) } else { run().map(|()| ExitCode::SUCCESS) };
+    let words = handover::verb_first(std::env::args_os().skip(1).collect());
+    let shared = Shared::glance(&words);
+    report::begin(shared);
+    let done = if handover::is_meant(&words) { handover::run(words) } else { run(&words, shared) };
+    report::took();
     done.unwrap_or_else(|failure| {
-        if let Some(message) = failure.message() {
-            report::note(&format!("gristmill: {message}"));
-        }
+        report::failure(&failure);
         failure.code()
     })
 }
 
-fn run() -> failure::Result<()> {
-    match Cli::parse().command {
-        Command::Generate(Generate::Random) => handover::run(vec!["generate".into(), "random".into()]).map(drop),
+fn run(words: &[OsString], shared: Shared) -> Result<ExitCode> {
+    let cli = match shared::parse(words, shared.color) {
+        Ok(cli) => cli,
+        Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            report::help(&e)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(e) if e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            report::note(&e.render().to_string());
+            return Err(Failure::Usage("expected a command".to_owned()));
+        }
+        Err(e) => return Err(e.into()),
+    };
+    report::begin(cli.shared);
+    stopping::listen()?;
+    command(cli.command).map(|()| ExitCode::SUCCESS)
+}
+
+fn command(command: Command) -> Result<()> {
+    match command {
+        Command::Generate(Generate::Random(_)) => handover::run(vec!["generate".into(), "random".into()]).map(drop),
         Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
         Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
@@ -57,6 +79,6 @@ fn run() -> failure::Result<()> {
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
         Command::Top(args) => cmd::top::run(&args),
-        Command::InstallLczero => handover::run(vec![handover::INSTALL.into()]).map(drop),
+        Command::InstallLczero(_) => handover::run(vec![handover::INSTALL.into()]).map(drop),
     }
 }

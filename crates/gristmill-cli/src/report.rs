@@ -18,16 +18,92 @@ pub(crate) mod rewriting;
 pub(crate) mod verification;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, RwLock};
 use std::time::{Duration, Instant};
 
+use gristmill_engine::job::meter::{Meter, peak_rss};
 use gristmill_format::error::plain;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal;
 use serde::Serialize;
 
+use crate::args::shared::{Color, Shared};
+use crate::failure::Failure;
+
+/// How much is said, and in what form.
+static MANNER: RwLock<Option<Shared>> = RwLock::new(None);
+
+/// Whether a document was printed: a failure after it prints no second one.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// What the command takes, from its beginning on.
+static METER: LazyLock<Meter> = LazyLock::new(Meter::default);
+
+/// Says from here on what the shared options ask for.
+pub(crate) fn begin(shared: Shared) {
+    LazyLock::force(&METER);
+    if let Ok(mut manner) = MANNER.write() {
+        *manner = Some(shared);
+    }
+}
+
+fn manner() -> Shared {
+    MANNER.read().ok().and_then(|manner| *manner).unwrap_or_default()
+}
+
+/// Says why the command did not end well: on stderr, and with `--json` on stdout, too, unless a document is there already.
+pub(crate) fn failure(failure: &Failure) {
+    let shared = manner();
+    if let Some(message) = failure.message() {
+        let name = if is_colored(io::stderr().is_terminal()) { "\x1b[1;31mgristmill:\x1b[0m" } else { "gristmill:" };
+        let _ = writeln!(io::stderr().lock(), "{name} {}", lines(message));
+    }
+    if let Some(told) = failure.told().filter(|_| shared.json && !PRINTED.load(Ordering::Relaxed)) {
+        let _ = json(&told);
+    }
+}
+
+/// Says what the command took, where that is wanted.
+pub(crate) fn took() {
+    if manner().verbose {
+        let now = METER.now();
+        let memory = peak_rss().map(|peak| format!(", {} at most", bytes(peak))).unwrap_or_default();
+        let version = env!("CARGO_PKG_VERSION");
+        note(&format!("gristmill {version}: {:.2} s, {:.2} s of processor time{memory}", now.wall, now.cpu));
+    }
+}
+
+/// Prints help, or the version.
+pub(crate) fn help(text: &clap::Error) -> io::Result<()> {
+    let text = text.render();
+    let text = if is_colored(io::stdout().is_terminal()) { text.ansi().to_string() } else { text.to_string() };
+    picture_out(&text)
+}
+
+/// Whether what goes to a terminal, or elsewhere, has colours.
+fn is_colored(terminal: bool) -> bool {
+    match manner().color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()),
+    }
+}
+
+/// Whether text on stdout has colours.
+pub(crate) fn is_colorful() -> bool {
+    is_colored(io::stdout().is_terminal())
+}
+
+/// Whether what is beside the result is said.
+fn is_quiet() -> bool {
+    manner().quiet
+}
+
 /// Prints `value` as one line of JSON on stdout.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string(value)?;
+    PRINTED.store(true, Ordering::Relaxed);
     text_out(&text)
 }
 
@@ -48,9 +124,18 @@ pub(crate) fn picture_out(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Says something on stderr; when nobody can hear it, nothing is lost. Names in it command no terminal.
+/// Says something on stderr, unless it is to be quiet there; when nobody can hear it, nothing is lost. Names in it command no
+/// terminal.
 pub(crate) fn note(text: &str) {
+    if is_quiet() {
+        return;
+    }
     let _ = writeln!(io::stderr().lock(), "{}", lines(text));
+}
+
+/// Warns on stderr.
+pub(crate) fn warning(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "gristmill: {}", lines(text));
 }
 
 /// Text with control characters as their escapes, but for the ends of lines.
@@ -62,8 +147,7 @@ pub(crate) fn lines(text: &str) -> String {
 pub(crate) fn canvas() -> Option<u16> {
     let said = |name: &str| std::env::var(name).unwrap_or_default();
     let full = matches!(said("COLORTERM").as_str(), "truecolor" | "24bit") || said("TERM").ends_with("-direct");
-    let shown = io::stdout().is_terminal() && full && said("NO_COLOR").is_empty();
-    shown.then(columns)
+    (io::stdout().is_terminal() && full && is_colorful()).then(columns)
 }
 
 /// Columns of the terminal; 80 where nobody knows.
@@ -83,7 +167,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress towards `len` things, called `what` in the plural. Silent unless `wanted`.
     pub(crate) fn new(len: u64, what: &'static str, wanted: bool) -> Self {
-        let terminal = io::stderr().is_terminal();
+        let (terminal, wanted) = (io::stderr().is_terminal(), wanted && !is_quiet());
         let target = if wanted && terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(len), target);
         let style = ProgressStyle::with_template("{bar:30} {human_pos}/{human_len} {prefix}  {msg}");
@@ -136,7 +220,7 @@ pub(crate) struct Ticker {
 impl Ticker {
     /// A ticker; silent unless `wanted`.
     pub(crate) fn new(wanted: bool) -> Self {
-        let terminal = io::stderr().is_terminal();
+        let (terminal, wanted) = (io::stderr().is_terminal(), wanted && !is_quiet());
         let target = if wanted && terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template("{spinner} {msg}");

@@ -1,14 +1,18 @@
-//! Ctrl-C and SIGTERM -> a flag that running commands look at; a second one ends the process at once. Limits end no process.
+//! Ctrl-C and SIGTERM -> a flag that running commands look at, or an end at once; so a second one. Limits end no process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use gristmill_engine::pack::metadata::ends_when;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, INTERRUPTED, Result};
+use crate::report;
 
-/// The exit code of a process that was interrupted.
-const INTERRUPTED: i32 = 130;
+/// Whether a stop was asked for.
+static RAISED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Whether the command looks at the flag by itself.
+static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// A file that grows past the limit of the process is an error of that file, and no end of the process.
 pub(crate) fn survive_limits() {
@@ -16,17 +20,25 @@ pub(crate) fn survive_limits() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-/// The flag. To be called once in a process.
-pub(crate) fn flag() -> Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let raised = Arc::clone(&flag);
-    let handler = move || {
-        if raised.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
+/// Listens from here on.
+pub(crate) fn listen() -> Result<()> {
+    let handler = || {
+        if RAISED.swap(true, Ordering::Relaxed) || !WATCHED.load(Ordering::Relaxed) {
+            report::failure(&Failure::Stopped(Some("stopped".to_owned())));
+            std::process::exit(INTERRUPTED.into());
         }
     };
-    ctrlc::set_handler(handler).map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))?;
-    let seen = Arc::clone(&flag);
-    ends_when(move || seen.load(Ordering::Relaxed));
-    Ok(flag)
+    ends_when(is_raised);
+    ctrlc::set_handler(handler).map_err(|e| Failure::Failed(format!("cannot listen for Ctrl-C: {e}")))
+}
+
+/// The flag, for a command that looks at it from here on.
+pub(crate) fn flag() -> Result<Arc<AtomicBool>> {
+    WATCHED.store(true, Ordering::Relaxed);
+    Ok(Arc::clone(&RAISED))
+}
+
+/// Whether Ctrl-C or SIGTERM came.
+pub(crate) fn is_raised() -> bool {
+    RAISED.load(Ordering::Relaxed)
 }

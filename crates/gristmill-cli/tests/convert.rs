@@ -47,7 +47,6 @@ fn rows_are_converted_there_and_back() {
     for (words, word) in [
         (vec!["--to", "exponents", "--version", "7"], "options of chess games"),
         (vec![], "--to FORM"),
-        (vec!["--to", "exponents", "--threads", "2"], "--threads"),
         (vec!["--to", "exponents", "--inner"], "--join"),
     ] {
         let refused = run(&[&["convert", text(&pack), text(&at("x"))], &words[..]].concat());

@@ -216,7 +216,7 @@ fn an_interrupt_ends_with_a_summary() {
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(130));
     let fed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(fed["ended"], "stopped");
     assert!(fed["batches"].as_u64().unwrap() > 0);
@@ -243,7 +243,7 @@ fn metrics_are_served_while_it_runs() {
     assert!(answer.contains("200") && answer.contains("gristmill_rows_total"), "{answer}");
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stdout.iter().filter(|b| **b == b'\n').count()), (Some(0), 1));
+    assert_eq!((output.status.code(), output.stdout.iter().filter(|b| **b == b'\n').count()), (Some(130), 1));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod demonstrations;
 mod demos;
 mod feed;
 mod kills;
+mod manners;
 mod marks;
 mod memory;
 mod nothing;

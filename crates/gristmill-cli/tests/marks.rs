@@ -94,7 +94,7 @@ fn packs_tell_how_they_came_to_be() {
     let told = run(&["inspect", "--lineage", text(&at("pack"))]).ok().out;
     assert!(told.starts_with("append (gristmill ") && told.contains("\n  filter ("), "{told}");
     // The same games, packed again elsewhere, have the same lineage.
-    pack(&at("good"), &at("again"), &["--workers", "1"]);
+    pack(&at("good"), &at("again"), &["--threads", "1"]);
     assert_eq!(lineage("again")[0], chess[0]);
 
     for (drop, seed) in [("drop1", "1"), ("drop2", "2")] {

@@ -68,7 +68,7 @@ fn a_pack_is_made_looked_at_and_merged() {
     );
     let words =
         ["pack", "--input", text(drop.path()), "--output", text(&b), "--layout", "packed46", "--shard-rows", "150"];
-    let quarantined = ["--on-error", "quarantine", "--workers", "1", "--json", "--skip-bad"];
+    let quarantined = ["--on-error", "quarantine", "--threads", "1", "--json", "--skip-bad"];
     let packed = run(&[&words[..], &quarantined].concat()).ok().json();
     assert_eq!((packed["files"].as_u64(), packed["layout"].as_str()), (Some(3), Some("packed46")));
     assert!(b.join("quarantine.jsonl").exists() && packed["peak_rss"].as_u64() > Some(1 << 20));
@@ -209,12 +209,12 @@ fn killed_at_any_moment_it_leaves_the_old_pack_or_one_that_can_be_gone_on_with()
 fn a_long_game_needs_little_memory() {
     let out = tempfile::tempdir().unwrap();
     let (drop, target) = (drop_of(1, 500_000), out.path().join("pack"));
-    let words = ["pack", "--input", text(drop.path()), "--output", text(&target), "--workers", "4"];
+    let words = ["pack", "--input", text(drop.path()), "--output", text(&target), "--threads", "4"];
     let packed = run(&[&words[..], &["--json"]].concat()).ok().json();
     assert_eq!(packed["rows"].as_u64(), Some(500_000));
     let peak = packed["peak_rss"].as_u64().unwrap();
     assert!(peak < 256_000_000, "{} MB for 24 MB of rows and 110 MB of text", peak / 1_000_000);
-    let valued = run(&["values", text(&target), "--workers", "4", "--json"]).ok().json();
+    let valued = run(&["values", text(&target), "--threads", "4", "--json"]).ok().json();
     assert_eq!(valued["rows"].as_u64(), Some(500_000));
     let peak = valued["peak_rss"].as_u64().unwrap();
     assert!(peak < 128_000_000, "{} MB for 24 MB of rows", peak / 1_000_000);
@@ -228,11 +228,11 @@ fn a_pack_is_verified_and_described_and_damage_is_drawn() {
     run(&[&words[..], &["--depth", "0"]].concat()).ok();
     run(&["pack", "--input", text(logs.path()), "--output", text(&target), "--layout", "packed46"]).ok();
     for path in [logs.path(), &target] {
-        let sound = run(&["verify", text(path), "--json", "--workers", "3"]).ok().json();
+        let sound = run(&["verify", text(path), "--json", "--threads", "3"]).ok().json();
         assert_eq!((sound["ok"].as_bool(), sound["chunks"].as_u64()), (Some(true), Some(3)));
         assert_eq!((sound["checks"]["continuity"].as_u64(), sound["checks"]["steps"].as_u64()), (Some(0), Some(0)));
-        let stats = run(&["stats", text(path), "--json", "--workers", "1"]).ok().json();
-        assert_eq!(run(&["stats", text(path), "--json", "--workers", "3"]).ok().json(), stats);
+        let stats = run(&["stats", text(path), "--json", "--threads", "1"]).ok().json();
+        assert_eq!(run(&["stats", text(path), "--json", "--threads", "3"]).ok().json(), stats);
         let games = &stats["g2048"];
         assert_eq!((games["games"].as_u64(), games["rows"].as_u64()), (Some(3), sound["checked"].as_u64()));
         assert_eq!((games["score"]["count"].as_u64(), games["length"]["count"].as_u64()), (Some(3), Some(3)));

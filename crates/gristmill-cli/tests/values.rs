@@ -38,7 +38,7 @@ fn values_are_made_verified_and_carried() {
     assert_eq!(names(&a).len() as u64, files + 1);
     let again = run(&["values", text(&a)]);
     assert!(again.code == 2 && again.err.contains("--overwrite"), "{again:?}");
-    let said = run(&["values", text(&a), "--overwrite", "--workers", "1", "--gamma", "0.9"]).ok().out;
+    let said = run(&["values", text(&a), "--overwrite", "--threads", "1", "--gamma", "0.9"]).ok().out;
     assert!(said.contains("3 games") && said.contains("gamma 0.9") && said.contains("epsilon 0.001"), "{said}");
     assert_eq!(run(&["verify", text(&a), "--json"]).ok().json()["checks"]["values"].as_u64(), Some(0));
 
@@ -89,7 +89,7 @@ fn senseless_words_are_refused_and_nothing_is_written() {
         (&["values", text(&pack), "--gamma", "1.5"], 2),
         (&["values", text(&pack), "--gamma", "nan"], 2),
         (&["values", text(&pack), "--reward-scale", "0"], 2),
-        (&["values", text(&pack), "--workers", "0"], 2),
+        (&["values", text(&pack), "--threads", "0"], 2),
         (&["values", text(&nothing)], 1),
         (&["values", text(root.path())], 1),
     ] {

@@ -1,42 +1,56 @@
 """The commands that need Python: words in, one command run, an exit code out.
 
 Rules as for all commands: with `--json` one line of JSON on stdout and nothing else there; exit codes 0 (all is well),
-1 (it failed), 2 (wrong usage, or a configuration that cannot run) and 3 (`pack`: done, but something was left out).
+1 (it failed), 2 (wrong usage, or a configuration that cannot run), 3 (`pack`: done, but something was left out) and 130
+(stopped by Ctrl-C or SIGTERM). A failure is a line on stderr, and with `--json` a document on stdout that says why.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+import resource
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 from unicodedata import category
 
 from gristmill.command import convert, generate, lczero, look, pack
+from gristmill.command.options import Parser, WrongWordsError
 from gristmill.errors import ConfigError, GristmillError
 from gristmill.publish import newest
 
-_CODES = "Exit codes: 0 all is well, 1 something failed, 2 wrong usage. "
+_HEADLINE = "Game records in, shuffled training batches out: fast, reproducible, resumable."
+_CODES = "Exit codes: 0 all is well, 1 something failed, 2 wrong usage, 130 stopped by Ctrl-C. "
 _HANDED = "The gristmill command hands these commands over; it takes Python from --python PATH or GRISTMILL_PYTHON."
 
 
-def main(words: Sequence[str]) -> int:
-    """Runs the command that `words` name; its exit code. Usage and help end the process, as `argparse` does."""
-    parser = argparse.ArgumentParser(
-        prog="gristmill", description="The commands of gristmill that need Python.", epilog=_CODES + _HANDED
-    )
-    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", required=True)
+def parser() -> Parser:
+    """All commands, with their options."""
+    found = Parser(prog="gristmill", description=_HEADLINE, epilog=_CODES + _HANDED)
+    verbs = found.add_subparsers(dest="verb", metavar="COMMAND", required=True)
     # The exit code of a command that did its work; it may set another.
-    parser.set_defaults(code=0)
+    found.set_defaults(code=0)
     convert.add_to(verbs)
     generate.add_to(verbs)
     lczero.add_to(verbs)
     look.add_to(verbs)
     pack.add_to(verbs)
-    args = parser.parse_args(words)
+    return found
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs the command that `words` name; its exit code. Help ends the process, as `argparse` does."""
+    began = time.monotonic()
+    glance = list(words)[: list(words).index("--")] if "--" in words else list(words)
+    as_json = "--json" in glance
+    try:
+        args = parser().parse_args(words)
+    except WrongWordsError as wrong:
+        return _failed(wrong, "usage", 2, as_json, after=f"\n{wrong.usage}\nFor more information, try '--help'.\n")
+    args.chatty = not (args.json or args.quiet)
     newest.clear()
     try:
         signal.signal(signal.SIGTERM, _stop)
@@ -45,21 +59,35 @@ def main(words: Sequence[str]) -> int:
         sys.stdout.write((json.dumps(result) if args.json else _shown(text)) + "\n")
         sys.stdout.flush()
     except ConfigError as error:
-        return _told(error, 2)
+        return _failed(error, "usage", 2, as_json, args.color)
     except BrokenPipeError:
         # Nobody reads any more. What is left in the buffer must not be written when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (GristmillError, OSError) as error:
-        return _told(error, 1)
+        return _failed(error, "failed", 1, as_json, args.color)
     except KeyboardInterrupt:
-        return _told(f"stopped; {newest[0]} is complete" if newest else "stopped; the output is as it was", 1)
+        left = f"{newest[0]} is complete" if newest else "the output is as it was"
+        return _failed(f"stopped; {left}", "stopped", 130, as_json, args.color)
+    finally:
+        if args.verbose:
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            spent = f"{time.monotonic() - began:.2f} s, {used.ru_utime + used.ru_stime:.2f} s of processor time"
+            sys.stderr.write(f"gristmill: {spent}, {used.ru_maxrss >> 10} MiB at most\n")
     # A check that found faults ran to its end, and failed.
     return args.code if result.get("ok", True) else 1
 
 
-def _told(what: object, code: int) -> int:
-    sys.stderr.write(f"gristmill: {_shown(str(what))}\n")
+def _failed(what: object, kind: str, code: int, as_json: bool, color: str = "auto", after: str = "") -> int:
+    """Says why a command did not end well, as all commands do; its exit code."""
+    message = str(what)
+    colored = color == "always" or (color == "auto" and sys.stderr.isatty() and not os.environ.get("NO_COLOR"))
+    name = "\x1b[1;31mgristmill:\x1b[0m" if colored else "gristmill:"
+    sys.stderr.write(f"{name} {_shown(message)}\n{after}")
+    if as_json:
+        error = {"kind": kind, "exit_code": code, "message": message}
+        sys.stdout.write(json.dumps({"ok": False, "error": error}) + "\n")
+        sys.stdout.flush()
     return code
 
 

@@ -93,7 +93,7 @@ def _to_minari(args: argparse.Namespace, to: str) -> Told:
         demos: Any = opened(args.path, args.fields)
     else:
         demos = open_demos(args.path, magical_preproc=args.magical_preproc or "", frame_stack=args.frame_stack or 1)
-    with Progress("trajectories", not args.json) as progress:
+    with Progress("trajectories", args.chatty) as progress:
         done = write(
             args.out,
             demos,
@@ -116,7 +116,7 @@ def _to_shards(args: argparse.Namespace, to: str) -> Told:
         raise ConfigError(f"{args.path}: {says}", field="path")
     demos = opened(args.path, args.fields)
     told = {**_told(args, demos, to), "output": [args.out]}
-    with Progress("trajectories", not args.json) as progress:
+    with Progress("trajectories", args.chatty) as progress:
         paths = write_shards(
             args.out,
             demos,

@@ -87,7 +87,8 @@ def _run(args: argparse.Namespace) -> Told:
     seed = args.seed
     if seed is None:
         seed = secrets.randbelow(2**31 - 1)
-        sys.stderr.write(f"seed {seed}\n")
+        if not args.quiet:
+            sys.stderr.write(f"seed {seed}\n")
     told = {
         "output": [place_of(args.out, env_cfg, env_data)],
         "benchmark": env_cfg.benchmark_name,
@@ -99,7 +100,7 @@ def _run(args: argparse.Namespace) -> Told:
         "dry_run": args.dry_run,
     }
     of = f"{env_cfg.benchmark_name} {env_cfg.task_name}, seed {seed}"
-    with Progress("frames", not args.json) as progress:
+    with Progress("frames", args.chatty) as progress:
         done = collect_random(
             args.out,
             env_cfg,

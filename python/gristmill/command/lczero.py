@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill import _gristmill
-from gristmill.command.options import Told, Verbs
+from gristmill.command.options import Told, Verbs, shared
 from gristmill.compat import lczero_name
 from gristmill.errors import ConfigError, GristmillError
 
@@ -51,7 +51,7 @@ def add_to(verbs: Verbs) -> None:
     parser.add_argument("venv", metavar="VENV", help="the folder of a virtual environment")
     parser.add_argument("--undo", action="store_true", help="remove what an earlier run put there")
     parser.add_argument("--dry-run", action="store_true", help="say what would be written or removed, change nothing")
-    parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
+    shared(parser)
     parser.set_defaults(run=_run)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.command.options import Told, Verbs, takes_fields, whole
+from gristmill.command.options import Told, Verbs, shared, takes_fields, whole
 from gristmill.command.progress import Progress
 from gristmill.demos.minari import data_folder, open_minari
 from gristmill.demos.own import could_be_own, open_own
@@ -34,12 +34,20 @@ def add_to(verbs: Verbs) -> None:
         "stats": ("Show lengths, returns and actions of Minari data sets and arrays of one's own.", _stats),
     }
     for name, (text, run) in about.items():
-        parser = verbs.add_parser(name, help=text, description=text, allow_abbrev=False)
+        examples = f"examples:\n  gristmill {name} ~/.minari/datasets/D4RL/door/human-v2"
+        parser = verbs.add_parser(
+            name,
+            help=text,
+            description=text,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
         parser.add_argument("paths", nargs="+" if name != "inspect" else 1, metavar="PATH", help="a data set")
         takes_fields(parser)
         if name == "verify":
             parser.add_argument("--max-faults", metavar="N", type=whole(0), default=100, help="list at most so many")
-        parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
+        shared(parser)
         parser.set_defaults(run=run)
 
 
@@ -104,7 +112,7 @@ def _verify(args: argparse.Namespace) -> Told:
             kind = getattr(error, "kind", "format")
             faults.append({"file": path, "chunk": chunk, "kind": kind, "detail": str(error)})
 
-    with Progress("trajectories", not args.json) as progress:
+    with Progress("trajectories", args.chatty) as progress:
         for path in args.paths:
             count["files"] += 1
             try:
@@ -133,7 +141,7 @@ def _stats(args: argparse.Namespace) -> Told:
     returns: list[float] = []
     actions: Counter[int] = Counter()
     truncated = other = 0
-    with Progress("trajectories", not args.json) as progress:
+    with Progress("trajectories", args.chatty) as progress:
         for path in args.paths:
             demos = opened(path, args.fields)
             for i in range(len(demos)):

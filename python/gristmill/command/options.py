@@ -1,16 +1,49 @@
-"""What the commands share: the options that all have, and numbers within bounds."""
+"""What the commands share: the options that all have, how wrong words are refused, and numbers within bounds."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 #: The result for `--json`, and the text for people.
 Told = tuple[dict[str, Any], str]
 
 #: The commands or subcommands of a parser.
 Verbs = Any
+
+
+class WrongWordsError(Exception):
+    """Words that make no sense, and how they are used."""
+
+    def __init__(self, message: str, usage: str) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+class Parser(argparse.ArgumentParser):
+    """Refuses wrong words as the `gristmill` command does, and leaves it to the caller to say so."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises `WrongWordsError`."""
+        raise WrongWordsError(message, self.format_usage().replace("usage:", "Usage:", 1))
+
+
+def shared(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of every command."""
+    every = parser.add_argument_group("options of every command")
+    every.add_argument(
+        "--json", action="store_true", help="print one line of JSON on stdout; of a failure one that says why"
+    )
+    loud = every.add_mutually_exclusive_group()
+    loud.add_argument("-q", "--quiet", action="store_true", help="say nothing but results, warnings and errors")
+    loud.add_argument("-v", "--verbose", action="store_true", help="say at the end what the command took: time, memory")
+    threads = whole(1, 256)
+    every.add_argument("-j", "--threads", metavar="N", type=threads, help="at most N threads; never changes a byte")
+    every.add_argument("--workers", dest="threads", type=threads, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    every.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="use colours [default: %(default)s]"
+    )
 
 
 def verb(verbs: Verbs, name: str, about: str, run: Callable[[argparse.Namespace], Told], examples: str) -> Any:
@@ -27,7 +60,7 @@ def verb(verbs: Verbs, name: str, about: str, run: Callable[[argparse.Namespace]
     parser.add_argument(
         "--dry-run", action="store_true", help="look and judge, say what would be written, write nothing"
     )
-    parser.add_argument("--json", action="store_true", help="print one line of JSON on stdout")
+    shared(parser)
     parser.set_defaults(run=run)
     return parser
 

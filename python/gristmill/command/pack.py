@@ -15,9 +15,9 @@ from gristmill.packing import pack
 
 _EXAMPLES = """\
 examples:
-  gristmill pack --input ~/.minari/datasets/D4RL/door/human-v2 --output door
-  gristmill pack --input ~/.minari/datasets/D4RL --output all --append
-  gristmill pack --input mine.hdf5 --output mine --fields obs=states,acts=actions
+  gristmill pack ~/.minari/datasets/D4RL/door/human-v2 door
+  gristmill pack ~/.minari/datasets/D4RL all --append
+  gristmill pack mine.hdf5 mine --fields obs=states,acts=actions
 
 Each data set is written as shards beside the pack meanwhile. Records of another layout than the first are left out,
 and told."""
@@ -26,12 +26,18 @@ and told."""
 def add_to(verbs: Verbs) -> None:
     """Adds `pack`."""
     parser = verb(verbs, "pack", "Make a pack of Minari data sets, or of arrays of one's own.", _run, _EXAMPLES)
-    parser.add_argument("--input", required=True, metavar="DIR", help="a Minari data set, or a folder of some; arrays")
+    parser.usage = "gristmill pack [OPTIONS] IN OUT"
+    parser.add_argument(
+        "places",
+        nargs="*",
+        metavar="IN OUT",
+        help="IN: a Minari data set, or a folder of some; arrays; OUT: folder of the pack",
+    )
+    parser.add_argument("--input", help=argparse.SUPPRESS)
+    parser.add_argument("--output", help=argparse.SUPPRESS)
     takes_fields(parser)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the pack")
     parser.add_argument("--append", action="store_true", help="add the trajectories that are not in the pack yet")
-    parser.add_argument("--resume", action="store_true", help="go on with a job that was interrupted")
-    parser.add_argument("--workers", metavar="N", type=whole(1, 256), help="threads; never changes a byte")
+    parser.add_argument("--resume", action="store_true", help="resume a job that was interrupted")
     parser.add_argument("--shard-rows", metavar="N", type=whole(1), help="steps in each file")
     policies = ("skip", "quarantine", "raise")
     parser.add_argument(
@@ -44,15 +50,21 @@ def _run(args: argparse.Namespace) -> Told:
     ways = [name for name in ("overwrite", "resume", "append") if getattr(args, name)]
     if len(ways) > 1:
         raise ConfigError(f"--{ways[0]} does not go with --{ways[1]}", field=ways[1])
-    if args.fields is None and not is_own(args.input) and not data_sets(args.input):
-        message = f"{args.input}: no Minari data set, no arrays; the gristmill command itself packs other data"
+    said = list(args.places)
+    source = args.input or (said.pop(0) if said else None)
+    output = args.output or (said.pop(0) if said else None)
+    if source is None or output is None or said:
+        expected = "expected the folder of the data sets and that of the pack: gristmill pack IN OUT"
+        raise ConfigError(expected, field="places")
+    if args.fields is None and not is_own(source) and not data_sets(source):
+        message = f"{source}: no Minari data set, no arrays; the gristmill command itself packs other data"
         raise ConfigError(message, field="input")
-    with Progress("trajectories", not args.json) as progress:
+    with Progress("trajectories", args.chatty) as progress:
         done = pack(
-            args.input,
-            args.output,
+            source,
+            output,
             shard_rows=args.shard_rows,
-            workers=args.workers,
+            workers=args.threads,
             existing=ways[0] if ways else "refuse",  # type: ignore[arg-type]  # one of the words of `pack`
             on_error=args.on_error,
             dry_run=args.dry_run,

@@ -19,11 +19,11 @@ pub(crate) struct Dedup {
     #[arg(long, value_name = "NAME")]
     pub(crate) mark: Option<String>,
     /// Replace a mark of this name.
-    #[arg(long, requires = "mark")]
-    pub(crate) replace: bool,
+    #[arg(long, alias = "replace", requires = "mark")]
+    pub(crate) overwrite: bool,
     /// Worker threads; never changes what is found [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
     /// Find them, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -20,21 +20,21 @@ pub(crate) struct Mark {
     #[arg(long, value_name = "SQL", group = "how")]
     pub(crate) rule: Option<String>,
     /// Extend the mark by the frames that were added to the pack since.
-    #[arg(long, group = "how", conflicts_with = "replace")]
+    #[arg(long, group = "how", conflicts_with = "overwrite")]
     pub(crate) update: bool,
     /// List the marks of the pack.
     #[arg(long, conflicts_with_all = ["name", "rule", "update", "remove", "dry_run"])]
     pub(crate) list: bool,
     /// Remove the mark of this name.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "rule", "update", "dry_run"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "rule", "update"])]
     pub(crate) remove: Option<String>,
     /// Replace a mark of this name.
-    #[arg(long)]
-    pub(crate) replace: bool,
+    #[arg(long, alias = "replace")]
+    pub(crate) overwrite: bool,
     /// Worker threads; never changes a mark [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
-    /// Count the frames, and write nothing.
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+    /// Count the frames, or say which mark would be removed, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.

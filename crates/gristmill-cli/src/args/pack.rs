@@ -1,30 +1,37 @@
 //! The words of `pack`, `merge` and `values` -> typed options.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+
+use crate::failure::{Failure, Result};
 
 /// A folder of games -> a pack.
 #[derive(Debug, Args)]
 #[command(
+    override_usage = "gristmill pack [OPTIONS] IN OUT",
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong options, 3 done, but games were left out (--skip-bad makes it 0).\n\n\
-Examples:\n  gristmill pack --input games --output pack\n  \
-gristmill pack --input games --output pack --append\n  \
-gristmill pack --input games --output pack --resume\n  \
-gristmill pack --output pack --abandon\n  \
-gristmill pack --input logs --output steps --layout packed46 --shard-rows 100000000"
+Examples:\n  gristmill pack games pack\n  \
+gristmill pack games pack --append\n  \
+gristmill pack games pack --resume\n  \
+gristmill pack pack --abandon\n  \
+gristmill pack logs steps --layout packed46 --shard-rows 100000000"
 )]
 pub(crate) struct Pack {
-    /// Folder of data of one kind, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and
+    /// IN: folder of data of one kind, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and
     /// .jsonl.gz; demonstrations (shards or native files). What is of another kind is left out and told.
-    #[arg(long, value_name = "DIR", required_unless_present = "abandon")]
-    pub(crate) input: Option<PathBuf>,
-    /// Folder of the pack; made if it does not exist.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) output: PathBuf,
+    /// OUT: folder of the pack; made if it does not exist. With --abandon OUT stands alone.
+    #[arg(value_name = "IN OUT", num_args = 0..)]
+    places: Vec<PathBuf>,
+    /// IN, as older versions had it.
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "abandon")]
+    input: Option<PathBuf>,
+    /// OUT, as older versions had it.
+    #[arg(long, value_name = "DIR", hide = true)]
+    output: Option<PathBuf>,
     /// Worker threads; never changes a byte [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
     /// Rows in each file; without it, or with 0, there is one file of all rows, or one for 4000000 positions or steps of other
     /// data.
     #[arg(long, value_name = "N")]
@@ -39,7 +46,7 @@ pub(crate) struct Pack {
     #[arg(long, conflicts_with = "append")]
     pub(crate) resume: bool,
     /// Give up a job that was interrupted: what it staged is removed, and the pack is as it was before it.
-    #[arg(long, conflicts_with_all = ["input", "overwrite", "resume", "append"])]
+    #[arg(long, conflicts_with_all = ["overwrite", "resume", "append"])]
     pub(crate) abandon: bool,
     /// Add the games that are not in the pack yet.
     #[arg(long)]
@@ -88,23 +95,23 @@ pub(crate) struct Recover {
 
 /// Packs -> one pack.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gristmill merge monday tuesday wednesday --output week\n  \
-gristmill merge --left a --right b --output ab --delete-inputs")]
+#[command(after_help = "Examples:\n  gristmill merge monday tuesday wednesday --out week\n  \
+gristmill merge a b --out ab --delete-inputs")]
 pub(crate) struct Merge {
     /// The packs, in the order in which their rows follow each other.
     pub(crate) packs: Vec<PathBuf>,
-    /// The first pack.
-    #[arg(long, value_name = "DIR", requires = "right", conflicts_with = "packs")]
+    /// The first pack, as older versions had it.
+    #[arg(long, value_name = "DIR", requires = "right", conflicts_with = "packs", hide = true)]
     pub(crate) left: Option<PathBuf>,
-    /// The second pack.
-    #[arg(long, value_name = "DIR", requires = "left", conflicts_with = "packs")]
+    /// The second pack, as older versions had it.
+    #[arg(long, value_name = "DIR", requires = "left", conflicts_with = "packs", hide = true)]
     pub(crate) right: Option<PathBuf>,
     /// Folder of the new pack; made if it does not exist.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) output: PathBuf,
+    #[arg(long, alias = "output", value_name = "DIR")]
+    pub(crate) out: PathBuf,
     /// Worker threads; never changes a byte [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
     /// Rows in each file; without it, or with 0, there is one file of all rows.
     #[arg(long, value_name = "N")]
     pub(crate) shard_rows: Option<u64>,
@@ -133,8 +140,8 @@ pub(crate) struct Values {
     /// Folder of the pack, of 48-byte or 46-byte rows.
     pub(crate) pack: PathBuf,
     /// Folder of the values; made if it does not exist [default: the pack].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) output: Option<PathBuf>,
+    #[arg(long, alias = "output", value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
     /// Discount of the next reward, 0 to 1.
     #[arg(long, value_name = "G", default_value_t = 0.997)]
     pub(crate) gamma: f64,
@@ -145,8 +152,8 @@ pub(crate) struct Values {
     #[arg(long, value_name = "E", default_value_t = 0.001)]
     pub(crate) epsilon: f64,
     /// Worker threads; never changes a byte [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
     /// Replace the values that are there, when the new ones are complete.
     #[arg(long)]
     pub(crate) overwrite: bool,
@@ -167,9 +174,33 @@ pub(crate) struct Checksum {
     /// Make those anew that are there: for rows that were changed on purpose.
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Read every row, say which checksums would be made, and write none.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl Pack {
+    /// IN, unless a job is given up, and OUT, from words that say them in their order or by name.
+    ///
+    /// Errors: `Usage` for too few of them, or too many.
+    pub(crate) fn places(&self) -> Result<(Option<&Path>, &Path)> {
+        let mut said = self.places.iter();
+        let input = if self.abandon { None } else { self.input.as_ref().or_else(|| said.next()) };
+        let output = self.output.as_ref().or_else(|| said.next());
+        match (input, output, said.next()) {
+            (input, Some(output), None) if input.is_some() != self.abandon => {
+                Ok((input.map(PathBuf::as_path), output))
+            }
+            _ => Err(Failure::Usage(
+                "expected the folder of the games and that of the pack: gristmill pack IN OUT; with --abandon that of the \
+                 pack alone"
+                    .to_owned(),
+            )),
+        }
+    }
 }
 
 /// Forms of rows.
@@ -190,6 +221,6 @@ pub(crate) enum OnError {
     Skip,
     /// Leave it out, and list it in quarantine.jsonl of the pack.
     Quarantine,
-    /// End there; --resume goes on.
+    /// End there; --resume resumes.
     Raise,
 }

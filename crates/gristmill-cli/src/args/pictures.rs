@@ -15,6 +15,9 @@ pub(crate) struct Pictures {
     /// Replace pictures that are there.
     #[arg(long, requires = "png")]
     pub(crate) overwrite: bool,
+    /// Draw, say which pictures would be written, and write none.
+    #[arg(long, requires = "png")]
+    pub(crate) dry_run: bool,
     /// Field to draw; may be given again [default: obs].
     #[arg(long = "field", value_name = "NAME")]
     pub(crate) fields: Vec<String>,

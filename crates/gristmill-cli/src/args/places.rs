@@ -51,6 +51,9 @@ pub(crate) struct Xray {
     /// Read games of that stream whose frames were never counted, rather than naming them; the side index keeps the counts.
     #[arg(long, requires = "config")]
     pub(crate) survey: bool,
+    /// Keep nothing of what --survey counts.
+    #[arg(long, requires = "survey")]
+    pub(crate) dry_run: bool,
     /// The batch, past or future.
     #[arg(long, value_name = "N")]
     pub(crate) batch: u64,

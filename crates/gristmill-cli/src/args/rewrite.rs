@@ -12,11 +12,11 @@ use super::river::share;
 pub(crate) struct Rewriting {
     /// A file, or a folder with everything below it.
     pub(crate) path: PathBuf,
-    /// Folder to write to: new, empty, or left by an earlier run of the same command, which is then gone on with. Of
+    /// Folder to write to: new, empty, or left by an earlier run of the same command, which then resumes. Of
     /// demonstrations the file: .tar.zst, .tgz, .tar, .npz.
     pub(crate) out: PathBuf,
-    /// Worker threads; never changes a byte [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// At most N threads (rows of 2048 and demonstrations take one); never changes a byte [default: the number of cores].
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
     /// Read and judge everything, say what would be written, and write nothing.
     #[arg(long)]
@@ -31,7 +31,7 @@ pub(crate) struct Rewriting {
 #[command(after_help = "Examples:\n  gristmill rescore games rescored --syzygy tables/3-4-5,tables/6\n  \
 gristmill rescore games.tar out --syzygy tables --deblunder-threshold 0.10 --deblunder-width 0.06\n  \
 gristmill rescore games out --new-input-format 4 --dry-run --json\n\n\
-A run that was interrupted is gone on with by the same command. Without --syzygy no tablebase is asked.")]
+A run that was interrupted is resumed by the same command. Without --syzygy no tablebase is asked.")]
 pub(crate) struct Rescore {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,

@@ -25,8 +25,8 @@ pub(crate) struct Stats {
     #[arg(long, value_name = "W", default_value_t = 3.5, value_parser = positive, help_heading = "Difference focus")]
     pub(crate) pol_scale: f32,
     /// Threads that read packs and logs of 2048; never changes the result [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) workers: Option<u16>,
+    #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
     /// Show everything and write no page.
     #[arg(long, requires = "html")]
     pub(crate) dry_run: bool,

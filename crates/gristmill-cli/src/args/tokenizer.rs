@@ -1,6 +1,6 @@
 //! Options of `tokenizer`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use gristmill_format::g2048::encode::MAX_BINS;
@@ -12,12 +12,17 @@ pub(crate) enum Tokenizer {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill tokenizer fit pack tokenizer.json\n  \
+gristmill tokenizer fit pack tokenizer.json --num-bins 64 --where \"max_score > 400000\" --summary-out fit.json")]
 pub(crate) struct FitTokenizer {
     /// Folder of the pack.
     pub(crate) pack: PathBuf,
     /// File to write.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output: PathBuf,
+    #[arg(value_name = "OUT", required_unless_present = "output")]
+    out: Option<PathBuf>,
+    /// OUT, as older versions had it.
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "out")]
+    output: Option<PathBuf>,
     /// Bins of each kind of valuation, 1 to 65533.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = num_bins)]
     pub(crate) num_bins: usize,
@@ -43,12 +48,22 @@ pub(crate) struct FitTokenizer {
     /// Replace files that are there.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Do not show how far it is.
+    /// Fit, and write nothing.
     #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not show how far it is.
+    #[arg(long, hide = true)]
     pub(crate) no_progress: bool,
     /// Print one line of JSON on stdout.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl FitTokenizer {
+    /// The file to write.
+    pub(crate) fn out(&self) -> &Path {
+        self.out.as_deref().or(self.output.as_deref()).unwrap_or(Path::new(""))
+    }
 }
 
 fn num_bins(text: &str) -> Result<usize, String> {

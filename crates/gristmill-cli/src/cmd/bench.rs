@@ -4,7 +4,7 @@ use gristmill_engine::job::bench::{self, BenchOptions};
 
 use super::river;
 use crate::args::Bench;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report::{self, flow};
 use crate::stopping;
 
@@ -21,5 +21,6 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
             report::note(doing);
         }
     })?;
-    if args.json { Ok(report::json(&found)?) } else { Ok(report::text_out(&flow::bench(&found))?) }
+    report::either(args.json, &found, flow::bench)?;
+    if stopping::is_raised() { Err(Failure::Stopped(None)) } else { Ok(()) }
 }

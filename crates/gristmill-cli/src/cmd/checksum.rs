@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
-use gristmill_engine::job::checksum;
+use gristmill_engine::job::checksum::{self, ChecksumOptions};
 
 use crate::args::pack::Checksum;
 use crate::failure::{Failure, Result};
@@ -12,8 +12,9 @@ use crate::stopping;
 
 pub(crate) fn run(args: &Checksum) -> Result<()> {
     let stop = stopping::flag()?;
+    let options = ChecksumOptions { pack: args.pack.clone(), overwrite: args.overwrite, dry_run: args.dry_run };
     let mut progress = None;
-    let done = checksum::checksum(&args.pack, args.overwrite, &mut |done, all| {
+    let done = checksum::checksum(&options, &mut |done, all| {
         progress.get_or_insert_with(|| report::Progress::new(all, "rows", !args.json)).at(done, "");
         if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     });
@@ -21,7 +22,7 @@ pub(crate) fn run(args: &Checksum) -> Result<()> {
         progress.end();
     }
     let done = done.map_err(|e| match e {
-        Error::Stopped => Failure::Failed("stopped; the same command resumes with the next file".to_owned()),
+        Error::Stopped => Failure::stopped("the same command resumes with the next file"),
         e => e.into(),
     })?;
     Ok(report::either(args.json, &done, packing::checksummed)?)

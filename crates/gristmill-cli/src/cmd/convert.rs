@@ -75,9 +75,6 @@ fn g2048(args: &Convert) -> Result<()> {
     let Chess { version: None, st_q_theta: None, container: None, games_per_tar: None } = args.chess else {
         return Err(Failure::Usage(format!("{path} holds rows of 2048; options of chess games do not apply")));
     };
-    if args.rewriting.threads.is_some() {
-        return Err(Failure::Usage("rows of 2048 are converted by one thread; leave --threads out".to_owned()));
-    }
     let to = match words.to {
         Some(To::Aligned48) => rows::To::Aligned48,
         Some(To::Packed46) => rows::To::Packed46,
@@ -108,7 +105,7 @@ fn g2048(args: &Convert) -> Result<()> {
         progress.end();
     }
     let converted = converted.map_err(|e| match e {
-        Error::Stopped => Failure::Failed("stopped; the output is as it was".to_owned()),
+        Error::Stopped => Failure::stopped("the output is as it was"),
         e => e.into(),
     })?;
     if args.rewriting.json {

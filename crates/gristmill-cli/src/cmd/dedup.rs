@@ -12,9 +12,9 @@ use crate::stopping;
 pub(crate) fn run(args: &Dedup) -> Result<()> {
     let pack = content::open(&args.pack)?;
     let mut options = MarkOptions::new(args.mark.as_deref().unwrap_or_default());
-    options.replace = args.replace;
+    options.replace = args.overwrite;
     options.dry_run = args.dry_run;
-    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.workers = args.threads.map_or(options.workers, usize::from);
     options.stop = stopping::flag()?;
     let mut bar = None;
     let found = dedup::dedup(&pack, &options, &mut |done, all| {

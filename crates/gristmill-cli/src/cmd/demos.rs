@@ -12,7 +12,7 @@ use gristmill_format::demo::native::Semantics;
 use crate::args::convert::Convert;
 use crate::args::demos::Demos;
 use crate::args::pictures::Colors;
-use crate::args::rewrite::{Rewriting, Split};
+use crate::args::rewrite::Split;
 use crate::failure::{Failure, Result};
 use crate::report::{self, demonstrations};
 use crate::stopping;
@@ -32,7 +32,6 @@ pub(super) fn lie_at(path: &Path) -> Result<bool> {
 
 pub(super) fn convert(args: &Convert) -> Result<()> {
     let (words, rewriting) = (&args.demos, &args.rewriting);
-    one_thread(rewriting)?;
     let options = ConvertOptions {
         input: rewriting.path.clone(),
         output: rewriting.out.clone(),
@@ -78,7 +77,6 @@ fn task(words: &Demos) -> TaskOptions {
 }
 
 pub(super) fn split(args: &Split) -> Result<()> {
-    one_thread(&args.rewriting)?;
     let options = SplitOptions {
         input: args.rewriting.path.clone(),
         output: args.rewriting.out.clone(),
@@ -98,16 +96,9 @@ pub(super) fn split(args: &Split) -> Result<()> {
     Ok(report::text_out(&demonstrations::split(&split))?)
 }
 
-fn one_thread(rewriting: &Rewriting) -> Result<()> {
-    match rewriting.threads {
-        None => Ok(()),
-        Some(_) => Err(Failure::Usage("demonstrations are written by one thread; leave --threads out".to_owned())),
-    }
-}
-
 fn stopped(e: Error) -> Failure {
     match e {
-        Error::Stopped => Failure::Failed("stopped; the output is as it was".to_owned()),
+        Error::Stopped => Failure::stopped("the output is as it was"),
         e => e.into(),
     }
 }

@@ -8,7 +8,7 @@ use gristmill_engine::job::feed::{self, FeedOptions};
 
 use super::river::{self, Described};
 use crate::args::Feed;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report::{self, flow};
 use crate::stopping;
 use crate::top::address;
@@ -25,7 +25,7 @@ fn dry(args: &Feed, described: &Described) -> Result<()> {
         report::text_out(&config.to_toml()?)?
     }
     let loader = described.loader()?;
-    loader.warnings().iter().for_each(|warning| report::note(&format!("gristmill: {warning}")));
+    loader.warnings().iter().for_each(|warning| report::warning(&warning.to_string()));
     Ok(())
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
         return dry(args, &described);
     }
     let loader = described.loader()?;
-    loader.warnings().iter().for_each(|warning| report::note(&format!("gristmill: {warning}")));
+    loader.warnings().iter().for_each(|warning| report::warning(&warning.to_string()));
     let stop = stopping::flag()?;
     if let Some(address) = &args.metrics {
         let token = address::token(args.token_file.as_ref())?;
@@ -52,11 +52,15 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
         report::note(&format!("metrics at http://{bound}/metrics"));
         report::note(&format!("watch it with: gristmill top {bound}"));
     }
-    let options = FeedOptions { batches: args.batches, output: args.output.clone(), folder: args.out.clone() };
+    let options = FeedOptions {
+        batches: args.batches,
+        output: args.output.clone(),
+        folder: args.out.clone(),
+        overwrite: args.overwrite,
+    };
     let mut ticker = report::Ticker::new(!args.json && !args.top);
     let mut live = if args.top { Some(Live::take("this process".to_owned())?) } else { None };
-    let mut lost = None;
-    let mut heard = 0;
+    let (mut lost, mut quit, mut heard) = (None, false, 0);
     let fed = feed::feed(&loader, &options, &stop, &mut |so_far| {
         if !args.top {
             heard = waiting(&loader, heard);
@@ -69,7 +73,8 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
                 lost = Some(e);
                 Wish::Quit
             });
-            if wish == Wish::Quit {
+            if wish != Wish::Stay {
+                quit = wish == Wish::Quit;
                 stop.store(true, Ordering::Relaxed);
             }
         } else if ticker.is_due() {
@@ -82,5 +87,6 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
     if let Some(lost) = lost {
         return Err(lost);
     }
-    if args.json { Ok(report::json(&fed)?) } else { Ok(report::text_out(&flow::summary(&fed))?) }
+    report::either(args.json, &fed, flow::summary)?;
+    if stopping::is_raised() && !quit { Err(Failure::Stopped(None)) } else { Ok(()) }
 }

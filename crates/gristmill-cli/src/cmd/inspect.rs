@@ -46,13 +46,14 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             let text = format!("--png is for a file of demonstrations; {path} is {}{advice}", seen.format);
             return Err(Failure::Usage(text));
         };
-        pictures = inspect::write_png(demo, &options(args), out, args.pictures.overwrite)?;
+        pictures = inspect::write_png(demo, &options(args), out, args.pictures.overwrite, args.pictures.dry_run)?;
     }
     if args.json {
         return Ok(report::json(&Told { seen: &seen, pictures })?);
     }
     let mut text = inspection::text(&seen, args.ascii);
-    pictures.iter().for_each(|path| text.push_str(&format!("\nwritten: {}", path.display())));
+    let verb = if args.pictures.dry_run { "would be written" } else { "written" };
+    pictures.iter().for_each(|path| text.push_str(&format!("\n{verb}: {}", path.display())));
     let mut text = report::lines(&text);
     if let Some(demo) = seen.demo.as_ref().filter(|_| args.pictures.png.is_none()) {
         text.push_str(&drawn(demo, args)?);

@@ -18,14 +18,18 @@ pub(crate) fn run(args: &Mark) -> Result<()> {
         return Ok(report::either(args.json, &listed, |listed| marking::listed(listed))?);
     }
     if let Some(name) = &args.remove {
+        let there = marks::list(&*pack)?;
+        if args.dry_run && there.iter().any(|mark| mark.name == *name) {
+            return Ok(report::either(args.json, &there, |_| format!("{name} would be removed"))?);
+        }
         marks::remove(&*pack, name)?;
         let listed = marks::list(&*pack)?;
         return Ok(report::either(args.json, &listed, |left| marking::removed(name, left.len()))?);
     }
     let mut options = MarkOptions::new(args.name.as_deref().unwrap_or_default());
-    options.replace = args.replace;
+    options.replace = args.overwrite;
     options.dry_run = args.dry_run;
-    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.workers = args.threads.map_or(options.workers, usize::from);
     options.stop = stopping::flag()?;
     let mut bar = None;
     let mut progress = |done, all| {

@@ -9,8 +9,8 @@ use crate::stopping;
 
 pub(crate) fn run(args: &Merge) -> Result<()> {
     let named = [&args.left, &args.right].into_iter().flatten();
-    let mut options = MergeOptions::new(named.chain(&args.packs).cloned().collect(), &args.output);
-    options.workers = args.workers.map_or(options.workers, usize::from);
+    let mut options = MergeOptions::new(named.chain(&args.packs).cloned().collect(), &args.out);
+    options.workers = args.threads.map_or(options.workers, usize::from);
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.into();
     options.overwrite = args.overwrite;

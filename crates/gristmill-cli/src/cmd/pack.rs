@@ -17,9 +17,10 @@ use crate::report::{self, packing};
 use crate::stopping;
 
 pub(crate) fn run(args: &Pack) -> Result<()> {
-    let Some(input) = &args.input else { return abandon(args) };
-    let mut options = PackOptions::new(input, &args.output);
-    options.workers = args.workers.map_or(options.workers, usize::from);
+    let (input, output) = args.places()?;
+    let Some(input) = input else { return abandon(args, output) };
+    let mut options = PackOptions::new(input, output);
+    options.workers = args.threads.map_or(options.workers, usize::from);
     options.shard_rows = args.shard_rows;
     options.layout = args.layout.map(RowForm::from);
     options.checkpoint_rows = args.checkpoint_rows.unwrap_or(options.checkpoint_rows);
@@ -48,15 +49,15 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
         progress.end();
     }
     let packed = packed.map_err(|e| match e {
-        Error::Stopped => Failure::Failed(format!("stopped; {}", left(&args.output, ""))),
+        Error::Stopped => Failure::stopped(left(output, "")),
         Error::Format(e) if args.on_error == OnError::Raise && !matches!(e.kind(), Kind::Io(_)) => {
-            Failure::Failed(format!("{e}\n{}", left(&args.output, "mend or remove the game, then ")))
+            Failure::Failed(format!("{e}\n{}", left(output, "mend or remove the game, then ")))
         }
         Error::Format(e) if pack::is_unreadable(&e) => Failure::Failed(format!(
             "{e}\nwhat cannot be read is no bad game, and is not left out: make it readable; {}",
-            left(&args.output, "")
+            left(output, "")
         )),
-        Error::Path { .. } | Error::Format(_) => Failure::Failed(format!("{e}\n{}", left(&args.output, ""))),
+        Error::Path { .. } | Error::Format(_) => Failure::Failed(format!("{e}\n{}", left(output, ""))),
         e => e.into(),
     })?;
     report::either(args.json, &packed, packing::packed)?;
@@ -67,10 +68,10 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
 }
 
 /// Gives up what an interrupted job left.
-fn abandon(args: &Pack) -> Result<()> {
+fn abandon(args: &Pack, output: &Path) -> Result<()> {
     let only = Some(STAGING.to_owned());
     super::recover::done(
-        &RecoverOptions { folder: args.output.clone(), abandon: true, only, dry_run: args.dry_run },
+        &RecoverOptions { folder: output.to_owned(), abandon: true, only, dry_run: args.dry_run },
         args.json,
     )
 }
@@ -80,7 +81,7 @@ fn left(output: &Path, before: &str) -> String {
     let shown = output.display();
     if is_staged(output, STAGING) {
         format!(
-            "what was packed so far is kept in {}: {before}--resume resumes it, `gristmill pack --output {shown} --abandon` gives \
+            "what was packed so far is kept in {}: {before}--resume resumes it, `gristmill pack {shown} --abandon` gives \
              it up; {shown} is otherwise as it was",
             output.join(format!(".{STAGING}.part")).display()
         )

@@ -37,7 +37,7 @@ pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, w
         report::text_out(&rewriting::text(&options.outs, &done))?;
     }
     if done.interrupted {
-        return Err(Failure::Failed("stopped; the same command goes on from here".to_owned()));
+        return Err(Failure::stopped("the same command resumes from here"));
     }
     if done.done.chunks == 0 {
         return Err(Failure::Failed(format!("no chess games in {}", options.path.display())));

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Stats) -> Result<()> {
         return Err(Failure::Usage(text));
     }
     let mut options = StatsOptions { q_weight: args.q_weight, pol_scale: args.pol_scale, ..StatsOptions::default() };
-    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.workers = args.threads.map_or(options.workers, usize::from);
     options.stop = stopping::flag()?;
     let mut progress = report::Progress::open_ended("files", !args.json);
     let found = stats::stats(&args.paths, &options, &mut |so_far| {

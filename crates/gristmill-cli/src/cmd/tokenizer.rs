@@ -1,7 +1,9 @@
 //! `tokenizer fit`: rows of a pack -> `tokenizer.json`, and what it was made of.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
+use gristmill_engine::Error;
 use gristmill_engine::job::tokenizer::{self, Summary};
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::Selection;
@@ -12,9 +14,10 @@ use gristmill_format::g2048::encode::FitOptions;
 use crate::args::tokenizer::FitTokenizer;
 use crate::failure::{Failure, Result};
 use crate::report;
+use crate::stopping;
 
 pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
-    let files = [Some(&args.output), args.summary_out.as_ref()];
+    let files = [Some(args.out()), args.summary_out.as_deref()];
     for file in files.into_iter().flatten() {
         tokenizer::check_output(file, args.overwrite)?;
     }
@@ -30,25 +33,29 @@ pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
         failure_cutoff: args.search_failure_cutoff,
         zero_tolerance: args.zero_tolerance,
     };
+    let stop = stopping::flag()?;
     let mut progress = report::Progress::open_ended("rows", !args.json && !args.no_progress);
     let fitted = tokenizer::fit(&rows, &options, &mut |pass, done, total| {
         progress.at(done, &format!("of {total}, pass {}", pass + 1));
-        Ok(())
+        if stop.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     })?;
     progress.end();
-    tokenizer::write(&fitted.tokenizer, &args.output, usize::from(args.indent))?;
-    if let Some(path) = &args.summary_out {
+    if !args.dry_run {
+        tokenizer::write(&fitted.tokenizer, args.out(), usize::from(args.indent))?;
+    }
+    if let Some(path) = args.summary_out.as_ref().filter(|_| !args.dry_run) {
         let text = serde_json::to_string_pretty(&fitted.summary).map_err(std::io::Error::from)?;
         write_whole(path, &[text.as_bytes(), b"\n"])?;
     }
     if args.json {
         return Ok(report::json(&fitted.summary)?);
     }
-    Ok(report::text_out(&text(&fitted.summary, &args.output.display().to_string()))?)
+    let verb = if args.dry_run { "would have" } else { "has" };
+    Ok(report::text_out(&text(&fitted.summary, &format!("{} {verb}", args.out().display())))?)
 }
 
 fn text(summary: &Summary, output: &str) -> String {
-    let mut lines = vec![format!("{output}: {} bins from {} rows", summary.num_bins, summary.rows)];
+    let mut lines = vec![format!("{output} {} bins from {} rows", summary.num_bins, summary.rows)];
     for kind in &summary.valuations {
         let ends = kind.bin_edges.first().map_or(0.0, |edge| *edge);
         lines.push(format!(

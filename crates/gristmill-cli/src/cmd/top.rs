@@ -43,16 +43,19 @@ fn once(args: &Top, client: &Client) -> Result<()> {
 }
 
 fn watch(args: &Top, client: Client) -> Result<()> {
-    let mut live = Live::take(args.address.clone())?;
     let ending = stopping::flag()?;
+    let mut live = Live::take(args.address.clone())?;
     let scheduler = Scheduler::new();
     let (stop, (listener, heard)) = (scheduler.stop_flag(), mpsc::channel());
     let asking = move || client.watch(&stop, &listener);
     scheduler.spawn("top", asking).map_err(|e| Failure::Failed(format!("no thread could be started: {e}")))?;
     loop {
         heard.try_iter().for_each(|heard| live.hear(heard));
-        if live.turn(TURN)? == Wish::Quit || ending.load(Ordering::Relaxed) {
-            return Ok(());
+        match live.turn(TURN)? {
+            Wish::Quit => return Ok(()),
+            Wish::Interrupt => return Err(Failure::Stopped(None)),
+            Wish::Stay if ending.load(Ordering::Relaxed) => return Err(Failure::Stopped(None)),
+            Wish::Stay => {}
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::stopping;
 
 pub(crate) fn run(args: &Values) -> Result<()> {
     let mut options = ValuesOptions::new(&args.pack);
-    options.output.clone_from(&args.output);
+    options.output.clone_from(&args.out);
     (options.gamma, options.reward_scale, options.epsilon) = (args.gamma, args.reward_scale, args.epsilon);
-    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.workers = args.threads.map_or(options.workers, usize::from);
     options.overwrite = args.overwrite;
     options.dry_run = args.dry_run;
     options.stop = stopping::flag()?;

@@ -11,7 +11,7 @@ pub(crate) fn run(args: &Verify) -> Result<()> {
     let mut options = VerifyOptions::new(args.paths.clone());
     options.against.clone_from(&args.against);
     options.max_faults = args.max_faults;
-    options.workers = args.workers.map_or(options.workers, usize::from);
+    options.workers = args.threads.map_or(options.workers, usize::from);
     options.stop = stopping::flag()?;
     let mut progress = report::Progress::open_ended("files", !args.json);
     let found = verify::verify(&options, &mut |so_far, of_pack| {

@@ -30,6 +30,8 @@ fn stream(args: &Xray, config: &Path, state: Option<&str>) -> Result<()> {
     let (config, ..) = river::read(&config.to_string_lossy())?;
     let ranks = [args.rank, args.world_size].map(|number| number.and_then(|number| u32::try_from(number).ok()));
     let config = DataLoaderConfig { rank: ranks[0], world_size: ranks[1], ..config };
+    let index = if args.dry_run { Some("off".into()) } else { config.index.clone() };
+    let config = DataLoaderConfig { index, ..config };
     let options = SightOptions {
         output: args.output.clone().unwrap_or_default(),
         first: args.batch,

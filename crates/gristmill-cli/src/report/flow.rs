@@ -8,7 +8,7 @@ use gristmill_engine::pipeline::Metrics;
 
 /// The line of the moment: batches, rate, and how full the pools and reservoirs are.
 pub(crate) fn now(fed: &Fed, metrics: &Metrics) -> String {
-    let mut out = format!("{} batches, {}", fed.batches, rate(fed.frames_per_second));
+    let mut out = format!("{} batches, {}", fed.batches, rate(fed));
     for stage in &metrics.stages {
         for gauge in &stage.gauges {
             if let Some(capacity) = gauge.capacity {
@@ -22,8 +22,14 @@ pub(crate) fn now(fed: &Fed, metrics: &Metrics) -> String {
     out
 }
 
-fn rate(frames_per_second: Option<f64>) -> String {
-    frames_per_second.map_or("- positions/s".to_owned(), |rate| format!("{rate:.0} positions/s"))
+/// Batches that no rate is told of: what the machine did besides would be most of it.
+const TOO_FEW: u64 = 3;
+
+fn rate(fed: &Fed) -> String {
+    match fed.frames_per_second {
+        Some(rate) if fed.batches > TOO_FEW => format!("{rate:.0} positions/s"),
+        _ => "too short to measure".to_owned(),
+    }
 }
 
 /// The summary of a run.
@@ -34,8 +40,8 @@ pub(crate) fn summary(fed: &Fed) -> String {
         Ended::Stopped => "stopped",
     };
     let mut out = format!("{} batches, {} positions in {:.1} s ({ended})\n", fed.batches, fed.frames, fed.seconds);
-    let _ = write!(out, "{}", rate(fed.frames_per_second));
-    if let Some(us) = fed.cpu_us_per_frame {
+    let _ = write!(out, "{}", rate(fed));
+    if let Some(us) = fed.cpu_us_per_frame.filter(|_| fed.batches > TOO_FEW) {
         let _ = write!(out, ", {us:.2} us of processor time each");
     }
     if let Some(bytes) = fed.bytes_per_frame {
@@ -57,6 +63,11 @@ pub(crate) fn summary(fed: &Fed) -> String {
 
 /// The benchmark.
 pub(crate) fn bench(found: &Bench) -> String {
+    if found.runs.iter().any(|run| run.fed.batches <= TOO_FEW) {
+        return format!(
+            "too short to measure: a run of at most {TOO_FEW} batches; --batches says how many, and the data must have them"
+        );
+    }
     let mut out = "threads  positions/s  us/position  cores busy  first batch\n".to_owned();
     let number = |x: Option<f64>, decimals: usize| x.map_or("-".to_owned(), |x| format!("{x:.decimals$}"));
     for run in &found.runs {

@@ -79,7 +79,8 @@ pub(crate) fn merged(merged: &Merged) -> String {
 /// The text of checksums.
 pub(crate) fn checksummed(done: &Checksummed) -> String {
     let mut out = String::new();
-    for (names, what) in [(&done.made, "made"), (&done.there, "there already")] {
+    let made = if done.dry_run { "would be made" } else { "made" };
+    for (names, what) in [(&done.made, made), (&done.there, "there already")] {
         if !names.is_empty() {
             let _ = writeln!(out, "{what}: {}", names.join(", "));
         }
@@ -87,7 +88,8 @@ pub(crate) fn checksummed(done: &Checksummed) -> String {
     if !done.known && !done.made.is_empty() {
         out += "there is no manifest that the rows could be held against: they are taken for good as they are now\n";
     }
-    out + &format!("{}: checksums for all of its {} rows", done.pack, done.rows)
+    let verb = if done.dry_run { "would have" } else { "has" };
+    out + &format!("{} {verb} checksums for all of its {} rows", done.pack, done.rows)
 }
 
 /// The text of values.

@@ -41,6 +41,8 @@ pub(crate) enum Wish {
     Stay,
     /// To end.
     Quit,
+    /// To end as interrupted.
+    Interrupt,
 }
 
 /// Whether a document is of another run than the one heard before it: of another process or start, or its clock went back.
@@ -170,7 +172,7 @@ impl Screen {
             outputs => outputs + 1,
         };
         match key.code {
-            KeyCode::Char('c') if control => return Wish::Quit,
+            KeyCode::Char('c') if control => return Wish::Interrupt,
             KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
             KeyCode::Right | KeyCode::Tab => (self.stream, self.scroll) = ((self.stream + 1) % streams, 0),
             KeyCode::Left | KeyCode::BackTab => {

@@ -63,8 +63,9 @@ impl Live {
             wait = Duration::ZERO;
             match event::read().map_err(gone)? {
                 Event::Key(key) if key.is_press() => {
-                    if self.screen.press(key) == Wish::Quit {
-                        return Ok(Wish::Quit);
+                    let wish = self.screen.press(key);
+                    if wish != Wish::Stay {
+                        return Ok(wish);
                     }
                     self.draw()?;
                 }

@@ -71,7 +71,7 @@ fn packing_that_is_killed_goes_on_to_the_same_bytes() {
     fs::create_dir(&demos).unwrap();
     // 24 MiB that cannot be compressed, in trajectories of four steps.
     noise(&demos.join("i.npz"), 96, 1 << 15, 4);
-    let base = ["pack", "--input", text(&demos), "--workers", "1", "--shard-rows", "4", "--output"];
+    let base = ["pack", "--input", text(&demos), "--threads", "1", "--shard-rows", "4", "--output"];
     run(&[&base[..], &[text(&whole)]].concat()).ok();
     let staged = || {
         let hidden = names(&pack).into_iter().filter(|name| name.starts_with('.'));

@@ -3,7 +3,7 @@
 mod converting;
 mod counting;
 mod endings;
-mod files;
+pub(crate) mod files;
 mod killing;
 mod packing;
 mod pictures;

@@ -62,10 +62,10 @@ fn trajectories_go_into_a_pack_and_are_told_of() {
     let base = ["pack", "--input", text(folder.path()), "--shard-rows", "8", "--json", "--output"];
     let dry = run(&[&base[..], &[text(&pack), "--dry-run"]].concat()).ok().json();
     assert_eq!((&dry["games"], pack.exists()), (&4.into(), false));
-    let said = run(&[&base[..], &[text(&pack), "--workers", "1"]].concat()).ok().json();
+    let said = run(&[&base[..], &[text(&pack), "--threads", "1"]].concat()).ok().json();
     assert_eq!((&said["runs"], &said["rows"], &said["files"]), (&4.into(), &20.into(), &2.into()), "{said}");
     assert!(packed(&pack) == originals);
-    run(&[&base[..], &[text(&four), "--workers", "4"]].concat()).ok();
+    run(&[&base[..], &[text(&four), "--threads", "4"]].concat()).ok();
     for name in ["games-00000.chunks", "games-00001.chunks", "manifest.json"] {
         assert!(fs::read(pack.join(name)).unwrap() == fs::read(four.join(name)).unwrap(), "{name}");
     }

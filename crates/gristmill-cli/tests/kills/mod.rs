@@ -198,11 +198,11 @@ fn jobs(root: &Path) -> Vec<Job> {
     let mut job = |name: &'static str, kind: &str, shape: &[&str], how: &str| {
         let (before, after, target) = (at(&format!("{name}-0")), at(&format!("{name}-9")), at(name));
         let (first, all) = (at(&format!("{kind}-1")), at(&format!("{kind}-all")));
-        let one = ["--workers", "1"];
+        let one = ["--threads", "1"];
         run(&[&["pack", "--input", text(&first), "--output", text(&before)][..], &one, shape].concat()).ok();
         copy(&before, &after);
         let make = |to: &Path, how: &str| match how {
-            "--values" => strings(&["values", text(to), "--workers", "1"]),
+            "--values" => strings(&["values", text(to), "--threads", "1"]),
             _ => strings(&[&["pack", "--input", text(&all), "--output", text(to), how][..], &one, shape].concat()),
         };
         words(&make(&after, how)).ok();

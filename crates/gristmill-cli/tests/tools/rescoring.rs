@@ -161,7 +161,7 @@ fn tables_that_contradict_themselves_end_the_run_and_drop_no_game() {
     let [wins, out, allowed] = ["wins", "out", "allowed"].map(|name| folder.path().join(name));
     tables(&wins, 4);
     let ran = rescore(&games, &out, &["--syzygy", text(&wins)]);
-    assert!(ran.code == 1 && ran.out.is_empty(), "{ran:?}");
+    assert!(ran.code == 1 && ran.json()["error"]["kind"] == "failed", "{ran:?}");
     assert!(ran.err.contains("training.10.gz") && ran.err.contains("corrupt_table"), "{ran:?}");
     let done = rescore(&games, &allowed, &["--syzygy", text(&wins), "--allow-missing-tables"]).ok().json();
     assert!(count(&done, "corrupt_tables") > 0 && count(&done, "results_by_tablebase") > 0, "{done}");
@@ -179,7 +179,7 @@ fn missing_tables_are_an_error_unless_they_are_allowed() {
     }
     for (tables, says) in [(&none, "0 WDL"), (&some, "KNvK.rtbw")] {
         let ran = rescore(&games, &out, &["--syzygy", text(tables)]);
-        assert!(ran.code == 2 && ran.out.is_empty(), "{ran:?}");
+        assert!(ran.code == 2 && ran.json()["error"]["kind"] == "usage", "{ran:?}");
         assert!(ran.err.contains(says) && ran.err.contains("allow missing"), "{ran:?}");
     }
     let gone = rescore(&games, &out, &["--syzygy", text(&folder.path().join("gone"))]);

@@ -27,7 +27,7 @@ fn ended(child: Child, signal: &str) -> bool {
     let said = String::from_utf8(output.stderr).unwrap();
     match signal {
         "-KILL" => output.status.code().is_none(),
-        _ => output.status.code() == Some(1) && said.contains("the same command goes on"),
+        _ => output.status.code() == Some(130) && said.contains("the same command resumes"),
     }
 }
 

@@ -25,31 +25,46 @@ pub struct Checksummed {
     pub there: Vec<String>,
     /// Whether the rows could be held against a manifest: those of other programs cannot.
     pub known: bool,
+    /// Whether nothing was written, as was asked for.
+    pub dry_run: bool,
 }
 
-/// Makes the checksums that the pack in `folder` lacks, or with `overwrite` all of them. `progress` gets the rows done, and
+/// What to make checksums of.
+#[derive(Debug, Clone, Default)]
+pub struct ChecksumOptions {
+    /// The folder of the pack.
+    pub pack: PathBuf,
+    /// Make those anew that are there.
+    pub overwrite: bool,
+    /// Read everything, and write nothing.
+    pub dry_run: bool,
+}
+
+/// Makes the checksums that the pack lacks, or with `overwrite` all of them. `progress` gets the rows done, and
 /// all; what it says ends the job between two files.
 ///
 /// Errors: `Path`; `Format` with the file: `Corrupt` for rows that do not have the hash of the manifest, of which nothing is
 /// written, and for checksums that do not fit, unless they are made anew; what is wrong with the pack.
-pub fn checksum(
-    folder: &Path,
-    overwrite: bool,
-    progress: &mut dyn FnMut(u64, u64) -> Result<()>,
-) -> Result<Checksummed> {
+pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Checksummed> {
+    let (folder, dry_run) = (options.pack.as_path(), options.dry_run);
     let files = shards::list(folder)?;
     open::recognise(&files)?;
     let manifest = Manifest::read(folder)?;
     let rows = files.iter().map(|file| file.rows).sum();
-    let mut done =
-        Checksummed { pack: folder.display().to_string(), rows, known: manifest.is_some(), ..Checksummed::default() };
+    let mut done = Checksummed {
+        pack: folder.display().to_string(),
+        rows,
+        dry_run,
+        known: manifest.is_some(),
+        ..Default::default()
+    };
     let mut so_far = 0;
     for file in files {
         progress(so_far, rows)?;
         let path: PathBuf = checksums::beside(&file.path);
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         so_far += file.rows;
-        if !overwrite && Guard::open(&file)?.is_some() {
+        if !options.overwrite && Guard::open(&file)?.is_some() {
             done.there.push(name(&path));
             continue;
         }
@@ -67,7 +82,9 @@ pub fn checksum(
             let e = FormatError::new(Kind::Corrupt, detail).in_source(file.path.display().to_string());
             return Err(e.into());
         }
-        publish::write_whole(&path, &[&bytes])?;
+        if !dry_run {
+            publish::write_whole(&path, &[&bytes])?;
+        }
         done.made.push(name(&path));
     }
     progress(rows, rows)?;

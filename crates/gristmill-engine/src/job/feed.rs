@@ -21,6 +21,8 @@ pub struct FeedOptions {
     pub output: Option<String>,
     /// Write every batch into this folder, one `.npy` file per tensor.
     pub folder: Option<PathBuf>,
+    /// Replace files that are in that folder.
+    pub overwrite: bool,
 }
 
 /// Why no more batches were taken.
@@ -74,7 +76,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// Takes batches until there are enough, the stream ends, or `stop` is set, and stops the loader.
 /// `progress` is told of every batch, and now and then while none comes.
 ///
-/// Errors: what the loader raises; `Path` when a batch cannot be written.
+/// Errors: what the loader raises; `Path` when a batch cannot be written, of kind `AlreadyExists` where its file is there.
 pub fn feed(
     loader: &DataLoader,
     options: &FeedOptions,
@@ -125,6 +127,11 @@ fn write(options: &FeedOptions, alias: &str, batch: &Batch) -> Result<()> {
     let alias = if alias.is_empty() { String::new() } else { format!("{}-", alias.replace('/', "_")) };
     for column in &batch.columns {
         let name = format!("{alias}batch-{:06}-{}.npy", batch.number, column.name().replace('/', "_"));
+        if !options.overwrite && folder.join(&name).exists() {
+            let there =
+                std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it is there already; --overwrite replaces it");
+            return Err(Error::path(folder.join(name), &there));
+        }
         npy::write(folder, &name, column.dtype(), column.shape(), column.bytes())?;
     }
     Ok(())

@@ -7,20 +7,22 @@ use crate::runtime::metrics::Rates;
 
 /// A moment: wall clock and processor time, both in seconds since some fixed point.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
-    pub(super) wall: f64,
-    pub(super) cpu: f64,
+pub struct Moment {
+    /// Of the wall clock.
+    pub wall: f64,
+    /// Of the processors, of all threads together.
+    pub cpu: f64,
 }
 
 /// Reads both clocks.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub struct Meter {
     started: Rates,
 }
 
 impl Meter {
     /// Now. The wall clock counts from the making of the meter.
-    pub(super) fn now(&self) -> Moment {
+    pub fn now(&self) -> Moment {
         Moment { wall: self.started.uptime().as_secs_f64(), cpu: process_cpu() }
     }
 }
@@ -32,7 +34,7 @@ fn process_cpu() -> f64 {
 }
 
 /// Most memory this process ever had resident, in bytes; `None` where the system does not tell.
-pub(super) fn peak_rss() -> Option<u64> {
+pub fn peak_rss() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -1,5 +1,6 @@
 //! `generate chess`: writes games, at a pace if one is asked for.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
@@ -8,8 +9,9 @@ use gristmill_format::chess::Version;
 
 use super::{Written, advise};
 use crate::args::{GenerateChess, RecordVersion};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::report;
+use crate::stopping;
 
 pub(crate) fn run(args: &GenerateChess) -> Result<()> {
     let seed = args.seed.unwrap_or_else(seed::fresh_root);
@@ -27,7 +29,8 @@ pub(crate) fn run(args: &GenerateChess) -> Result<()> {
             RecordVersion::V7 => Version::V7,
         },
         games_per_tar: args.tar.then_some(args.games_per_tar),
-    })?;
+    })?
+    .overwriting(args.overwrite);
     let mut written = Written::planned(&args.out, generator.files(), args.games, args.first, seed);
     if !args.dry_run {
         written.done(write(&mut generator, args)?);
@@ -50,6 +53,7 @@ pub(crate) fn run(args: &GenerateChess) -> Result<()> {
 fn write(generator: &mut ChessGenerator, args: &GenerateChess) -> Result<(u64, u64)> {
     let pause = args.interval.map(Duration::from_secs_f64);
     let mut progress = report::Progress::new(args.games, "games", !args.json);
+    let stop = stopping::flag()?;
     let (mut games, mut frames, mut bytes) = (0, 0, 0);
     while let Some(file) = generator.write_next().map_err(|e| advise(e, args.first + args.games))? {
         games += file.games;
@@ -59,9 +63,24 @@ fn write(generator: &mut ChessGenerator, args: &GenerateChess) -> Result<(u64, u
         if let Some(pause) = pause
             && games < args.games
         {
-            std::thread::sleep(pause);
+            pause_for(pause, &stop);
+        }
+        if stop.load(Ordering::Relaxed) && games < args.games {
+            progress.end();
+            let next = args.first + games;
+            return Err(Failure::stopped(format!("{games} games are written; --first {next} resumes with the next")));
         }
     }
     progress.end();
     Ok((frames, bytes))
+}
+
+/// Waits, and no longer than until a stop is asked for.
+fn pause_for(pause: Duration, stop: &AtomicBool) {
+    const GLANCE: Duration = Duration::from_millis(50);
+    let mut left = pause;
+    while !left.is_zero() && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(left.min(GLANCE));
+        left = left.saturating_sub(GLANCE);
+    }
 }

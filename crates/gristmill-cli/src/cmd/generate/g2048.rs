@@ -24,7 +24,8 @@ pub(crate) fn run(args: &GenerateG2048) -> Result<()> {
         moves_max: args.moves_max.unwrap_or(u64::MAX),
         level: args.level,
         threads: args.threads.unwrap_or_else(cores),
-    })?;
+    })?
+    .overwriting(args.overwrite);
     let mut written = Written::planned(&args.out, 2 * args.games, args.games, args.first, seed);
     if !args.dry_run {
         written.done(write(&generator, args)?);

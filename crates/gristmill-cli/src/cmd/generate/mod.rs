@@ -51,7 +51,7 @@ impl Written {
 fn advise(e: Error, next: u64) -> Failure {
     match e {
         Error::Path { kind: std::io::ErrorKind::AlreadyExists, .. } => {
-            Failure::Failed(format!("{e}; choose another folder, or go on with --first {next}"))
+            Failure::Failed(format!("{e}; choose another folder, or resume with --first {next}"))
         }
         e => e.into(),
     }

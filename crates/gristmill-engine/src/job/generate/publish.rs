@@ -1,5 +1,5 @@
 //! The bytes of a generated file -> the file. It appears under its name only when it is whole.
-//! Nothing that exists is overwritten.
+//! Nothing that exists is overwritten, unless that is wanted.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::store::publish::Staged;
 ///
 /// Not forced to the disk: the same seed gives the same games again.
 ///
-/// Errors: `Path` when the folder cannot be written or `name` exists.
-pub(super) fn publish(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+/// Errors: `Path` when the folder cannot be written or `name` exists and is not to be replaced.
+pub(super) fn publish(folder: &Path, name: &str, bytes: &[u8], overwrite: bool) -> Result<PathBuf> {
     let path = folder.join(name);
-    if path.exists() {
-        let e = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "is there already and is not overwritten");
+    if !overwrite && path.exists() {
+        let e = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "is there already; --overwrite replaces it");
         return Err(Error::path(path, &e));
     }
     let mut staged = Staged::new(path.clone())?;
@@ -32,8 +32,8 @@ mod tests {
     #[test]
     fn what_exists_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        publish(folder.path(), "a", b"one").unwrap();
-        assert!(publish(folder.path(), "a", b"two").is_err());
+        publish(folder.path(), "a", b"one", false).unwrap();
+        assert!(publish(folder.path(), "a", b"two", false).is_err());
         assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"one");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -110,10 +110,16 @@ fn fields(file: &DemoFile, options: &StripOptions) -> Result<Vec<Field>> {
 }
 
 /// Writes strips as PNG: one into the file `out`, where its name ends in `.png`; else all into the folder `out`, together. Gives
-/// the paths.
+/// the paths. With `dry_run` everything is drawn, and nothing is written.
 ///
 /// Errors: as [`strips`]; `Path`, of kind `AlreadyExists` for what is there and is not to be replaced. Nothing is written then.
-pub fn write_png(file: &DemoFile, options: &StripOptions, out: &Path, overwrite: bool) -> Result<Vec<PathBuf>> {
+pub fn write_png(
+    file: &DemoFile,
+    options: &StripOptions,
+    out: &Path,
+    overwrite: bool,
+    dry_run: bool,
+) -> Result<Vec<PathBuf>> {
     let refuse = |path: PathBuf| {
         let e =
             std::io::Error::new(std::io::ErrorKind::AlreadyExists, "it exists; overwrite it, or choose another name");
@@ -127,8 +133,20 @@ pub fn write_png(file: &DemoFile, options: &StripOptions, out: &Path, overwrite:
         if one.fields.len() > 1 {
             return Err(Error::config("field", "one picture is of one field; name a folder for several"));
         }
-        strips(file, &one, &mut |strip| write_whole(out, &[&png(&strip.picture)?]))?;
+        strips(file, &one, &mut |strip| {
+            let picture = png(&strip.picture)?;
+            if dry_run { Ok(()) } else { write_whole(out, &[&picture]) }
+        })?;
         return Ok(vec![out.to_owned()]);
+    }
+    if dry_run {
+        let mut paths = Vec::new();
+        strips(file, options, &mut |strip| {
+            paths.push(out.join(format!("{}.png", strip.name)));
+            Ok(())
+        })?;
+        let there = paths.iter().find(|path| path.exists() && !overwrite);
+        return there.map_or(Ok(paths.clone()), |path| Err(refuse(path.clone())));
     }
     let (mut staging, found) = Staging::open(out, "pictures", "inspect")?;
     if found == Found::Unfinished {

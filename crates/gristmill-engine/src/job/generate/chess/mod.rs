@@ -39,6 +39,7 @@ pub struct ChessOptions {
 #[derive(Debug)]
 pub struct ChessGenerator {
     options: ChessOptions,
+    overwrite: bool,
     /// Games done so far.
     done: u64,
     records: Vec<u8>,
@@ -66,7 +67,14 @@ impl ChessGenerator {
         if !matches!(options.version, Version::V6 | Version::V7) {
             return Err(Error::config("version", "records are written as version 6 or 7"));
         }
-        Ok(ChessGenerator { options, done: 0, records: Vec::new() })
+        Ok(ChessGenerator { options, overwrite: false, done: 0, records: Vec::new() })
+    }
+
+    /// Replaces files that are there, where `overwrite` says so.
+    #[must_use]
+    pub fn overwriting(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
     }
 
     /// How many files there will be.
@@ -106,7 +114,7 @@ impl ChessGenerator {
         };
         std::fs::create_dir_all(&self.options.folder).map_err(|e| Error::path(&self.options.folder, &e))?;
         let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        publish::publish(&self.options.folder, &name, &bytes)?;
+        publish::publish(&self.options.folder, &name, &bytes, self.overwrite)?;
         self.done += count;
         Ok(Some(Generated { path, games: count, frames, bytes: bytes.len() as u64 }))
     }

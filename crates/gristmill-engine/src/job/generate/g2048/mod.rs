@@ -44,6 +44,7 @@ pub struct G2048Options {
 #[derive(Debug)]
 pub struct G2048Generator {
     options: G2048Options,
+    overwrite: bool,
 }
 
 impl G2048Generator {
@@ -67,7 +68,14 @@ impl G2048Generator {
         if last.is_none() {
             return Err(Error::config("first", "the seeds of the games leave 64 bits"));
         }
-        Ok(G2048Generator { options })
+        Ok(G2048Generator { options, overwrite: false })
+    }
+
+    /// Replaces files that are there, where `overwrite` says so.
+    #[must_use]
+    pub fn overwriting(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
     }
 
     /// The paths of game `n`: its lines and its sidecar, which is compressed for every fourth game.
@@ -86,13 +94,15 @@ impl G2048Generator {
         let scheduler = Scheduler::new();
         let (sender, results) = mpsc::channel();
         let threads = (self.options.threads as u64).min(self.options.games);
+        let overwrite = self.overwrite;
         for i in 0..threads {
             let (next, sender, options) = (Arc::clone(&next), sender.clone(), self.options.clone());
             let stop = scheduler.stop_flag();
             let work = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let i = next.fetch_add(1, Ordering::Relaxed);
-                    let told = i < options.games && sender.send((i, write(&options, options.first + i))).is_ok();
+                    let told =
+                        i < options.games && sender.send((i, write(&options, overwrite, options.first + i))).is_ok();
                     if !told {
                         break;
                     }
@@ -129,14 +139,14 @@ fn names(options: &G2048Options, n: u64) -> [String; 2] {
 }
 
 /// Plays and writes game `n`. The lines come first: a game counts when it has a sidecar.
-fn write(options: &G2048Options, n: u64) -> Result<Generated> {
+fn write(options: &G2048Options, overwrite: bool, n: u64) -> Result<Generated> {
     let game = Game::play(options.seed + n, options.depth, options.moves_max);
     let [lines, sidecar] = names(options, n);
     let stored = gzip::compress(options.level, log::lines(&game, n).as_bytes())?;
     let facts = log::sidecar(&game, n, &lines);
     let facts = if sidecar.ends_with(".gz") { gzip::compress(options.level, facts.as_bytes())? } else { facts.into() };
-    let path = publish::publish(&options.folder, &lines, &stored)?;
-    publish::publish(&options.folder, &sidecar, &facts)?;
+    let path = publish::publish(&options.folder, &lines, &stored, overwrite)?;
+    publish::publish(&options.folder, &sidecar, &facts, overwrite)?;
     Ok(Generated { path, games: 1, frames: game.steps.len() as u64, bytes: (stored.len() + facts.len()) as u64 })
 }
 
