@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{Augmentation, EncoderConfig, G2048EncoderConfig, G2048Target, IndexConfig, Shuffle};
-use gristmill_engine::job::checksum::checksum;
+use gristmill_engine::job::checksum::{ChecksumOptions, checksum};
 use gristmill_engine::pack::checksums::Verify;
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
@@ -182,7 +182,7 @@ fn feeding(folder: &Path) {
 /// What it costs to hold blocks of rows against their checksums: an epoch in which every block is touched first, the next one,
 /// and one without checks, several times by turns.
 fn checking(pack: &Path) {
-    checksum(pack, false, &mut |_, _| Ok(())).expect("checksums");
+    checksum(&ChecksumOptions { pack: pack.to_owned(), ..Default::default() }, &mut |_, _| Ok(())).expect("checksums");
     let open = |verify| {
         let pack = Pack::open_with(pack, Residence::Memory, Some(verify)).expect("a pack");
         Selection::all(Arc::new(pack))

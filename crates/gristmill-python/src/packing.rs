@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_engine::job::checksum::checksum;
+use gristmill_engine::job::checksum::{ChecksumOptions, checksum};
 use gristmill_engine::job::convert::{ConvertOptions, convert};
 use gristmill_engine::job::merge::{MergeOptions, merge};
 use gristmill_engine::job::pack::{PackOptions, pack};
@@ -49,7 +49,7 @@ pub(crate) fn value_rows(py: Python<'_>, options: &str) -> Result<String, Fault>
 pub(crate) fn checksum_rows(py: Python<'_>, pack: PathBuf, overwrite: bool) -> Result<String, Fault> {
     let stop = AtomicBool::new(false);
     watched(py, &stop, |look| {
-        checksum(&pack, overwrite, &mut |_, _| {
+        checksum(&ChecksumOptions { pack: pack.clone(), overwrite, dry_run: false }, &mut |_, _| {
             look();
             if stop.load(Ordering::Relaxed) { Err(gristmill_engine::Error::Stopped) } else { Ok(()) }
         })

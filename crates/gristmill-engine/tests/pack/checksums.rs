@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use gristmill_engine::job::checksum::checksum;
+use gristmill_engine::job::checksum::{ChecksumOptions, checksum};
 use gristmill_engine::job::pack::{Existing, PackOptions};
 use gristmill_engine::job::verify::{Verification, VerifyOptions, verify};
 use gristmill_format::g2048::RowForm;
@@ -52,7 +52,9 @@ fn appending_keeps_them_true_and_verify_tells_damaged_blocks() {
     for (name, _) in before.iter().filter(|(name, _)| name.ends_with(".xxh3")) {
         fs::remove_file(target.join(name)).unwrap();
     }
-    let made = checksum(&target, false, &mut |_, _| Ok(())).unwrap();
+    let made =
+        checksum(&ChecksumOptions { pack: target.clone(), overwrite: false, dry_run: false }, &mut |_, _| Ok(()))
+            .unwrap();
     assert!(made.known && made.made.len() == 3, "{made:?}");
     assert!(files(&target) == before, "made once for a pack that has none, they are the same");
 
@@ -66,5 +68,10 @@ fn appending_keeps_them_true_and_verify_tells_damaged_blocks() {
     assert_eq!(found.checks["checksum"], 2, "{found:?}");
     let told: Vec<_> = found.faults.iter().filter(|fault| fault.rule == Some("checksum")).collect();
     assert!(told[0].detail.contains("rows 0 to 255") && told[1].detail.contains("rows 256 to 511"), "{told:?}");
-    assert!(checksum(&target, true, &mut |_, _| Ok(())).unwrap_err().to_string().contains("damaged"));
+    assert!(
+        checksum(&ChecksumOptions { pack: target.clone(), overwrite: true, dry_run: false }, &mut |_, _| Ok(()))
+            .unwrap_err()
+            .to_string()
+            .contains("damaged")
+    );
 }
