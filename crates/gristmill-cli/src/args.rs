@@ -3,13 +3,13 @@
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod demos;
+pub(crate) mod manner;
 pub(crate) mod mark;
 pub(crate) mod pack;
 pub(crate) mod pictures;
 pub(crate) mod places;
 pub(crate) mod rewrite;
 pub(crate) mod river;
-pub(crate) mod shared;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
 
@@ -19,13 +19,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use convert::Convert;
 use dedup::Dedup;
+use manner::Shared;
 use mark::Mark;
 use pack::{Checksum, Merge, Pack, Recover, Values};
 use pictures::Pictures;
 use places::{VerifyRun, Xray};
 use rewrite::{Filter, Rescore, Split};
 use river::River;
-use shared::Shared;
 use stats::Stats;
 use tokenizer::Tokenizer;
 

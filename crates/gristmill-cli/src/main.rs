@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 
-use args::shared::{self, Shared};
+use args::manner::{self, Shared};
 use args::tokenizer::Tokenizer;
 use args::{Command, Generate};
 use failure::{Failure, Result};
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 fn run(words: &[OsString], shared: Shared) -> Result<ExitCode> {
-    let cli = match shared::parse(words, shared.color) {
+    let cli = match manner::parse(words, shared.color) {
         Ok(cli) => cli,
         Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             report::help(&e)?;

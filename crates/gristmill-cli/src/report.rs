@@ -28,7 +28,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal;
 use serde::Serialize;
 
-use crate::args::shared::{Color, Shared};
+use crate::args::manner::{Color, Shared};
 use crate::failure::Failure;
 
 /// How much is said, and in what form.
