@@ -338,7 +338,7 @@ fn endless_sql_ends_by_its_time_and_by_a_signal() {
     }
     let sent = std::process::Command::new("kill").args(["-INT", &endless.id().to_string()]).status().unwrap();
     assert!(sent.success());
-    assert_eq!(endless.wait().unwrap().code(), Some(1));
+    assert_eq!(endless.wait().unwrap().code(), Some(130));
 }
 
 #[test]
