@@ -22,7 +22,7 @@ from gristmill.games import Games
 from gristmill.hearing import LOGGER, Hearing
 from gristmill.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.ranks import find_rank, ranks_of_stream
-from gristmill.row_options import DEFAULTS, encoder_config, no_source
+from gristmill.row_options import DEFAULTS, advice, encoder_config, no_source
 from gristmill.rows import Rows
 from gristmill.sampling import Blocks, Hanse
 from gristmill.states import Missing, OldestNeeded, Vanished, check_missing
@@ -272,7 +272,7 @@ class DataLoader:
                 batch = self._before(end, alias)
             except EndOfStream as over:
                 if not begun:
-                    raise EndOfStream(f"{over}; {self._advice()}") from None
+                    raise EndOfStream(f"{over}; {advice(self._engine.config())}") from None
                 return
             if batch is None:
                 return LOGGER.info("ended: a pass of %s batches is over", passed)
@@ -298,14 +298,6 @@ class DataLoader:
         """The pass that the next batch of rows belongs to, from 0; `None` of a stream, and where passes are joined."""
         passed, upcoming = self._pass_batches(), self._upcoming()
         return None if passed is None or upcoming is None else upcoming // passed
-
-    def _advice(self) -> str:
-        """What whoever wants more batches than there are may do."""
-        config = json.loads(self._engine.config())
-        stages = (stage.get("simple_chunk_extractor") for stage in config.get("stage", ()))
-        asked = max((stage.get("epochs", 1) for stage in stages if stage), default=config.get("epochs"))
-        told = "all epochs" if asked is None else f"all epochs ({asked} asked for)"
-        return f"{told} are over, so that a loop would do nothing: ask for more by epochs=, or make a new loader"
 
     def state_dict(self) -> dict[str, Any]:
         """The state after the last delivered batch: small, plain, and ready at once."""

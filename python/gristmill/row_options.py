@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -49,3 +50,12 @@ def no_source(given: object) -> str:
     else:
         advice = "gristmill.open gives these, gristmill.presets configurations"
     return f"expected a configuration, or rows or games of a pack, found {type(given).__name__}: {advice}"
+
+
+def advice(text: str) -> str:
+    """What whoever wants more batches than there are may do, by a configuration in JSON."""
+    config = json.loads(text)
+    stages = (stage.get("simple_chunk_extractor") for stage in config.get("stage", ()))
+    asked = max((stage.get("epochs", 1) for stage in stages if stage), default=config.get("epochs"))
+    told = "all epochs" if asked is None else f"all epochs ({asked} asked for)"
+    return f"{told} are over, so that a loop would do nothing: ask for more by epochs=, or make a new loader"
