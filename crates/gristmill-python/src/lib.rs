@@ -29,7 +29,7 @@ static ALLOCATOR: gristmill_engine::runtime::pages::Pages = gristmill_engine::ru
 #[pyo3::pymodule(gil_used = false)]
 mod _gristmill {
     #[pymodule_init]
-    fn init(_: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         gristmill_engine::pack::metadata::ends_when(crate::error::interrupted);
         Ok(())
     }
