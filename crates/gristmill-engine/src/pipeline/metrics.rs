@@ -481,7 +481,7 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
             dropped: counts.dropped,
             waiting: counts.waiting as u64,
             capacity: chain.handoff.capacity() as u64,
-            consumer_wait_ns: Some(counts.waited_ns),
+            consumer_wait_ns: Some(chain.handoff.waited_ns()),
         }),
         ..row(&chain.plan.stage, "tensor_generator", Vec::new(), vec![busy(&totals.encoding), batches, rows])
     });

@@ -40,8 +40,6 @@ pub struct Counts {
     pub dropped: u64,
     /// Items waiting now.
     pub waiting: usize,
-    /// Nanoseconds that consumers waited for items.
-    pub waited_ns: u64,
 }
 
 #[derive(Debug)]
@@ -155,7 +153,12 @@ impl<T> Handoff<T> {
     /// The counters.
     pub fn counts(&self) -> Counts {
         let state = self.lock();
-        Counts { waiting: state.items.len(), waited_ns: self.waited.nanos(), ..state.counts }
+        Counts { waiting: state.items.len(), ..state.counts }
+    }
+
+    /// Nanoseconds that consumers waited for items.
+    pub fn waited_ns(&self) -> u64 {
+        self.waited.nanos()
     }
 }
 

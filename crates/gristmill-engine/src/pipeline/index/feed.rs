@@ -158,6 +158,11 @@ impl Feed {
         (self.handoff.counts(), self.handoff.capacity())
     }
 
+    /// Nanoseconds that the consumer waited for batches.
+    pub(super) fn waited_ns(&self) -> u64 {
+        self.handoff.waited_ns()
+    }
+
     /// The next batch, error or end, waiting up to `wait`.
     pub(super) fn next(&self, wait: Option<Duration>) -> Taken<Delivery> {
         let kept = self.untold().take();

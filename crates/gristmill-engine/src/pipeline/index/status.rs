@@ -26,7 +26,7 @@ pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
         dropped: counts.dropped,
         waiting: counts.waiting as u64,
         capacity: capacity as u64,
-        consumer_wait_ns: Some(counts.waited_ns),
+        consumer_wait_ns: Some(feed.waited_ns()),
     };
     let totals = &feed.totals;
     let encoded =
