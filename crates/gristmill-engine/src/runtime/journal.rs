@@ -206,8 +206,21 @@ impl Journal {
         Ok(())
     }
 
+    /// Makes durable what was noted, too, and says up to where that is.
+    pub fn settle(&mut self) -> io::Result<Place> {
+        if self.durable != self.lines.place
+            && let Some(tail) = &self.tail
+        {
+            tail.sync()?;
+            self.durable = self.lines.place;
+        }
+        Ok(self.durable)
+    }
+
     /// Lets go of the file; nothing is written any more.
     pub fn close(&mut self) {
+        // Where this fails, states know of less of it.
+        let _ = self.settle();
         self.closed = true;
         self.tail = None;
     }
@@ -215,11 +228,6 @@ impl Journal {
     /// Where it is written.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Up to where it is known to be durable.
-    pub fn durable(&self) -> Place {
-        self.durable
     }
 
     /// Reads all whole events of a journal. Errors: unreadable; damaged, with line and byte; a line that is no event. The
@@ -273,7 +281,7 @@ mod tests {
         first.append(&[("a".to_string(), 1u64), ("b".to_string(), 2)]).unwrap();
         first.append(&[("c".to_string(), 3u64)]).unwrap();
         assert_eq!(Journal::hold(&path).unwrap_err().kind(), ErrorKind::ResourceBusy);
-        let durable = first.durable();
+        let durable = first.settle().unwrap();
         drop(first);
         let exists = journal(&path, Opening::New).unwrap_err();
         assert_eq!(exists.kind(), ErrorKind::AlreadyExists, "an existing journal is not written over");

@@ -22,6 +22,7 @@ use super::output::Batch;
 use super::plan::{ChainPlan, DrawPlan, Plan, plan};
 use super::ranks::Ranks;
 use super::recall::Recall;
+use super::roster::SharedJournal;
 use super::serve::{endpoint, failed};
 use super::sight::Reads;
 use super::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
@@ -377,8 +378,11 @@ impl DataLoader {
         };
         let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
         // What the journal says by now is in the chains, which are asked after it; and what they know of is among the files.
-        let own =
-            running.journal.as_ref().map(|journal| journal.lock().unwrap_or_else(PoisonError::into_inner).durable());
+        let settle = |journal: &SharedJournal| {
+            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+            journal.settle().map_err(|e| Error::path(journal.path(), &e))
+        };
+        let own = running.journal.as_ref().map(settle).transpose()?;
         let own = own.filter(|place| place.lines > 0).map(|place| JournalMark::new(rank, world, place));
         let outputs: BTreeMap<_, _> =
             running.observer.chains.iter().map(|chain| (chain.plan.alias.clone(), chain.state())).collect();
