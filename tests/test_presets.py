@@ -31,6 +31,7 @@ def test_options_reach_their_stages() -> None:
         threads=2,
         memory="64MiB",
         bad_chunks="quarantine",
+        io_errors="raise",
         quarantine="bad.jsonl",
         journal="journal.jsonl",
         replay=True,
@@ -46,7 +47,7 @@ def test_options_reach_their_stages() -> None:
     assert (tensors.batch_size, tensors.tensors, tensors.last_batch) == (8, ["planes:u8", "values"], "drop")
     assert tensors.output.queue_capacity == 2
     assert (config.seed, config.threads, config.memory) == (3, 2, "64MiB")
-    assert (config.bad_chunks, config.quarantine) == ("quarantine", "bad.jsonl")
+    assert (config.bad_chunks, config.io_errors, config.quarantine) == ("quarantine", "raise", "bad.jsonl")
     assert (config.journal, config.replay, config.index) == ("journal.jsonl", True, "off")
     assert (config.spill, config.spill_limit) == (".spill", "2GiB")
 

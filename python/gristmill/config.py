@@ -239,6 +239,7 @@ class DataLoaderConfig:
     memory: str | int | None = None
     max_chunk_bytes: str | int | None = None
     bad_chunks: Literal["skip", "quarantine", "raise"] = "skip"
+    io_errors: Literal["wait", "raise"] = "wait"
     quarantine: Path | None = None
     journal: Path | None = None
     replay: bool = False

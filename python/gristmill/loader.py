@@ -244,6 +244,7 @@ class DataLoader:
             EndOfStream: there are no more; only finite streams end.
             TimeoutError: `timeout` seconds have passed.
             FormatError: a bad chunk, with `bad_chunks="raise"`.
+            OSError: a file that cannot be read, with `io_errors="raise"`; else the call waits for it, and warns.
             StageError: a stage cannot go on.
             StoppedError: the loader was stopped, perhaps while this call waited.
         """

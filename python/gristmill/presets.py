@@ -40,6 +40,7 @@ def lc0(
     threads: int | None = None,
     memory: str | int | None = None,
     bad_chunks: Literal["skip", "quarantine", "raise"] | None = None,
+    io_errors: Literal["wait", "raise"] | None = None,
     quarantine: Path | None = None,
     journal: Path | None = None,
     replay: bool | None = None,
@@ -86,6 +87,8 @@ def lc0(
         threads: worker threads; never changes a batch.
         memory: most memory for reservoirs, windows and batches, such as `"2GiB"`.
         bad_chunks: what happens when a chunk is bad.
+        io_errors: what happens when a file cannot be read and still not after some tries: the stream waits until it can
+            be, the default, and warns; or it ends with `"raise"`.
         quarantine: JSON-lines report of quarantined chunks.
         journal: log of arrivals, as JSON lines.
         replay: take the arrivals from the journal instead of from the directories.

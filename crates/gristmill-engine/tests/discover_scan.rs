@@ -27,6 +27,7 @@ fn scan(root: &Path) -> Scan {
         watch: false,
         rescan: Duration::from_secs(60),
         expected: Default::default(),
+        waits: true,
         stop: Arc::new(AtomicBool::new(false)),
     };
     let mut changes = Vec::new();
@@ -209,7 +210,7 @@ fn a_file_that_is_being_written_is_taken_when_it_is_whole() {
         let stop = Arc::new(AtomicBool::new(false));
         let store = Arc::new(Growing { files: Arc::clone(&files), left: AtomicU64::new(4) });
         let rescan = Duration::from_secs(600);
-        let search = Search { store, watch, rescan, expected: HashSet::new(), stop: Arc::clone(&stop) };
+        let search = Search { store, watch, rescan, expected: HashSet::new(), waits: true, stop: Arc::clone(&stop) };
         let (mut first, mut later) = (Vec::new(), Vec::new());
         run(&search, &mut |change| match change {
             Change::Scanned(files) => first.extend(files.into_iter().map(|file| (file.name.to_string(), file.size))),

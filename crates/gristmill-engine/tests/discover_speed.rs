@@ -43,6 +43,7 @@ fn a_hundred_thousand_files() {
             watch: true,
             rescan: Duration::from_secs(600),
             expected: Default::default(),
+            waits: true,
             stop: stop.clone(),
         };
         let spec = LogSpec { store, find: search.ready(), provider: 0, version: None, facts: None, waits: false };

@@ -26,7 +26,8 @@ impl Running {
     fn over(store: Arc<dyn Store>, dir: tempfile::TempDir, rescan: Duration) -> (Self, Vec<String>) {
         let (tell, changes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let search = Search { store, watch: true, rescan, expected: Default::default(), stop: stop.clone() };
+        let search =
+            Search { store, watch: true, rescan, expected: Default::default(), waits: true, stop: stop.clone() };
         let thread = std::thread::spawn(move || run(&search, &mut |change| tell.send(change).unwrap_or_default()));
         let running = Running { dir, changes, stop, thread: Some(thread) };
         let Change::Scanned(files) = running.next() else { panic!("the scan comes first") };

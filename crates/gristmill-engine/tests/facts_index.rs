@@ -27,6 +27,7 @@ fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (Vec<Arc<Sou
         watch: false,
         rescan: Duration::from_secs(1),
         expected: Default::default(),
+        waits: true,
         stop: Arc::new(AtomicBool::new(false)),
     };
     let spec = LogSpec {

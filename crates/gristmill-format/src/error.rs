@@ -37,6 +37,8 @@ pub enum Kind {
     Forbidden,
     /// An index or name asked for does not exist.
     Missing,
+    /// The folder of the file cannot be found, so that nothing tells whether the file was deleted.
+    Away,
     /// The operating system refused: not found, permission, no space, stale mount.
     Io(std::io::ErrorKind),
 }
@@ -59,11 +61,23 @@ impl Kind {
             Kind::Refused(rule) => rule,
             Kind::Forbidden => "forbidden",
             Kind::Missing => "missing",
+            Kind::Away => "away",
             Kind::Io(Os::NotFound) => "not_found",
             Kind::Io(Os::PermissionDenied) => "permission",
             Kind::Io(Os::StorageFull | Os::QuotaExceeded) => "disk_full",
             Kind::Io(Os::StaleNetworkFileHandle | Os::NotConnected) => "mount_lost",
             Kind::Io(_) => "io",
+        }
+    }
+
+    /// Whether the system refused to read, so that it says nothing of the bytes: they may be read later. A file that was
+    /// deleted (`Io` with `NotFound`) has none left to read.
+    pub fn is_of_reading(self) -> bool {
+        use std::io::ErrorKind as Os;
+        match self {
+            Kind::Away => true,
+            Kind::Io(os) => !matches!(os, Os::NotFound | Os::InvalidData | Os::UnexpectedEof | Os::Unsupported),
+            _ => false,
         }
     }
 }
@@ -258,6 +272,23 @@ mod tests {
             "a.jsonl.gz, line 7 column 5, byte 704: corrupt: not a step"
         );
         assert_eq!(e.after_lines(10, 1000).place().offset, Some(1704));
+    }
+
+    #[test]
+    fn only_a_refusal_to_read_may_pass() {
+        for os in [std::io::ErrorKind::PermissionDenied, std::io::ErrorKind::StaleNetworkFileHandle] {
+            assert!(Error::from(std::io::Error::from(os)).kind().is_of_reading(), "{os:?}");
+        }
+        // EIO, EAGAIN, ENFILE, EMFILE.
+        assert!(
+            [5, 11, 23, 24]
+                .map(std::io::Error::from_raw_os_error)
+                .into_iter()
+                .all(|e| Error::from(e).kind().is_of_reading())
+        );
+        assert!(Kind::Away.is_of_reading());
+        let deleted = Kind::Io(std::io::ErrorKind::NotFound);
+        assert!(![deleted, Kind::Truncated, Kind::Corrupt, Kind::Missing].into_iter().any(Kind::is_of_reading));
     }
 
     #[test]

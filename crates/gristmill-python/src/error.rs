@@ -99,7 +99,12 @@ fn engine(py: Python<'_>, e: &EngineError) -> PyResult<PyErr> {
 
 fn format(py: Python<'_>, e: &FormatError) -> PyResult<PyErr> {
     let place = e.place();
-    if let Kind::Io(kind) = e.kind() {
+    let refused = match e.kind() {
+        Kind::Io(kind) => Some(kind),
+        Kind::Away => Some(ErrorKind::NotFound),
+        _ => None,
+    };
+    if let Some(kind) = refused {
         return os(py, kind, e.detail(), place.source.as_ref().map(AsRef::as_ref));
     }
     let details = PyDict::new(py);

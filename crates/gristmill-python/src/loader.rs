@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
+use gristmill_engine::config::{DataLoaderConfig, IndexConfig, IoErrors, KeyOrder};
 use gristmill_engine::job::selected::Selected;
 use gristmill_engine::job::xray;
 use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions};
@@ -14,6 +15,7 @@ use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -26,6 +28,9 @@ use crate::rows::Rows;
 /// The longest wait between two looks at pending signals.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// What cannot be read for so long is warned of.
+const MOMENT: Duration = Duration::from_millis(500);
+
 /// Alias, rows per batch, and each tensor's name, NumPy type string and row shape.
 type OutputDescription = (String, usize, Vec<(String, String, Vec<usize>)>);
 
@@ -37,14 +42,14 @@ type RawBatch = (u64, usize, Vec<Tensor>);
 
 /// A loader: made from a configuration, started by `start` or the first `next`.
 #[pyclass(module = "gristmill._gristmill", frozen)]
-pub(crate) struct Loader(DataLoader);
+pub(crate) struct Loader(DataLoader, Mutex<Waits>);
 
 #[pymethods]
 impl Loader {
     /// Reads and lowers a configuration in JSON; nothing runs yet.
     #[new]
     fn new(py: Python<'_>, config: &str) -> Result<Self, Fault> {
-        py.detach(|| Ok(Loader(DataLoader::new(DataLoaderConfig::from_json(config)?)?)))
+        py.detach(|| Ok(Loader(DataLoader::new(DataLoaderConfig::from_json(config)?)?, Mutex::default())))
     }
 
     /// The configuration in JSON, with the seed that was drawn once it has started.
@@ -52,9 +57,13 @@ impl Loader {
         self.0.config().to_json()
     }
 
-    /// Starts the threads, once.
+    /// Starts the threads, once; raises KeyboardInterrupt while it waits for files.
     fn start(&self, py: Python<'_>) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.start()?))
+        while !py.detach(|| self.0.start_within(SLICE))? {
+            py.check_signals()?;
+            self.warn(py)?;
+        }
+        Ok(())
     }
 
     /// Stops the threads within a second; returns the names of those that hang in a read and were left behind.
@@ -72,7 +81,12 @@ impl Loader {
     /// Raises EndOfStream at the end, and KeyboardInterrupt while it waits.
     #[pyo3(signature = (alias, timeout))]
     fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
-        wait(py, alias, timeout, |left| self.0.next(alias, Some(left)))
+        let batch = wait(py, alias, timeout, |left| self.0.next(alias, Some(left)), || self.warn(py))?;
+        // Whoever waited before learns of the next wait, too.
+        if self.1.lock().unwrap_or_else(PoisonError::into_inner).0.is_some() {
+            self.warn(py)?;
+        }
+        Ok(batch)
     }
 
     /// Load, queues, pool and reservoir, in JSON.
@@ -211,6 +225,32 @@ impl Loader {
     }
 }
 
+/// Since when a loader waits for files that cannot be read, and whether that was said.
+#[derive(Default)]
+struct Waits(Option<Instant>, bool);
+
+impl Loader {
+    /// Warns once of each wait for files that is longer than a moment.
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let out = py.detach(|| self.0.io_errors());
+        let message = {
+            let mut waits = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+            if out.waiting == 0 || self.0.io_policy() == IoErrors::Raise {
+                *waits = Waits::default();
+                return Ok(());
+            }
+            let since = *waits.0.get_or_insert_with(Instant::now);
+            if since.elapsed() < MOMENT || std::mem::replace(&mut waits.1, true) {
+                return Ok(());
+            }
+            let why = out.latest.first().map_or("", String::as_str);
+            format!("{} files cannot be read, and the loader waits for them: {why}", out.waiting)
+        };
+        let message = std::ffi::CString::new(message.replace('\0', "?")).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 3)
+    }
+}
+
 /// What rows can be loaded from by number.
 #[derive(FromPyObject)]
 pub(crate) enum Table<'py> {
@@ -291,7 +331,7 @@ impl IndexLoader {
     /// Raises EndOfStream at the end, and KeyboardInterrupt while it waits.
     #[pyo3(signature = (alias, timeout))]
     fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
-        wait(py, alias, timeout, |left| self.0.next(alias, Some(left)))
+        wait(py, alias, timeout, |left| self.0.next(alias, Some(left)), || Ok(()))
     }
 
     /// Load and queue, in JSON.
@@ -371,6 +411,7 @@ fn wait(
     alias: &str,
     timeout: Option<f64>,
     next: impl Fn(Duration) -> gristmill_engine::Result<Next> + Sync,
+    meanwhile: impl Fn() -> PyResult<()>,
 ) -> Result<Option<RawBatch>, Fault> {
     let deadline = timeout.and_then(|t| Instant::now().checked_add(Duration::try_from_secs_f64(t.max(0.0)).ok()?));
     loop {
@@ -378,9 +419,12 @@ fn wait(
         match py.detach(|| next(left))? {
             Next::Batch(batch) => return Ok(Some(raw(batch))),
             Next::End => return Err(end_of_stream(py, alias).into()),
-            Next::Pending if deadline.is_some_and(|d| Instant::now() >= d) => return Ok(None),
-            Next::Pending => py.check_signals()?,
+            Next::Pending => meanwhile()?,
         }
+        if deadline.is_some_and(|d| Instant::now() >= d) {
+            return Ok(None);
+        }
+        py.check_signals()?;
     }
 }
 

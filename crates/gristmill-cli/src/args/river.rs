@@ -90,6 +90,9 @@ pub(crate) struct River {
     /// What happens when a game is bad.
     #[arg(long, value_enum)]
     pub(crate) bad_chunks: Option<BadChunks>,
+    /// What happens when a file cannot be read, and still not after some tries [default: wait].
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub(crate) io_errors: Option<IoErrors>,
     /// Report of bad games, as JSON lines (with --bad-chunks quarantine).
     #[arg(long, value_name = "FILE")]
     pub(crate) quarantine: Option<PathBuf>,
@@ -143,6 +146,15 @@ pub(crate) enum BadChunks {
     Skip,
     /// Count it, report it, and go on.
     Quarantine,
+    /// End with the error.
+    Raise,
+}
+
+/// What happens when a file cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IoErrors {
+    /// Wait until it can be, and say so.
+    Wait,
     /// End with the error.
     Raise,
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gristmill_engine::DataLoader;
+use gristmill_engine::config::IoErrors;
 use gristmill_engine::job::feed::{self, FeedOptions};
 
 use super::river::{self, Described};
@@ -60,11 +61,17 @@ pub(crate) fn run(args: &Feed) -> Result<()> {
     };
     let mut ticker = report::Ticker::new(!args.json && !args.top);
     let mut live = if args.top { Some(Live::take("this process".to_owned())?) } else { None };
-    let (mut lost, mut quit, mut heard) = (None, false, 0);
+    let (mut lost, mut quit, mut heard, mut waits) = (None, false, 0, false);
     let fed = feed::feed(&loader, &options, &stop, &mut |so_far| {
+        let out = loader.io_errors();
         if !args.top {
             heard = waiting(&loader, heard);
+            let says = loader.io_policy() == IoErrors::Wait && out.waiting > 0;
+            if says && !std::mem::replace(&mut waits, true) {
+                report::note(&format!("gristmill: {}", flow::waiting(&out)));
+            }
         }
+        waits &= out.waiting > 0;
         if let Some(live) = &mut live {
             if let Some(after) = live.wants(Duration::from_secs_f64(EVERY)) {
                 live.hear(Heard::Status(Box::new(loader.status(after))));

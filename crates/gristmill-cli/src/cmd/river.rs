@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset, TextForm};
 use gristmill_engine::{DataLoader, Error};
 
-use crate::args::river::{BadChunks, HanseForm, LastBatch, River, SplitBy};
+use crate::args::river::{BadChunks, HanseForm, IoErrors, LastBatch, River, SplitBy};
 use crate::failure::{Failure, Result};
 
 /// A configuration, and where it was read.
@@ -56,6 +56,12 @@ pub(super) fn config(river: &River) -> Result<Described> {
             BadChunks::Skip => config::BadChunks::Skip,
             BadChunks::Quarantine => config::BadChunks::Quarantine,
             BadChunks::Raise => config::BadChunks::Raise,
+        };
+    }
+    if let Some(policy) = river.io_errors {
+        config.io_errors = match policy {
+            IoErrors::Wait => config::IoErrors::Wait,
+            IoErrors::Raise => config::IoErrors::Raise,
         };
     }
     config.quarantine = river.quarantine.clone().or(config.quarantine);

@@ -4,7 +4,13 @@ use std::fmt::Write;
 
 use gristmill_engine::job::bench::{Bench, Bottleneck};
 use gristmill_engine::job::feed::{Ended, Fed};
-use gristmill_engine::pipeline::Metrics;
+use gristmill_engine::pipeline::{IoErrorCounts, Metrics};
+
+/// What is said while files cannot be read.
+pub(crate) fn waiting(out: &IoErrorCounts) -> String {
+    let why = out.latest.first().map_or("", String::as_str);
+    format!("{} files cannot be read now, and the stream waits for them: {why}", out.waiting)
+}
 
 /// The line of the moment: batches, rate, and how full the pools and reservoirs are.
 pub(crate) fn now(fed: &Fed, metrics: &Metrics) -> String {
@@ -18,6 +24,9 @@ pub(crate) fn now(fed: &Fed, metrics: &Metrics) -> String {
     }
     if metrics.bad_chunks.chunks > 0 {
         let _ = write!(out, ", {} bad chunks", metrics.bad_chunks.chunks);
+    }
+    if metrics.io_errors.waiting > 0 {
+        let _ = write!(out, ", {}", waiting(&metrics.io_errors));
     }
     out
 }

@@ -39,6 +39,18 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+/// What happens when a file cannot be read now (no permission, a folder away, no descriptor left, a fault of the disk), and
+/// still not after some tries. Never changes a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IoErrors {
+    /// The stream waits, says for what, and tries on until it can be read (the default).
+    #[default]
+    Wait,
+    /// The stream ends with the error.
+    Raise,
+}
+
 /// What happens when a chunk is bad (truncated, corrupt, vanished, wrong version, ...).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,6 +89,8 @@ pub struct DataLoaderConfig {
     pub max_chunk_bytes: Option<MemorySize>,
     /// What happens when a chunk is bad.
     pub bad_chunks: BadChunks,
+    /// What happens when a file cannot be read. Never changes a batch.
+    pub io_errors: IoErrors,
     /// JSON-lines report of quarantined chunks (with `bad_chunks = "quarantine"`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<PathBuf>,

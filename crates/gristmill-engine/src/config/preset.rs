@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::chunks::*;
 use super::stages::*;
-use super::{BadChunks, DataLoaderConfig, MemorySize, parse};
+use super::{BadChunks, DataLoaderConfig, IoErrors, MemorySize, parse};
 use crate::error::{Error, Result};
 
 /// A directory of games and its share of the positions.
@@ -76,6 +76,8 @@ pub struct Lc0Preset {
     pub memory: Option<MemorySize>,
     /// What happens when a chunk is bad.
     pub bad_chunks: BadChunks,
+    /// What happens when a file cannot be read.
+    pub io_errors: IoErrors,
     /// Report of quarantined chunks.
     pub quarantine: Option<PathBuf>,
     /// Log of arrivals.
@@ -120,6 +122,7 @@ impl Default for Lc0Preset {
             threads: None,
             memory: None,
             bad_chunks: BadChunks::default(),
+            io_errors: IoErrors::default(),
             quarantine: None,
             journal: None,
             replay: false,
@@ -179,6 +182,7 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
         threads: options.threads,
         memory: options.memory,
         bad_chunks: options.bad_chunks,
+        io_errors: options.io_errors,
         quarantine: options.quarantine.clone(),
         journal: options.journal.clone(),
         replay: options.replay,

@@ -12,6 +12,7 @@ use super::anchors::Anchors;
 use super::deal::of_side;
 use super::drawer::{Admission, Census, Drawer};
 use super::fold::Held;
+use super::outage::{Outages, of_reading};
 use super::plan::BranchPlan;
 use super::ranks::key;
 use super::roster::{Event, Roster, SharedJournal};
@@ -104,6 +105,9 @@ pub(super) struct Branch {
     /// Slots of what the cache holds, by place of the chunk and use.
     pub(super) cached: HashMap<(u64, u16), Held>,
     anchors: Arc<Anchors>,
+    pub(super) outages: Arc<Outages>,
+    /// What could not be read when the first scan was to be taken in.
+    pub(super) lacking: Option<u64>,
     /// Whether admissions that are made again are counted from the anchor: not those that a saved state has counted.
     pub(super) counts_again: bool,
     /// Copies of the drawer as it was before some draws; the first is at or before the oldest mark.
@@ -113,7 +117,7 @@ pub(super) struct Branch {
     pub(super) replay: VecDeque<Admission>,
     /// What is done where a file of an admission of an earlier run is gone.
     pub(super) missing: Missing,
-    /// Arrivals that the run before knew of and had not taken in.
+    /// Arrivals that were not taken in: those that the run before knew of, and those that cannot be read now.
     pub(super) waiting: Vec<(u64, Option<u64>)>,
     /// Nothing new is taken in before this draw: the run before may have made those below it.
     pub(super) not_before: u64,
@@ -140,7 +144,12 @@ pub(super) struct Branch {
 }
 
 impl Branch {
-    pub(super) fn new(plan: Arc<BranchPlan>, roster: Arc<Roster>, anchors: Arc<Anchors>, root: u64) -> Self {
+    pub(super) fn new(
+        plan: Arc<BranchPlan>,
+        roster: Arc<Roster>,
+        (anchors, outages): (Arc<Anchors>, Arc<Outages>),
+        root: u64,
+    ) -> Self {
         let accept = |accept: &AcceptPlan| Accept::new(key(root, &plan.stage, plan.lane), accept.chance, accept.cache);
         Branch {
             accept: plan.accept.as_ref().map(accept),
@@ -148,6 +157,8 @@ impl Branch {
             rejected_last: false,
             cached: HashMap::new(),
             anchors,
+            outages,
+            lacking: None,
             counts_again: false,
             plan,
             roster,
@@ -175,14 +186,24 @@ impl Branch {
         }
     }
 
-    /// Takes in what arrived since the last call, at the next draw, and writes it to the journal first.
+    /// Takes in what arrived since the last call, at the next draw, and writes it to the journal first. `false` where a source
+    /// that came before the next draw in an earlier run cannot be read now: nothing can be drawn before it can.
     ///
     /// Errors: the journal cannot be written, or a recorded source cannot be opened.
-    pub(super) fn admit(&mut self, journal: Option<&SharedJournal>) -> Result<()> {
-        let Some(drawer) = &mut self.drawer else { return Ok(()) };
+    pub(super) fn admit(&mut self, journal: Option<&SharedJournal>) -> Result<bool> {
+        let Some(drawer) = &mut self.drawer else { return Ok(true) };
         while let Some(next) = self.replay.front().filter(|next| next.at <= drawer.at()).cloned() {
+            if self.outages.rests(next.id) {
+                return Ok(false);
+            }
+            let opened = self.roster.open(next.id);
+            if let Some(refused) = opened.as_ref().err().and_then(of_reading) {
+                self.outages.failed(next.id, refused)?;
+                return Ok(false);
+            }
+            self.outages.over(next.id, opened.is_ok());
             self.replay.pop_front();
-            let source = match self.roster.open(next.id) {
+            let source = match opened {
                 Ok(source) => source,
                 Err(_) if self.missing == Missing::Skip => {
                     drawer.admit_lost(&next);
@@ -203,19 +224,33 @@ impl Branch {
             self.admissions.push_back(next);
         }
         if !self.replay.is_empty() || drawer.at() < self.not_before && drawer.live() > 0 {
-            return Ok(());
+            return Ok(true);
         }
         let mut events = Vec::new();
         let arrivals = self.roster.arrivals(self.cursor);
         self.cursor += arrivals.len();
-        for (id, old) in std::mem::take(&mut self.waiting).into_iter().chain(arrivals) {
-            let (source, taken) = self.ingesting.during(|| {
-                // What cannot be opened now was counted by the log; a later change brings it again.
-                let Ok(source) = self.roster.open(id) else { return (None, None) };
-                let taken = drawer.admit(id, &source, old);
-                (Some(source), taken)
-            });
-            let Some(source) = source else { continue };
+        for (id, mut old) in std::mem::take(&mut self.waiting).into_iter().chain(arrivals) {
+            // What was never taken in cannot be replaced, only what it was to replace.
+            if let Some(at) = self.waiting.iter().position(|(waits, _)| Some(*waits) == old) {
+                let (waits, before) = self.waiting.remove(at);
+                self.outages.over(waits, false);
+                old = before;
+            }
+            if self.outages.rests(id) {
+                self.waiting.push((id, old));
+                continue;
+            }
+            let opened = self.ingesting.during(|| self.roster.open(id));
+            if let Some(refused) = opened.as_ref().err().and_then(of_reading) {
+                // It comes when it can be read; what is there already flows on.
+                self.waiting.push((id, old));
+                self.outages.failed(id, refused)?;
+                continue;
+            }
+            self.outages.over(id, opened.is_ok());
+            // What cannot be used was counted by the log; a later change brings it again.
+            let Ok(source) = opened else { continue };
+            let taken = self.ingesting.during(|| drawer.admit(id, &source, old));
             let Some(chunks) = arrived(&self.plan, &source, taken) else { continue };
             if let Some(mut anchor) = self.anchors.of(&self.plan.stage).filter(|_| self.plan.counts_anchor) {
                 count(&mut anchor, &self.plan, &self.roster, &source, chunks, old);
@@ -234,10 +269,11 @@ impl Branch {
             Some(journal) if !events.is_empty() => {
                 let mut journal = journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 let path = journal.path().to_owned();
-                journal.append(&events).map_err(|e| Error::path(path, &e))
+                journal.append(&events).map_err(|e| Error::path(path, &e))?;
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(true)
     }
 
     /// Arrivals that are not taken in yet: what a restored run takes first.
@@ -258,7 +294,9 @@ impl Branch {
             if self.window.len() >= ahead || self.dry {
                 return Ok(false);
             }
-            self.admit(journal)?;
+            if !self.admit(journal)? {
+                return Ok(false);
+            }
             let Some(drawer) = &mut self.drawer else { return Ok(false) };
             let every = SNAPSHOT_DRAWS.max(drawer.live() / 64);
             let due = self.snapshots.back().is_none_or(|last| last.at() + every <= drawer.at());

@@ -84,11 +84,12 @@ impl Branch {
     }
 
     /// The oldest ticket whose stored bytes are to be fetched: one that is taken, or that has to be weighed first. Of
-    /// several draws of one chunk only the first is weighed.
+    /// several draws of one chunk only the first is weighed. What could not be read a moment ago rests.
     pub(super) fn next_to_fetch(&mut self) -> Option<(u64, &mut Ticket)> {
         let wanted = |i: usize, ticket: &Ticket| {
             matches!(ticket.phase, Phase::Planned)
                 && (ticket.taken || self.waits_for(ticket) && !self.weighs_before(i, ticket.draw.place))
+                && !self.outages.rests(ticket.source)
         };
         let found = self.window.iter().enumerate().position(|(i, ticket)| wanted(i, ticket))?;
         self.window.get_mut(found).map(|ticket| (ticket.number, ticket))

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::anchors::Anchors;
 use super::deal::{First, deal, own};
+use super::outage::{Outages, of_reading};
 use super::plan::{BranchPlan, DrawPlan};
 use super::ranks::key;
 use super::roster::{Recorded, Roster};
@@ -102,6 +103,15 @@ impl DrawerState {
     }
 }
 
+/// What came of a first admission.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// A drawer for each lane, and the ids of files that are gone.
+    Whole(Vec<Drawer>, Vec<u64>),
+    /// A file cannot be read now that belongs to it: it is to be made again.
+    Lacks(u64),
+}
+
 /// Draws chunks for one branch.
 #[derive(Debug, Clone)]
 pub(super) struct Drawer {
@@ -118,16 +128,17 @@ impl Drawer {
     /// (spec lc0 §1.4.2).
     ///
     /// A container that cannot be indexed is left out, the log counts it; the ids of files that are gone are returned, too.
-    /// Errors: `State` for a recorded file that is not there as it was, unless such are skipped.
+    /// Errors: `State` for a recorded file that is not there as it was, unless such are skipped; what reading says where the
+    /// stream does not wait.
     pub(super) fn first(
         plans: &[Arc<BranchPlan>],
         root: u64,
         log: &Roster,
         files: &[Recorded],
         anchors: &Anchors,
-        (stop, skip): (&AtomicBool, bool),
-    ) -> Result<(Vec<Self>, Vec<u64>)> {
-        let Some(plan) = plans.first() else { return Ok(Default::default()) };
+        (stop, skip, outages): (&AtomicBool, bool, &Outages),
+    ) -> Result<Begun> {
+        let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), Vec::new())) };
         let mut order: Vec<&Recorded> = files.iter().collect();
         if plan.key_order == KeyOrder::Bytes {
             order.sort_by_key(|file| (crate::key::of_name(&file.name), &file.name));
@@ -139,7 +150,13 @@ impl Drawer {
             if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
                 break;
             }
-            let source = match log.open(file.id) {
+            let opened = log.open(file.id);
+            if let Some(refused) = opened.as_ref().err().and_then(of_reading) {
+                outages.failed(file.id, refused)?;
+                return Ok(Begun::Lacks(file.id));
+            }
+            outages.over(file.id, opened.is_ok());
+            let source = match opened {
                 Ok(source) => source,
                 Err(Error::State(text)) if !skip => {
                     let advice = "the run cannot begin again without it: put it back, go on from a state, or take another journal";
@@ -159,7 +176,7 @@ impl Drawer {
             }
         }
         let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors));
-        Ok((drawers.collect(), gone))
+        Ok(Begun::Whole(drawers.collect(), gone))
     }
 
     fn of_first(plan: &Arc<BranchPlan>, root: u64, first: First, anchors: &Anchors) -> Self {

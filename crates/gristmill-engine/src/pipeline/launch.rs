@@ -16,15 +16,16 @@ use super::journals::{self, JournalMark};
 use super::ledger::{Begin, Book, By, PlanOf};
 use super::metrics::Observer;
 use super::notices;
+use super::outage::{IoErrorCounts, Outages};
 use super::plan::{ChainPlan, LogPlan, Plan};
 use super::ranks::Ranks;
-use super::recall::Recall;
+use super::recall::{Containers, Recall};
 use super::roster::{Event, Roster, SharedJournal};
 use super::sight::Reads;
 use super::state::fingerprint;
 use super::verdict::Verdicts;
 use crate::chunks::trajectories::is_trajectories;
-use crate::config::{BadChunks, DataLoaderConfig, FrameFormat, SplitBy};
+use crate::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
 use crate::runtime::events::Events;
@@ -58,6 +59,8 @@ pub(super) struct Launch {
     scheduler: Scheduler,
     observer: Observer,
     recall: Recall,
+    /// What a state needs, opened before it is put back.
+    opened: Containers,
     journal: Option<SharedJournal>,
     book: Option<Arc<Book>>,
 }
@@ -92,12 +95,15 @@ impl Launch {
         // Who only looks has no use for errors in between.
         let policy = if sight.is_some() { BadChunks::Skip } else { config.bad_chunks };
         let verdicts = Arc::new(Verdicts::new(policy, report, Arc::clone(&events))?);
+        // Who only looks wants an answer, and can ask again.
+        let io_errors = if sight.is_some() { IoErrors::Raise } else { config.io_errors };
+        let outages = Arc::new(Outages::new(io_errors, Arc::clone(&events)));
         let scheduler = Scheduler::new();
         let limit = config.spill_limit.map_or(SPILL_LIMIT, |limit| limit.0);
         let Ranks { rank, world, .. } = Ranks::of(config)?;
         let spill = config.spill.as_ref().map(|folder| Spill::open(folder, (rank, world), limit).map(Arc::new));
         let spill = spill.transpose()?;
-        let rosters = rosters(config, plan, &scheduler, &recall, spill.as_ref())?;
+        let rosters = rosters(config, plan, &scheduler, &recall, (spill.as_ref(), io_errors, &outages))?;
         let journal = journal.map(|journal| Arc::new(Mutex::new(journal.to_open(recall.opening))));
         let book = match &config.ledger {
             Some(path) if !config.replay => Some(Arc::new(Book::open(path, begin(config, plan, root, &recall)?)?)),
@@ -110,6 +116,7 @@ impl Launch {
             signal: scheduler.signal(),
             stop: scheduler.stop_flag(),
             verdicts: Arc::clone(&verdicts),
+            outages: Arc::clone(&outages),
             events: Arc::clone(&events),
             journal: journal.clone(),
             anchors,
@@ -124,6 +131,7 @@ impl Launch {
             chains,
             rosters,
             verdicts,
+            outages,
             kept: recall.kept(),
             spill,
             vanished: Arc::default(),
@@ -136,32 +144,40 @@ impl Launch {
             ranks: Ranks::of(config)?,
             readers: config.io_threads.unwrap_or(READERS).clamp(1, 256),
         };
-        Ok(Launch { scheduler, observer, recall, journal, book })
+        Ok(Launch { scheduler, observer, recall, opened: Containers::default(), journal, book })
     }
 
     /// Whether [`Launch::finish`] can go ahead: at once, unless files of an earlier run are to be found again or
     /// written down.
     ///
-    /// Errors: `Stage` when a scan ended without a result.
-    pub(super) fn scanned(&self) -> Result<bool> {
+    /// Errors: `Stage` when a scan ended without a result; what reading says where nobody waits.
+    pub(super) fn scanned(&mut self) -> Result<bool> {
         if self.journal.is_none() && !self.recall.waits_for_scan() {
             return Ok(true);
         }
         for roster in &self.observer.rosters {
-            let ended = roster.log().ended();
             if !roster.ready() {
-                let message = "the first scan did not complete".into();
-                return if ended { Err(Error::Stage { stage: roster.loader.clone(), message }) } else { Ok(false) };
+                return roster.unscanned().map_or(Ok(false), Err);
+            }
+        }
+        for chain in &self.observer.chains {
+            if !self.recall.opens(chain, &self.observer.outages, &mut self.opened)? {
+                return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// What cannot be read now, and was needed so far.
+    pub(super) fn io_errors(&self) -> IoErrorCounts {
+        self.observer.outages.counts()
     }
 
     /// Puts an earlier run's state in place and sets the threads to work.
     ///
     /// Errors: `State` for files that are gone or changed, `Path` for the journal, `Config` when there are no threads.
     pub(super) fn finish(self, config: &DataLoaderConfig) -> Result<Running> {
-        let Launch { scheduler, observer, recall, journal, book } = self;
+        let Launch { scheduler, observer, recall, opened: _opened, journal, book } = self;
         if recall.waits_for_scan() {
             for chain in &observer.chains {
                 let vanished = recall.put_into(chain)?;
@@ -198,7 +214,7 @@ fn rosters(
     plan: &Plan,
     scheduler: &Scheduler,
     recall: &Recall,
-    spill: Option<&Arc<Spill>>,
+    (spill, io_errors, outages): (Option<&Arc<Spill>>, IoErrors, &Arc<Outages>),
 ) -> Result<Vec<Arc<Roster>>> {
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
         if is_trajectories(&log.directory).unwrap_or(false) {
@@ -210,6 +226,7 @@ fn rosters(
             watch: log.watch && !config.replay,
             rescan: log.rescan,
             expected: recall.files(&log.stage).into_iter().flat_map(|past| past.files).map(|file| file.name).collect(),
+            waits: io_errors == IoErrors::Wait,
             stop: scheduler.stop_flag(),
         };
         let spec = LogSpec {
@@ -230,7 +247,8 @@ fn rosters(
             let _ = scheduler.spawn(name, body);
         };
         let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify_all()));
-        Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage), spill.cloned())))
+        let with = (spill.cloned(), Arc::clone(outages));
+        Ok(Arc::new(Roster::new(log.stage.clone(), source_log, recall.files(&log.stage), with)))
     };
     plan.logs.iter().enumerate().map(one).collect()
 }

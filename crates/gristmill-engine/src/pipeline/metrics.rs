@@ -15,6 +15,7 @@ use super::history::History;
 use super::lane_metrics::together;
 use super::needed::{Kept, OldestNeeded, oldest};
 use super::notices::Notices;
+use super::outage::{IoErrorCounts, Outages};
 use super::plan::DrawPlan;
 use super::ranks::Ranks;
 use super::roster::Roster;
@@ -112,6 +113,8 @@ pub struct Metrics {
     pub stages: Vec<StageMetrics>,
     /// Bad chunks.
     pub bad_chunks: BadChunkCounts,
+    /// Files that could not be read.
+    pub io_errors: IoErrorCounts,
 }
 
 impl Metrics {
@@ -146,6 +149,7 @@ pub(super) struct Observer {
     pub(super) chains: Vec<Arc<Chain>>,
     pub(super) rosters: Vec<Arc<Roster>>,
     pub(super) verdicts: Arc<Verdicts>,
+    pub(super) outages: Arc<Outages>,
     /// What the states need that were saved last.
     pub(super) kept: Kept,
     pub(super) spill: Option<Arc<Spill>>,
@@ -258,7 +262,8 @@ impl Observer {
         }
         let (uptime_seconds, seed) = (rates.uptime().as_secs_f64(), Some(self.root));
         let (rank, world_size) = (self.ranks.rank.into(), self.ranks.world.into());
-        Metrics { uptime_seconds, seed, rank, world_size, stages, bad_chunks: self.verdicts.counts() }
+        let (bad_chunks, io_errors) = (self.verdicts.counts(), self.outages.counts());
+        Metrics { uptime_seconds, seed, rank, world_size, stages, bad_chunks, io_errors }
     }
 }
 
@@ -288,9 +293,13 @@ impl Metrics {
                 }
             }
         }
-        let bad: Vec<(String, u64)> = self.bad_chunks.by_kind.iter().map(|(kind, n)| (kind.clone(), *n)).collect();
+        let kinds = |counts: &BTreeMap<String, u64>| -> Vec<(String, u64)> {
+            counts.iter().map(|(kind, n)| (kind.clone(), *n)).collect()
+        };
+        let unread = kinds(&self.io_errors.by_kind);
         let Metrics { uptime_seconds, rank, world_size, .. } = *self;
-        prometheus::text(Whole { uptime_seconds, rank, world_size: world_size.max(1) }, &samples, &bad)
+        let whole = Whole { uptime_seconds, rank, world_size: world_size.max(1) };
+        prometheus::text(whole, &samples, &kinds(&self.bad_chunks.by_kind), (&unread, self.io_errors.waiting))
     }
 }
 

@@ -33,6 +33,7 @@
 //! | `message` | requests, replies and metrics as messages of the lc0 interface |
 //! | `status` | all of it as one document for other processes |
 //! | `notices` | what the logs found and what was started, as events |
+//! | `outage` | files that cannot be read now |
 //! | `verdict` | what is known of bad chunks |
 //! | `output` | batches and columns |
 //! | `ledger` | what was delivered, batch by batch |
@@ -65,6 +66,7 @@ mod message;
 mod metrics;
 mod needed;
 mod notices;
+mod outage;
 mod output;
 mod parts;
 mod plan;
@@ -88,14 +90,15 @@ pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing};
 pub use loader::{DataLoader, Next, Origin, Output, SeenBatch, Sight, SightOptions};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use needed::OldestNeeded;
+pub use outage::IoErrorCounts;
 pub use output::{Batch, Column};
 pub use parts::merge_states;
 pub use saved::read as read_state;
 pub use sight::Reads;
 pub(crate) use state::differences;
 pub use status::{
-    BadChunksStatus, CountStatus, GaugeStatus, InputStatus, LoadStatus, OutputStatus, QueueStatus, RunState,
-    STATUS_VERSION, StageStatus, Status, TextStatus,
+    BadChunksStatus, CountStatus, GaugeStatus, InputStatus, IoErrorsStatus, LoadStatus, OutputStatus, QueueStatus,
+    RunState, STATUS_VERSION, StageStatus, Status, TextStatus,
 };
 pub use vanished::{Missing, Vanished};
 pub use verdict::BadChunkCounts;

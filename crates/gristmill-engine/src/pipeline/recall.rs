@@ -2,13 +2,14 @@
 //! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed, or that never
 //! saved a state; or nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::chain::Chain;
 use super::journals::{self, Earlier, Files, History, JournalMark, latest};
 use super::needed::Kept;
+use super::outage::{Outages, of_reading};
 use super::plan::Plan;
 use super::ranks::Ranks;
 use super::roster::PastFiles;
@@ -17,6 +18,7 @@ use super::vanished::{Lost, Missing, Vanished};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::journal::Opening;
+use crate::stage::load::{Source, SourceLog};
 
 /// The past of a run.
 #[derive(Debug)]
@@ -29,6 +31,10 @@ pub(super) struct Recall {
     /// How its own journal is begun.
     pub(super) opening: Opening,
 }
+
+/// Containers that were opened, and the ids of what else was, by lasting id.
+#[derive(Debug, Default)]
+pub(super) struct Containers(HashMap<u64, Option<Arc<Source>>>);
 
 impl Recall {
     /// Reads what the config and the caller point to.
@@ -152,6 +158,40 @@ impl Recall {
     /// Whether anything is to be put into the chains once the first scan is in.
     pub(super) fn waits_for_scan(&self) -> bool {
         self.state.is_some() || !self.history.files.is_empty()
+    }
+
+    /// Opens what [`Recall::put_into`] opens of a chain; `false` while some of it cannot be read.
+    ///
+    /// Errors: what reading says where nobody waits.
+    pub(super) fn opens(&self, chain: &Chain, outages: &Outages, opened: &mut Containers) -> Result<bool> {
+        let Some(saved) = self.state.as_ref().and_then(|state| state.outputs.get(&chain.plan.alias)) else {
+            return Ok(true);
+        };
+        let inner = chain.lock();
+        let inputs = chain.plan.inputs();
+        for (l, plan) in chain.plan.lanes.iter().enumerate() {
+            let Some(saved) = saved.lanes.get(&plan.lane.map_or(0, |lane| lane.index)) else { continue };
+            for (branch, saved) in inner.branches.iter().skip(l * inputs).zip(&saved.branches).take(inputs) {
+                let window = saved.drawer.iter().flat_map(|drawer| drawer.sources.iter().copied());
+                let later = saved.admissions.iter().filter(|later| later.at < saved.head).map(|later| later.id);
+                for id in window.chain(later) {
+                    if opened.0.contains_key(&id) {
+                        continue;
+                    }
+                    if outages.rests(id) {
+                        return Ok(false);
+                    }
+                    let source = branch.roster.open(id);
+                    if let Some(refused) = source.as_ref().err().and_then(of_reading) {
+                        outages.failed(id, refused)?;
+                        return Ok(false);
+                    }
+                    outages.over(id, source.is_ok());
+                    opened.0.insert(id, source.ok().filter(|source| !SourceLog::holds_one(&source.key)));
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Puts a chain where it is to begin; the files that it goes on without.

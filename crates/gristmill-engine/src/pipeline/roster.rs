@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drawer::Admission;
 use super::found::find;
+use super::outage::Outages;
 use crate::config::SplitBy;
 use crate::error::{Error, Result};
 use crate::runtime::journal::Journal;
@@ -107,6 +108,9 @@ struct Names {
     files: BTreeMap<u64, Recorded>,
     next: u64,
     ready: bool,
+    /// A file of the scan that could not be read to tell which it is, and the error where nobody waits for it.
+    unread: Option<u64>,
+    refused: Option<Error>,
     /// Arrivals of the log that were given ids already.
     cursor: usize,
     arrivals: Vec<(u64, Option<u64>)>,
@@ -125,17 +129,23 @@ pub(super) struct Roster {
     fixed: bool,
     /// Holds what is opened, for as long as a state needs it.
     spill: Option<Arc<Spill>>,
+    outages: Arc<Outages>,
     names: Mutex<Names>,
 }
 
 impl Roster {
     /// `past`: what an earlier run left behind; absent in a fresh run.
-    pub(super) fn new(loader: String, log: Arc<SourceLog>, past: Option<PastFiles>, spill: Option<Arc<Spill>>) -> Self {
+    pub(super) fn new(
+        loader: String,
+        log: Arc<SourceLog>,
+        past: Option<PastFiles>,
+        (spill, outages): (Option<Arc<Spill>>, Arc<Outages>),
+    ) -> Self {
         let (recorded, PastFiles { later, gone, fixed, .. }) = match past {
             Some(mut past) => (Some(std::mem::take(&mut past.files)), past),
             None => (None, PastFiles::default()),
         };
-        Roster { loader, log, recorded, later, gone, fixed, spill, names: Mutex::default() }
+        Roster { loader, log, recorded, later, gone, fixed, spill, outages, names: Mutex::default() }
     }
 
     pub(super) fn log(&self) -> &SourceLog {
@@ -153,12 +163,33 @@ impl Roster {
             return true;
         }
         let Some(entries) = self.log.initial() else { return false };
-        names.ready = true;
+        if names.unread.is_some_and(|id| self.outages.rests(id)) {
+            return false;
+        }
         names.next = self.log.first_id() + entries.len() as u64;
-        let Some(recorded) = &self.recorded else { return true };
+        let Some(recorded) = &self.recorded else {
+            names.ready = true;
+            return true;
+        };
+        let mut unread = None;
+        let found = find(recorded, &entries, &mut |at| {
+            let read = self.log.read_digest(entries[at].id);
+            if let Some(error) = read.as_ref().err().filter(|error| error.kind().is_of_reading()) {
+                unread.get_or_insert_with(|| (entries[at].id, error.clone()));
+            }
+            read.ok().flatten()
+        });
+        if let Some((id, error)) = unread {
+            // Which file it is decides what is drawn: that is not guessed.
+            (names.unread, names.refused) = (Some(id), self.outages.failed(id, &error).err());
+            return false;
+        }
+        if let Some(id) = names.unread.take() {
+            self.outages.over(id, true);
+        }
+        names.ready = true;
         names.files = recorded.iter().map(|file| (file.id, file.clone())).collect();
         names.next = recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id());
-        let found = find(recorded, &entries, &mut |at| self.log.read_digest(entries[at].id));
         (names.to_log, names.from_log, names.instead) = (found.to_log, found.from_log, found.instead);
         for (at, old) in found.new.into_iter().filter(|_| !self.fixed) {
             let (id, entry) = (names.next, &entries[at]);
@@ -169,6 +200,19 @@ impl Roster {
             names.from_log.insert(entry.id, id);
         }
         true
+    }
+
+    /// What is said where there is no first scan, and none will come; or where one cannot be taken in.
+    pub(super) fn unscanned(&self) -> Option<Error> {
+        let refused = self.lock().refused.clone();
+        let ended = self.log.ended() && self.log.initial().is_none();
+        refused.or_else(|| ended.then(|| self.incomplete()))
+    }
+
+    fn incomplete(&self) -> Error {
+        let faults = self.log.faults().faults;
+        let latest = faults.messages().last().map(|fault| format!("; the latest fault: {fault}")).unwrap_or_default();
+        Error::Stage { stage: self.loader.clone(), message: format!("the first scan did not complete{latest}") }
     }
 
     /// Every file so far under its lasting id, in order of id.
@@ -239,6 +283,8 @@ impl Roster {
                 if let Some(held) = spill.get(token, (file.size, file.mtime), None) {
                     return open(held);
                 }
+                // Only a file that was deleted has left for good.
+                self.log.looks(&source.file().name)?;
                 let kind = Kind::Io(std::io::ErrorKind::NotFound);
                 let gone = gristmill_format::Error::new(kind, "it has left before it could be held");
                 Err(gone.in_source(source.path()).into())
@@ -343,16 +389,13 @@ impl Roster {
         }
         for arrival in self.log.arrivals(names.cursor) {
             names.cursor += 1;
-            let (source, old) = match &arrival {
-                Arrival::New(source) => (source, None),
-                Arrival::Replaced { old, new } => (new, Some(*old)),
-            };
-            let Ok(stat) = self.log.found(source.id) else { continue };
-            let id = if self.recorded.is_none() { source.id } else { names.next };
+            let Arrival { id: log_id, old } = arrival;
+            let Ok(stat) = self.log.found(log_id) else { continue };
+            let id = if self.recorded.is_none() { log_id } else { names.next };
             names.next = names.next.max(id + 1);
             let old = old.map(|old| names.from_log.get(&old).copied().unwrap_or(old));
-            names.to_log.insert(id, source.id);
-            names.from_log.insert(source.id, id);
+            names.to_log.insert(id, log_id);
+            names.from_log.insert(log_id, id);
             names.files.insert(id, record(id, &stat));
             names.arrivals.push((id, old));
         }
@@ -392,6 +435,7 @@ fn record(id: u64, stat: &FileStat) -> Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::IoErrors;
     use crate::stage::load::LogSpec;
     use crate::store::{Change, DirStore, Store};
 
@@ -409,7 +453,8 @@ mod tests {
         let spec = LogSpec { store, find, provider: 0, version: None, facts: None, waits: false };
         let log = SourceLog::start(spec, &|_, body| body(), Arc::new(|| ()));
         let spill = Arc::new(Spill::open(&spill, (0, 1), 1 << 20).unwrap());
-        let roster = Roster::new("load".into(), log, None, Some(spill));
+        let outages = Arc::new(Outages::new(IoErrors::Wait, Arc::default()));
+        let roster = Roster::new("load".into(), log, None, (Some(spill), outages));
         assert!(roster.ready());
         std::fs::remove_file(games.join(name(1))).unwrap();
         assert!(roster.open(0).is_ok());

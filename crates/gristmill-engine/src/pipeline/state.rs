@@ -59,6 +59,10 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
 /// What is compared of a config that was noted by this or an earlier version.
 pub(super) fn compared(noted: &serde_json::Value) -> serde_json::Value {
     let mut config = noted.clone();
+    if let Some(config) = config.as_object_mut() {
+        // Whether a stream waits changes none of its batches; older versions do not name it.
+        config.remove("io_errors");
+    }
     let stages = config.get_mut("stage").and_then(serde_json::Value::as_array_mut);
     for kind in stages.into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
         // The threads of a sampler are a factor of its reservoir.

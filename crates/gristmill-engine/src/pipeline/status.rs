@@ -52,6 +52,8 @@ pub struct Status {
     pub stages: Vec<StageStatus>,
     /// Chunks found bad.
     pub bad_chunks: BadChunksStatus,
+    /// Files that could not be read.
+    pub io_errors: IoErrorsStatus,
     /// Number of the newest event; the next question may ask for those after it.
     pub newest_event: u64,
     /// Events after the number asked for, oldest first; of each kind the latest are kept.
@@ -187,6 +189,18 @@ pub struct BadChunksStatus {
     pub report_fault: Option<String>,
 }
 
+/// Files that could not be read since the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IoErrorsStatus {
+    /// Files that cannot be read now: what needs them waits.
+    pub waiting: u64,
+    /// Errors, each try counted, by kind.
+    pub by_kind: std::collections::BTreeMap<String, u64>,
+    /// Why files cannot be read now, some of them.
+    pub latest: Vec<String>,
+}
+
 impl Observer {
     /// The document, with the events after number `after`.
     pub(super) fn status(&self, after: u64) -> Status {
@@ -226,6 +240,11 @@ impl Observer {
                 by_kind: metrics.bad_chunks.by_kind,
                 quarantined: metrics.bad_chunks.quarantined,
                 report_fault: metrics.bad_chunks.report_fault,
+            },
+            io_errors: IoErrorsStatus {
+                waiting: metrics.io_errors.waiting,
+                by_kind: metrics.io_errors.by_kind,
+                latest: metrics.io_errors.latest,
             },
             newest_event: self.events.newest(),
             events: self.events.since(after),

@@ -56,7 +56,12 @@ pub struct Whole {
 
 /// A snapshot as OpenMetrics text. Families have the names of the numbers, counters end in `_total`, times are in seconds;
 /// labels are `stage` and `kind`. Docs: `docs/guide/top.md`.
-pub fn text(whole: Whole, samples: &[Sample], bad_chunks: &[(String, u64)]) -> String {
+pub fn text(
+    whole: Whole,
+    samples: &[Sample],
+    bad_chunks: &[(String, u64)],
+    (io_errors, waiting): (&[(String, u64)], u64),
+) -> String {
     let mut families: BTreeMap<String, Family> = BTreeMap::new();
     for sample in samples {
         let quantity = Quantity::of(sample.name);
@@ -67,7 +72,8 @@ pub fn text(whole: Whole, samples: &[Sample], bad_chunks: &[(String, u64)]) -> S
         family.values.insert(labels, sample.value);
     }
     let mut registry = Registry::with_prefix("gristmill");
-    registry.register_collector(Box::new(Snapshot { whole, families, bad_chunks: bad_chunks.to_vec() }));
+    let (bad_chunks, io_errors) = (bad_chunks.to_vec(), io_errors.to_vec());
+    registry.register_collector(Box::new(Snapshot { whole, families, bad_chunks, io_errors, waiting }));
     let mut text = String::new();
     // Writing to a String cannot fail.
     let _ = encode(&mut text, &registry);
@@ -136,6 +142,9 @@ struct Snapshot {
     whole: Whole,
     families: BTreeMap<String, Family>,
     bad_chunks: Vec<(String, u64)>,
+    io_errors: Vec<(String, u64)>,
+    /// Files that cannot be read now.
+    waiting: u64,
 }
 
 impl Collector for Snapshot {
@@ -150,6 +159,7 @@ impl Collector for Snapshot {
         for (name, help, value) in [
             ("rank", "Which of the ranks that share each batch this is", rank),
             ("world_size", "How many ranks share each batch", world_size),
+            ("io_waiting", "Files that cannot be read now", self.waiting),
         ] {
             ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(encoder.encode_descriptor(
                 name,
@@ -158,10 +168,14 @@ impl Collector for Snapshot {
                 MetricType::Gauge,
             )?)?;
         }
-        let help = "Chunks found bad since the start, by what is wrong with them";
-        let mut bad = encoder.encode_descriptor("bad_chunks", help, None, MetricType::Counter)?;
-        for (kind, count) in &self.bad_chunks {
-            ConstCounter::new(*count).encode(bad.encode_family(&KindLabels { kind: kind.clone() })?)?;
+        for (name, help, counts) in [
+            ("bad_chunks", "Chunks found bad since the start, by what is wrong with them", &self.bad_chunks),
+            ("io_errors", "Errors of reading files since the start, each try counted", &self.io_errors),
+        ] {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (kind, count) in counts {
+                ConstCounter::new(*count).encode(family.encode_family(&KindLabels { kind: kind.clone() })?)?;
+            }
         }
         for family in self.families.values() {
             family.encode(&mut encoder)?;
@@ -209,7 +223,7 @@ mod tests {
     #[test]
     fn the_text_is_what_a_scraper_expects() {
         let whole = Whole { uptime_seconds: 2.5, rank: 1, world_size: 4 };
-        let found = text(whole, &samples(), &[("truncated".into(), 2)]);
+        let found = text(whole, &samples(), &[("truncated".into(), 2)], (&[("away".into(), 3)], 1));
         let lines: Vec<&str> = found.lines().collect();
         for line in [
             r#"gristmill_draws_total{stage="po\"ol",kind="pool"} 7"#,
@@ -219,6 +233,8 @@ mod tests {
             r#"gristmill_chunks_known{stage="a",kind="pool"} 40"#,
             r#"gristmill_hanse_accepted_ratio{stage="a",kind="pool"} 0.25"#,
             r#"gristmill_bad_chunks_total{kind="truncated"} 2"#,
+            r#"gristmill_io_errors_total{kind="away"} 3"#,
+            "gristmill_io_waiting 1",
             "gristmill_uptime_seconds 2.5",
             "gristmill_rank 1",
             "gristmill_world_size 4",
@@ -230,6 +246,10 @@ mod tests {
         }
         let version = format!(r#"gristmill_build_info{{version="{}"}} 1"#, env!("CARGO_PKG_VERSION"));
         assert!(lines.contains(&version.as_str()), "{found}");
-        assert_eq!(found, text(whole, &samples(), &[("truncated".into(), 2)]), "the order never changes");
+        assert_eq!(
+            found,
+            text(whole, &samples(), &[("truncated".into(), 2)], (&[("away".into(), 3)], 1)),
+            "the order never changes"
+        );
     }
 }

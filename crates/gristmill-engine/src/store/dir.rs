@@ -4,13 +4,14 @@
 use std::fs::{self, File};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use glob::{MatchOptions, Pattern};
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
 use super::walk::{self, Seen, stat_of};
 use super::{Faults, FileStat, Readings, Store, Watch};
@@ -20,6 +21,8 @@ use super::{Faults, FileStat, Readings, Store, Watch};
 pub struct DirStore {
     root: PathBuf,
     only: Option<Only>,
+    /// The device that it is on.
+    device: u64,
     readings: Readings,
 }
 
@@ -42,8 +45,8 @@ impl DirStore {
     /// Errors: `Path` with the operating system's cause.
     pub fn new(root: impl Into<PathBuf>) -> crate::Result<Self> {
         let root = root.into();
-        fs::read_dir(&root).map_err(|e| crate::Error::path(&root, &e))?;
-        Ok(DirStore { root, only: None, readings: Readings::default() })
+        let meta = fs::read_dir(&root).and_then(|_| fs::metadata(&root)).map_err(|e| crate::Error::path(&root, &e))?;
+        Ok(DirStore { root, only: None, device: meta.dev(), readings: Readings::default() })
     }
 
     /// What a user means by `place`: the files under a directory; one file, such as a tar; or those that a pattern such as
@@ -94,7 +97,31 @@ impl DirStore {
     }
 
     fn refusal(&self, name: &str, e: io::Error) -> Error {
-        Error::from(e).in_source(self.root.join(name).display().to_string())
+        let path = self.root.join(name);
+        let not_there = matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        let e = match not_there && !self.is_deleted(&path) {
+            true => Error::new(Kind::Away, format!("its folder, or what it is a link to, is away ({e})")),
+            false => Error::from(e),
+        };
+        e.in_source(path.display().to_string())
+    }
+
+    /// Whether a file that is not there was deleted: its folder is there without that name. Where the folder is missing, too,
+    /// or nothing is mounted on it any more, nobody knows.
+    fn is_deleted(&self, path: &Path) -> bool {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        // Asked of one and the same folder, whatever its name leads to meanwhile.
+        let Ok(there) = openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
+            return false;
+        };
+        statat(&there, name, AtFlags::SYMLINK_NOFOLLOW).is_err_and(|e| e == rustix::io::Errno::NOENT)
+            && (folder != self.root || !self.is_unmounted())
+    }
+
+    /// Whether the directory is empty and on another device than it was: the place where something was mounted.
+    fn is_unmounted(&self) -> bool {
+        let elsewhere = fs::metadata(&self.root).is_ok_and(|meta| meta.dev() != self.device);
+        elsewhere && fs::read_dir(&self.root).is_ok_and(|mut entries| entries.next().is_none())
     }
 }
 

@@ -95,12 +95,13 @@ pub trait Store: Send + Sync + Debug {
 
     /// What is known of one file.
     ///
-    /// Errors: `Io` with the operating system's cause, naming the file.
+    /// Errors, naming the file: `Io` with the operating system's cause, `NotFound` only of a file that was deleted; `Away`
+    /// where its folder is missing, too.
     fn stat(&self, name: &str) -> Result<FileStat>;
 
     /// Opens one file for positioned reads.
     ///
-    /// Errors: `Io` with the operating system's cause, naming the file.
+    /// Errors: as [`Store::stat`].
     fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>>;
 
     /// Digests of its files that were read whole.

@@ -172,9 +172,11 @@ fn sort_of(entry: &DirEntry) -> io::Result<Sort> {
 const TOO_MANY_LINKS: i32 = 40;
 
 fn refusal(name: &str, e: &io::Error) -> Seen<'static> {
+    let away = name.is_empty() && e.kind() == io::ErrorKind::NotFound;
     let name = if name.is_empty() { "." } else { name };
+    let kind = if away { gristmill_format::Kind::Away } else { gristmill_format::Kind::Io(e.kind()) };
     if e.raw_os_error() == Some(TOO_MANY_LINKS) {
         return Seen::Fault("symlink_loop", format!("{name}: a link that leads to itself"));
     }
-    Seen::Fault(gristmill_format::Kind::Io(e.kind()).name(), format!("{name}: {e}"))
+    Seen::Fault(kind.name(), format!("{name}: {e}"))
 }

@@ -9,6 +9,7 @@ use super::{Chain, KEEP_BYTES, Refill, keep};
 use crate::error::{Error, Result};
 use crate::pipeline::fold::{Fill, Held, Piece};
 use crate::pipeline::ledger::Digests;
+use crate::pipeline::outage::of_reading;
 use crate::pipeline::plan::ChainPlan;
 use crate::pipeline::roster::Roster;
 use crate::runtime::counted::Counted;
@@ -103,6 +104,17 @@ impl Chain {
         if chunk.bytes.capacity() <= KEEP_BYTES {
             inner.spare_chunks.push(chunk);
         }
+        if let Err(error) = &read
+            && let Some(refused) = of_reading(error)
+        {
+            match self.shared.outages.failed(refill.source, refused) {
+                Ok(()) => inner.refills.push(refill),
+                Err(error) => self.fail(&mut inner, error),
+            }
+            drop(inner);
+            return;
+        }
+        self.shared.outages.over(refill.source, read.is_ok());
         match read {
             Ok(cached) => inner.branches[refill.branch].cached.extend(cached),
             Err(error) if !refill.rows.is_empty() => self.fail(&mut inner, error),

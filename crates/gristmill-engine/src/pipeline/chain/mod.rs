@@ -24,6 +24,7 @@ use crate::pipeline::branch::{Block, Branch};
 use crate::pipeline::conform::Conforms;
 use crate::pipeline::fold::{Fold, LaneFold};
 use crate::pipeline::ledger::{Book, Digests, FileHashes};
+use crate::pipeline::outage::Outages;
 use crate::pipeline::output::{Batch, Delivery};
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::ranks::key;
@@ -65,6 +66,7 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) signal: Arc<Signal>,
     pub(in crate::pipeline) stop: Arc<AtomicBool>,
     pub(in crate::pipeline) verdicts: Arc<Verdicts>,
+    pub(in crate::pipeline) outages: Arc<Outages>,
     pub(in crate::pipeline) events: Arc<Events>,
     pub(in crate::pipeline) journal: Option<SharedJournal>,
     pub(in crate::pipeline) anchors: Arc<Anchors>,
@@ -197,7 +199,7 @@ impl Chain {
         let sheets = SheetPool::new(plan.batch_size, row_bytes, plan.capacity + 1);
         let branches = plan.branches.iter().map(|branch| {
             let (roster, anchors) = (Arc::clone(&rosters[branch.log]), Arc::clone(&shared.anchors));
-            Branch::new(Arc::new(branch.clone()), roster, anchors, shared.root)
+            Branch::new(Arc::new(branch.clone()), roster, (anchors, Arc::clone(&shared.outages)), shared.root)
         });
         let (join, weights, exhausted) = &plan.join;
         let (sampler, _, drain) = &plan.reservoir;
@@ -318,7 +320,8 @@ impl Chain {
 
     fn work_one(&self) -> bool {
         let mut inner = self.lock();
-        if let Some(refill) = inner.refills.pop() {
+        let ready = inner.refills.iter().rposition(|refill| !self.shared.outages.rests(refill.source));
+        if let Some(refill) = ready.map(|at| inner.refills.swap_remove(at)) {
             if !inner.room.refills(inner.refilling) {
                 inner.refills.push(refill);
                 return false;

@@ -11,7 +11,7 @@ use super::settle::empty_lane;
 use super::{Chain, Fault, Inner, Shared};
 use crate::error::Error;
 use crate::pipeline::branch::{Block, Phase};
-use crate::pipeline::drawer::Drawer;
+use crate::pipeline::drawer::{Begun, Drawer};
 use crate::pipeline::roster::Event;
 use crate::pipeline::vanished::Missing;
 use crate::pipeline::verdict::Scope;
@@ -25,12 +25,21 @@ impl Chain {
         for input in 0..inputs {
             // Parts of a state may be of before and after the first scan: any of the lanes may have yet to begin.
             let mut lanes = inner.branches.iter().skip(input).step_by(inputs);
-            let begins = lanes.any(|branch| branch.drawer.is_none() && !branch.starting);
+            let rests = |id| self.shared.outages.rests(id);
+            let begins =
+                lanes.any(|branch| branch.drawer.is_none() && !branch.starting && !branch.lacking.is_some_and(rests));
             if begins && inner.branches[input].roster.ready() {
                 inner.branches.iter_mut().skip(input).step_by(inputs).for_each(|branch| branch.starting = true);
                 drop(inner);
                 self.begin(input);
                 return true;
+            }
+            let stopped = || self.shared.stop.load(Ordering::Relaxed);
+            if let Some(error) = inner.branches[input].roster.unscanned().filter(|_| begins && !stopped())
+                && !inner.fold.ended
+            {
+                self.fail(&mut inner, error);
+                return false;
             }
         }
         let ahead = self.ahead();
@@ -38,7 +47,7 @@ impl Chain {
         let Inner { branches, spare_chunks, fold, .. } = &mut *inner;
         for branch in branches.iter_mut().filter(|_| !fold.ended) {
             let planned = branch.admit(self.shared.journal.as_ref());
-            match planned.and_then(|()| branch.plan(ahead, self.shared.journal.as_ref(), spare_chunks)) {
+            match planned.and_then(|_| branch.plan(ahead, self.shared.journal.as_ref(), spare_chunks)) {
                 Ok(left_off) => more |= left_off,
                 Err(error) => fault = Some(error),
             }
@@ -47,8 +56,8 @@ impl Chain {
             self.fail(&mut inner, error);
             return false;
         }
-        let urgent = inner.urgent();
-        let oldest = inner.branches.iter_mut().enumerate().filter_map(|(b, branch)| {
+        let (urgent, ended) = (inner.urgent(), inner.fold.ended);
+        let oldest = inner.branches.iter_mut().enumerate().filter(|_| !ended).filter_map(|(b, branch)| {
             let head = branch.head;
             let (number, _) = branch.next_to_fetch()?;
             Some((urgent != Some((b, number)), number - head, b))
@@ -65,7 +74,7 @@ impl Chain {
             return false;
         };
         ticket.phase = Phase::Busy;
-        let (id, chunk, open) = (ticket.source, ticket.draw.at.chunk, ticket.open.take());
+        let (id, chunk, open) = (ticket.source, ticket.draw.at.chunk, ticket.open.clone());
         let (of, taken) = (Use { branch: b, id, draw: ticket.draw, keep: ticket.keep, frames: None }, ticket.taken);
         let own = branch.plan.number;
         drop(inner);
@@ -113,13 +122,30 @@ impl Chain {
         if let Ok(Phase::Read(_, bytes)) = &read {
             self.branch_totals[b].stored_bytes.add(bytes.len() as u64);
         }
+        // What was not read gives no verdict: the ticket waits in its place until it can be.
+        if let Err(error) = &read
+            && error.kind().is_of_reading()
+        {
+            let waits = self.shared.outages.failed(id, error);
+            let mut inner = self.lock();
+            if let Some(ticket) = inner.branches[b].ticket(number) {
+                ticket.phase = Phase::Planned;
+            }
+            if let Err(error) = waits
+                && !inner.fold.ended
+            {
+                self.fail(&mut inner, error);
+            }
+            return true;
+        }
+        self.shared.outages.over(id, read.is_ok());
         let phase = match read {
             Ok(phase) => phase,
             Err(error) => Phase::Done(self.bad(b, id, chunk, (Scope::Bytes, error), Counted::default())),
         };
         let mut inner = self.lock();
         if let Some(ticket) = inner.branches[b].ticket(number) {
-            ticket.phase = phase;
+            (ticket.phase, ticket.open) = (phase, None);
         }
         drop(inner);
         self.shared.signal.notify(Lane::Work);
@@ -137,10 +163,16 @@ impl Chain {
         let skip = inner.branches[input].missing == Missing::Skip;
         drop(inner);
         let files = roster.first_files();
-        let Shared { root, anchors, stop, .. } = &self.shared;
-        let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, (stop, skip)));
+        let Shared { root, anchors, stop, outages, .. } = &self.shared;
+        let first = ingesting.during(|| Drawer::first(&plans, *root, &roster, &files, anchors, (stop, skip, outages)));
         let (drawers, gone) = match first {
-            Ok(first) => first,
+            Ok(Begun::Whole(drawers, gone)) => (drawers, gone),
+            Ok(Begun::Lacks(id)) => {
+                for branch in self.lock().branches.iter_mut().skip(input).step_by(inputs) {
+                    (branch.starting, branch.lacking) = (false, Some(id));
+                }
+                return;
+            }
             Err(error) => return self.fail(&mut self.lock(), error),
         };
         if let Some(journal) = self.shared.journal.as_ref().filter(|_| !gone.is_empty()) {

@@ -2,6 +2,7 @@
 //! A thin shell: what flows is decided by the plan, in what order by the chains.
 
 mod look;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,13 +30,15 @@ use super::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
 use super::status::Status;
 use super::vanished::{Missing, Vanished};
 use super::{budget, saved, state};
-use crate::config::DataLoaderConfig;
+use crate::config::{DataLoaderConfig, IoErrors};
 use crate::error::{Error, Result};
 use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::{Taken, WhenFull};
 use crate::runtime::period::Period;
 use crate::runtime::seed::fresh_root;
 use crate::sink::http::Pages;
+
+use waits::{START_POLL, may_pass};
 
 pub use look::{Origin, SeenBatch, Sight, SightOptions};
 
@@ -84,6 +87,8 @@ struct Control {
     restore: Option<(Arc<LoaderState>, Missing)>,
     /// A start that waits for the first scan.
     launch: Option<Launch>,
+    /// Why a start could not begin, which is tried again.
+    refused: Option<String>,
     stopped: bool,
     detached: Vec<String>,
 }
@@ -171,6 +176,16 @@ impl DataLoader {
         Book::seed(path).ok().flatten()
     }
 
+    /// Starts the scans of a new run, or of one that resumes.
+    fn launch(&self, restore: Option<(Arc<LoaderState>, Missing)>) -> Result<Launch> {
+        let journal = own_journal(&self.config, self.sight)?;
+        let recall = Recall::new(&self.config, &self.plan, restore)?;
+        let seed = recall.seed.or_else(|| self.noted_seed());
+        let root = *self.root.get_or_init(|| seed.unwrap_or_else(fresh_root));
+        let anchors = Arc::clone(&self.anchors);
+        Launch::new(&self.config, (&self.plan, self.sight), root, (recall, journal), anchors)
+    }
+
     /// The running river; starts it if need be. `None` when that takes longer than until `deadline`.
     fn running(&self, deadline: Option<Instant>) -> Result<Option<&Running>> {
         self.here()?;
@@ -183,21 +198,26 @@ impl DataLoader {
                 return Ok(Some(running));
             }
             let launch = match control.launch.take() {
-                Some(launch) => launch,
+                Some(launch) => Some(launch),
                 None => {
-                    let journal = own_journal(&self.config, self.sight)?;
-                    let recall = Recall::new(&self.config, &self.plan, control.restore.clone())?;
-                    let seed = recall.seed.or_else(|| self.noted_seed());
-                    let root = *self.root.get_or_init(|| seed.unwrap_or_else(fresh_root));
-                    Launch::new(
-                        &self.config,
-                        (&self.plan, self.sight),
-                        root,
-                        (recall, journal),
-                        Arc::clone(&self.anchors),
-                    )?
+                    match self.launch(control.restore.clone()) {
+                        Err(error) if self.config.io_errors == IoErrors::Wait && may_pass(&error) => {
+                            control.refused = Some(error.to_string());
+                            None
+                        }
+                        made => Some(made?),
+                    }
                 }
             };
+            let Some(mut launch) = launch else {
+                drop(control);
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    return Ok(None);
+                }
+                std::thread::sleep(START_POLL);
+                continue;
+            };
+            control.refused = None;
             if launch.scanned()? {
                 let running = launch.finish(&self.config)?;
                 control.restore = None;

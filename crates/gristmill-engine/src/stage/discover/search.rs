@@ -25,6 +25,13 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// Rounds after which a file of the first scan is taken as it is although it grows, where nobody would look at it later: 5 s.
 const PATIENCE: u64 = 250;
 
+/// Kinds of faults of a first listing for which it is made again: folders that cannot be read now, and may hold files. One for
+/// which there is no permission stays so, like `lost+found`.
+const PASSING: [&str; 3] = ["io", "mount_lost", "away"];
+
+/// Listings before a search that does not wait ends without a scan: two seconds.
+const LISTINGS: u32 = 3;
+
 /// Fewest rounds between two listings that lost hints ask for: 1 s.
 const PAUSE: u64 = 50;
 
@@ -39,6 +46,8 @@ pub struct Search {
     pub rescan: Duration,
     /// Names that an earlier run had: of several names of one file, they are the ones that count.
     pub expected: HashSet<String>,
+    /// Whether the first scan waits for folders that cannot be read now; else it ends without one.
+    pub waits: bool,
     /// Ends the search, within some 20 ms (a listing that hangs in the system excepted).
     pub stop: Arc<AtomicBool>,
 }
@@ -63,7 +72,7 @@ pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
     };
     // Watched first and listed second: what changes in between is seen twice rather than never.
     found.watch_anew();
-    let Some((files, faults)) = found.list() else { return };
+    let Some((files, faults)) = found.list_whole() else { return };
     let files = found.settled(files);
     let files = found.registry.scan(files, &search.expected);
     if found.stopped() {
@@ -137,6 +146,32 @@ impl Discovery<'_> {
         });
         faults.merge(&refused);
         (!self.stopped()).then_some((files, faults))
+    }
+
+    /// The first listing: made again while parts of the tree cannot be read. A run would never know of what it lacks.
+    fn list_whole(&mut self) -> Option<(Vec<FileStat>, Faults)> {
+        let mut told = Faults::default();
+        for tries in 1.. {
+            let (files, faults) = self.list()?;
+            if PASSING.iter().all(|kind| faults.count(kind) == 0) {
+                return Some((files, faults));
+            }
+            for kind in PASSING.iter().filter(|kind| told.count(kind) == 0 && faults.count(kind) > 0) {
+                let why = faults.latest(kind).unwrap_or("a folder");
+                self.fault(kind, format!("{why}; the first scan is made again until it can be read"));
+            }
+            told.merge(&faults);
+            if !self.search.waits && tries == LISTINGS {
+                return None;
+            }
+            for _ in 0..PAUSE {
+                if self.stopped() {
+                    return None;
+                }
+                thread::sleep(POLL);
+            }
+        }
+        None
     }
 
     fn listed(&mut self, faults: Faults) {
@@ -270,7 +305,15 @@ impl Discovery<'_> {
             if file.due > round {
                 return true;
             }
-            let Ok(now) = store.stat(name) else { return false };
+            let now = match store.stat(name) {
+                Ok(now) => now,
+                // Looked at again: it may be a folder that is away.
+                Err(e) if e.kind().is_of_reading() => {
+                    file.due = round + SETTLE;
+                    return true;
+                }
+                Err(_) => return false,
+            };
             let grows = now != file.then;
             if grows {
                 *file = Unsettled { then: now, due: round + SETTLE };

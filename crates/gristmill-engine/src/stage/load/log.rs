@@ -61,18 +61,13 @@ impl Entry {
     }
 }
 
-/// A source that came after the first scan.
-#[derive(Debug, Clone)]
-pub enum Arrival {
-    /// One that was not there before.
-    New(Arc<Source>),
-    /// One that takes the place of another, whose bytes are no longer there.
-    Replaced {
-        /// Id of the other.
-        old: u64,
-        /// The new one.
-        new: Arc<Source>,
-    },
+/// A source that came after the first scan. Opened once already, unless it could not be read then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its id.
+    pub id: u64,
+    /// The id of another whose place it takes, where that one's bytes are no longer there.
+    pub old: Option<u64>,
 }
 
 /// Counters of a log, for metrics and for people.
@@ -175,6 +170,16 @@ impl SourceLog {
         self.store.root()
     }
 
+    /// Whether a file can be looked at, or was deleted.
+    ///
+    /// Errors: what hinders a look, with the file.
+    pub fn looks(&self, name: &str) -> Result<()> {
+        match self.store.stat(name) {
+            Err(e) if e.kind().is_of_reading() => Err(e),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts a file that could not be opened.
     pub fn note(&self, e: &Error) {
         lock(&self.state).counters.faults.error(e);
@@ -262,15 +267,18 @@ impl SourceLog {
         self.digests.of((held, id))
     }
 
-    /// Reads what tells the bytes of a source, unless that is known; `None` where it cannot be read.
-    pub fn read_digest(&self, id: u64) -> Option<u64> {
-        self.digest_of(false, id).or_else(|| {
-            let source = self.open(id).ok()?;
-            if Self::holds_one(&source.key) {
-                source.fetch(0, &Limits::default(), &mut Vec::new()).ok()?;
-            }
-            self.digest_of(false, id)
-        })
+    /// Reads what tells the bytes of a source, unless that is known.
+    ///
+    /// Errors: as [`SourceLog::open`] and [`Source::fetch`].
+    pub fn read_digest(&self, id: u64) -> Result<Option<u64>> {
+        if let Some(known) = self.digest_of(false, id) {
+            return Ok(Some(known));
+        }
+        let source = self.open(id)?;
+        if Self::holds_one(&source.key) {
+            source.fetch(0, &Limits::default(), &mut Vec::new())?;
+        }
+        Ok(self.digest_of(false, id))
     }
 
     /// What was read since the last call: whether it was held, its id, and its digest.
@@ -410,33 +418,31 @@ impl SourceLog {
         (self.on_change)();
     }
 
-    /// A source as the log keeps it: for good, so not open. It stays open a while for those that draw from it.
-    fn lasting(&self, source: Arc<Source>) -> Arc<Source> {
+    /// Keeps a container open a while, for those that draw from it.
+    fn lasts(&self, source: Arc<Source>) {
         if source.kept.is_none() {
-            return source;
+            return;
         }
-        let closed = Arc::new(source.closed());
         let mut state = lock(&self.state);
         state.latest.push_back(source);
         if state.latest.len() > LATEST {
             state.latest.pop_front();
         }
-        closed
     }
 
     fn arrive(&self, id: u64, old: Option<u64>, file: FileStat) {
         lock(&self.state).later.insert(id, file);
-        let opened = self.open(id).map(|source| self.lasting(source));
+        let opened = self.open(id).map(|source| self.lasts(source));
         let mut state = lock(&self.state);
         // What never arrived cannot be replaced, only what it was to replace.
         let old = old.and_then(|old| state.failed.remove(&old).unwrap_or(Some(old)));
-        match (opened, old) {
-            (Ok(new), Some(old)) => state.arrivals.push(Arrival::Replaced { old, new }),
-            (Ok(source), None) => state.arrivals.push(Arrival::New(source)),
-            (Err(e), _) => {
-                state.failed.insert(id, old);
-                state.counters.faults.error(&e);
-            }
+        if let Err(e) = &opened {
+            state.counters.faults.error(e);
+        }
+        match opened {
+            // Whoever takes it in tries again.
+            Err(e) if !e.kind().is_of_reading() => _ = state.failed.insert(id, old),
+            _ => state.arrivals.push(Arrival { id, old }),
         }
     }
 }

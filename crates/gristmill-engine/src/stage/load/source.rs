@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use gristmill_format::container::sums;
-use gristmill_format::source::{Chunk, ChunkSource, Limits, Span, read_span};
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -111,6 +111,9 @@ pub struct Source {
     pub(super) digests: Arc<Digests>,
 }
 
+/// What reading an open file says that was deleted, or lost, on another machine.
+const STALE: Kind = Kind::Io(std::io::ErrorKind::StaleNetworkFileHandle);
+
 /// What the chunks of a file weigh by one rule; none where that is not kept beside it.
 type Sums = Option<Arc<[f32]>>;
 
@@ -193,20 +196,16 @@ impl Source {
             let error = Error::new(Kind::Missing, format!("a source of {} chunks", self.len()));
             return Err(error.in_chunk(chunk).in_source(self.path()));
         };
-        let bytes = match (&self.kept, &self.held) {
-            (Some(kept), _) => Ok(Arc::clone(kept.bytes())),
-            (None, Some(held)) => held.store.open(&held.file.name),
-            (None, None) => self.store.open(&self.file().name),
+        let most = limits.max_chunk_bytes as u64;
+        let read = match &self.kept {
+            Some(kept) => match read_span(&**kept.bytes(), span, most, buf) {
+                // What was open may be lost with its mount, and be there again under its name.
+                Err(e) if e.kind().is_of_reading() => self.read_again(span, most, buf, e),
+                read => read,
+            },
+            None => self.by_name().and_then(|bytes| read_span(&*bytes, span, most, buf)),
         };
-        let bytes = match bytes {
-            Ok(bytes) => bytes,
-            // Renamed between finding its name and opening it: the name is known by now, or will never be.
-            Err(e) if self.held.is_none() && e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => {
-                self.store.open(&self.file().name).map_err(|e| self.place(e, chunk))?
-            }
-            Err(e) => return Err(self.place(e, chunk)),
-        };
-        read_span(&*bytes, span, limits.max_chunk_bytes as u64, buf).map_err(|e| self.place(e, chunk))?;
+        read.map_err(|e| self.place(e, chunk))?;
         let which = (self.held.is_some(), self.id);
         if span == Span::WHOLE && self.digests.of(which).is_none() {
             let digest = digest(buf);
@@ -222,21 +221,30 @@ impl Source {
         usize::try_from(len).unwrap_or(usize::MAX)
     }
 
-    /// The same file, not kept open.
-    pub(super) fn closed(&self) -> Self {
-        Source {
-            id: self.id,
-            key: self.key.clone(),
-            chunks: Arc::clone(&self.chunks),
-            file: self.file.clone(),
-            store: Arc::clone(&self.store),
-            moves: Arc::clone(&self.moves),
-            version: self.version,
-            facts: self.facts.clone(),
-            held: self.held.clone(),
-            kept: None,
-            sums: Mutex::default(),
-            digests: Arc::clone(&self.digests),
+    /// Opens the file by the name that it has now.
+    fn by_name(&self) -> Result<Arc<dyn ReadAt>> {
+        if let Some(held) = &self.held {
+            return held.store.open(&held.file.name);
+        }
+        match self.store.open(&self.file().name) {
+            // Renamed between finding its name and opening it: the name is known by now, or will never be.
+            Err(e) if e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => self.store.open(&self.file().name),
+            opened => opened,
+        }
+    }
+
+    /// Reads by its name what the open file refused with `error`, where the file of that name is as it was.
+    fn read_again(&self, span: Span, most: u64, buf: &mut Vec<u8>, error: Error) -> Result<()> {
+        let as_it_was = self.held.is_some()
+            || self.store.stat(&self.file().name).is_ok_and(|now| {
+                let file = self.file();
+                (now.size, now.mtime_ns) == (file.size, file.mtime_ns)
+            });
+        match self.by_name() {
+            Ok(bytes) if as_it_was => read_span(&*bytes, span, most, buf),
+            // Deleted where it lies: what was open is so, too.
+            Err(gone) if gone.kind() == Kind::Io(std::io::ErrorKind::NotFound) && error.kind() == STALE => Err(gone),
+            _ => Err(error),
         }
     }
 

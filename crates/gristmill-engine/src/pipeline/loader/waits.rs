@@ -1,0 +1,51 @@
+//! A loader that waits, before its start or while it runs, for what cannot be read now: for how long, and what for.
+//! Says so; decides nothing about a stream.
+
+use std::time::{Duration, Instant};
+
+use super::super::outage::IoErrorCounts;
+use super::DataLoader;
+use crate::config::IoErrors;
+use crate::error::{Error, Result};
+
+/// How often a start is tried that cannot begin now.
+pub(super) const START_POLL: Duration = Duration::from_millis(50);
+
+/// Whether what refuses a start may pass: there is no descriptor left, or the disk or its network fails. Folders that are not
+/// there or may not be read are told at once.
+pub(super) fn may_pass(error: &Error) -> bool {
+    use std::io::ErrorKind::{NotConnected, StaleNetworkFileHandle};
+    // EMFILE and EIO have no kind of their own.
+    let unnamed = std::io::Error::from_raw_os_error(24).kind();
+    matches!(error, Error::Path { kind, .. } if [unnamed, StaleNetworkFileHandle, NotConnected].contains(kind))
+}
+
+impl DataLoader {
+    /// [`DataLoader::start`], for as long as `wait` at most; whether it has started.
+    ///
+    /// Errors: as there.
+    pub fn start_within(&self, wait: Duration) -> Result<bool> {
+        self.running(Instant::now().checked_add(wait)).map(|running| running.is_some())
+    }
+
+    /// What becomes of its streams where files cannot be read.
+    pub fn io_policy(&self) -> IoErrors {
+        self.config.io_errors
+    }
+
+    /// What could not be read since the start was begun, and what waits for it now.
+    pub fn io_errors(&self) -> IoErrorCounts {
+        if self.here().is_err() {
+            return IoErrorCounts::default();
+        }
+        if let Some(running) = self.running.get() {
+            return running.observer.outages.counts();
+        }
+        let control = self.lock();
+        match (&control.launch, &control.refused) {
+            (Some(launch), _) => launch.io_errors(),
+            (None, Some(why)) => IoErrorCounts { waiting: 1, latest: vec![why.clone()], ..IoErrorCounts::default() },
+            (None, None) => IoErrorCounts::default(),
+        }
+    }
+}
