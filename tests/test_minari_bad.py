@@ -319,3 +319,12 @@ def test_what_the_system_says_of_a_file_stays_what_it_is(data: Path) -> None:
     else:
         with pytest.raises(OSError, match="No such file"):
             demos[1]
+
+
+def test_metadata_that_cannot_be_read_are_not_taken_for_missing(data: Path) -> None:
+    (data / "metadata.json").unlink()
+    (data / "metadata.json").symlink_to("metadata.json")
+    hidden = [path.rename(path.with_name("." + path.name)) for path in data.glob("*.hdf5")]
+    with pytest.raises(OSError, match=r"metadata\.json"):
+        gm.open(data)
+    assert all(path.exists() for path in hidden)

@@ -32,6 +32,11 @@ pub(crate) fn run(args: &Stats) -> Result<()> {
     } else {
         report::text_out(&distributions::text(&found))?;
     }
+    if let Some(why) = &found.first_unreadable {
+        let text =
+            format!("{} files or games could not be read, and are not counted; the first: {why}", found.unreadable);
+        return Err(Failure::Failed(text));
+    }
     match found.chunks {
         0 => Err(Failure::Failed(nothing(&args.paths))),
         _ => Ok(()),

@@ -47,9 +47,14 @@ fn names(found: &Stats) -> (&'static str, &'static str) {
 }
 
 fn left_out(found: &Stats) -> impl Iterator<Item = (u64, &'static str)> {
-    [(found.bad_chunks, "bad chunks"), (found.bad_files, "bad files"), (found.skipped, "other files")]
-        .into_iter()
-        .filter(|(n, _)| *n > 0)
+    [
+        (found.bad_chunks, "bad chunks"),
+        (found.bad_files, "bad files"),
+        (found.unreadable, "unreadable"),
+        (found.skipped, "other files"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
 }
 
 fn sizes(found: &Stats) -> String {

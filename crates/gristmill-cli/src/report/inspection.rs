@@ -24,7 +24,11 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
     }
     out.push('\n');
     if let Some(fault) = &seen.first_fault {
-        let _ = writeln!(out, "{} bad chunks; the first fault: {fault}", seen.bad_chunks);
+        let unread = match seen.unreadable {
+            0 => String::new(),
+            n => format!("{n} files or chunks could not be read; "),
+        };
+        let _ = writeln!(out, "{unread}{} bad chunks; the first fault: {fault}", seen.bad_chunks);
     }
     if let Some(pack) = &seen.pack {
         out.push_str(&pack::text(pack));

@@ -26,6 +26,9 @@ pub(crate) fn text(found: &Verification) -> String {
     if found.skipped > 0 {
         let _ = write!(out, ", {} other files", found.skipped);
     }
+    if found.unreadable > 0 {
+        let _ = write!(out, "; {} faults are of what could not be read, and may be sound: try again", found.unreadable);
+    }
     if found.salvageable > 0 {
         let _ = write!(out, "; {} whole records can be had from damaged chunks", found.salvageable);
     }
@@ -56,7 +59,8 @@ fn line(fault: &Fault) -> String {
     part("line", fault.line.map(|n| n.to_string()));
     part("column", fault.column.map(|n| n.to_string()));
     part("byte", fault.offset.map(|n| n.to_string()));
-    let _ = write!(out, ": {}: {}", fault.check(), fault.detail);
+    let unreadable = if fault.unreadable { "unreadable: " } else { "" };
+    let _ = write!(out, ": {unreadable}{}: {}", fault.check(), fault.detail);
     if let Some(n) = fault.salvageable {
         let _ = write!(out, " ({n} whole records can be had)");
     }

@@ -8,4 +8,5 @@ mod folders;
 mod rescoring;
 mod resuming;
 mod splitting;
+mod unreadable;
 mod usage;

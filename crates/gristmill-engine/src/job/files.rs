@@ -108,6 +108,13 @@ pub(super) struct Unlisted {
     pub(super) latest: String,
 }
 
+impl Unlisted {
+    /// Whether the system refused to read, rather than that links or names are wrong.
+    pub(super) fn is_unreadable(&self) -> bool {
+        ["permission", "mount_lost", "away", "io"].contains(&self.kind)
+    }
+}
+
 /// What lies at a path, with no file opened yet.
 #[derive(Default)]
 pub(super) struct Listing {

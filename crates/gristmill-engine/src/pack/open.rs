@@ -169,8 +169,13 @@ impl Pack {
 
     /// The log that a run was packed from, by its path below the folder that was packed; `None` where the pack does not say.
     pub fn source(&self, run: u64) -> Option<String> {
-        let open = || Mutex::new(self.metadata().ok().filter(|metadata| metadata.has_extras().is_ok_and(|has| has)));
-        let asked = self.sources.get_or_init(open).lock().unwrap_or_else(PoisonError::into_inner);
+        if self.sources.get().is_none() {
+            // What cannot be opened now is asked again the next time.
+            let metadata = self.metadata().ok()?;
+            let has = metadata.has_extras().ok()?;
+            let _ = self.sources.set(Mutex::new(has.then_some(metadata)));
+        }
+        let asked = self.sources.get()?.lock().unwrap_or_else(PoisonError::into_inner);
         asked.as_ref()?.source(run).ok()?
     }
 

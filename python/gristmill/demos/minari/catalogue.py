@@ -105,7 +105,8 @@ def data_folder(path: str) -> str | None:
             return one
         try:
             found = read_json(os.path.join(one, METADATA))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            # Any other refusal does not say that there is none.
             continue
         except FormatError:
             # Folders of episodes beside it say that it should have been one.

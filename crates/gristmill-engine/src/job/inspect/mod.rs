@@ -22,7 +22,7 @@ use gristmill_format::{Error, Kind};
 use serde::Serialize;
 
 use super::files::{self, Found, Opened};
-use super::pack::left_in;
+use super::pack::{is_unreadable, left_in};
 use crate::chunks::demo::DEMO;
 use crate::chunks::open::ChunkPack;
 use crate::chunks::{FORMAT, is_pack};
@@ -65,6 +65,8 @@ pub struct Inspection {
     pub frames: u64,
     /// Chunks that cannot be decoded.
     pub bad_chunks: u64,
+    /// Files and chunks that the system refused to read: nothing is known of what they hold.
+    pub unreadable: u64,
     /// What is wrong with the first of those, or with the first file that cannot be opened.
     pub first_fault: Option<String>,
     /// Files by format.
@@ -199,13 +201,19 @@ impl Inspection {
         match found {
             Found::File(file) => self.file(&file),
             Found::Other => self.skipped += 1,
-            Found::Fault(e) => self.fault(e.to_string()),
+            Found::Fault(e) => {
+                self.unreadable += u64::from(is_unreadable(&e));
+                self.fault(e.to_string());
+            }
             Found::Pack(folder) => {
                 if let Err(e) = self.pack(&folder) {
                     self.fault(e.to_string());
                 }
             }
-            Found::Unlisted(unlisted) => self.fault(unlisted.latest),
+            Found::Unlisted(unlisted) => {
+                self.unreadable += if unlisted.is_unreadable() { unlisted.count } else { 0 };
+                self.fault(unlisted.latest);
+            }
         }
         Ok(())
     }
@@ -264,7 +272,10 @@ impl Inspection {
                     }
                 }
                 Err(e) => {
-                    self.bad_chunks += 1;
+                    match is_unreadable(&e) {
+                        true => self.unreadable += 1,
+                        false => self.bad_chunks += 1,
+                    }
                     self.fault(e.to_string());
                 }
             }

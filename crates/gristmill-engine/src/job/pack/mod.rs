@@ -217,6 +217,7 @@ pub struct Packed {
 pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
     use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof, Unsupported};
     match e.kind() {
+        Kind::Away => true,
         Kind::Io(kind) => ![InvalidData, InvalidInput, UnexpectedEof, Unsupported].contains(&kind),
         _ => false,
     }

@@ -12,6 +12,7 @@ use super::{Fate, Rewrite, RewriteOptions};
 use crate::chunks;
 use crate::error::{Error, Result};
 use crate::job::files::Opened;
+use crate::job::pack::is_unreadable;
 use crate::runtime::scheduler::{Lane, Signal, Tasks};
 use crate::store::publish::Staged;
 
@@ -32,7 +33,7 @@ pub(super) enum Outcome {
     Out { fate: Fate, bytes: Vec<u8>, staged: Option<Staged> },
     /// Dropped, for this reason.
     Dropped(gristmill_format::Error),
-    /// Unreadable.
+    /// It cannot be decoded.
     Damaged(gristmill_format::Error),
     /// Nothing can be written any more.
     Failed(Error),
@@ -132,6 +133,10 @@ impl Line {
             counts: BTreeMap::new(),
         };
         if let Err(e) = file.fetch(*i, stored) {
+            if is_unreadable(&e) {
+                // Nobody knows what is in it: the ledger must not say that it was looked at.
+                return Answer { outcome: Outcome::Failed(e.into()), ..answer };
+            }
             return Answer { outcome: Outcome::Damaged(e), ..answer };
         }
         answer.stored = stored.len() as u64;

@@ -19,8 +19,8 @@ pub(super) type Hands = Mutex<Vec<(Vec<u8>, Chunk)>>;
 pub(super) enum Looked {
     /// All that is in a log.
     Log(Box<LogTally>),
-    /// It is a log that cannot be decoded.
-    BadLog,
+    /// It is a log that cannot be read or decoded.
+    BadLog(gristmill_format::Error),
     /// Nothing: it is no log.
     Other,
 }
@@ -36,7 +36,7 @@ pub(super) fn look(file: &Closed, hands: &Hands) -> Looked {
     let decoded = file.fetch(0, &mut stored).and_then(|()| file.decode(0, &stored, &mut chunk));
     let looked = match decoded {
         Ok(()) => Looked::Log(Box::new(LogTally::new(&file.path, stored.len() as u64, &chunk))),
-        Err(_) => Looked::BadLog,
+        Err(e) => Looked::BadLog(e),
     };
     waiting().push((stored, chunk));
     looked

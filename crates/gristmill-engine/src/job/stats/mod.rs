@@ -28,6 +28,7 @@ use self::start::Start;
 use self::tally::Tally;
 use super::files::{self, Closed, Found, Opened};
 use super::in_order::InOrder;
+use super::pack::is_unreadable;
 use crate::error::{Error, Result};
 
 pub use demo::DemoStats;
@@ -43,8 +44,12 @@ pub struct Stats {
     pub files: u64,
     /// Files that are of no known format.
     pub skipped: u64,
-    /// Files and folders that could not be opened, and files of demonstrations with something behind their end.
+    /// Files and folders that are damaged, and files of demonstrations with something behind their end.
     pub bad_files: u64,
+    /// Files, folders and chunks that the system refused to read: nothing is known of what they hold.
+    pub unreadable: u64,
+    /// Why, of the first.
+    pub first_unreadable: Option<String>,
     /// Chunks, bad ones included.
     pub chunks: u64,
     /// Chunks that could not be decoded.
@@ -156,10 +161,13 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
     }
     let mut counting = Counting::new(options.rule());
     for path in paths {
-        let Ok(listing) = files::list(path) else {
-            counting.stats.bad_files += 1;
-            progress(&counting.stats);
-            continue;
+        let listing = match files::list(path) {
+            Ok(listing) => listing,
+            Err(e) => {
+                counting.bad_file(&e);
+                progress(&counting.stats);
+                continue;
+            }
         };
         let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
         let workers = options.workers.min(count.max(1));
@@ -178,7 +186,11 @@ pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut
             progress(&counting.stats);
         }
         for unlisted in listing.unlisted {
-            counting.stats.bad_files += unlisted.count;
+            if unlisted.is_unreadable() {
+                counting.unread(unlisted.count, unlisted.latest);
+            } else {
+                counting.stats.bad_files += unlisted.count;
+            }
             progress(&counting.stats);
         }
     }
@@ -229,18 +241,32 @@ impl Counting {
                 self.stats.inflated_bytes += log.text_bytes;
                 self.steps.log(*log);
             }
-            Looked::BadLog => {
+            Looked::BadLog(e) => {
                 self.stats.files += 1;
                 self.stats.chunks += 1;
-                self.stats.bad_chunks += 1;
+                self.bad_chunk(&e);
             }
             Looked::Other => match file.open() {
                 Found::File(file) => self.file(&file)?,
-                Found::Fault(_) => self.stats.bad_files += 1,
+                Found::Fault(e) => self.bad_file(&e),
                 Found::Other | Found::Pack(_) | Found::Unlisted(_) => self.stats.skipped += 1,
             },
         }
         Ok(())
+    }
+
+    fn bad_file(&mut self, e: &gristmill_format::Error) {
+        if is_unreadable(e) { self.unread(1, e.to_string()) } else { self.stats.bad_files += 1 }
+    }
+
+    fn bad_chunk(&mut self, e: &gristmill_format::Error) {
+        if is_unreadable(e) { self.unread(1, e.to_string()) } else { self.stats.bad_chunks += 1 }
+    }
+
+    /// Counts what could not be read, which is no damage.
+    fn unread(&mut self, count: u64, why: String) {
+        self.stats.unreadable += count;
+        self.stats.first_unreadable.get_or_insert(why);
     }
 
     fn file(&mut self, file: &Opened) -> Result<()> {
@@ -261,7 +287,7 @@ impl Counting {
             });
             match decoded {
                 Ok(()) => self.game()?,
-                Err(_) => self.stats.bad_chunks += 1,
+                Err(e) => self.bad_chunk(&e),
             }
         }
         Ok(())
@@ -277,9 +303,9 @@ impl Counting {
             });
             match decoded {
                 Ok(one) => self.demonstrations(self.stored.len() as u64, &one),
-                Err(_) => {
+                Err(e) => {
                     self.stats.chunks += 1;
-                    self.stats.bad_chunks += 1;
+                    self.bad_chunk(&e);
                 }
             }
         }
@@ -306,7 +332,8 @@ impl Counting {
                 self.stats.stored_bytes += counted.bytes;
                 self.stats.inflated_bytes += counted.bytes;
             }
-            Err(Error::Format(_) | Error::Path { .. }) => self.stats.bad_files += 1,
+            Err(Error::Format(e)) => self.bad_file(&e),
+            Err(e @ Error::Path { .. }) => self.unread(1, e.to_string()),
             Err(e) => return Err(e),
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::sums;
+use gristmill_format::source::{Span, read_span};
 use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error, Kind};
 
@@ -17,6 +18,7 @@ use crate::chunks::sums::read as kept;
 use crate::chunks::weigh::weigh_file;
 use crate::chunks::{files, is_chunks, is_sums};
 use crate::error::Result;
+use crate::job::pack::is_unreadable;
 use crate::pack::{MANIFEST, METADATA};
 use crate::store::{Residence, open_file};
 
@@ -26,7 +28,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
         let e = Error::new(Kind::Corrupt, detail).in_source(folder.join(name).display().to_string());
         found.add(keep, Fault::new(&e));
     };
-    let (mut whole, mut as_listed) = (true, true);
+    let (mut whole, mut as_listed, mut unread) = (true, true, Vec::new());
     match Manifest::read(folder) {
         Ok(manifest) => {
             for file in manifest.files.iter().filter(|file| !folder.join(&file.name).is_file()) {
@@ -38,16 +40,23 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
                 tell(&name, "the manifest does not list it".to_owned());
                 whole = false;
             }
-            // A file that cannot be opened is told where the files are checked.
+            // A file whose index is damaged is told where the files are checked.
             for file in &manifest.files {
-                let bytes = open_file(&folder.join(&file.name)).ok();
-                let index = bytes.and_then(|bytes| ChunkFile::open(&*bytes).ok());
-                let Some(detail) = index.and_then(|index| differs(file, &index)) else { continue };
-                tell(MANIFEST, detail);
+                match index(&folder.join(&file.name)) {
+                    Ok(index) => {
+                        let Some(detail) = differs(file, &index) else { continue };
+                        tell(MANIFEST, detail);
+                    }
+                    Err(e) if is_unreadable(&e) => unread.push(e),
+                    Err(_) => continue,
+                }
                 as_listed = false;
             }
         }
-        Err(e) => tell(MANIFEST, what(&e)),
+        Err(e) => match refused(&e) {
+            Some(e) => unread.push(e),
+            None => tell(MANIFEST, what(&e)),
+        },
     }
     if !folder.join(METADATA).is_file() {
         return tell(METADATA, "it is not there".to_owned());
@@ -57,12 +66,39 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
         && let Ok(pack) = ChunkPack::open(folder, Residence::Mapped)
         && let Err(e) = games(&pack, &mut |detail| tell(METADATA, detail))
     {
-        tell(METADATA, what(&e));
+        match refused(&e) {
+            Some(e) => unread.push(e),
+            None => tell(METADATA, what(&e)),
+        }
     }
     for name in files(folder).into_iter().flatten().filter(|name| as_listed && is_sums(name)) {
-        if let Some(detail) = wrong_sums(folder, &name) {
+        // What cannot be read is not said to be damaged, and not to be deleted.
+        let readable = open_file(&folder.join(&name)).and_then(|bytes| {
+            let len = bytes.len()?;
+            read_span(&*bytes, Span::WHOLE, len, &mut Vec::new())
+        });
+        if let Err(e) = readable {
+            unread.push(e);
+        } else if let Some(detail) = wrong_sums(folder, &name) {
             tell(&name, detail);
         }
+    }
+    unread.iter().for_each(|e| found.add(keep, Fault::new(e)));
+}
+
+/// The index of a chunk file.
+fn index(path: &Path) -> gristmill_format::Result<ChunkFile> {
+    open_file(path).and_then(|bytes| ChunkFile::open(&*bytes)).map_err(|e| e.in_source(path.display().to_string()))
+}
+
+/// The error of a file that could not be read, if that is what it is.
+fn refused(e: &crate::Error) -> Option<Error> {
+    match e {
+        crate::Error::Format(e) if is_unreadable(e) => Some(e.clone()),
+        crate::Error::Path { path, kind, message } => {
+            Some(Error::new(Kind::Io(*kind), message.clone()).in_source(path.display().to_string()))
+        }
+        _ => None,
     }
 }
 
@@ -70,8 +106,8 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
 fn wrong_sums(folder: &Path, name: &str) -> Option<String> {
     let (chunks, rule) = sums::named(name)?;
     let path = folder.join(&chunks);
-    // A file that cannot be opened is told where its chunks are checked.
-    let Ok(index) = open_file(&path).and_then(|bytes| ChunkFile::open(&*bytes)) else {
+    // A file that cannot be opened was told before.
+    let Ok(index) = index(&path) else {
         return (!path.exists()).then(|| format!("there is no {chunks}; delete it"));
     };
     let Some(kept) = kept(&path, &index, rule) else {
@@ -107,8 +143,16 @@ pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
     let named = path.file_name().and_then(|name| name.to_str()).filter(|name| is_chunks(name) && path.is_file());
     let folder = path.parent().filter(|folder| folder.join(MANIFEST).is_file());
     let (Some(name), Some(folder)) = (named, folder) else { return };
-    // A file that cannot be opened is told where its chunks are checked.
-    let Some(index) = open_file(path).ok().and_then(|bytes| ChunkFile::open(&*bytes).ok()) else { return };
+    // A file whose index is damaged is told where its chunks are checked.
+    let index = match index(path) {
+        Ok(index) => index,
+        Err(e) => {
+            if is_unreadable(&e) {
+                found.add(keep, Fault::new(&e));
+            }
+            return;
+        }
+    };
     let mut tell = |name: &str, detail: String| {
         let e = Error::new(Kind::Corrupt, detail).in_source(folder.join(name).display().to_string());
         found.add(keep, Fault::new(&e));

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::job::files::Unlisted;
 use crate::job::inspect::Step;
+use crate::job::pack::is_unreadable;
 
 /// One thing that is wrong, and where.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -30,6 +31,8 @@ pub struct Fault {
     pub offset: Option<u64>,
     /// A short stable word, such as `truncated` or `out_of_range`.
     pub kind: &'static str,
+    /// Whether the system refused to read: nothing is known of what is there.
+    pub unreadable: bool,
     /// The rule that a readable game breaks.
     pub rule: Option<&'static str>,
     /// What was expected and what was found.
@@ -50,6 +53,7 @@ impl Fault {
             column: place.line.map(|(_, column)| column),
             offset: place.offset,
             kind: e.kind().name(),
+            unreadable: is_unreadable(e),
             detail: e.detail().to_owned(),
             ..Fault::default()
         }
@@ -58,7 +62,8 @@ impl Fault {
     /// Files or folders at or below `path` that could not be read.
     pub(super) fn unlisted(path: &Path, unlisted: Unlisted) -> Self {
         let detail = format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
-        Fault { file: Some(path.display().to_string()), kind: unlisted.kind, detail, ..Fault::default() }
+        let unreadable = unlisted.is_unreadable();
+        Fault { file: Some(path.display().to_string()), kind: unlisted.kind, unreadable, detail, ..Fault::default() }
     }
 
     /// The check that found it: the rule, or else the kind.

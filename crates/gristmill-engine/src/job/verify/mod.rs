@@ -68,6 +68,8 @@ pub struct Verification {
     pub faults: Vec<Fault>,
     /// How many faults there are in all.
     pub fault_count: u64,
+    /// How many of them are of files that could not be read, which says nothing of what they hold.
+    pub unreadable: u64,
     /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows and of demonstrations that found
     /// none are there too.
     pub checks: BTreeMap<&'static str, u64>,
@@ -81,6 +83,7 @@ impl Verification {
     fn add(&mut self, keep: usize, fault: Fault) {
         self.fault_count += 1;
         self.salvageable += fault.salvageable.unwrap_or(0);
+        self.unreadable += u64::from(fault.unreadable);
         *self.checks.entry(fault.check()).or_default() += 1;
         if self.faults.len() < keep {
             self.faults.push(fault);
@@ -110,6 +113,7 @@ impl Verification {
         self.skipped += later.skipped;
         self.fault_count += later.fault_count;
         self.salvageable += later.salvageable;
+        self.unreadable += later.unreadable;
         let room = keep - self.faults.len();
         self.faults.extend(later.faults.into_iter().take(room));
         let new = |example: &Example| self.checks.get(example.fault.check()).is_none_or(|count| *count == 0);
