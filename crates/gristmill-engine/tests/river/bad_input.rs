@@ -41,6 +41,23 @@ fn bad_chunks_are_skipped_and_counted_once_each() {
     assert!(bad.latest[0].contains("training.") && bad.latest[0].contains("byte"), "{:?}", bad.latest);
 }
 
+#[test]
+fn a_bad_chunk_stays_what_it_was_found_to_be_although_its_file_is_mended() {
+    let folder = spoilt(|_| (), &[]);
+    let (path, kept) = (folder.path().join("training.3.gz"), folder.path().join(".kept"));
+    std::fs::copy(&path, &kept).unwrap();
+    truncate(&path);
+    let expected = hashes(&loader(&endless(folder.path())), "", 80);
+    let loader = loader(&endless(folder.path()));
+    let mut taken = Vec::new();
+    while loader.metrics().bad_chunks.chunks == 0 {
+        taken.extend(hashes(&loader, "", 1));
+    }
+    std::fs::rename(&kept, &path).unwrap();
+    taken.extend(hashes(&loader, "", 80usize.saturating_sub(taken.len())));
+    assert_eq!(taken[..80], expected, "what was found once is not found anew");
+}
+
 type Damage = (&'static str, fn(&Path));
 
 #[test]
