@@ -63,24 +63,25 @@ def test_waiting_is_said_and_refusing_to_wait_is_raised(tmp_path: Path, caplog: 
         pytest.raises(gm.StageError, match=r"is empty.*watch=True"),
     ):
         loader.get_next()
+    heard = threading.Event()
+
+    class Heard(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.getMessage().startswith("waiting"):
+                heard.set()
+
+    # Before the start: that may be quick enough to say it.
+    handler = Heard()
+    logging.getLogger("gristmill").addHandler(handler)
+    found: list[gm.Batch] = []
     with gm.DataLoader(gm.presets.lc0(folder, watch=True, **options)) as loader:
-        found: list[gm.Batch] = []
-        heard = threading.Event()
-
-        class Heard(logging.Handler):
-            def emit(self, record: logging.LogRecord) -> None:
-                if record.getMessage().startswith("waiting"):
-                    heard.set()
-
-        handler = Heard()
-        logging.getLogger("gristmill").addHandler(handler)
         waiting = threading.Thread(target=lambda: found.append(loader.get_next()))
         waiting.start()
         assert heard.wait(60)
-        logging.getLogger("gristmill").removeHandler(handler)
         write_games(folder, 3)
         waiting.join(60)
-        assert len(found) == 1
+    logging.getLogger("gristmill").removeHandler(handler)
+    assert len(found) == 1
     (warning,) = said(caplog, logging.WARNING)
     assert "is empty. Waiting for games to come" in warning
 
