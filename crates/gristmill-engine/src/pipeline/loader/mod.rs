@@ -199,15 +199,13 @@ impl DataLoader {
             }
             let launch = match control.launch.take() {
                 Some(launch) => Some(launch),
-                None => {
-                    match self.launch(control.restore.clone()) {
-                        Err(error) if self.config.io_errors == IoErrors::Wait && may_pass(&error) => {
-                            control.refused = Some(error.to_string());
-                            None
-                        }
-                        made => Some(made?),
+                None => match self.launch(control.restore.clone()) {
+                    Err(error) if self.config.io_errors == IoErrors::Wait && may_pass(&error) => {
+                        control.refused = Some(error.to_string());
+                        None
                     }
-                }
+                    made => Some(made?),
+                },
             };
             let Some(mut launch) = launch else {
                 drop(control);
