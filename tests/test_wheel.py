@@ -53,7 +53,6 @@ def test_the_wheel_is_small_and_says_what_it_is() -> None:
 
 
 def test_the_first_block_of_the_readme(empty: Path) -> None:
-    run(empty, "gristmill", "generate", "chess", "games", "--games", 60, "--seed", 1)
     readme = (ROOT / "README.md").read_text()
     block = re.search(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     assert block is not None
