@@ -48,7 +48,7 @@ def test_every_command_has_the_shared_options() -> None:
         (["pack", "a"], 2, "usage"),
         (["convert", "a"], 2, "usage"),
         (["convert", "a", "b", "--to", "parquet", "--overwrit"], 2, "usage"),
-        (["inspect", "/no/such/place"], 2, "usage"),
+        (["inspect", "/no/such/place"], 1, "failed"),
         (["convert", "/no/such/place", "x.tar"], 2, "usage"),
         (["convert", "/no/such/place", "x-v0", "--to", "minari-arrow"], 1, "failed"),
         (["install-lczero", "/no/such/place"], 2, "usage"),
@@ -70,7 +70,7 @@ def test_quiet_verbose_colour_and_old_spellings(tmp_path: Path) -> None:
     run("convert", tmp_path / "spin-1.pkl.gz", minari, "--to", "minari-hdf5")
     assert run("inspect", minari, "-q").stderr == ""
     assert "s of processor time" in run("inspect", minari, "--verbose").stderr
-    assert run("inspect", "/no/such", "--color=always", code=2).stderr.startswith("\x1b[1;31mgristmill:\x1b[0m ")
+    assert run("inspect", "/no/such", "--color=always", code=1).stderr.startswith("\x1b[1;31mgristmill:\x1b[0m ")
     assert told("pack", minari, pack, "--dry-run", "--workers", "1")["runs"] == 3
     assert told("pack", "--input", minari, "--output", pack, "-j", 1)["runs"] == 3
     wrong: list[list[object]] = [[minari], [minari, pack, pack], ["--input", minari]]

@@ -182,7 +182,7 @@ def test_data_sets_are_packed_and_come_back(recorded: Path, tmp_path: Path) -> N
     pack = gm.open(tmp_path / "pack")
     assert pack.lengths == demos.lengths
     for i, (one, two) in enumerate(zip(pack, demos, strict=True)):
-        assert (pack.member(i), pack.truncated(i)) == (f"{name}/{i}", demos.truncated(i))
+        assert (pack.member(i), pack.truncated(i)) == (f"{name}/demos.tar#{i}", demos.truncated(i))
         for field in ("acts_1", "obs_image", "obs_deep_grid", "rews"):
             np.testing.assert_array_equal(one[field], two[field.replace("_", ".")])
     assert pack.where("environment = 'EveryKind-v0'").num_frames == demos.num_frames

@@ -271,8 +271,9 @@ def test_states_are_written_whole_or_not_at_all(tmp_path: Path) -> None:
             other.load(path)
     with pytest.raises(FileNotFoundError):
         other.load(tmp_path / "none.json")
-    with pytest.raises(OSError, match="nowhere"):
-        source.save(tmp_path / "nowhere" / "state.json")
+    source.save(tmp_path / "new" / "folder" / "state.json")
+    with pytest.raises(OSError, match=r"state\.json"):
+        source.save(path / "state.json")
 
 
 def test_ranks_are_found_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:

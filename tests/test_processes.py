@@ -13,7 +13,8 @@ def test_ctrl_c_interrupts_a_blocked_get_next(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     program = (
         "import sys, gristmill as gm\n"
-        f"loader = gm.DataLoader(gm.presets.lc0({str(tmp_path / 'empty')!r}, batch_size=4, reservoir=8, index='off'))\n"
+        f"config = gm.presets.lc0({str(tmp_path / 'empty')!r}, batch_size=4, reservoir=8, index='off', watch=True)\n"
+        "loader = gm.DataLoader(config)\n"
         "loader.start(); print('waiting', flush=True)\n"
         "try:\n    loader.get_next()\n"
         "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n"
@@ -115,7 +116,7 @@ def test_a_program_may_end_while_threads_wait(games: Path, tmp_path: Path) -> No
     program = f"""
 import threading, time, gristmill as gm
 for directory in ({str(tmp_path / "empty")!r}, {str(games)!r}):
-    loader = gm.DataLoader(gm.presets.lc0(directory, pool=10, batch_size=4, reservoir=8, index="off"))
+    loader = gm.DataLoader(gm.presets.lc0(directory, pool=10, batch_size=4, reservoir=8, index="off", watch=True))
     for _ in range(3):
         threading.Thread(target=lambda loader=loader: [None for _ in loader], daemon=True).start()
 time.sleep(0.2)

@@ -25,6 +25,8 @@ class Verification:
     files: int
     #: Files in folders that are of no known format.
     skipped: int
+    #: Files that could not be read, which says nothing of what is in them.
+    unreadable: int
     #: What is wrong, at most `max_faults`: where (`file`, `member`, `chunk`, `frame`, `offset`, ...), `kind`, `detail`.
     faults: list[dict[str, Any]]
     #: How many faults there are in all, and how many each check found.

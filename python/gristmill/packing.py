@@ -154,6 +154,7 @@ class Checksummed:
     there: list[str]
     #: Whether a manifest vouched for the rows.
     known: bool
+    dry_run: bool
 
 
 @named
@@ -296,7 +297,7 @@ def merge(
 
 
 @named
-def checksum(pack: Path, *, overwrite: bool = False) -> Checksummed:
+def checksum(pack: Path, *, overwrite: bool = False, dry_run: bool = False) -> Checksummed:
     """Makes checksums of the rows of a pack of 2048 beside them, where it has none: readers then check what they give.
 
     `pack`, `merge` and `convert` make them by themselves; packs of other programs and of earlier versions have none.
@@ -304,12 +305,13 @@ def checksum(pack: Path, *, overwrite: bool = False) -> Checksummed:
     Args:
         pack: folder of a pack of rows.
         overwrite: make those anew that are there, for rows that were changed on purpose.
+        dry_run: look only.
 
     Raises:
         FormatError: rows that do not have the hash of the manifest, or checksums that do not fit the rows.
         OSError: a file or folder.
     """
-    return Checksummed(**json.loads(_gristmill.checksum_rows(os.fspath(pack), overwrite)))
+    return Checksummed(**json.loads(_gristmill.checksum_rows(os.fspath(pack), overwrite, dry_run)))
 
 
 @named

@@ -113,7 +113,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     """Opens a file that is known, by its name and first bytes, or a folder: a pack, 2048 rows, shards, Minari.
 
     Arrays of one's own (`.npz`, pickle, HDF5, Parquet, a folder of `.npy`, or of one such file for each episode) are
-    demonstrations: usual names are known (observations, actions, rewards, terminals, ...), others are told by `fields`.
+    demonstrations: usual names are known (observations, actions, rewards, terminals, ...), `fields` names others.
 
     Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack,
     self-play, a legacy pack or exponents: `Rows.form` says which.

@@ -321,7 +321,7 @@ def convert(batch: Any) -> dict[str, Any]:
     return tensors(batch.asdict()) if isinstance(batch, Batch) else named(batch)
 
 
-# PyTorch takes what it is told to be a data set that is iterated.
+# PyTorch iterates over what calls itself an iterable data set.
 IterableDataset.register(RowLoader)
 IterableDataset.register(MixedLoader)
 

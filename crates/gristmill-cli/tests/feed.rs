@@ -258,7 +258,7 @@ fn what_cannot_run_is_refused_with_the_field() {
         (&["feed", here, "--sampling-rate", "2"], 2, "position_sampling_rate"),
         (&["feed", here, "--metrics", "here"], 2, "metrics"),
         (&["feed", here, "--replay"], 2, "--journal"),
-        (&["feed", here, "--epochs", "1"], 1, "chunk"),
+        (&["feed", here, "--epochs", "1"], 1, "no games of chess"),
         (&["feed", "no/such/folder", "--batches", "1"], 1, "no/such/folder"),
         (&["feed", "no/such.toml", "--batches", "1"], 1, "no/such.toml"),
     ] {

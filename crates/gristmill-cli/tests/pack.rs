@@ -195,13 +195,16 @@ fn killed_at_any_moment_it_leaves_the_old_pack_or_one_that_can_be_gone_on_with()
         let hit = killed(&resume, when) || killed(&overwrite, when);
         kills += usize::from(hit);
         let now = visible(&target);
-        assert!(now == before || now == whole || plan(), "killed when {moment}");
+        let names: Vec<_> = now.iter().filter(|file| !whole.contains(file)).map(|(name, _)| name).collect();
+        assert!(now == before || now == whole || plan(), "killed when {moment}; not as it should be: {names:?}");
     }
     assert!(kills >= 5, "{kills} kills");
     if run(&resume).code != 0 {
         run(&overwrite).ok();
     }
-    assert!(visible(&target) == whole, "what was resumed is what was never killed");
+    let now = visible(&target);
+    let names: Vec<_> = now.iter().filter(|file| !whole.contains(file)).map(|(name, _)| name).collect();
+    assert!(now == whole, "what was resumed is what was never killed: {names:?}");
     assert!(!staging.exists());
 }
 

@@ -162,7 +162,14 @@ fn endless(folder: &Path) -> DataLoaderConfig {
 #[test]
 fn a_loader_that_starves_shows_it_until_games_come() {
     let empty = tempfile::tempdir().unwrap();
-    let loader = DataLoader::new(endless(empty.path())).unwrap();
+    let mut config = endless(empty.path());
+    // It is wished that games come later.
+    config
+        .stage
+        .iter_mut()
+        .filter_map(|stage| stage.file_path_provider.as_mut())
+        .for_each(|own| own.watch = Some(true));
+    let loader = DataLoader::new(config).unwrap();
     let address = loader.serve_metrics("127.0.0.1:0", None).unwrap().to_string();
     let mut top = Terminal::run(&["top", &address]);
     top.wait_line(&["the first scan found 0 files"]);

@@ -46,10 +46,10 @@ pub(crate) fn value_rows(py: Python<'_>, options: &str) -> Result<String, Fault>
 
 /// Makes the checksums that a pack of rows lacks, or all of them.
 #[pyfunction]
-pub(crate) fn checksum_rows(py: Python<'_>, pack: PathBuf, overwrite: bool) -> Result<String, Fault> {
+pub(crate) fn checksum_rows(py: Python<'_>, pack: PathBuf, overwrite: bool, dry_run: bool) -> Result<String, Fault> {
     let stop = AtomicBool::new(false);
     watched(py, &stop, |look| {
-        checksum(&ChecksumOptions { pack: pack.clone(), overwrite, dry_run: false }, &mut |_, _| {
+        checksum(&ChecksumOptions { pack: pack.clone(), overwrite, dry_run }, &mut |_, _| {
             look();
             if stop.load(Ordering::Relaxed) { Err(gristmill_engine::Error::Stopped) } else { Ok(()) }
         })

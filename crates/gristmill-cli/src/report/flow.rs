@@ -31,7 +31,7 @@ pub(crate) fn now(fed: &Fed, metrics: &Metrics) -> String {
     out
 }
 
-/// Batches that no rate is told of: what the machine did besides would be most of it.
+/// Batches too few for a rate: what the machine did besides would be most of it.
 const TOO_FEW: u64 = 3;
 
 fn rate(fed: &Fed) -> String {

@@ -62,7 +62,7 @@ fn bad_input_says_why_and_writes_nothing() {
         assert!(ran.code != 0 && ran.err.contains(says), "{from}: {ran:?}");
         assert_eq!(names(folder.path()), before);
     }
-    for (into, says) in [("a:1,a:1", "given twice"), ("a:0", "above 0"), ("../a:1", "no name of a folder")] {
+    for (into, says) in [("a:1,a:1", "given twice"), ("a:0", "positive sum"), ("../a:1", "no name of a folder")] {
         let ran = run(&["split", text(&good), text(&path("parts")), "--into", into]);
         assert!(ran.code == 2 && ran.err.contains(says), "{into}: {ran:?}");
     }

@@ -16,7 +16,7 @@ fn limited(descriptors: u32, words: &[&str]) -> (i32, Option<Value>) {
     (ran.status.code().unwrap_or(-1), serde_json::from_slice(&ran.stdout).ok())
 }
 
-/// Runs with ever more descriptors, until they are enough; what was told with too few.
+/// Runs with ever more descriptors, until they are enough; what was reported with too few.
 fn told_with_too_few(words: &[&str], enough: impl Fn(&Value) -> bool) -> Vec<(i32, Value)> {
     let mut told = Vec::new();
     for descriptors in 3..200 {

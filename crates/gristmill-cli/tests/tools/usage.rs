@@ -23,7 +23,7 @@ fn wrong_words_and_places_are_refused() {
         (2, "--games-per-tar goes with", &["convert", games, out, "--container", "loose", "--games-per-tar", "5"]),
         (2, "expected 0 to 1", &["convert", games, out, "--version", "7", "--st-q-theta", "7"]),
         (2, "no name of a folder", &["split", games, out, "--into", "../train:1"]),
-        (2, "above 0", &["split", games, out, "--into", "train:0"]),
+        (2, "positive sum", &["split", games, out, "--into", "train:0"]),
         (2, "given twice", &["split", games, out, "--into", "a:1,a:1"]),
         (2, "--into", &["split", games, out]),
         (2, "dist_temp", &["rescore", games, out, "--dist-temp", "0"]),

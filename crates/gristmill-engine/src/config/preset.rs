@@ -320,7 +320,7 @@ fn frames(options: &Lc0Preset, i: usize, side: &str, stages: &mut Vec<StageConfi
             prefetch_output: options.position_cache.map(|_| named_queue("ahead")),
             ..ChunkUnpackerConfig::default()
         }),
-        ..stage(unpack.clone(), &[chunks.clone()])
+        ..stage(unpack.clone(), std::slice::from_ref(&chunks))
     });
     if options.position_cache.is_some() {
         stages.push(StageConfig {

@@ -155,7 +155,7 @@ pub(super) struct Observer {
     pub(super) spill: Option<Arc<Spill>>,
     /// Files that a restored run goes on without.
     pub(super) vanished: Arc<Mutex<Vec<Vanished>>>,
-    /// What was told so far.
+    /// What was reported so far.
     pub(super) notices: Arc<Mutex<Notices>>,
     pub(super) rates: Arc<Mutex<Rates>>,
     pub(super) history: Arc<Mutex<History>>,

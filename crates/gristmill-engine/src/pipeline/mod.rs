@@ -43,6 +43,7 @@
 
 pub(crate) mod acceptance;
 mod anchors;
+mod barren;
 mod branch;
 pub(crate) mod budget;
 mod chain;

@@ -2,6 +2,7 @@
 //! never slows the river, and tells each fault once however often a listing meets it again.
 
 use super::anchors::{ControlReply, ControlRequest};
+use super::barren;
 use super::metrics::Observer;
 use super::plan::Plan;
 use super::roster::Roster;
@@ -69,7 +70,7 @@ impl Told {
         }
         if roster.log().waits() && !self.waits && roster.log().is_barren() {
             self.waits = true;
-            let message = format!("{}. Waiting for games to come, as was wished", roster.log().instead());
+            let message = format!("{}. Waiting for games to come, as was wished", barren::instead(roster.log()));
             events.add(Event::new(Level::Warning, "waiting", message).of(stage));
         }
         let arrived = roster.arrived_so_far();

@@ -155,7 +155,7 @@ fn rows_are_held_against_what_lies_beside_them() {
     }
     let none = tempfile::tempdir().unwrap();
     fs::write(none.path().join("steps.npy"), "").unwrap();
-    assert_eq!(failed(&found(none.path())), ["truncated", "not_found"]);
+    assert_eq!(failed(&found(none.path())), ["not_found", "truncated"]);
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn what_is_older_than_the_oldest_needed_can_be_deleted() {
     let row = metrics.stages.iter().find(|stage| stage.name == "load").unwrap();
     let needed = row.gauge("files_needed").unwrap().value;
     assert!(row.oldest_needed.as_ref() == Some(&oldest.name) && (12..48).contains(&needed), "{needed}");
-    assert!(metrics.prometheus().contains("name=\"files_needed\"} "));
+    assert!(metrics.prometheus().contains("gristmill_files_needed{stage=\"load\""));
     assert!(delete(folder.path(), &oldest) > 5);
     let expected = hashes(&original, "", 30);
     original.stop();

@@ -50,6 +50,9 @@ impl Games {
     }
 }
 
+/// What is put in the place of a file.
+type Hinder = fn(&Path);
+
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -102,7 +105,7 @@ fn a_folder_that_is_away_costs_no_game_and_changes_no_batch() {
 
 #[test]
 fn what_is_in_the_way_of_a_file_is_no_verdict_on_its_bytes() {
-    let hindrances: [(&str, fn(&Path)); 3] = [
+    let hindrances: [(&str, Hinder); 3] = [
         ("a folder in its place", |path| std::fs::create_dir(path).unwrap()),
         ("a link that leads nowhere", |path| std::os::unix::fs::symlink("nowhere/at all", path).unwrap()),
         ("a link that leads to itself", |path| std::os::unix::fs::symlink(path, path).unwrap()),
@@ -136,7 +139,7 @@ fn a_deleted_game_leaves_the_window_and_a_deleted_folder_does_once_it_is_there_w
     games.return_();
     until("it counts the deleted game", || {
         next(&loader, "");
-        loader.metrics().bad_chunks.by_kind.get("vanished") == Some(&1)
+        loader.metrics().bad_chunks.by_kind.get("not_found") == Some(&1)
     });
     assert_eq!(loader.metrics().bad_chunks.chunks, 1);
 }

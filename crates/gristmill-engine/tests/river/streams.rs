@@ -207,10 +207,10 @@ fn metrics_are_served_as_prometheus_text() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     for name in [
-        "stage=\"pool\",kind=\"shuffling_chunk_pool\",name=\"chunks_current\"} 40",
-        "name=\"reservoir\"} 150",
-        "name=\"queue_got\"} 5",
-        "name=\"busy_ns\"}",
+        "gristmill_chunks_current{stage=\"pool\",kind=\"shuffling_chunk_pool\"} 40",
+        "gristmill_reservoir{stage=\"sample\",kind=\"shuffling_frame_sampler\"} 150",
+        "gristmill_queue_got_total{stage=\"tensors\",kind=\"tensor_generator\"} 5",
+        "gristmill_busy_seconds_total{stage=\"tensors\"",
     ] {
         assert!(answer.contains(name), "{name} in\n{answer}");
     }

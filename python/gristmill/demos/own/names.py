@@ -22,7 +22,7 @@ USUAL = {
     "episode_index": ("episode_index", "episode_id", "episode_ids"),
 }
 
-#: What says where episodes end, in the order in which people are told of it.
+#: What says where episodes end, in the order in which people are shown it.
 ENDS = ("terminated", "truncated", "dones", "episode_starts", "episode_lengths", "episode_index")
 
 #: Flags of a step: true where it is the last of its episode (`episode_starts`: the first).

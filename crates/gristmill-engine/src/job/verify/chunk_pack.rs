@@ -40,8 +40,8 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
                 tell(&name, "the manifest does not list it".to_owned());
                 whole = false;
             }
-            // A file whose index is damaged is told where the files are checked.
-            for file in &manifest.files {
+            // What is wrong with a damaged index is reported where files are checked, a missing file above.
+            for file in manifest.files.iter().filter(|file| folder.join(&file.name).is_file()) {
                 match index(&folder.join(&file.name)) {
                     Ok(index) => {
                         let Some(detail) = differs(file, &index) else { continue };
@@ -106,7 +106,7 @@ fn refused(e: &crate::Error) -> Option<Error> {
 fn wrong_sums(folder: &Path, name: &str) -> Option<String> {
     let (chunks, rule) = sums::named(name)?;
     let path = folder.join(&chunks);
-    // A file that cannot be opened was told before.
+    // A file that cannot be opened was reported before.
     let Ok(index) = index(&path) else {
         return (!path.exists()).then(|| format!("there is no {chunks}; delete it"));
     };
@@ -143,7 +143,7 @@ pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
     let named = path.file_name().and_then(|name| name.to_str()).filter(|name| is_chunks(name) && path.is_file());
     let folder = path.parent().filter(|folder| folder.join(MANIFEST).is_file());
     let (Some(name), Some(folder)) = (named, folder) else { return };
-    // A file whose index is damaged is told where its chunks are checked.
+    // A damaged index is reported where its chunks are checked.
     let index = match index(path) {
         Ok(index) => index,
         Err(e) => {

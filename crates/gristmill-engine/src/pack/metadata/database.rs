@@ -114,6 +114,8 @@ pub(crate) fn close_anew(db: Connection, path: &Path) -> Result<()> {
     db.flush_prepared_statement_cache();
     db.close().map_err(|(_, e)| refusal(path, &e))?;
     let anew = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
+    // Each rewriting counts in the version of the schema, and a job that was killed behind this one rewrites once more.
+    anew.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
     anew.pragma_update(None, "journal_mode", "WAL").map_err(|e| refusal(&beside, &e))?;
     anew.close().map_err(|(_, e)| refusal(&beside, &e))?;
     std::fs::File::open(&beside).and_then(|file| file.sync_all()).map_err(refuse)?;

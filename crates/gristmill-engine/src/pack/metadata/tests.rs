@@ -28,6 +28,20 @@ fn kind(e: crate::Error) -> Kind {
 }
 
 #[test]
+fn no_byte_tells_how_often_a_database_was_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("metadata.db");
+    let mut writer = MetadataWriter::open(&path).unwrap();
+    writer.put_run(&run(1)).unwrap();
+    writer.finish_anew().unwrap();
+    let once = fs::read(&path).unwrap();
+    for _ in 0..2 {
+        MetadataWriter::open(&path).unwrap().finish_anew().unwrap();
+        assert!(fs::read(&path).unwrap() == once, "a job that was killed behind it does it again");
+    }
+}
+
+#[test]
 fn what_was_put_comes_back_and_puts_again_are_updates() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a pack?#%.db");

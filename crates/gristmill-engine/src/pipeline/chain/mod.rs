@@ -184,7 +184,7 @@ pub(in crate::pipeline) struct Chain {
     pub(in crate::pipeline) totals: Totals,
     pub(in crate::pipeline) branch_totals: Vec<BranchTotals>,
     pub(in crate::pipeline) inner: Mutex<Inner>,
-    /// What the journal could not be told so far, and a batch that could not be noted: it comes next.
+    /// What the journal does not have so far, and a batch that could not be noted: it comes next.
     untold: Mutex<(Vec<Event>, Option<Batch>)>,
 }
 

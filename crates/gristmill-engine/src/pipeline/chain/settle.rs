@@ -8,6 +8,7 @@ use gristmill_format::Kind;
 use super::{Chain, Inner, keep};
 use crate::config::BadChunks;
 use crate::error::Error;
+use crate::pipeline::barren;
 use crate::pipeline::branch::{Block, Branch, Phase};
 use crate::pipeline::drawer::Drawer;
 use crate::pipeline::fold::Outgoing;
@@ -205,14 +206,14 @@ impl Chain {
         if !drawer.ends() || drawer.live() == 0 {
             let (log, grows) = (branch.roster.log(), branch.may_grow());
             // A log that replays an earlier run brings what it brought then.
-            let barren = branch.replay.is_empty() && log.is_barren();
-            if grows && (!barren || log.waits()) {
+            let is_barren = branch.replay.is_empty() && log.is_barren();
+            if grows && (!is_barren || log.waits()) {
                 return false;
             }
             let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());
             let message = match branch.plan.lane {
-                _ if barren && grows => format!("{}. {WAIT}", log.instead()),
-                _ if barren => log.instead(),
+                _ if is_barren && grows => format!("{}. {WAIT}", barren::instead(log)),
+                _ if is_barren => barren::instead(log),
                 Some(lane) => empty_lane(lane),
                 None => {
                     let faults = branch.roster.log().faults().faults;
@@ -313,7 +314,7 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
     if branch.bad_run >= pass.max(1) {
         // Once: what lies there does not change from pass to pass.
         let first = branch.bad_run == branch.head;
-        let instead = first.then(|| branch.roster.log().else_here()).flatten();
+        let instead = first.then(|| barren::else_here(branch.roster.log())).flatten();
         let instead = instead.map(|told| format!("; {told}")).unwrap_or_default();
         let message = format!("all {live} chunks are bad; the last one: {fault}{instead}");
         let error = match fault.kind() {

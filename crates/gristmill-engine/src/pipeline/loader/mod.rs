@@ -1,6 +1,7 @@
 //! The loader that people hold: starts and stops the river, hands out batches by alias, says where it stands.
 //! A thin shell: what flows is decided by the plan, in what order by the chains.
 
+mod begin;
 mod look;
 mod waits;
 
@@ -14,15 +15,13 @@ use gristmill_format::encode::TensorSpec;
 
 use super::anchors::{Anchors, ControlReply, ControlRequest};
 use super::journals::{JournalMark, latest};
-use super::launch::{Launch, Running, own_journal};
-use super::ledger::Book;
+use super::launch::{Launch, Running};
 use super::metrics::Metrics;
 use super::needed::{OldestNeeded, oldest};
 use super::notices;
 use super::output::Batch;
 use super::plan::{ChainPlan, DrawPlan, Plan, plan};
 use super::ranks::Ranks;
-use super::recall::Recall;
 use super::roster::SharedJournal;
 use super::serve::{endpoint, failed};
 use super::sight::Reads;
@@ -35,7 +34,6 @@ use crate::error::{Error, Result};
 use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::{Taken, WhenFull};
 use crate::runtime::period::Period;
-use crate::runtime::seed::fresh_root;
 use crate::sink::http::Pages;
 
 use waits::{START_POLL, may_pass};
@@ -170,20 +168,11 @@ impl DataLoader {
         self.running(None).map(|_| ())
     }
 
-    /// The seed that the ledger has of a run that died before its first save, and so begins again.
-    fn noted_seed(&self) -> Option<u64> {
-        let path = self.config.ledger.as_ref().filter(|_| !self.config.replay && self.sight.is_none())?;
-        Book::seed(path).ok().flatten()
-    }
-
-    /// Starts the scans of a new run, or of one that resumes.
-    fn launch(&self, restore: Option<(Arc<LoaderState>, Missing)>) -> Result<Launch> {
-        let journal = own_journal(&self.config, self.sight)?;
-        let recall = Recall::new(&self.config, &self.plan, restore)?;
-        let seed = recall.seed.or_else(|| self.noted_seed());
-        let root = *self.root.get_or_init(|| seed.unwrap_or_else(fresh_root));
-        let anchors = Arc::clone(&self.anchors);
-        Launch::new(&self.config, (&self.plan, self.sight), root, (recall, journal), anchors)
+    /// [`DataLoader::start`], for as long as `wait` at most; whether it has started.
+    ///
+    /// Errors: as there.
+    pub fn start_within(&self, wait: Duration) -> Result<bool> {
+        self.running(Instant::now().checked_add(wait)).map(|running| running.is_some())
     }
 
     /// The running river; starts it if need be. `None` when that takes longer than until `deadline`.
@@ -246,7 +235,7 @@ impl DataLoader {
             Taken::Nothing => Ok(Next::Pending),
             Taken::Closed if self.lock().stopped => Err(Error::Stopped),
             Taken::Closed => {
-                // What was found last is told before the end is.
+                // What was found last is reported before the end is.
                 running.observer.notice();
                 if let Some(book) = &running.book {
                     book.ended(alias, chain.lock().fold.delivered.batch)?;

@@ -1,18 +1,18 @@
 //! A loader that waits, before its start or while it runs, for what cannot be read now: for how long, and what for.
 //! Says so; decides nothing about a stream.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::outage::IoErrorCounts;
 use super::DataLoader;
 use crate::config::IoErrors;
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// How often a start is tried that cannot begin now.
 pub(super) const START_POLL: Duration = Duration::from_millis(50);
 
 /// Whether what refuses a start may pass: there is no descriptor left, or the disk or its network fails. Folders that are not
-/// there or may not be read are told at once.
+/// there or may not be read are reported at once.
 pub(super) fn may_pass(error: &Error) -> bool {
     use std::io::ErrorKind::{NotConnected, StaleNetworkFileHandle};
     // EMFILE and EIO have no kind of their own.
@@ -21,13 +21,6 @@ pub(super) fn may_pass(error: &Error) -> bool {
 }
 
 impl DataLoader {
-    /// [`DataLoader::start`], for as long as `wait` at most; whether it has started.
-    ///
-    /// Errors: as there.
-    pub fn start_within(&self, wait: Duration) -> Result<bool> {
-        self.running(Instant::now().checked_add(wait)).map(|running| running.is_some())
-    }
-
     /// What becomes of its streams where files cannot be read.
     pub fn io_policy(&self) -> IoErrors {
         self.config.io_errors

@@ -1,0 +1,31 @@
+//! A loader that has not started -> the scans of its run: a new one, one that resumes, one that begins again by its ledger.
+//! Holds the journal from here on; draws nothing.
+
+use std::sync::Arc;
+
+use super::DataLoader;
+use crate::error::Result;
+use crate::pipeline::launch::{Launch, own_journal};
+use crate::pipeline::ledger::Book;
+use crate::pipeline::recall::Recall;
+use crate::pipeline::state::LoaderState;
+use crate::pipeline::vanished::Missing;
+use crate::runtime::seed::fresh_root;
+
+impl DataLoader {
+    /// The seed that the ledger has of a run that died before its first save, and so begins again.
+    fn noted_seed(&self) -> Option<u64> {
+        let path = self.config.ledger.as_ref().filter(|_| !self.config.replay && self.sight.is_none())?;
+        Book::seed(path).ok().flatten()
+    }
+
+    /// Starts the scans of a new run, or of one that resumes.
+    pub(super) fn launch(&self, restore: Option<(Arc<LoaderState>, Missing)>) -> Result<Launch> {
+        let journal = own_journal(&self.config, self.sight)?;
+        let recall = Recall::new(&self.config, &self.plan, restore)?;
+        let seed = recall.seed.or_else(|| self.noted_seed());
+        let root = *self.root.get_or_init(|| seed.unwrap_or_else(fresh_root));
+        let anchors = Arc::clone(&self.anchors);
+        Launch::new(&self.config, (&self.plan, self.sight), root, (recall, journal), anchors)
+    }
+}
