@@ -11,6 +11,18 @@ pub(super) struct Tail {
     file: File,
     /// Bytes that are whole.
     whole: u64,
+    /// The process that has the lock; one that was forked from it has the file alone.
+    locked_in: u32,
+}
+
+impl Drop for Tail {
+    /// Ends the lock at once, whatever programs were just being started with copies of the descriptor.
+    fn drop(&mut self) {
+        if self.locked_in == std::process::id() {
+            // Where the file system has no locks, there is none to end.
+            let _ = self.file.unlock();
+        }
+    }
 }
 
 impl Tail {
@@ -38,7 +50,7 @@ impl Tail {
             }
             // Where the file system has no locks, writers of the same file are on their own.
             Err(TryLockError::Error(e)) if e.kind() != ErrorKind::Unsupported => Err(e),
-            _ => Ok(Tail { file, whole: 0 }),
+            _ => Ok(Tail { file, whole: 0, locked_in: std::process::id() }),
         }
     }
 

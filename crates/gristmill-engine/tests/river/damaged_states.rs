@@ -29,10 +29,9 @@ fn no_damaged_state_is_taken() {
     let run = Lc0Preset { pool: 3, reservoir: Some(4), tensors: vec!["ids".into()], ..preset(folder.path()) };
     let original = loader(&run);
     hashes(&original, "", 2);
-    let state = original.state().unwrap();
     let path = folder.path().join("state");
     original.save(&path).unwrap();
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), state);
+    let state = std::fs::read_to_string(&path).unwrap();
     let expected = hashes(&original, "", 20);
     let (said, again) = (serde_json::from_str::<Value>(&state).unwrap(), loader(&run));
     let (mut refused, mut files) = (0, 0);
