@@ -28,7 +28,7 @@ help:
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
-	@echo "make soak               100 000 positions against other libraries, 6000 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make soak               100 000 positions against other libraries, 1200 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make clean              remove what was built, .venv and demo-data included"
@@ -108,7 +108,7 @@ flakes: package tables
 soak: package tables
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_tablebase.py
 	bash scripts/syzygy.sh agree
-	GRISTMILL_KILLS=1000 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
+	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	GRISTMILL_KILLS=1000 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture
 	SOAK_SECONDS=$(SOAK_SECONDS) bash scripts/soak.sh
 

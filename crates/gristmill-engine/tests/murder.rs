@@ -1,13 +1,10 @@
-//! A feeding process is killed at random moments while games come, leave, move and are written again, and resumes from its last
+//! A feeding process is killed at random moments while games come, leave and are written again, and goes on from its last
 //! state and journal: every row of every batch that it ever gave is that of the uninterrupted run, but for games that are
 //! skipped because they have left the disk. `GRISTMILL_KILLS` says how often.
 
 #![allow(clippy::print_stdout, reason = "says how much happened")]
 
-mod compare;
-mod games;
-
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,13 +12,10 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
-use gristmill_engine::runtime::seed::Key;
+use gristmill_engine::runtime::seed::{Draws, Key};
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use gristmill_format::chess::Version;
 use xxhash_rust::xxh3::xxh3_64;
-
-use compare::{compare, compare_without};
-use games::Games;
 
 /// Long enough for anything on a busy machine; reaching it fails the test.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -103,19 +97,6 @@ impl Run {
         text.split("\"name\":\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
     }
 
-    /// Names of the files that are held elsewhere.
-    fn spilled(&self) -> BTreeSet<String> {
-        let mut files: Vec<PathBuf> = vec![self.at("spill")];
-        let (mut at, mut names) = (0, BTreeSet::new());
-        while let Some(file) = files.get(at) {
-            names.extend(file.is_file().then(|| file.file_name().unwrap().to_str().unwrap().to_owned()));
-            let below = std::fs::read_dir(file).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
-            files.extend::<Vec<PathBuf>>(below);
-            at += 1;
-        }
-        names
-    }
-
     fn log(&self, life: u64, rank: u32) -> PathBuf {
         self.at(&format!("log.{life}.{rank}"))
     }
@@ -194,6 +175,66 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
     }
 }
 
+/// Games that are there, to come, and gone.
+struct Games {
+    all: Vec<PathBuf>,
+    live: PathBuf,
+    /// So many came, and the first so many have left the disk.
+    came: usize,
+    left: usize,
+    /// Those that left while they were needed.
+    lost: BTreeSet<String>,
+}
+
+impl Games {
+    fn come(&mut self, games: usize) {
+        for path in &self.all[self.came..self.came + games] {
+            std::fs::hard_link(path, self.live.join(path.file_name().unwrap())).unwrap();
+        }
+        self.came += games;
+    }
+
+    fn leave(&mut self) {
+        while self.left + POOL as usize + MARGIN < self.came {
+            // One that was needed and put back may be gone already.
+            let _ = std::fs::remove_file(self.live.join(self.all[self.left].file_name().unwrap()));
+            self.left += 1;
+        }
+    }
+
+    /// One of the games that the journals tell of leaves at once.
+    fn lose(&mut self, run: &Run, draw: &mut Draws) {
+        let told = run.told();
+        let there: Vec<&PathBuf> = self.all[..self.came].iter().collect();
+        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let live = |path: &PathBuf| told.contains(&name(path)) && self.live.join(name(path)).exists();
+        let games: Vec<&PathBuf> = there.into_iter().filter(|path| live(path)).collect();
+        // Among the newest, which the window has.
+        let newest = &games[games.len().saturating_sub(POOL as usize)..];
+        let Some(path) = newest.get(draw.below(newest.len().max(1) as u64) as usize) else { return };
+        std::fs::remove_file(self.live.join(name(path))).unwrap();
+        self.lost.insert(name(path));
+    }
+
+    /// One of the newest games that are there is written again as it was: another file under the same name and size.
+    fn rewrite(&self, draw: &mut Draws) {
+        let newest = &self.all[self.came.saturating_sub(POOL as usize)..self.came];
+        let name = newest[draw.below(newest.len() as u64) as usize].file_name().unwrap();
+        if self.live.join(name).exists() {
+            std::fs::write(self.live.join(".again"), std::fs::read(self.live.join(name)).unwrap()).unwrap();
+            std::fs::rename(self.live.join(".again"), self.live.join(name)).unwrap();
+        }
+    }
+
+    /// Puts back what a refusal names; how many.
+    fn put_back(&self, refused: &str) -> usize {
+        let named = |path: &&PathBuf| refused.contains(&format!("`{}`", path.file_name().unwrap().to_str().unwrap()));
+        let named: Vec<&PathBuf> = self.all[..self.left].iter().filter(named).collect();
+        named.iter().for_each(|path| std::fs::hard_link(path, self.live.join(path.file_name().unwrap())).unwrap());
+        named.len()
+    }
+}
+
 fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
     let child = |rank: u32| {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -226,13 +267,16 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
     let mut generator = ChessGenerator::new(options.clone()).unwrap();
     while generator.write_next().unwrap().is_some() {}
     let game = |i| all.join(format!("training.{i}.gz"));
+    let live = run.at("games");
+    std::fs::create_dir(&live).unwrap();
     if lanes.is_some() {
         std::fs::create_dir(run.at("state")).unwrap();
     }
-    let mut games = Games::new((1..=options.games).map(game).collect(), run.at("games"));
+    let mut games =
+        Games { all: (1..=options.games).map(game).collect(), live, came: 0, left: 0, lost: BTreeSet::new() };
     games.come(POOL as usize);
     let (key, mut refusals) = (Key::new(seed, "murder"), 0);
-    let (mut farthest, mut spilled) = (0, BTreeSet::new());
+    let mut farthest = 0;
     for life in 0..=kills {
         let mut draws = key.at(life);
         let (world, last) = (worlds[life as usize % worlds.len()], life == kills);
@@ -251,7 +295,6 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         }
         if matches!(disk, Disk::Keeps | Disk::Spills) {
             (0..draws.below(3)).for_each(|_| games.rewrite(&mut draws));
-            (0..draws.below(3)).for_each(|_| games.relocate(&mut draws));
         }
         if last {
             loop {
@@ -293,12 +336,6 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         if disk == Disk::Refuses {
             games.leave();
         }
-        spilled.extend(run.spilled());
-    }
-    let Games { came, rewritten, moved, .. } = games;
-    println!("{kills} kills, {disk:?}: {came} games came, {rewritten} were written again, {moved} moved");
-    if matches!(disk, Disk::Keeps | Disk::Spills) {
-        assert!(rewritten as u64 > kills / 4 && moved as u64 > kills / 4, "too few changes to show anything");
     }
     match disk {
         Disk::Keeps => {
@@ -309,10 +346,6 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
             println!("{} games left the disk, {refusals} starts were refused until some were back", games.left);
         }
         Disk::Skips | Disk::Spills => {
-            if disk == Disk::Spills {
-                assert!(spilled.len() as u64 > kills / 4, "{} were held", spilled.len());
-                println!("{} files were held elsewhere", spilled.len());
-            }
             assert!(games.lost.len() as u64 > kills / 4, "{} have left the disk", games.lost.len());
             println!("{} games left the disk while the window had them", games.lost.len());
         }
@@ -334,6 +367,91 @@ fn mend(run: &Run, games: &Games) -> bool {
     // Empty where it was killed while it wrote this.
     assert!(refused.is_empty() || games.put_back(&refused) > 0, "{refused}");
     !refused.is_empty()
+}
+
+/// A batch as one process gave it.
+struct Given {
+    life: u64,
+    rank: usize,
+    world: usize,
+    rows: Vec<u64>,
+}
+
+/// Every batch of every life against the same run without an end to it.
+fn compare(run: &Run, kills: u64, worlds: &[u32], all: &Path) {
+    let mut given: BTreeMap<u64, Vec<Given>> = BTreeMap::new();
+    for life in 0..=kills {
+        let world = worlds[life as usize % worlds.len()];
+        for rank in 0..world {
+            for line in run.lines(life, rank).iter().filter(|line| line.starts_with("batch ")) {
+                let numbers: Vec<u64> = line.split(' ').skip(1).map(|text| text.parse().unwrap()).collect();
+                let one = Given { life, rank: rank as usize, world: world as usize, rows: numbers[1..].to_vec() };
+                given.entry(numbers[0]).or_default().push(one);
+            }
+        }
+    }
+    let config = DataLoaderConfig { replay: true, spill: None, ..run.config(all, 0, 1) };
+    let whole = DataLoader::new(config).unwrap();
+    let last = *given.keys().last().unwrap();
+    assert!(given.keys().copied().eq(0..=last), "no batch is left out");
+    let mut again = 0;
+    for (number, batches) in given {
+        let Next::Batch(batch) = whole.next("", Some(PATIENCE)).unwrap() else { panic!("batch {number}") };
+        let expected = rows(&batch);
+        assert_eq!(batch.number, number);
+        again += batches.len() - 1;
+        for Given { life, rank, world, rows } in batches {
+            let own: Vec<u64> = expected.iter().copied().skip(rank).step_by(world).collect();
+            assert_eq!(rows, own, "batch {number} in life {life}, rank {rank} of {world}");
+        }
+    }
+    assert!(again > 0, "some batches were given again");
+}
+
+/// The rows of every life against the same run without an end to it, in which no game is ever lost: only rows of games that
+/// are may be left out.
+fn compare_without(run: &Run, kills: u64, all: &Path, lost: &BTreeSet<String>) {
+    let mut config = DataLoaderConfig { replay: true, ..run.config(all, 0, 1) };
+    config
+        .stage
+        .iter_mut()
+        .filter_map(|stage| stage.tensor_generator.as_mut())
+        .for_each(|t| t.tensors.push("ids".into()));
+    let whole = DataLoader::new(config).unwrap();
+    // Hash of a row, and its game.
+    let mut rows_of_whole: Vec<(u64, String)> = Vec::new();
+    let mut expected = |at: usize| {
+        while rows_of_whole.len() <= at {
+            let Next::Batch(batch) = whole.next("", Some(PATIENCE)).unwrap() else { panic!("row {at}") };
+            let ids = batch.column("ids").unwrap().bytes().to_vec();
+            let source = |i: usize| u64::from_le_bytes(ids[24 * i..][..8].try_into().unwrap());
+            let row = |(i, hash): (usize, u64)| (hash, whole.source_path(source(i)).unwrap());
+            rows_of_whole.extend(rows(&batch).into_iter().enumerate().map(row));
+        }
+        rows_of_whole[at].clone()
+    };
+    // Row of the whole that comes next after so many batches, as the latest life had it that gave them.
+    let mut after = BTreeMap::from([(0, 0)]);
+    let mut left_out = 0;
+    for life in 0..=kills {
+        for line in run.lines(life, 0).iter().filter(|line| line.starts_with("batch ")) {
+            let numbers: Vec<u64> = line.split(' ').skip(1).map(|text| text.parse().unwrap()).collect();
+            let mut at = after[&numbers[0]];
+            for row in &numbers[1..] {
+                loop {
+                    let (hash, game) = expected(at);
+                    if hash == *row {
+                        break;
+                    }
+                    assert!(lost.contains(&game), "batch {} in life {life} lacks row {at}, of {game}", numbers[0]);
+                    (at, left_out) = (at + 1, left_out + 1);
+                }
+                at += 1;
+            }
+            after.insert(numbers[0] + 1, at);
+        }
+    }
+    assert!(left_out > 0, "rows of games that are gone are left out");
 }
 
 #[test]
