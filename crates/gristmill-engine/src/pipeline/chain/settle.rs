@@ -205,12 +205,8 @@ impl Chain {
         let Some(drawer) = &mut branch.drawer else { return false };
         if !drawer.ends() || drawer.live() == 0 {
             let (log, grows) = (branch.roster.log(), branch.may_grow());
-            // The files of a scan come a moment before what is said of all.
-            if !log.is_searched() {
-                return false;
-            }
             // A log that replays an earlier run brings what it brought then.
-            let is_barren = branch.replay.is_empty() && log.is_barren();
+            let is_barren = branch.replay.is_empty() && (log.is_barren() || !grows && log.holds_none());
             if grows && (!is_barren || log.waits()) {
                 return false;
             }

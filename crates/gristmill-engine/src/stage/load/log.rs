@@ -327,11 +327,6 @@ impl SourceLog {
         state.growing == Some(0) && state.arrivals.is_empty()
     }
 
-    /// Whether it is known what the first scan left aside, or the search has ended without.
-    pub fn is_searched(&self) -> bool {
-        lock(&self.state).growing.is_some() || self.ended()
-    }
-
     /// Whether the search has ended: nothing will come any more.
     pub fn ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
