@@ -82,9 +82,9 @@ impl Loader {
     #[pyo3(signature = (alias, timeout))]
     fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
         let batch = wait(py, alias, timeout, |left| self.0.next(alias, Some(left)), || self.warn(py))?;
-        // Whoever waited before learns of the next wait, too.
-        if self.1.lock().unwrap_or_else(PoisonError::into_inner).0.is_some() {
-            self.warn(py)?;
+        if batch.is_some() {
+            // The wait is over, even where some files still cannot be read: the next one is warned of again.
+            *self.1.lock().unwrap_or_else(PoisonError::into_inner) = Waits::default();
         }
         Ok(batch)
     }
