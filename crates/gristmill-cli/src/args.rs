@@ -48,7 +48,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write games played by a simple player: something to run on a machine with no data.
+    /// Write games of a simple player: data for a machine that has none.
     #[command(subcommand)]
     Generate(Generate),
     /// Say what a file or directory is: format, counts, layout, and one frame drawn.
@@ -57,21 +57,21 @@ pub(crate) enum Command {
     Pack(Pack),
     /// Make one pack of several.
     Merge(Merge),
-    /// Finish what a killed job left in a pack or folder, or give it up, and say which.
+    /// Finish or give up what a killed job left in a pack or folder, and say which.
     Recover(Recover),
-    /// Make rewards and discounted returns of the rows of a pack (2048), beside them.
+    /// Compute rewards and discounted returns for the rows of a 2048 pack, and write them beside the rows.
     Values(Values),
-    /// Make checksums of the rows of a pack (2048) that has none, beside them: loaders then check what they feed.
+    /// Make checksums for a pack of 2048 rows that has none; loaders then check the rows that they read.
     Checksum(Checksum),
-    /// Mark the frames of a pack that a rule accepts, beside the data; list marks, extend them, remove them.
+    /// Mark the frames of a pack that a rule accepts; list, extend and remove marks.
     Mark(Mark),
-    /// Find games of a pack that are there more than once, images of each other included, and mark them.
+    /// Find and mark the repeated games of a pack, mirror images included.
     Dedup(Dedup),
-    /// Check every frame of files and directories; exit with 1 and a list where something is wrong.
+    /// Check every frame of files and directories; list the faults and exit with 1 if there are any.
     Verify(Verify),
-    /// Prove from the ledgers of a run that each row came exactly once, or name those that did not; exit with 1 then.
+    /// Prove from the ledgers of a run that it delivered each row exactly once; else name the rows and exit with 1.
     VerifyRun(VerifyRun),
-    /// Say which row of which game each row of any past or future batch is.
+    /// Say which game and frame each row of any past or future batch is.
     Xray(Xray),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
@@ -142,10 +142,10 @@ pub(crate) struct GenerateChess {
     /// Version of the records.
     #[arg(long, value_name = "V", value_enum, default_value = "6")]
     pub(crate) version: RecordVersion,
-    /// Cut games after so many plies; the side that is far ahead wins, else it is a draw.
+    /// Cut games after N plies; the side that is far ahead wins, else it is a draw.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) plies_max: u32,
-    /// Wait so long after each file, as if games were being played.
+    /// Wait SECONDS after each file, to imitate self-play.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
     /// Replace files that are there.
@@ -177,7 +177,7 @@ pub(crate) struct GenerateG2048 {
     /// How many new tiles the player looks ahead; each costs some twenty times more and plays better.
     #[arg(long, value_name = "D", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=7))]
     pub(crate) depth: u32,
-    /// Cut games after so many moves.
+    /// Cut games after N moves.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) moves_max: Option<u64>,
     /// Level of compression.
@@ -210,7 +210,7 @@ pub(crate) struct Inspect {
     /// Frame (position) of that chunk to show in full, counted from 0.
     #[arg(long, value_name = "J")]
     pub(crate) frame: Option<usize>,
-    /// Tell how a pack, or a folder that a job wrote, came to be: jobs, their options, and the games that they took.
+    /// Show how a pack, or a folder that a job wrote, was made: jobs, their options, and the games that they took.
     #[arg(long, conflicts_with_all = ["chunk", "frame"])]
     pub(crate) lineage: bool,
     /// Draw the board with letters instead of chess symbols.
@@ -230,10 +230,10 @@ pub(crate) struct Verify {
     /// Files, packs, and directories of them.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Folder of the games that one pack was made of: tells those whose records are not in it, bit for bit.
+    /// Folder of the games that one pack was made of: lists those whose records the pack does not hold bit for bit.
     #[arg(long, value_name = "DIR")]
     pub(crate) against: Option<PathBuf>,
-    /// List at most so many faults; all are counted.
+    /// List at most N faults; all are counted.
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) max_faults: usize,
     /// Worker threads; never changes what is found [default: the number of cores].
@@ -272,14 +272,14 @@ pub(crate) struct Feed {
     /// free one, named on stderr).
     #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     pub(crate) metrics: Option<String>,
-    /// File with the token that readers of the metrics have to send; needed where other machines can reach them
+    /// File with the token that readers of the metrics must send; needed where other machines can reach them
     /// [default: the variable GRISTMILL_TOKEN].
     #[arg(long, value_name = "FILE", requires = "metrics")]
     pub(crate) token_file: Option<PathBuf>,
     /// Show the live view of `gristmill top` while it runs.
     #[arg(long, conflicts_with_all = ["json", "dry_run"])]
     pub(crate) top: bool,
-    /// Print the configuration as TOML, whether it can run here or not, then say why not; run nothing.
+    /// Print the configuration as TOML and, if it cannot run here, why not; run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout at the end.
@@ -311,7 +311,7 @@ pub(crate) struct Top {
     /// Where the loader serves its metrics: HOST:PORT, PORT or a URL.
     #[arg(value_name = "ADDR", default_value = "127.0.0.1:9100", value_parser = address::parse)]
     pub(crate) address: String,
-    /// File with the token that the loader asks for [default: the variable GRISTMILL_TOKEN].
+    /// File with the token that the loader requires [default: the variable GRISTMILL_TOKEN].
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Look once, print, and end.

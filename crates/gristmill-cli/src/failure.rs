@@ -8,17 +8,17 @@ use serde::Serialize;
 /// Why a command did not end well.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It was asked for something that cannot be: exit code 2.
+    /// The command line asks for something impossible: exit code 2.
     Usage(String),
     /// It failed: exit code 1.
     Failed(String),
-    /// It ran and found faults, which are already reported: exit code 1.
+    /// It ran, and found and reported faults: exit code 1.
     Faults,
-    /// It did its work and left out what could not be taken: exit code 3.
+    /// It finished and left out bad games: exit code 3.
     LeftOut(String),
-    /// Ctrl-C or SIGTERM ended it; what is left of its work is said, if anything: exit code 130.
+    /// Ctrl-C or SIGTERM ended it; the text says what is left to do, if anything: exit code 130.
     Stopped(Option<String>),
-    /// Nobody reads the output any more: exit code 0, without a word.
+    /// The reader of the output has gone: exit code 0, without a message.
     NoReader,
 }
 
@@ -43,7 +43,7 @@ struct Fault<'a> {
 }
 
 impl Failure {
-    /// A stop of which this is to be said.
+    /// A stop, with this message.
     pub(crate) fn stopped(left: impl Into<String>) -> Self {
         Failure::Stopped(Some(format!("stopped; {}", left.into())))
     }

@@ -38,7 +38,7 @@ const TELLING: [&str; 7] =
 /// Bytes at the end of an `.npz` in which names of its arrays are looked for.
 const TAIL: u64 = 1 << 16;
 
-/// Most files of a folder whose names are looked at.
+/// At most this many files of a folder are listed.
 const MOST_FILES: usize = 1000;
 
 /// Whether the words, without the program's name, are for Python: random play, its own installation, a form that it writes,

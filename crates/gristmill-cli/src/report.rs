@@ -124,8 +124,7 @@ pub(crate) fn picture_out(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Says something on stderr, unless it is to be quiet there; when nobody can hear it, nothing is lost. Names in it command no
-/// terminal.
+/// Prints a note on stderr, unless --quiet; an error in writing is ignored. Control characters in names are escaped.
 pub(crate) fn note(text: &str) {
     if is_quiet() {
         return;
@@ -150,7 +149,7 @@ pub(crate) fn canvas() -> Option<u16> {
     (io::stdout().is_terminal() && full && is_colorful()).then(columns)
 }
 
-/// Columns of the terminal; 80 where nobody knows.
+/// Columns of the terminal; 80 where they are unknown.
 pub(crate) fn columns() -> u16 {
     terminal::size().map_or(80, |(columns, _)| columns)
 }

@@ -8,7 +8,7 @@ use gristmill_engine::pack::metadata::ends_when;
 use crate::failure::{Failure, INTERRUPTED, Result};
 use crate::report;
 
-/// Whether a stop was asked for.
+/// Whether the process was asked to stop.
 static RAISED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Whether the command looks at the flag by itself.

@@ -34,7 +34,7 @@ fn games_go_into_a_pack_and_come_back() {
     assert!(refused.code == 2 && refused.err.contains("did you mean `diff_focus_q_weight`"), "{}", refused.err);
     let said = with("diff_focus_q_weight = 6, diff_focus_gamma = 0.5").ok().out;
     let sums = fs::read_dir(&pack).unwrap().filter(|e| text(&e.as_ref().unwrap().path()).ends_with(".sums")).count();
-    assert_eq!(sums, 2, "by the pack's own rule, and by the one that was asked for");
+    assert_eq!(sums, 2, "by the pack's own rule, and by the one of the command line");
     assert!(said.contains("of 5 games in one file, chess chunks"), "{said}");
     let looked = run(&["inspect", text(&pack.join("games-00000.chunks")), "--json"]).ok().json();
     assert_eq!((looked["format"].as_str(), looked["chunks"].as_u64()), (Some("chess.chunks"), Some(5)));

@@ -110,7 +110,7 @@ fn packing_says_by_its_exit_code_what_became_of_the_games() {
             None => fs::remove_file(drop.path().join(name)).unwrap(),
         }
     }
-    // What cannot be read is no bad game. This file can be written only, by whoever it is.
+    // An unreadable file is no bad game. Every user can only write this file.
     let unreadable = "/sys/bus/platform/drivers_probe";
     if fs::metadata(unreadable).is_err() || fs::read(unreadable).is_ok() {
         println!("skipped: there is no file here that cannot be read");

@@ -163,7 +163,7 @@ fn endless(folder: &Path) -> DataLoaderConfig {
 fn a_loader_that_starves_shows_it_until_games_come() {
     let empty = tempfile::tempdir().unwrap();
     let mut config = endless(empty.path());
-    // It is wished that games come later.
+    // The configuration expects games that come later.
     config
         .stage
         .iter_mut()

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::command::{run, text};
 
-/// A pack of so many games that were really played.
+/// A pack of three games played from `seed`; `more` are further options of `pack`.
 fn pack(root: &Path, name: &str, seed: &str, more: &[&str]) -> std::path::PathBuf {
     let (logs, pack) = (root.join(format!("{name}-logs")), root.join(name));
     let played = ["--games", "3", "--depth", "0", "--moves-max", "120", "--level", "1", "--json"];

@@ -14,10 +14,10 @@ use crate::pack::{STAGING, is_part, is_rows, values};
 use crate::store::publish::{is_interrupted, is_staged};
 use crate::store::{DirStore, Store};
 
-/// Files that are looked at, at most.
+/// At most this many files are listed.
 const FILES: usize = 20_000;
 
-/// Files of each ending that are opened, at most: the others are what their names say.
+/// At most this many files of each ending are opened; the names of the others say what they are.
 const OPENED: u64 = 16;
 
 /// What a file is.

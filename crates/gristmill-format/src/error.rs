@@ -35,7 +35,7 @@ pub enum Kind {
     Refused(&'static str),
     /// It names something that is not data, such as a function to call; refused without a try.
     Forbidden,
-    /// An index or name asked for does not exist.
+    /// A requested index or name does not exist.
     Missing,
     /// The folder of the file cannot be found, so that nothing tells whether the file was deleted.
     Away,
@@ -204,7 +204,7 @@ impl Error {
         self
     }
 
-    /// The place in a text of which the part that was looked at begins after so many lines and bytes. The byte
+    /// The place in a text whose parsed part begins after `lines` lines and `bytes` bytes. The byte
     /// is that of the column where none was named.
     #[must_use]
     pub fn after_lines(mut self, lines: u64, bytes: u64) -> Self {

@@ -174,7 +174,7 @@ pub trait ChunkSource: Send + Sync + Debug {
     /// Replaces `out` by the frames `rows` of chunk `i` alone, in this order; `false`, and nothing done, where frames cannot be
     /// read by themselves.
     ///
-    /// Errors: as [`ChunkSource::decode`]; `Missing` for a frame that there is not.
+    /// Errors: as [`ChunkSource::decode`]; `Missing` for a frame that does not exist.
     fn decode_rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
         let _ = (i, rows, bytes, limits, out);
         Ok(false)

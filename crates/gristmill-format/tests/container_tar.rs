@@ -227,7 +227,7 @@ fn without_an_end_mark_it_is_truncated_and_one_zero_block_is_enough() {
     assert_eq!(faults(&[7; 2000]), [(Kind::Corrupt, 0)]);
 }
 
-/// A file that shrinks, or breaks, after its length was asked for.
+/// A file that shrinks, or breaks, after its length was read.
 struct Failing<'a>(&'a [u8], u64, Option<std::io::ErrorKind>);
 
 impl ReadAt for Failing<'_> {

@@ -84,7 +84,7 @@ fn streamed(packed: Vec<u8>) -> Result<Option<Whole>> {
     Ok((!read.shuffled).then(|| whole(&all, ends)))
 }
 
-/// Every way; those that stream are told apart where frames are out of order.
+/// Every way; the streaming ones differ where frames are out of order.
 fn ways(tar: &[u8]) -> Vec<(&'static str, Result<Option<Whole>>)> {
     let over =
         |bytes: &[u8]| Shard::over(&Tape::new(bytes.to_vec()), MAX).map(|shard| Some(closed(shard.trajectories)));

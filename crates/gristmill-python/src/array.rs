@@ -47,7 +47,7 @@ unsafe impl Sync for Block {}
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct Memory(Arc<Block>);
 
-/// From so many bytes on memory is taken on huge pages.
+/// Allocations of at least this many bytes use huge pages.
 const LARGE: usize = 4 << 20;
 
 impl Memory {
@@ -85,7 +85,7 @@ impl Memory {
         Memory(Arc::new(Block { start, len, _owner: Owner::Sheet(Arc::clone(sheet)) }))
     }
 
-    /// The bytes, while nobody else has seen this memory.
+    /// The bytes, while no one else has seen this memory.
     pub(crate) fn bytes_mut(&mut self) -> Result<&mut [u8], Fault> {
         let block = Arc::get_mut(&mut self.0).ok_or_else(|| PyBufferError::new_err("the memory is shared"))?;
         // SAFETY: `start` is valid for `len` bytes as long as the owner lives, and `get_mut` proved it unshared.
@@ -325,7 +325,7 @@ impl<'py> FromPyObject<'_, 'py> for Writable {
 }
 
 impl Writable {
-    /// The bytes. As everywhere in NumPy, whoever reads or writes them meanwhile gets mixed results.
+    /// The bytes. As everywhere in NumPy, another thread that reads or writes them meanwhile gets mixed results.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         if self.0.len_bytes() == 0 {
             return &mut [];
@@ -336,7 +336,7 @@ impl Writable {
 }
 
 impl Contiguous {
-    /// The bytes. As everywhere in NumPy, whoever writes to them meanwhile gets mixed results.
+    /// The bytes. As everywhere in NumPy, another thread that writes them meanwhile gets mixed results.
     pub(crate) fn bytes(&self) -> &[u8] {
         if self.0.len_bytes() == 0 {
             return &[];

@@ -102,7 +102,7 @@ impl Games {
         self.0.games().to_vec()
     }
 
-    /// Selected frames of the game at a place of the selection, which there must be.
+    /// Selected frames of the game at a place of the selection, which must exist.
     fn frames(&self, place: usize) -> u64 {
         self.0.frames_of(place)
     }

@@ -148,13 +148,13 @@ fn checked(position: u64) -> Result<u64, Fault> {
 /// Bytes of a column's rows; numbers of the wanted ones, and their places in the batch, as i64.
 type ColumnPart = (Contiguous, Contiguous, Option<Contiguous>);
 
-/// Memory for batches of up to so many rows, used again when the last array over it is gone.
+/// Memory for batches of up to `rows` rows, used again when the last array over it is gone.
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct BatchMemory(Arc<SheetPool>);
 
 #[pymethods]
 impl BatchMemory {
-    /// Columns of so many bytes a row, for up to `rows` rows. At most `keep` free batches are kept.
+    /// Columns of the given bytes a row, for up to `rows` rows. At most `keep` free batches are kept.
     #[new]
     fn new(rows: usize, row_bytes: Vec<usize>, keep: usize) -> Self {
         BatchMemory(SheetPool::new(rows, row_bytes, keep))

@@ -79,7 +79,7 @@ impl Tablebase {
         self.0.faults().iter().map(ToString::to_string).collect()
     }
 
-    /// Value of a position, and plies to the next capture or pawn move if they are asked for.
+    /// Value of a position, and plies to the next capture or pawn move where `plies` is set.
     fn probe(&self, py: Python<'_>, fen: &str, plies: bool) -> Result<(i32, Option<i32>), Fault> {
         py.detach(|| Ok(self.0.probe(fen, plies)?))
     }

@@ -154,7 +154,7 @@ impl<'a, 'py> Maker<'a, 'py> {
     }
 
     /// Refuses keys most of which have one hash: Python compares each with all before it. Texts are hashed with a secret of the
-    /// process, so nobody can make such ones.
+    /// process, so no one can make such keys.
     fn check_hashes(&self, keys: &[Bound<'py, PyAny>]) -> Result<(), Fault> {
         if keys.len() <= MAX_COLLISIONS {
             return Ok(());

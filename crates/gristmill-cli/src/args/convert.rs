@@ -69,7 +69,7 @@ pub(crate) struct G2048 {
     /// Leave out steps that one of --join does not have.
     #[arg(long, requires = "join")]
     pub(crate) inner: bool,
-    /// Make up what the form needs and nobody knows: move 255, no values, seed 0, score 0.
+    /// Fill fields that the form needs and the data lacks: move 255, no values, seed 0, score 0.
     #[arg(long, requires = "to")]
     pub(crate) defaults: bool,
     /// Count runs from 0 anew; the ids that they had go to column original_id of table runs.

@@ -7,7 +7,7 @@ use gristmill_format::demo::shard::Members;
 
 use super::pictures::Colors;
 
-/// What converts demonstrations. The new form is told by the name of OUT.
+/// Options that convert demonstrations. The name of OUT decides the new form.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Of demonstrations: shards, MAGICAL, dm_control, Atari, Procgen, imitation")]
 pub(crate) struct Demos {
@@ -33,19 +33,19 @@ pub(crate) struct Demos {
     /// Read native files as the loaders of the originals did, faults included (docs/format/demonstrations.md).
     #[arg(long)]
     pub(crate) compat: bool,
-    /// Take so many trajectories: the first ones that have an end.
+    /// Take the first N trajectories that have an end.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) n_traj: Option<u64>,
-    /// Draw those trajectories at random.
+    /// Draw the N trajectories at random instead.
     #[arg(long, requires = "n_traj")]
     pub(crate) sample: bool,
-    /// Bring the trajectories into a random order.
+    /// Put the trajectories into a random order.
     #[arg(long)]
     pub(crate) shuffle: bool,
-    /// Seed of --sample and --shuffle. Without it one is drawn and told.
+    /// Seed of --sample and --shuffle [default: drawn, and printed].
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Begin a new shard with the next trajectory after so many frames.
+    /// Begin a new shard with the next trajectory after N frames.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_frames: Option<u64>,
     /// How shards hold their values: as pickles, or as .npy and .json, which readers take that trust no pickle

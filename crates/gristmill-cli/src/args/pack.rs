@@ -19,7 +19,7 @@ gristmill pack logs steps --layout packed46 --shard-rows 100000000"
 )]
 pub(crate) struct Pack {
     /// IN: folder of data of one kind, at any depth: chess games (.gz, or tars of them); for 2048, pairs of .meta.json(.gz) and
-    /// .jsonl.gz; demonstrations (shards or native files). What is of another kind is left out and told.
+    /// .jsonl.gz; demonstrations (shards or native files). Files of another kind are left out and reported.
     /// OUT: folder of the pack; made if it does not exist. With --abandon OUT stands alone.
     #[arg(value_name = "IN OUT", num_args = 0..)]
     places: Vec<PathBuf>,
@@ -42,22 +42,22 @@ pub(crate) struct Pack {
     /// Replace the pack that is there, when the new one is complete.
     #[arg(long, conflicts_with_all = ["resume", "append"])]
     pub(crate) overwrite: bool,
-    /// Resume a job that was interrupted.
+    /// Resume an interrupted job.
     #[arg(long, conflicts_with = "append")]
     pub(crate) resume: bool,
-    /// Give up a job that was interrupted: what it staged is removed, and the pack is as it was before it.
+    /// Give up an interrupted job: remove what it staged, and leave the pack as it was before the job.
     #[arg(long, conflicts_with_all = ["overwrite", "resume", "append"])]
     pub(crate) abandon: bool,
     /// Add the games that are not in the pack yet.
     #[arg(long)]
     pub(crate) append: bool,
-    /// What to do about a game that cannot be taken. A file that cannot be read ends the job in any case.
+    /// What to do about a game that cannot be packed. A file that cannot be read always ends the job.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
     /// Exit with 0 even if games were left out; without it the exit code is then 3.
     #[arg(long)]
     pub(crate) skip_bad: bool,
-    /// A rule by which games of chess are weighed, for streams and loaders that sample by it; as often as there are rules. Names
+    /// A rule that weighs chess games, for streams and loaders that sample by it; may be repeated. Names
     /// and numbers of `position_sampling`, such as "diff_focus_q_weight = 6, diff_focus_pol_scale = 2".
     #[arg(long, value_name = "RULE")]
     pub(crate) weigh: Vec<String>,
@@ -80,9 +80,9 @@ pub(crate) struct Pack {
 gristmill recover pack --abandon"
 )]
 pub(crate) struct Recover {
-    /// Folder of a pack, or another that a command writes to.
+    /// Folder of a pack, or any folder that a command writes to.
     pub(crate) folder: PathBuf,
-    /// Give up what can be given up, instead of finishing it.
+    /// Give up what can be given up instead of finishing it.
     #[arg(long)]
     pub(crate) abandon: bool,
     /// Say what would be done, and do nothing.
@@ -171,10 +171,10 @@ pub(crate) struct Values {
 pub(crate) struct Checksum {
     /// Folder of the pack of rows. Packs of whole games have checksums of every game within.
     pub(crate) pack: PathBuf,
-    /// Make those anew that are there: for rows that were changed on purpose.
+    /// Replace existing checksums: for rows that were changed on purpose.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Read every row, say which checksums would be made, and write none.
+    /// Read every row, say which checksums would be written, and write none.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -214,7 +214,7 @@ pub(crate) enum Layout {
     Packed,
 }
 
-/// What to do about a game that cannot be taken.
+/// What to do about a game that cannot be packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnError {
     /// Leave it out; the manifest says so.

@@ -13,14 +13,14 @@ pub(crate) struct VerifyRun {
     /// Ledgers, each with those of all ranks beside it (LEDGER.R-of-N), or folders of them.
     #[arg(required = true, value_name = "LEDGER")]
     pub(crate) ledgers: Vec<PathBuf>,
-    /// The pack that the run read: its rows are held against the digests, and those that lack are named.
+    /// The pack that the run read: its rows are compared with the digests, and missing rows are named.
     #[arg(long, value_name = "PACK")]
     pub(crate) pack: Option<PathBuf>,
     /// The configuration (.toml, .textproto) of the stream that the run read, journal included: it is run again without its
     /// bytes, its frames are held against the digests, and those that lack are named.
     #[arg(long, value_name = "FILE", conflicts_with = "pack")]
     pub(crate) config: Option<PathBuf>,
-    /// Name at most so many rows; all are counted.
+    /// Name at most N rows; all are counted.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) max_rows: usize,
     /// Print one line of JSON on stdout.

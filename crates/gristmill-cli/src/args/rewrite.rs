@@ -31,7 +31,7 @@ pub(crate) struct Rewriting {
 #[command(after_help = "Examples:\n  gristmill rescore games rescored --syzygy tables/3-4-5,tables/6\n  \
 gristmill rescore games.tar out --syzygy tables --deblunder-threshold 0.10 --deblunder-width 0.06\n  \
 gristmill rescore games out --new-input-format 4 --dry-run --json\n\n\
-A run that was interrupted is resumed by the same command. Without --syzygy no tablebase is asked.")]
+The same command resumes an interrupted run. Without --syzygy it uses no tablebases.")]
 pub(crate) struct Rescore {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,

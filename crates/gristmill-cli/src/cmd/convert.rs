@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::report::{self, converting};
 use crate::stopping;
 
-/// Games in a tar, where nothing else is asked for.
+/// Games in a tar, unless the command line says otherwise.
 const GAMES_PER_TAR: u32 = 1000;
 
 /// What can be converted.
@@ -50,7 +50,7 @@ fn demonstrations(args: &Convert) -> Result<()> {
     };
     if args.g2048.to.is_some() || args.lossy {
         return Err(Failure::Usage(
-            "the form of demonstrations is told by the name of OUT (.tar.zst, .tgz, .tar, .npz); --to and --lossy do not \
+            "the name of OUT decides the form of demonstrations (.tar.zst, .tgz, .tar, .npz); --to and --lossy do not \
              apply"
                 .to_owned(),
         ));

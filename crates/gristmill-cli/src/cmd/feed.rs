@@ -1,4 +1,4 @@
-//! `feed`: runs a loader with nobody behind it, and shows what flows.
+//! `feed`: runs a loader, drops its batches, and shows the rates.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

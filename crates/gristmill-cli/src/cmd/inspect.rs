@@ -17,7 +17,7 @@ use crate::report::{self, inspection, lineage, picture};
 /// Columns of a step in the terminal, at least: less shows nothing.
 const COLUMNS: u16 = 26;
 
-/// What is told: what is there, and the pictures that were written of it.
+/// What `--json` prints: what the file holds, and the pictures that were written.
 #[derive(Serialize)]
 struct Told<'a> {
     #[serde(flatten)]
@@ -73,7 +73,7 @@ fn options(args: &Inspect) -> StripOptions {
     }
 }
 
-/// A strip as text, where it can be shown; nothing where nobody asked and there is no picture in it.
+/// A strip as text; empty where the terminal cannot show it, or where nothing can be drawn and no option demands it.
 fn drawn(demo: &DemoFile, args: &Inspect) -> Result<String> {
     let columns = match args.pictures.pictures {
         When::Auto => report::canvas(),

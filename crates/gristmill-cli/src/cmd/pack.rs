@@ -1,4 +1,4 @@
-//! `pack`: raw games in, a pack out. An interrupt leaves what `--resume` goes on with.
+//! `pack`: raw games in, a pack out. After an interrupt `--resume` resumes.
 
 use std::path::Path;
 

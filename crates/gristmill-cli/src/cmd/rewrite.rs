@@ -12,7 +12,7 @@ use crate::stopping;
 
 /// Runs `what` over the games; `outs` are the folders to write to.
 ///
-/// What could not be read is the exit code 1, after the summary: it is not in the output, and nobody asked for that.
+/// Unreadable games give exit code 1 after the summary: the output lacks them.
 pub(super) fn run(words: &Rewriting, outs: Vec<PathBuf>, container: Container, what: Arc<dyn Rewrite>) -> Result<()> {
     let options = RewriteOptions {
         path: words.path.clone(),

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Split) -> Result<()> {
     rewrite::run(&args.rewriting, outs, Container::Same, Arc::new(split))
 }
 
-/// The fold that is asked for.
+/// The fold of the command line; `None` without --folds.
 pub(super) fn fold(args: &Split) -> Option<Fold> {
     Some(Fold { of: args.folds?, number: args.fold? })
 }

@@ -44,7 +44,7 @@ fn rate(fed: &Fed) -> String {
 /// The summary of a run.
 pub(crate) fn summary(fed: &Fed) -> String {
     let ended = match fed.ended {
-        Ended::Batches => "as many as asked for",
+        Ended::Batches => "as many as --batches",
         Ended::End => "the end of the stream",
         Ended::Stopped => "stopped",
     };

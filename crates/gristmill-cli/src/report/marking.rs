@@ -9,7 +9,7 @@ use gristmill_engine::marks::{Fit, Listed};
 pub(crate) fn marked(marked: &Marked) -> String {
     let verb = if marked.dry_run { "would mark" } else { "marks" };
     let Marked { pack, name, marked, frames, asked, .. } = marked;
-    format!("{name} of {pack} {verb} {marked} of {frames} frames ({}); {asked} were asked", share(*marked, *frames))
+    format!("{name} of {pack} {verb} {marked} of {frames} frames ({}); {asked} checked", share(*marked, *frames))
 }
 
 /// The text of a removal.

@@ -1,4 +1,4 @@
-//! Words -> where a loader is asked, and the token that is sent along. Asks nothing itself.
+//! Words -> the address of a loader and the token for it. Sends nothing itself.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! An address -> what the loader there says, again and again, as messages to the screen.
-//! Asks in a thread of its own, so that no key waits for the network; what is lost is asked for again.
+//! An address -> the status of the loader there, again and again, as messages to the screen.
+//! Runs in a thread of its own, so that no key waits for the network; repeats a request that failed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -94,7 +94,7 @@ impl Client {
         serde_json::from_value(value).map_err(|e| format!("the loader's status document cannot be read: {e}"))
     }
 
-    /// Tells what is heard until `stop` is set or nobody listens.
+    /// Sends each status to the listener until `stop` is set or the listener has gone.
     pub(crate) fn watch(&self, stop: &AtomicBool, listener: &Sender<Heard>) {
         let (mut after, mut wait, mut last) = (0, 0.0, None);
         while !stop.load(Ordering::Relaxed) {

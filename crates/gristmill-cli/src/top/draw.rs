@@ -162,7 +162,7 @@ fn nothing_yet(screen: &Screen) -> Vec<String> {
             String::new(),
             format!("  No loader answers at {place}: {why}."),
             String::new(),
-            format!("  A loader answers when it was asked to: gristmill feed ... --metrics {place}"),
+            format!("  A loader answers if it serves metrics: gristmill feed ... --metrics {place}"),
             format!("  or, in Python, loader.serve_metrics(\"{place}\")."),
             String::new(),
             "  Trying again.".to_owned(),

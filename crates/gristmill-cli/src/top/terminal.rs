@@ -1,4 +1,4 @@
-//! The terminal: taken, drawn on through ratatui, asked for keys, and given back however the program ends.
+//! The terminal: taken, drawn on through ratatui, read for keys, and restored however the program ends.
 //! The one place besides the report that writes to it.
 
 use std::io::{self, IsTerminal};

@@ -99,7 +99,7 @@ fn several_files_are_as_one_and_choices_follow_the_seed() {
     };
     assert_eq!(sorted(shuffled), sorted(known.clone()));
     let (done, _) = convert(&all, "told.tar", &["--shuffle"]);
-    assert!(done["seed"].is_u64(), "a seed that was drawn is told: {done}");
+    assert!(done["seed"].is_u64(), "a drawn seed is reported: {done}");
     // Several shards, and back.
     let (done, _) = convert(&all, "cut/demos.tar.zst", &["--max-frames", "4"]);
     assert_eq!(done["output"].as_array().unwrap().len(), 4);

@@ -41,7 +41,7 @@ fn records(path: &Path) -> Vec<Vec<u8>> {
     (0..all.ends().len()).map(record).collect()
 }
 
-/// Two folders: two shards of which the second goes on with a trajectory of the first, and one shard.
+/// Two folders: two shards, the second of which continues a trajectory of the first, and one shard.
 fn input(folder: &Path) -> Vec<Vec<u8>> {
     let (a, b) = (folder.join("a"), folder.join("b"));
     fs::create_dir_all(&a).unwrap();
@@ -168,7 +168,7 @@ fn commands_for_other_data_say_what_to_do_with_a_pack_of_trajectories() {
         (&["rescore", pack, text(&to)], "it is a pack of demonstrations, which `convert` and `split` take"),
         (&["filter", pack, text(&to)], "it is a pack of demonstrations"),
         (&["convert", pack, text(&to), "--container", "loose"], "options of chess games do not apply"),
-        (&["convert", pack, text(&to), "--to", "exponents"], "is told by the name of OUT"),
+        (&["convert", pack, text(&to), "--to", "exponents"], "the name of OUT decides the form"),
         (&["convert", text(&file), text(&out.path().join("x.tar"))], "name the folder"),
         (&["split", pack, text(&to), "--into", "a:1", "--by", "content"], "demonstrations have no symmetries"),
         (&["values", pack], "a pack of rows of 2048 is needed"),

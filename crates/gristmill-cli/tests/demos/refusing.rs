@@ -38,7 +38,7 @@ fn bad_input_says_why_and_writes_nothing() {
         ("p.pickle", &[&procgen[..], &["--sample"]].concat(), 2, "--n-traj"),
         ("p.pickle", &[&procgen[..], &["--n-actions", "1"]].concat(), 1, "Discrete(1)"),
         ("p.pickle", &[&procgen[..], &["--level", "23"]].concat(), 2, "1 to 22"),
-        ("p.pickle", &[&procgen[..], &["--to", "aligned48"]].concat(), 2, "told by the name of OUT"),
+        ("p.pickle", &[&procgen[..], &["--to", "aligned48"]].concat(), 2, "the name of OUT decides the form"),
         ("demos.tar.zst", &["--task", "other"], 2, "the shards say themselves"),
         ("demos.tar.zst", &["--n-traj", "3"], 2, "2 trajectories have an end"),
         ("demos.tar.zst", &["--compat"], 2, "made of native files already"),

@@ -1,4 +1,4 @@
-//! Converting: there and back gives the same bytes, and nothing is lost that nobody gave up.
+//! Converting: there and back gives the same bytes, and nothing is lost without an option that drops it.
 
 use std::fs;
 

@@ -10,7 +10,7 @@ use crate::command::{generate, run, text};
 /// Bytes of a V6 record.
 pub(crate) const V6: usize = 8356;
 
-/// A folder with a folder `games` of so many loose games in it.
+/// A folder with a folder `games` of `n` loose games in it.
 pub(crate) fn games(n: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let games = folder.path().join("games");

@@ -1,4 +1,4 @@
-//! Rescoring: games come out sound, tables are asked, and those that are not there are never passed over in silence.
+//! Rescoring: games come out sound, tables are read, and missing tables are always reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::folders::{V6, games, is_sound, names, records, unpacked};
 use crate::command::{Ran, generate, run, text};
 
-/// A table of three men all of whose positions have one value, for whoever is to move: 2 is a draw, 4 a win.
+/// A table of three men all of whose positions have one value, for the side to move: 2 is a draw, 4 a win.
 fn constant(material: &str, wdl: bool, value: u8) -> Vec<u8> {
     let magic = if wdl { [0x71, 0xe8, 0x23, 0x5d] } else { [0xd7, 0x66, 0x0c, 0xa5] };
     let pawn = material.contains('P');
@@ -75,7 +75,7 @@ fn games_come_out_sound_as_v7_and_their_container_stays() {
     assert_eq!(stats["versions"]["7"], stats["frames"]);
     let kept = folder.path().join("kept");
     let done = rescore(&games, &kept, &["--keep-v6"]).ok().json();
-    assert_eq!(done["kept"], 12, "nothing was asked for: {done}");
+    assert_eq!(done["kept"], 12, "no pass was chosen: {done}");
     assert!(unpacked(&kept) == unpacked(&games));
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::folders::games;
 use crate::command::text;
 
-/// Runs the program with at most so many descriptors: its exit code, and its JSON where it came so far.
+/// Runs the program with at most `descriptors` descriptors: its exit code, and its JSON if it printed any.
 fn limited(descriptors: u32, words: &[&str]) -> (i32, Option<Value>) {
     let script = format!("ulimit -n {descriptors} && exec \"$@\"");
     let program = env!("CARGO_BIN_EXE_gristmill");

@@ -170,7 +170,7 @@ impl Pack {
     /// The log that a run was packed from, by its path below the folder that was packed; `None` where the pack does not say.
     pub fn source(&self, run: u64) -> Option<String> {
         if self.sources.get().is_none() {
-            // What cannot be opened now is asked again the next time.
+            // If the database cannot be opened now, the next call tries again.
             let metadata = self.metadata().ok()?;
             let has = metadata.has_extras().ok()?;
             let _ = self.sources.set(Mutex::new(has.then_some(metadata)));

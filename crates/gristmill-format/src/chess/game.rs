@@ -7,7 +7,7 @@ use super::record::{self, POLICY, V6_BYTES, Version, at};
 use crate::error::{Error, Kind, Result};
 use crate::source::Chunk;
 
-/// The searched values in stored order; each version has the first so many of them.
+/// The searched values in stored order; each version has a prefix of them.
 const VALUES: [&str; 12] = [
     "root_q",
     "best_q",
@@ -86,8 +86,8 @@ pub fn parse(chunk: &mut Chunk) -> Result<()> {
     Ok(())
 }
 
-/// Checks the first `frames` records of a game whose first bytes, enough for so many, are in `chunk.bytes`; what lies
-/// behind them is not looked at. `false`, and the chunk unspecified, for V3 to V5, which are upgraded as a whole.
+/// Checks the first `frames` records of a game; `chunk.bytes` holds at least their bytes, and any bytes behind them are
+/// ignored. `false`, and the chunk unspecified, for V3 to V5, which are upgraded as a whole.
 ///
 /// Errors: as [`parse`].
 pub fn parse_head(chunk: &mut Chunk, frames: usize) -> Result<bool> {

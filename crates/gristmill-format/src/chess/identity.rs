@@ -106,25 +106,25 @@ mod tests {
     const GOLDEN: &str = "d8ba052099b556346d45bf94b5ea7dd7";
 
     proptest! {
-        #[test]
-        fn a_game_has_one_key_however_it_is_recorded(positions in prop::collection::vec(prop::array::uniform12(any::<u64>()), 1..5),
-                                                     other in any::<u64>(), bits in 0u8..8) {
-            let of = |positions: &[[u64; MEN]], black, format, size, bits| identity(&game(positions, black, format, size, bits), size).unwrap();
-            let one = of(&positions, false, InputFormat::Classical, V6_BYTES, 0);
-            prop_assert!(!one.black_first);
-            for (format, size) in [(InputFormat::Castling, V7_BYTES), (InputFormat::CanonicalV2, V6_BYTES), (InputFormat::Classical, V7_BYTES)] {
-                for black in [false, true] {
-                    let found = of(&positions, black, format, size, 0);
-                    prop_assert_eq!((found.key, found.black_first), (one.key, black));
+            #[test]
+            fn a_game_has_one_key_however_it_is_recorded(positions in prop::collection::vec(prop::array::uniform12(any::<u64>()), 1..5),
+                                                         other in any::<u64>(), bits in 0u8..8) {
+                let of = |positions: &[[u64; MEN]], black, format, size, bits| identity(&game(positions, black, format, size, bits), size).unwrap();
+                let one = of(&positions, false, InputFormat::Classical, V6_BYTES, 0);
+                prop_assert!(!one.black_first);
+                for (format, size) in [(InputFormat::Castling, V7_BYTES), (InputFormat::CanonicalV2, V6_BYTES), (InputFormat::Classical, V7_BYTES)] {
+                    for black in [false, true] {
+                        let found = of(&positions, black, format, size, 0);
+                        prop_assert_eq!((found.key, found.black_first), (one.key, black));
+                    }
                 }
+    // Under a transform no side may castle, so this is another game; its own images agree.
+                let turned = of(&positions, true, InputFormat::Canonical, V6_BYTES, bits.max(1));
+                let straight = of(&positions, false, InputFormat::Canonical, V7_BYTES, 8 - bits.max(1));
+                prop_assert_eq!(turned.key, straight.key);
+                let mut changed = positions.clone();
+                changed.last_mut().unwrap()[3] ^= other;
+                prop_assert_eq!(of(&changed, false, InputFormat::Classical, V6_BYTES, 0).key == one.key, other == 0);
             }
-            // Under a transform nobody may castle, so that the game is another one; its own images agree.
-            let turned = of(&positions, true, InputFormat::Canonical, V6_BYTES, bits.max(1));
-            let straight = of(&positions, false, InputFormat::Canonical, V7_BYTES, 8 - bits.max(1));
-            prop_assert_eq!(turned.key, straight.key);
-            let mut changed = positions.clone();
-            changed.last_mut().unwrap()[3] ^= other;
-            prop_assert_eq!(of(&changed, false, InputFormat::Classical, V6_BYTES, 0).key == one.key, other == 0);
         }
-    }
 }

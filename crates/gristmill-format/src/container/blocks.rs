@@ -13,7 +13,7 @@ pub const MOST_BLOCK: usize = 64 << 20;
 /// How blocks are compressed: slow enough to be small, and one core still packs tens of megabytes a second.
 const LEVEL: i32 = 12;
 
-/// Items that share a block though they are larger than asked for, and how many bytes they may be.
+/// At most this many items, of at most this many bytes together, share a block that exceeds the wanted size.
 const FEW: usize = 4;
 const FEW_BYTES: usize = 4 << 20;
 
@@ -133,7 +133,8 @@ impl Run {
 
     /// Copies item `i` of a run in `bytes` to `out`. `open` keeps its block, for items beside it; it was used for these bytes alone.
     ///
-    /// Errors: `Missing` for an item that there is not; `Corrupt` with the byte for a damaged block; `WrongSize` for `out`.
+    /// Errors: `Missing` for an item that does not exist; `Corrupt` with the byte for a damaged block; `WrongSize` for
+    /// `out`.
     pub fn copy(&self, bytes: &[u8], i: u32, open: &mut Open, out: &mut [u8]) -> Result<()> {
         if i >= self.items {
             return Err(Error::new(Kind::Missing, format!("item {i} of {}", self.items)));

@@ -20,7 +20,7 @@ const MAX_RATIO: usize = 1032;
 /// Room given beyond what the ratio allows, and the least that is ever offered to the decompressor.
 const SLACK: usize = 64 << 10;
 
-/// Most bytes that [`Inflater::inflate_head`] takes beyond those it is asked for.
+/// At most this many bytes are taken by [`Inflater::inflate_head`] beyond the requested ones.
 pub const HEAD_ROOM: usize = AHEAD + MARK.len() + LONGEST_RUN;
 
 /// Room behind a head: more than the decompressor ever writes ahead of itself, then the mark that it was there.

@@ -25,14 +25,15 @@ pub trait Packing: Debug + Send + Sync + 'static {
     /// Replaces records, layout and number of frames of `out` by what is wanted of the chunk in `bytes`, which have their
     /// checksum. The index says that it has `frames` frames; [`agree`] compares.
     ///
-    /// Errors: `TooLarge` beyond `max` bytes of records, `Missing` for a frame that there is not; `Corrupt` with the byte.
+    /// Errors: `TooLarge` beyond `max` bytes of records, `Missing` for a frame that does not exist; `Corrupt` with the
+    /// byte.
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()>;
 }
 
 /// What is wanted of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
-    /// So many of its first frames, or all that it has.
+    /// At most this many of its first frames.
     Head(usize),
     /// These frames, in this order.
     Rows(&'a [u32]),

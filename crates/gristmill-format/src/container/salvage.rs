@@ -11,7 +11,7 @@ const STEP: usize = 32 << 10;
 
 /// Why a pass over the members stopped, and at which byte of the input.
 enum End {
-    /// All members; so many bytes of the input.
+    /// All members, and how many bytes of the input they take.
     Complete(usize),
     Enough,
     Truncated,

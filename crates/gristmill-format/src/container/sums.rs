@@ -29,7 +29,7 @@ pub fn named(name: &str) -> Option<(String, u64)> {
     (beside(&chunks, rule) == name).then_some((chunks, rule))
 }
 
-/// How many bytes the sums of so many chunks take.
+/// How many bytes the sums of `chunks` chunks take.
 pub fn size(chunks: usize) -> u64 {
     (HEAD + FOOT) as u64 + 4 * chunks as u64
 }

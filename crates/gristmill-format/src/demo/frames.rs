@@ -4,7 +4,7 @@
 use crate::error::{Error, Kind, Result};
 use crate::layout::Scalar;
 
-/// So many observations of one type and shape, back to back.
+/// Observations of one type and shape, back to back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frames {
     /// Element type.

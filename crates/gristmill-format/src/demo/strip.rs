@@ -167,7 +167,7 @@ fn draw(
 }
 
 /// `n` numbers from 0 to `len - 1`, evenly spaced, the ends among them, halves rounded to even: which steps a strip shows.
-/// Where there are fewer steps than asked for, all of them.
+/// Where there are fewer steps than `n`, all of them.
 pub fn evenly_spaced(len: usize, n: usize) -> Vec<usize> {
     if n >= len {
         return (0..len).collect();

@@ -85,7 +85,7 @@ impl Checker {
                 tell(Rule::StepIndex, format!("step {} follows step {}", row.step_index, before.step_index));
             }
             let after = Move::from_index(before.move_dir).and_then(|mv| slide(&before.decoded_board(), mv).ok()?);
-            // A move that is no move was told of at its own row.
+            // An invalid move was reported at its own row.
             if let Some(after) = after
                 && spawned(&after.board, &board).is_none()
             {

@@ -41,11 +41,11 @@ pub enum Scalar {
     C64,
     /// Two binary64: real, imaginary.
     C128,
-    /// A zero-padded byte string of so many bytes (NumPy `S`).
+    /// A zero-padded byte string of this many bytes (NumPy `S`).
     Bytes(usize),
-    /// A zero-padded UTF-32 string of so many code points (NumPy `U`).
+    /// A zero-padded UTF-32 string of this many code points (NumPy `U`).
     Text(usize),
-    /// So many opaque bytes (NumPy `V`).
+    /// This many opaque bytes (NumPy `V`).
     Void(usize),
 }
 

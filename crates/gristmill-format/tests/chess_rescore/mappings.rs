@@ -199,7 +199,7 @@ fn a_game_that_begins_with_a_pawn_to_be_taken_in_passing_keeps_it() {
                 assert_eq!(breaches(&back), [], "by way of {format:?} to {plain:?}");
                 let files = [&chunk(game), &back].map(|game| Board::from_frame(&frame(game, 0)).unwrap().en_passant);
                 assert_eq!(files, [Some(3); 2]);
-                // The board before the first is there wherever there is room, and none that nobody can know.
+                // The board before the first is stored wherever there is room, and no board that cannot be known.
                 for i in 0..back.frames {
                     let (shown, was) = (frame(&back, i), frame(&known, i + cut));
                     let boards = (i + 2).min(8);
@@ -273,7 +273,7 @@ fn ending(seed: u64, plies: usize) -> (String, String) {
             moves.extend(list);
             false
         });
-        // Nobody searches a position without moves: games are recorded up to the one before.
+        // A position without moves is never searched: games are recorded up to the one before.
         moves.retain(|played| {
             let mut next = board.clone();
             next.play_unchecked(*played);

@@ -106,7 +106,7 @@ fn each_quirk_is_there_when_it_is_asked_for_and_only_then() {
 
 #[test]
 fn hectoplies_are_rounded_where_the_counter_is_53_or_59() {
-    // The game begins so many plies after the last capture. White wins by the tables, in as many plies as let the win
+    // The game begins `start` plies after the last capture. White wins by the tables, in as many plies as let the win
     // count one ply later only if the counter began one too low.
     static DTZ: AtomicI32 = AtomicI32::new(0);
     let rounded = (0..98u8).filter(|rule50| {

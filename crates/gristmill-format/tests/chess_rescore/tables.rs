@@ -1,4 +1,4 @@
-//! Passes that ask a tablebase: one of our own that answers as the test says, and counts what it is asked.
+//! Passes that probe a tablebase: one of our own that answers as the test says, and counts the probes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -98,7 +98,7 @@ fn between(rule50: u8, result: f32, dtz: fn(&Board) -> i32) -> (f32, f32) {
 
 #[test]
 fn between_captures_the_fifty_move_rule_decides() {
-    // The tables say that White wins; Black is to move in the frame that is looked at.
+    // The tables say that White wins; Black is to move in the tested frame.
     assert_eq!(between(3, 1.0, |_| -10), (-1.0, 0.0), "as it was");
     assert_eq!(between(3, 0.0, |_| -10), (-1.0, 0.0), "drawn, but won in time");
     assert_eq!(between(3, -1.0, |_| -10), (-1.0, 0.0), "lost, but won in time");

@@ -20,7 +20,7 @@ use gristmill_format::layout::Scalar;
 
 use suite::{Case, conform};
 
-/// So many V6 records that compress well and are all different.
+/// `frames` V6 records that compress well and are all different.
 fn game(frames: u8, mark: u8) -> Vec<u8> {
     let mut bytes = Vec::new();
     for frame in 0..frames {
@@ -195,10 +195,10 @@ fn a_single_game_is_not_touched_before_it_is_decoded() {
     struct Unreadable;
     impl gristmill_format::source::ReadAt for Unreadable {
         fn len(&self) -> gristmill_format::Result<u64> {
-            unreachable!("nobody asks")
+            unreachable!("the length is not needed")
         }
         fn read_at(&self, _: u64, _: &mut [u8]) -> gristmill_format::Result<usize> {
-            unreachable!("nobody reads")
+            unreachable!("no byte is read")
         }
     }
     assert_eq!(open(Format::ChessGame, "training.1.gz", &Unreadable).unwrap().len(), 1);

@@ -1,4 +1,4 @@
-//! `generate chess`: writes games, at a pace if one is asked for.
+//! `generate chess`: writes games, at a pace if --pace sets one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -75,7 +75,7 @@ fn write(generator: &mut ChessGenerator, args: &GenerateChess) -> Result<(u64, u
     Ok((frames, bytes))
 }
 
-/// Waits, and no longer than until a stop is asked for.
+/// Waits until the stop flag is set, at most `pause`.
 fn pause_for(pause: Duration, stop: &AtomicBool) {
     const GLANCE: Duration = Duration::from_millis(50);
     let mut left = pause;

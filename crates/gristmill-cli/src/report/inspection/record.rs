@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use gristmill_engine::job::inspect::{Cell, Record};
 
-/// Arrays of at most so many elements are written out.
+/// Arrays of at most this many elements are written out.
 const SHORT: usize = 16;
 
 /// Widest line of a long array, in letters.

@@ -35,9 +35,9 @@ pub enum By {
 const CONTENT: &str = "content";
 
 impl Split {
-    /// A split by these weights, one for each folder; with a fold what the first two have together is dealt anew.
+    /// A split by these weights, one for each folder. A fold deals what the first two folders have together anew.
     ///
-    /// Errors: `Config` when no weight is positive, or their sum leaves 64 bits; for a fold that there is not.
+    /// Errors: `Config` when no weight is positive, when their sum exceeds 64 bits, or when the fold does not exist.
     pub fn new(weights: Vec<u64>, by: By, fold: Option<Fold>) -> crate::Result<Self> {
         let sides = Side::all(&weights, fold).map_err(|text| Error::config("into", text))?;
         Ok(Split { weights, sides, by, fold })

@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode};
 use crate::error::Error;
 use crate::runtime::metrics::Rates;
 
-/// Functions of SQLite that may say something else the next time, or elsewhere: what is selected must be so again.
+/// Functions of SQLite whose result may differ the next time or elsewhere: a selection must be repeatable.
 const FICKLE: [&str; 15] = [
     "changes",
     "current_date",
@@ -30,10 +30,10 @@ const FICKLE: [&str; 15] = [
     "unixepoch",
 ];
 
-/// Steps of SQLite's machine between two looks: some milliseconds.
+/// Steps of SQLite's machine between two checks: some milliseconds.
 const STEPS: i32 = 200_000;
 
-/// Longest time that one question may take, unless the variable says otherwise.
+/// The longest that one query may take, unless the variable sets another time.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Names another time, in seconds.
@@ -43,9 +43,9 @@ type Look = Box<dyn Fn() -> bool + Send + Sync>;
 
 static LOOK: OnceLock<Look> = OnceLock::new();
 
-/// Says how the process learns that its user wants it to end: SQL that is running looks there. The first call counts.
+/// Sets how running SQL learns that the user wants the process to end. Only the first call counts.
 pub fn ends_when(look: impl Fn() -> bool + Send + Sync + 'static) {
-    // A later one says the same of the same process.
+    // A later call sets the same.
     let _ = LOOK.set(Box::new(look));
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn ended() -> bool {
     LOOK.get().is_some_and(|look| look())
 }
 
-/// Whether a statement may do this: not call a function that says something else each time.
+/// Denies a statement the functions whose result differs from call to call.
 pub(crate) fn allowed(context: &AuthContext<'_>) -> Authorization {
     match context.action {
         AuthAction::Function { function_name }
@@ -66,7 +66,7 @@ pub(crate) fn allowed(context: &AuthContext<'_>) -> Authorization {
     }
 }
 
-/// Makes statements of a connection end when `stop` is set, the user wants it, or they took too long.
+/// Ends the statements of a connection when `stop` is set, when the user ends the process, or when they take too long.
 pub(crate) fn bound(db: &mut Connection, stop: Option<Arc<AtomicBool>>) -> rusqlite::Result<Patience> {
     let seconds = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
     let patience = Patience { asked: Arc::default(), longest: seconds.map_or(LONGEST, Duration::from_secs), stop };
@@ -75,7 +75,7 @@ pub(crate) fn bound(db: &mut Connection, stop: Option<Arc<AtomicBool>>) -> rusql
     Ok(patience)
 }
 
-/// When statements end that have not come to an end.
+/// When a running statement is ended.
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     asked: Arc<std::sync::Mutex<Rates>>,
@@ -84,7 +84,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// A new question is asked.
+    /// Starts the time of a new query.
     pub(crate) fn begin(&self) {
         *self.asked.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Rates::default();
     }
@@ -95,7 +95,7 @@ impl Patience {
     }
 }
 
-/// What is said of a statement that was ended; none of others.
+/// The error of a statement that was ended; `None` for every other error.
 pub(crate) fn given_up(e: &rusqlite::Error, stop: Option<&AtomicBool>) -> Option<Error> {
     if e.sqlite_error_code() != Some(ErrorCode::OperationInterrupted) {
         return None;
@@ -108,7 +108,7 @@ pub(crate) fn given_up(e: &rusqlite::Error, stop: Option<&AtomicBool>) -> Option
     Some(Error::config("sql", text))
 }
 
-/// What a refused function means; nothing for other complaints.
+/// What a refused function means; empty for other errors.
 pub(crate) fn advice(said: &str) -> &'static str {
     if said.contains("not authorized to use function") {
         " (it may say something else each time; what is selected must be the same again: use stored numbers)"

@@ -59,7 +59,7 @@ pub fn game(frames: &[Frame<'_>], rules: Rules, tell: &mut dyn FnMut(Breach) -> 
     }
 }
 
-/// Where breaches go: those of rules that were not asked for, and all after the listener broke off, go nowhere.
+/// Passes breaches of the selected rules to the listener, until it breaks off.
 struct Tell<'a> {
     rules: Rules,
     frame: usize,

@@ -48,7 +48,7 @@ pub(super) struct Marks {
     positive: Indices,
 }
 
-/// Entries that are looked at together, and parts of them.
+/// Entries that are checked together, and parts of them.
 const RUN: usize = 64;
 const PART: usize = 8;
 

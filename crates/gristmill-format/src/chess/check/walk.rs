@@ -1,5 +1,5 @@
 //! The frames of a game in their order -> the moves between them, played on a board, and what they contradict.
-//! A frame that does not follow from the one before is set up anew, so that one fault is told once.
+//! A frame that does not follow from the one before is set up anew, so that one fault is reported once.
 
 use cozy_chess::{Board, CastleRights, File, Move, Piece, Rank};
 
@@ -234,7 +234,7 @@ fn capturable(board: &Board) -> Option<File> {
 /// The position of a frame alone; tells why where it is none.
 fn set_up(view: &View<'_>, tell: &mut Tell<'_>) -> Option<Board> {
     use cozy_chess::BoardBuilderError as Fault;
-    // Bytes that have not their form are told by the rules that own them.
+    // Malformed bytes are reported by the rules that own them.
     let mut builder = board::Board::from_frame(&view.frame).ok()?.builder();
     loop {
         match board::build(&builder) {

@@ -26,10 +26,10 @@ pub struct ChessEncoder {
     dense: bool,
 }
 
-/// From so many output bytes in one call on, rows are written past the cache: they would only push it out.
+/// A call with at least this many output bytes writes rows past the cache, which they would only evict.
 const PAST_CACHE_FROM: usize = 1 << 17;
 
-/// Bytes of the next record asked for at a time: all at once would stall, so they go between blocks of planes.
+/// Bytes of the next record prefetched at a time: all at once would stall, so they go between blocks of planes.
 const AHEAD: usize = 1024;
 
 impl ChessEncoder {

@@ -1,5 +1,5 @@
 //! Packed bytes -> one position, or all records of the game: the only way in which packed bytes are read.
-//! Never makes the 1858 probabilities of a position unless they are asked for, or a correction touches the record.
+//! Makes the 1858 probabilities of a position only on request, or when a correction touches the record.
 
 use std::hint::black_box;
 
@@ -81,9 +81,9 @@ struct Walk {
 }
 
 impl Walk {
-    /// Goes on to board `to` of the line, which there must be; from the first where it lies behind.
+    /// Moves to board `to` of the line, which must exist; starts again from the first where it lies behind.
     ///
-    /// Errors: `Corrupt` for a step that there is not.
+    /// Errors: `Corrupt` for a step that does not exist.
     fn go(&mut self, history: usize, parts: &Parts<'_>, to: usize) -> Result<()> {
         let (mut at, mut whole) = match self.at {
             Some(here) if here.0 <= to => here,
@@ -122,8 +122,8 @@ fn bad_step(step: Step, at: usize) -> Error {
 impl<'a> PackedGame<'a> {
     /// The packed game in `bytes`, which hold nothing else.
     ///
-    /// Errors, with the byte: `UnknownVersion`, `Corrupt`, `Truncated`, `OutOfRange`. What the frames hold is looked at when
-    /// they are asked for.
+    /// Errors, with the byte: `UnknownVersion`, `Corrupt`, `Truncated`, `OutOfRange`. The contents of
+    /// frames are checked when they are read.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
         let (header, parts) = Header::read(bytes)?;
@@ -149,8 +149,8 @@ impl<'a> PackedGame<'a> {
 
     /// Replaces `out` by frame `k`.
     ///
-    /// Errors, with frame and byte: `Missing` for a frame that there is not; `Corrupt`, `Truncated`; `OutOfRange` for values
-    /// that no game may have (as [`game::parse`]).
+    /// Errors, with frame and byte: `Missing` for a frame that does not exist; `Corrupt`, `Truncated`; `OutOfRange` for
+    /// values that no game may have (as [`game::parse`]).
     pub fn position(&self, k: usize, out: &mut Position) -> Result<()> {
         out.walk.at = None;
         self.next(k, out)

@@ -220,7 +220,7 @@ impl Packer {
     }
 }
 
-/// Number in [`Listed::ALL`] of how `moves` are told on the board of `position`.
+/// Number in [`Listed::ALL`] of how `moves` are listed on the board of `position`.
 fn listed(position: &mut Position, moves: &[u16]) -> usize {
     let mut found = std::mem::take(&mut position.moves);
     let told = Listed::ALL.iter().position(|listed| match listed {

@@ -39,7 +39,7 @@ pub(super) struct Header {
     pub(super) plies_left: u32,
     /// `played_idx` of the last frame.
     pub(super) last_played: u16,
-    /// How moves are predicted under a transform; none in form 1, which predicts them as if there were no transform.
+    /// How moves are predicted under a transform; none in form 1, whose prediction ignores the transform.
     pub(super) mapping: Option<PolicyMapping>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Parts<'a> {
         men(self.start).unwrap_or(START)
     }
 
-    /// Step `i` of the line, which there must be.
+    /// Step `i` of the line, which must exist.
     pub(super) fn step(&self, i: usize) -> Step {
         Step(u16::from_le_bytes([self.steps[2 * i], self.steps[2 * i + 1]]))
     }
@@ -203,7 +203,7 @@ impl<'a> Parts<'a> {
         men(self.whole.get(i.checked_mul(MEN_BYTES)?..)?)
     }
 
-    /// Whether board `i` of the line, which there must be, had occurred before.
+    /// Whether board `i` of the line, which must exist, had occurred before.
     pub(super) fn repeated(&self, i: usize) -> bool {
         self.repeated[i / 8] >> (i % 8) & 1 != 0
     }
@@ -219,7 +219,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The body of frame `k`, which there must be, and where it starts.
+    /// The body of frame `k`, which must exist, and where it starts.
     ///
     /// Errors: `Corrupt`.
     pub(super) fn body(&self, k: usize) -> Result<(&'a [u8], usize)> {

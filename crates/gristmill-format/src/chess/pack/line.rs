@@ -115,7 +115,7 @@ impl Step {
         plain.into_iter().chain(promotion).chain([en_passant]).chain(castling).find(works)
     }
 
-    /// The step as its mover sees it, no transform turning the board; none where nobody moves.
+    /// The step as its mover sees it, without a transform; none where there is no move.
     pub(super) fn entry(self, mover: usize) -> Option<Entry> {
         let (from, to, kind) = self.parts();
         let turn = if mover == 0 { 7 } else { 7 ^ 56 };

@@ -125,7 +125,7 @@ pub(super) fn played(
     })
 }
 
-/// The policy index of a step that is made from frame `k`, which is under a transform; 0 where nobody moves.
+/// The policy index of the step from frame `k`, which is under a transform; 0 where there is no move.
 pub(super) fn index(step: Step, k: usize, (transform, mapping): (Transform, PolicyMapping)) -> u16 {
     step.entry(k % 2).and_then(|entry| transform.index(entry, mapping)).unwrap_or(0)
 }

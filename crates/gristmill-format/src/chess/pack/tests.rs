@@ -257,7 +257,7 @@ fn what_no_game_is_is_refused() {
     assert_eq!(packed.records(5 * size - 1, &mut position, &mut Vec::new()).unwrap_err().kind(), Kind::TooLarge);
 }
 
-/// Bytes that a record may have anywhere but in the fields that are looked at.
+/// Bytes that a record may have anywhere but in the checked fields.
 fn free(offset: usize, version: Version) -> bool {
     let values = at::ROOT_Q..at::ORIG_Q;
     let short = version == Version::V7 && (at::Q_ST..at::OPP_PLAYED_IDX).contains(&offset);

@@ -6,10 +6,10 @@ use crate::chess::record::POLICY;
 use crate::chess::transform::PolicyMapping;
 use crate::error::{Error, Kind, Result};
 
-/// Most visits of a move: so many an `f32` counts exactly.
+/// Most visits of a move: an `f32` counts exactly up to here.
 const MOST: u32 = 1 << 24;
 
-/// How the listed moves are told.
+/// How the listed moves are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listed {
     /// They are the legal ones, under a mapping of policy indices.
@@ -35,7 +35,7 @@ pub(super) fn write_list(moves: &[u16], out: &mut Vec<u8>) {
 
 /// Reads a list of moves.
 ///
-/// Errors: `Corrupt` for a policy index that there is not, `Truncated`.
+/// Errors: `Corrupt` for a policy index that does not exist, `Truncated`.
 pub(super) fn read_list(from: &mut Cursor<'_>, moves: &mut Vec<u16>) -> Result<()> {
     moves.clear();
     let count = from.varint()?;

@@ -8,8 +8,8 @@ use super::tally::Tally;
 use crate::chess::syzygy::Wdl;
 use crate::error::Result;
 
-/// The moves of highest rank, as if positions had been repeated, so that only progress counts; none unless they win.
-/// None either where a table is missing and may be.
+/// The moves of highest rank under the assumption of repeated positions, so that only progress counts; none unless they
+/// win. None either where a table is missing and may be.
 ///
 /// Errors: `Refused` where a table is missing or damaged and may not be.
 pub(super) fn fastest_wins(board: &Board, probes: &Probes<'_>, tally: &mut Tally) -> Result<Vec<Move>> {

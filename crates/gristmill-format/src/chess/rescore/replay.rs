@@ -149,7 +149,7 @@ fn begin(frame: Frame<'_>, compat: Compat) -> Result<Ply, Fault> {
 /// The move from one record to the next, the ways in which indices may be read, and the position that it leaves.
 fn step(from: &Ply, was: Frame<'_>, to: &View<'_>, compat: Compat) -> Result<(Move, Vec<PolicyMapping>, Board), Fault> {
     let us = from.board.side_to_move();
-    // Canonical games may be taken as if the other side had begun; their boards are the mover's own anyway.
+    // In canonical games either side may have begun; their boards are the mover's own anyway.
     let to_black =
         if to.format.is_canonical() && compat.has(Quirk::CanonicalWhite) { us == Color::White } else { to.black };
     if to_black != (us == Color::White) {

@@ -48,7 +48,7 @@ impl Probes<'_> {
         self.tables.is_some()
     }
 
-    /// Whether the tables have positions of as many men, and nobody may castle.
+    /// Whether the tables have positions of as many men, and no side may castle.
     pub(super) fn covers(&self, board: &Board) -> bool {
         let castles = |color| {
             let rights = board.castle_rights(color);

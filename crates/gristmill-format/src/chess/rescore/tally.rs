@@ -61,12 +61,12 @@ impl Tally {
         self.counts[count as usize] += n;
     }
 
-    /// Counts a table that was asked for and is not there.
+    /// Counts a missing table that a position needed.
     pub(super) fn miss(&mut self, material: Material, kind: TableKind) {
         *self.missing.entry((material, kind)).or_default() += 1;
     }
 
-    /// The tables that were asked for and are not there, such as `missing:KQvK.rtbw`, and how often each was the first
+    /// The missing tables that positions needed, such as `missing:KQvK.rtbw`, and how often each was the first
     /// that an answer lacked. Their sum is the count `missing_tables`.
     pub fn missing(&self) -> impl Iterator<Item = (String, u64)> {
         self.missing.iter().map(|((material, kind), n)| (format!("missing:{material}.{}", kind.extension()), *n))

@@ -212,7 +212,7 @@ fn spans(table: &[u8], symbols: usize) -> Option<Vec<u8>> {
             let (left, right) = (usize::from(left), usize::from(right));
             match (*spans.get(left)?, *spans.get(right)?) {
                 (Some(a), Some(b)) => spans[symbol] = Some(a.checked_add(b)?.checked_add(1)?),
-                // Both halves were asked for and one still has no span: it contains this symbol.
+                // Both halves were visited and one still has no span: it contains this symbol.
                 _ if entered => return None,
                 _ => open.extend([(symbol, true), (left, false), (right, false)]),
             }

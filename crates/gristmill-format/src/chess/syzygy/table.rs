@@ -163,7 +163,7 @@ impl<B: AsRef<[u8]>> Table<B> {
 
     /// The array that a position is in, and its place there.
     fn locate(&self, board: &Board, swapped: bool, side: usize) -> Result<(&Part, u64)> {
-        // Where both sides have the same men, the tables are as if White were to move.
+        // Where both sides have the same men, the tables store White to move only.
         let swapped = if self.material.is_symmetric() { board.side_to_move() == Color::Black } else { swapped };
         let sides = self.sides;
         let has_pawns = self.parts.len() > sides;

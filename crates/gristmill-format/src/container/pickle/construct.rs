@@ -58,7 +58,7 @@ pub(super) fn inherit(machine: &mut Machine<'_>, class: Id, args: Id) -> Result<
     }
 }
 
-/// Sets the state of `target`, in place: whoever refers to it sees it.
+/// Sets the state of `target`, in place: every reference to it sees the change.
 pub(super) fn build(machine: &mut Machine<'_>, target: Id, state: Id) -> Result<()> {
     let node = match machine.node(target) {
         Node::Announced => array(machine, state)?,

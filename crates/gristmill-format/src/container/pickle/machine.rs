@@ -350,7 +350,7 @@ impl Machine<'_> {
                 Node::List(_) | Node::Dict(..) | Node::Set(_) | Node::ByteArray(_) | Node::Array(_) => {
                     return Err(Error::new(Kind::Corrupt, format!("a {} as a key", self.node(*key).type_name())));
                 }
-                // Tuples, floats and classes may be keys; they are told apart by place alone.
+                // Tuples, floats and classes may be keys; they differ by their place alone.
                 _ => (4, key.0.to_le_bytes().to_vec()),
             };
             let twice = !seen.insert(key);

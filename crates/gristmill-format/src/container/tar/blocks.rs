@@ -1,12 +1,12 @@
 //! Where a walk over a tar gets its blocks from: a file in windows, or bytes in memory as they lie.
-//! Gives what is asked for, front to back; judges nothing.
+//! Reads front to back; judges nothing.
 
 use super::BLOCK;
 use super::header::Block;
 use crate::error::{Error, Kind, Result};
 use crate::source::{ReadAt, Span, read_span};
 
-/// The bytes of a tar, asked for at growing offsets.
+/// The bytes of a tar, read at growing offsets.
 pub(crate) trait Blocks {
     /// Where they end; `u64::MAX` as long as that is not known.
     fn end(&self) -> u64;

@@ -21,5 +21,5 @@ pub(crate) fn begins(bytes: &[u8]) -> bool {
     bytes.get(257..262) == Some(b"ustar") || old()
 }
 
-/// Everything in a tar comes in blocks of so many bytes.
+/// Everything in a tar comes in blocks of this many bytes.
 pub(crate) const BLOCK: u64 = 512;

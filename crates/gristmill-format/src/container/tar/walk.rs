@@ -56,7 +56,7 @@ pub fn walk(from: &(impl ReadAt + ?Sized), limits: &TarLimits) -> Result<TarInde
 pub(super) struct Walk<B> {
     pub(super) blocks: B,
     limits: TarLimits,
-    /// What was found; whoever looks at members one by one empties it.
+    /// What was found; a caller that takes members one by one empties it.
     pub(super) index: TarIndex,
     members: usize,
     /// What extended headers said about the next member.

@@ -13,7 +13,7 @@ use crate::error::{Error, Kind, Result};
 /// Values of a field: frame and value.
 pub(super) type Extras = BTreeMap<String, Vec<(usize, Extra)>>;
 
-/// A block is closed after so many frames, or so many bytes.
+/// A block ends after this many frames, or after [`BYTES`].
 const FRAMES: usize = 64;
 const BYTES: usize = 256 << 10;
 

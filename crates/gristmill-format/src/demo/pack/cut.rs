@@ -9,7 +9,7 @@ use super::header::{Cut, Place};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Field, Layout, Scalar};
 
-/// Fields of at most so many bytes are in the row.
+/// Fields of at most this many bytes are in the row.
 const SMALL: usize = 256;
 
 /// Most pieces of a field.

@@ -80,7 +80,7 @@ impl<'a> PackedTrajectory<'a> {
 
     /// Reads record `frame` into `out`, whose padding becomes zero. `scratch` [is turned](Scratch::turn_to) to this trajectory.
     ///
-    /// Errors: `Missing` for a frame that there is not, `WrongSize` for `out`, `Corrupt` with the byte.
+    /// Errors: `Missing` for a frame that does not exist, `WrongSize` for `out`, `Corrupt` with the byte.
     pub fn record(&self, frame: usize, scratch: &mut Scratch, out: &mut [u8]) -> Result<()> {
         if out.len() != self.record_bytes() {
             let detail = format!("{} bytes for a record of {}", out.len(), self.record_bytes());

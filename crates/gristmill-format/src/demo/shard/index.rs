@@ -1,5 +1,5 @@
 //! A plain shard -> where each frame lies and where trajectories end, by one pass over headers and small members; and the
-//! frames at such places. Never reads a member that it is not asked for.
+//! frames at such places. Reads only the members of the requested frames.
 
 use super::group::{Grouper, Role};
 use super::member;
@@ -34,8 +34,8 @@ impl ShardIndex {
     /// Looks through a plain tar: all headers, and the members `dones` and `frame`. `None` for one whose members cannot be read
     /// alone, since a global header says something of all of them.
     ///
-    /// Errors, with member and byte: whatever is wrong with the tar, its names, those two members or the metadata. What else the
-    /// frames hold is looked at when they are read.
+    /// Errors, with member and byte: whatever is wrong with the tar, its names, those two members or the metadata.
+    /// Everything else in the frames is checked when they are read.
     pub fn scan(from: &(impl ReadAt + ?Sized), max: usize) -> Result<Option<ShardIndex>> {
         let mut members = Members::new(Windows::new(from, GLANCE)?, TarLimits::default()).lenient(true);
         let (mut index, mut grouper, mut frames) = (ShardIndex::default(), Grouper::default(), Vec::<Seen>::new());
@@ -100,7 +100,7 @@ impl ShardIndex {
     }
 }
 
-/// What is told of a frame by its headers and small members.
+/// What the headers and small members say of a frame.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     span: Span,

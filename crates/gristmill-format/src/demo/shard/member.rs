@@ -17,7 +17,7 @@ use crate::layout::{DType, Order, Scalar, c_order};
 /// Suffixes whose text is one whole number.
 const NUMBERS: [&str; 6] = ["cls", "cls2", "class", "count", "index", "inx"];
 
-/// A member once it is read: values may lie in a pickle that is kept for as long as they are looked at.
+/// A member once it is read: values may lie in a pickle, which lives as long as they are in use.
 #[derive(Debug)]
 pub(super) enum Read<'a> {
     /// One pickled value, over the member's bytes.

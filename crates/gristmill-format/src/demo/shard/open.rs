@@ -46,8 +46,8 @@ pub fn room(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Unpacks `bytes` to the start of `out` and says how many bytes they are; `None` where [`unpack`] is to be asked, which says
-/// why not.
+/// Unpacks `bytes` to the start of `out` and says how many bytes they are; `None` on any error, which
+/// [`unpack`] then names.
 ///
 /// Errors: `Io` where there is no memory.
 pub fn unpack_into(bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {

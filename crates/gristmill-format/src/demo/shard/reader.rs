@@ -1,4 +1,4 @@
-//! The members of a shard, one after another -> its frames. Each member is looked at once, and an array copied once: to its
+//! The members of a shard, one after another -> its frames. Each member is read once, and an array copied once: to its
 //! record. What a frame pickles like the one before is compared instead of parsed.
 
 use super::group::{Grouper, Part, Role};

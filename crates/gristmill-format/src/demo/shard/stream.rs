@@ -89,7 +89,7 @@ enum Unpacking {
     Zstd(ZstdStream),
 }
 
-/// The part of a tar that is looked at.
+/// The part of a tar that is in memory.
 struct Pieces {
     unpacking: Unpacking,
     held: Vec<u8>,

@@ -11,7 +11,7 @@ use crate::g2048::row::StepRow;
 /// The difference that equal edges are moved apart by.
 const APART: f64 = 1e-9;
 
-/// What a fit is asked for.
+/// The options of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitOptions {
     /// Bins of each kind of valuation.

@@ -111,8 +111,9 @@ impl Columns {
 }
 
 impl Form {
-    /// Appends the record of [`Form::layout`] that tells `step`, as far as the form can. Legacy boards have no rank above
-    /// 15 and no `step_index` above 65535; whoever writes them looks first.
+    /// Appends the record of [`Form::layout`] for `step`, as far as the form can hold it. Legacy boards have no rank
+    /// above
+    /// 15 and no `step_index` above 65535; the caller checks that first.
     pub fn write(self, step: &Step, out: &mut Vec<u8>) {
         let row = &step.row;
         match self {

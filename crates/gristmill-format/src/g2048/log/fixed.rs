@@ -125,7 +125,7 @@ fn six_digits(bytes: [u8; 8]) -> Option<u32> {
 
 /// Sixteen numbers of one or two digits, and the closing bracket. Without a branch on what the numbers are.
 fn board(rest: &mut &[u8]) -> Option<[u8; CELLS]> {
-    // A board has at most 48 bytes, and the branches after it more than 16: a line always has so many left.
+    // A board has at most 48 bytes, and the branches after it more than 16: a line always has 64 bytes left.
     let window: &[u8; 64] = rest.first_chunk()?;
     let mut ranks = [0; CELLS];
     let (mut at, mut bad) = (0, false);

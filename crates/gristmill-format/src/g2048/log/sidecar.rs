@@ -1,5 +1,5 @@
 //! The `.meta.json` beside a game's lines: the five facts that packs keep, and the rest as it was written.
-//! Takes inflated bytes; which files belong together is told by name alone.
+//! Takes inflated bytes; names alone decide which files belong together.
 
 use std::fmt;
 
