@@ -23,5 +23,6 @@ mod tokenizer;
 mod tools;
 mod top;
 mod uncommon;
+mod unreadable;
 mod usage;
 mod values;

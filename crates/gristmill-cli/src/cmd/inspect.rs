@@ -49,7 +49,8 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
         pictures = inspect::write_png(demo, &options(args), out, args.pictures.overwrite, args.pictures.dry_run)?;
     }
     if args.json {
-        return Ok(report::json(&Told { seen: &seen, pictures })?);
+        report::json(&Told { seen: &seen, pictures })?;
+        return judged(&seen);
     }
     let mut text = inspection::text(&seen, args.ascii);
     let verb = if args.pictures.dry_run { "would be written" } else { "written" };
@@ -58,7 +59,16 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
     if let Some(demo) = seen.demo.as_ref().filter(|_| args.pictures.png.is_none()) {
         text.push_str(&drawn(demo, args)?);
     }
-    Ok(report::picture_out(&text)?)
+    report::picture_out(&text)?;
+    judged(&seen)
+}
+
+/// A failure where something could not be read: what it holds is in none of the counts.
+fn judged(seen: &Inspection) -> Result<()> {
+    match seen.unreadable {
+        0 => Ok(()),
+        n => Err(Failure::Failed(format!("{n} files or chunks could not be read, and are not counted"))),
+    }
 }
 
 fn options(args: &Inspect) -> StripOptions {

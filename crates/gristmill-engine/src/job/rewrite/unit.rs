@@ -13,6 +13,7 @@ use super::plan::{Target, Unit};
 use super::{Done, Fate, MESSAGES, RewriteOptions};
 use crate::error::{Error, Result};
 use crate::job::files::{self, Found, Opened};
+use crate::job::pack::is_unreadable;
 use crate::store::DirStore;
 use crate::store::publish::{Staged, withdraw};
 
@@ -101,6 +102,8 @@ impl Writer {
                         return Ok(false);
                     }
                 }
+                // Nobody knows what is in it: the ledger must not say that it was done.
+                Found::Fault(e) if is_unreadable(&e) => return Err(e.into()),
                 Found::Fault(e) => self.newest().damage(&e),
                 // `open` gives these for folders only.
                 Found::Other | Found::Pack(_) | Found::Unlisted(_) => {}

@@ -36,7 +36,7 @@ pub(in super::super) struct Games {
     /// What could not be opened or listed, or holds no chess games.
     pub(super) skipped: Vec<Skipped>,
     /// The first of those that is an error.
-    pub(super) fault: Option<Error>,
+    pub(in super::super) fault: Option<Error>,
 }
 
 impl Input for Games {
