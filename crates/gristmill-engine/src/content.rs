@@ -27,7 +27,7 @@ pub struct Content {
     pub records: u128,
 }
 
-/// A pack whose games can be told from each other by their content.
+/// A pack whose games can be compared by their content.
 pub trait Contents: Markable {
     /// How many games there are.
     fn count(&self) -> usize;

@@ -41,7 +41,7 @@ pub enum Error {
     /// No output of the loader has this alias.
     #[error("no output is called `{alias}`; this loader has: {known}")]
     UnknownAlias {
-        /// The alias asked for.
+        /// The requested alias.
         alias: String,
         /// The aliases there are, comma-separated.
         known: String,

@@ -13,7 +13,8 @@ use crate::pack::MANIFEST;
 use crate::pack::manifest::WRITER;
 use crate::store::publish::write_whole;
 
-/// Generations that are told in full; what went into the oldest is told as a number of jobs. Readers of JSON have a bound.
+/// Generations that are written in full; what went into the oldest becomes a number of jobs, since JSON readers bound
+/// depth.
 const GENERATIONS: usize = 16;
 
 /// Largest manifest that is read.
@@ -22,7 +23,7 @@ const MOST_BYTES: u64 = 256 << 20;
 /// One job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What was done: `pack`, `append`, `merge`, `convert`, `rescore`, ...; `unrecorded` for what nobody wrote down.
+    /// What was done: `pack`, `append`, `merge`, `convert`, `rescore`, ...; `unrecorded` where no job recorded it.
     pub job: String,
     /// Name and version of the program that did it.
     pub writer: String,
@@ -57,7 +58,7 @@ impl Step {
         Step { job: job.to_owned(), writer: WRITER.to_owned(), ..Step::default() }
     }
 
-    /// What stands for jobs that nobody wrote down.
+    /// What stands for jobs that are not recorded.
     pub fn unrecorded() -> Self {
         Step { job: "unrecorded".to_owned(), ..Step::default() }
     }
@@ -76,7 +77,7 @@ impl Step {
         self
     }
 
-    /// How many jobs are told, this one included.
+    /// How many jobs are recorded, this one included.
     pub fn jobs(&self) -> usize {
         1 + self.from.iter().flatten().map(Step::jobs).sum::<usize>()
     }
@@ -147,7 +148,7 @@ pub fn write(folder: &Path, lineage: Vec<Step>) -> Result<()> {
     write_whole(&path, &[text.as_bytes()])
 }
 
-/// Steps with what went into them told for so many generations.
+/// Steps with what went into them, for `generations` generations.
 fn shortened(steps: Vec<Step>, generations: usize) -> Vec<Step> {
     if generations == 0 {
         let jobs: usize = steps.iter().map(Step::jobs).sum();

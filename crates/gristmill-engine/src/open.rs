@@ -1,5 +1,5 @@
 //! The path of one file -> its chunks, whole: for looking, checking and tests rather than for streaming.
-//! Reads what it is asked for and nothing else; every error names the file.
+//! Reads only what the caller requests; every error names the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -51,7 +51,7 @@ pub struct OpenSource {
     chunks: Arc<dyn ChunkSource>,
     limits: Limits,
     layout: OnceLock<Arc<Layout>>,
-    /// Frames of each chunk, as far as they were asked for.
+    /// Frames of each chunk, as far as they were counted.
     frames: Vec<OnceLock<usize>>,
 }
 
@@ -158,8 +158,8 @@ impl OpenSource {
 
     /// Decodes chunk `i` into `out`, replacing what was there.
     ///
-    /// Errors, with file, member, chunk and byte: `Missing` for a chunk there is not, `Io`, `Truncated`, `TooLarge`, and
-    /// what the format's decoder says.
+    /// Errors, with file, member, chunk and byte: `Missing` for a chunk that does not exist, `Io`, `Truncated`,
+    /// `TooLarge`, and what the format's decoder says.
     pub fn chunk(&self, i: usize, out: &mut Chunk) -> Result<()> {
         let decoded = self.decode(i, out);
         match (decoded, self.frames.get(i)) {

@@ -16,7 +16,7 @@ pub struct Codec {
     pub columns: fn() -> Vec<(&'static str, &'static str)>,
 }
 
-/// A column, and how it is told from the facts of one game.
+/// A column, and how its value follows from the facts of one game.
 #[derive(Debug)]
 pub struct Column<F> {
     /// Its name.

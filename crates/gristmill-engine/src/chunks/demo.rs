@@ -1,5 +1,5 @@
 //! A trajectory -> what a pack says of it in SQL. A column more is a line in `COLUMNS`.
-//! Looks at rewards and at what the file said of itself; what nobody said is NULL.
+//! Reads rewards and the file's own metadata; a value that is unknown is NULL.
 
 use gristmill_format::demo::pack::{About, CODEC};
 use gristmill_format::demo::shard::ShardMeta;

@@ -1,4 +1,5 @@
-//! What rules may ask of the positions of a chunk pack, how one that grew is told from another, and who its games are.
+//! A chunk pack -> the fields that rules may use, the hash that shows whether it only grew, and the identity of its
+//! games.
 
 use std::collections::HashMap;
 use std::path::Path;

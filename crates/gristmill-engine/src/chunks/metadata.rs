@@ -1,4 +1,4 @@
-//! `metadata.db` of a chunk pack <-> a row for each game, to be asked in SQL.
+//! `metadata.db` of a chunk pack <-> a row for each game, for SQL.
 //! The writer keeps a write-ahead log and leaves none behind; the reader changes nothing.
 
 use std::collections::HashSet;
@@ -139,7 +139,7 @@ impl GamesWriter {
     }
 }
 
-/// The database of a pack, to be asked.
+/// The database of a pack, for queries.
 #[derive(Debug)]
 pub struct Games {
     db: Connection,

@@ -45,11 +45,11 @@ pub struct ChunkPack {
     /// Number of the first frame and of the first game of each file, and those behind the last.
     pub(super) first: Vec<(u64, u64)>,
     identity: u64,
-    /// What reads steps of trajectories, while nobody reads any.
+    /// Buffers for reading steps of trajectories, kept between reads.
     pub(super) scratches: Mutex<Vec<Scratch>>,
     /// The same for positions, [`TOGETHER`] each.
     positions: Mutex<Vec<Vec<Position>>>,
-    /// What each game weighs, by the id of the weigher that was asked for.
+    /// The weight of each game, by the id of the weigher.
     pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
 }
 

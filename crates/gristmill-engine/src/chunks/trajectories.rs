@@ -57,9 +57,10 @@ impl ChunkPack {
         Ok(packed)
     }
 
-    /// Trajectory `i`, with what is told of it and beside it.
+    /// Trajectory `i`, with its metadata and the fields beside it.
     ///
-    /// Errors: `Missing` for one that there is not, `Unsupported` in a pack of something else; `Corrupt` with the place.
+    /// Errors: `Missing` for one that does not exist, `Unsupported` in a pack of something else; `Corrupt` with the
+    /// place.
     pub fn demonstration(&self, game: u64) -> Result<PackedTrajectory<'_>> {
         let (file, within) = self.demonstration_at(game)?;
         self.trajectory(file, within).map_err(|e| file.named(within, e))

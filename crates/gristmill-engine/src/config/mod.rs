@@ -106,7 +106,7 @@ pub struct DataLoaderConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_limit: Option<MemorySize>,
     /// Lanes that the chunks are dealt to, each a small loader of its own; 1 when absent. As many ranks as divide it can
-    /// share the stream, and a run can go on with another number of them.
+    /// share the stream, and a run can resume with another number of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lanes: Option<u32>,
     /// Which of the ranks this process is, from 0; 0 when absent. Never changes a batch of all ranks together.

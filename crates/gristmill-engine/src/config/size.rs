@@ -1,5 +1,5 @@
 //! Sizes as people write them: `2GiB`, `512 MB`, `1000000`; a number of bytes inside.
-//! Never rounds up: what is asked for is an upper bound.
+//! Never rounds up: a size is an upper bound.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

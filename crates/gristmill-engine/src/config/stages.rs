@@ -47,8 +47,8 @@ impl Default for QueueConfig {
 pub struct FilePathProviderConfig {
     /// The directory, scanned recursively.
     pub directory: PathBuf,
-    /// Whether files that appear later are taken too; they are where nobody says, but only who says so waits where there is no
-    /// game at all yet.
+    /// Whether files that appear later are taken too. Absent: they are, but a directory without any game is an error;
+    /// `true` waits for the first game.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<bool>,
     /// Seconds between full rescans, for file systems without change notices.

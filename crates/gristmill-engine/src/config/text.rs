@@ -1,5 +1,5 @@
 //! A config's text -> where things stand in it: stage and field to line and column, and byte to stage and field.
-//! The same for each form, of which only the tree of fields is asked; what a field means is not known here.
+//! The same for each form, of which it needs the tree of fields alone; what a field means is not known here.
 
 use std::ops::Range;
 
@@ -85,7 +85,7 @@ impl TextForm {
         }
     }
 
-    /// The fields of a text, as far as they can be told.
+    /// The fields of a text, as far as it can be parsed.
     fn fields(self, text: &str) -> Vec<Field<'_>> {
         match self {
             TextForm::Toml => table(text, DeTable::parse_recoverable(text).0.get_ref()),

@@ -1,5 +1,5 @@
 //! A folder of columns -> trajectories: any steps of any field, read from where they lie. Holds ends and metadata alone.
-//! What does not fit its manifest is refused; who wrote the folder is asked to write it anew.
+//! Refuses data that does not fit its manifest, and says that the folder must be written anew.
 
 use std::fmt;
 use std::ops::Range;

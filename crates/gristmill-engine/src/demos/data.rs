@@ -230,7 +230,7 @@ impl Demonstrations {
         }
     }
 
-    /// All of it, block by block, for whoever writes it elsewhere.
+    /// All of it, block by block, for a caller that writes it elsewhere.
     ///
     /// Errors: as [`Demonstrations::records`], and what `each` gives.
     pub(super) fn blocks(&self, each: &mut dyn FnMut(&Trajectories) -> crate::Result<()>) -> crate::Result<()> {

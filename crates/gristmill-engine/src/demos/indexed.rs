@@ -1,4 +1,4 @@
-//! Plain shards, one after another as one -> any frame of them by its place: nothing is read that is not asked for.
+//! Plain shards, one after another as one -> any frame of them by its place: only requested frames are read.
 //! Where frames lie is looked up in the side index, or found by one pass over the headers and noted there.
 
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub(super) fn look(
     let name = name_of(path);
     let store =
         DirStore::new(folder_of(path)).map_err(|e| Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()))?;
-    // The state of the file before it is looked at: whatever changes it later makes the fact one about another file.
+    // The state of the file before it is read: any later change makes the fact one about another file.
     let stat = store.stat(&name)?;
     let from = store.open(&name)?;
     if let Some(known) = facts.and_then(|facts| facts.shard(&stat)) {

@@ -35,7 +35,7 @@ pub fn holds(path: &Path) -> Result<bool> {
     if path.is_dir() {
         return Ok(!shards(path)?.is_empty() || is_trajectories(path)?);
     }
-    // What `detect_alone` refuses is no demonstration; who opens it is told why.
+    // What `detect_alone` refuses is no demonstration; opening it reports why.
     Ok(matches!(detect_alone(&path.to_string_lossy(), &*open_file(path)?), Ok(Some(Format::Demonstrations))))
 }
 
@@ -81,8 +81,8 @@ pub struct DemosOptions {
 }
 
 /// Opens a file in any form, all shards directly in a folder, in order of name, as one (a trajectory that no `dones` ended goes on
-/// in the next shard), or a pack of trajectories, of which only headers are read. Plain shards are not read but looked through, and not even that where the side index knows them; of
-/// packed ones all frames are looked at. `go_on` is asked now and then.
+/// in the next shard), or a pack of trajectories, of which only headers are read. Of plain shards it reads headers, or
+/// nothing where the side index knows them; of packed ones all frames. It calls `go_on` now and then.
 ///
 /// Errors, with the file: as [`open_demos`]; `Stopped` where `go_on` says so; `Path` for folders that cannot be written.
 pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool) -> crate::Result<Demonstrations> {

@@ -1,5 +1,5 @@
-//! A pack of trajectories -> the same face as of other demonstrations: any steps of any field, what travels beside them.
-//! Holds ends and metadata alone; a step is unpacked when it is asked for.
+//! A pack of trajectories -> the same interface as other demonstrations: any steps of any field, and their metadata.
+//! Holds ends and metadata alone; unpacks a step when it is read.
 
 use std::ops::Range;
 use std::path::Path;

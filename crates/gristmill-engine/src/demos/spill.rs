@@ -344,7 +344,7 @@ fn stale(before: Option<&Manifest>, staged: &[String]) -> Vec<String> {
 
 const INT64: DType = DType::Scalar(Scalar::I64, Order::Little);
 
-/// The shape of a column of so many rows.
+/// The shape of a column of `rows` rows.
 fn shape_of(field: &Field, rows: u64) -> Vec<u64> {
     [rows].into_iter().chain(field.shape.iter().map(|n| *n as u64)).collect()
 }

@@ -169,7 +169,7 @@ impl Facts {
         (found == about).then_some(fact)
     }
 
-    /// Notes the members of a tar. One with faults is not noted: it is looked at again each time.
+    /// Notes the members of a tar. One with faults is not noted: it is read again each time.
     pub fn record_tar(&self, file: &FileStat, index: &TarIndex) {
         if index.faults().is_empty() {
             self.store(file, &Fact::Tar(index.clone()), |known, at| known.tar = Some(at));

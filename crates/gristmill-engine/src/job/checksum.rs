@@ -25,7 +25,7 @@ pub struct Checksummed {
     pub there: Vec<String>,
     /// Whether the rows could be held against a manifest: those of other programs cannot.
     pub known: bool,
-    /// Whether nothing was written, as was asked for.
+    /// Whether this was a dry run, which writes nothing.
     pub dry_run: bool,
 }
 

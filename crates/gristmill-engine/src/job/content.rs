@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 const TOGETHER: usize = 64;
 const PARTS: usize = 256;
 
-/// Who each game of `pack` is, by ascending id; games without a frame have the key of nothing. `progress` is told how many of
-/// how many games were looked at.
+/// The identity of each game of `pack`, by ascending id; games without a frame share one key. `progress` gets the
+/// number of games that are done, and of all games.
 ///
 /// Errors: `Config` in `workers`; `Format` for a game that cannot be read; `Stopped`.
 pub fn contents(

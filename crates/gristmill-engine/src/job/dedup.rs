@@ -78,7 +78,7 @@ pub struct Duplicates {
 }
 
 /// Looks for games of `pack` that are the same, and marks all but the first of each group where `options` names a mark.
-/// `progress` is told how many of how many games were looked at.
+/// `progress` gets the number of games that are done, and of all games.
 ///
 /// Errors: as [`contents`] and [`mark`].
 pub fn dedup(

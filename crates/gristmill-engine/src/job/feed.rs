@@ -15,7 +15,7 @@ use crate::pipeline::{Batch, DataLoader, Metrics, Next};
 /// How to take batches.
 #[derive(Debug, Clone, Default)]
 pub struct FeedOptions {
-    /// Stop after so many batches; absent: at the end of the stream.
+    /// Stop after this many batches; absent: at the end of the stream.
     pub batches: Option<u64>,
     /// Take this output only; absent: all outputs in turn.
     pub output: Option<String>,
@@ -29,11 +29,11 @@ pub struct FeedOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ended {
-    /// As many as asked for were taken.
+    /// The wanted number of batches was taken.
     Batches,
     /// The stream ended.
     End,
-    /// It was asked to stop.
+    /// `stop` was set.
     Stopped,
 }
 
@@ -74,7 +74,7 @@ pub struct Fed {
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// Takes batches until there are enough, the stream ends, or `stop` is set, and stops the loader.
-/// `progress` is told of every batch, and now and then while none comes.
+/// It calls `progress` after every batch, and now and then while none comes.
 ///
 /// Errors: what the loader raises; `Path` when a batch cannot be written, of kind `AlreadyExists` where its file is there.
 pub fn feed(

@@ -1,4 +1,4 @@
-//! A path -> its data files, opened one after another, in order of name; what cannot be opened is told too.
+//! A path -> its data files, opened one after another, in order of name, and the errors of those that cannot be opened.
 //! Decodes nothing by itself; the jobs that read data share it.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub(super) const KNOWN: &str = "a game (.gz, plain records, or .jsonl.gz), a .ta
 
 /// An opened data file.
 pub(super) struct Opened {
-    /// The path, as it was asked for or found.
+    /// The path, as it was given or found.
     pub(super) path: String,
     /// Its length in bytes.
     pub(super) size: u64,
@@ -176,7 +176,7 @@ pub(super) fn walk(path: &Path, each: &mut dyn FnMut(Found) -> crate::Result<()>
 
 /// Lists what lies at `path`. The files that make up a pack are the pack.
 ///
-/// Errors: `Io` for a path that there is not, or a folder that cannot be read.
+/// Errors: `Io` for a path that does not exist, or a folder that cannot be read.
 pub(super) fn list(path: &Path) -> Result<Listing> {
     let named = path.display().to_string();
     let refused = |e: std::io::Error| Error::from(e).in_source(&named);

@@ -15,7 +15,7 @@ use crate::marks::rule::Asker;
 use crate::marks::{self, Fit, Markable};
 use crate::runtime::intervals::Intervals;
 
-/// Frames that are asked at a time: a twentieth of a second of chess positions.
+/// Frames that are checked at a time: a twentieth of a second of chess positions.
 const PIECE: u64 = 16_384;
 
 /// Which frames are to be marked.
@@ -65,7 +65,7 @@ pub struct Marked {
     pub marked: u64,
     /// Of how many.
     pub frames: u64,
-    /// Frames that were looked at this time.
+    /// Frames that this call checked.
     pub asked: u64,
     /// Whether nothing was written.
     pub dry_run: bool,
@@ -75,7 +75,7 @@ pub struct Marked {
     pub cpu_seconds: f64,
 }
 
-/// Marks frames of a pack. `progress` is told how many of how many frames were asked.
+/// Marks frames of a pack. `progress` gets the number of frames that are checked, and of all frames.
 ///
 /// Errors: `Config` in `name`, `rule` or `workers`; `Format` for a frame that cannot be read; `Path`; `Stopped`. After an error
 /// the marks are those that there were.

@@ -52,7 +52,7 @@ pub enum Fate {
 pub struct Recovery {
     /// Where it lies.
     pub path: String,
-    /// What the job did: `append`, `merge`, ...; empty where nobody knows.
+    /// What the job did: `append`, `merge`, ...; empty where it is unknown.
     pub job: String,
     /// What became of it, or would.
     pub fate: Fate,

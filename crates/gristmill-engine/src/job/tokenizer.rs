@@ -60,7 +60,7 @@ pub struct KindSummary {
     pub bin_edges: Vec<f64>,
 }
 
-/// Fits a tokenizer to the rows of `selection`; `progress` is told the pass, rows read in it, and all rows.
+/// Fits a tokenizer to the rows of `selection`; `progress` gets the pass, the rows read in it, and all rows.
 ///
 /// Errors: `Unfit` for rows that are no step rows; `Format`: `OutOfRange` for the options, `Missing` for a kind of valuation with too few rows, what reading
 /// gives; whatever `progress` returns.

@@ -58,7 +58,7 @@ pub fn xray(options: &XrayOptions) -> Result<Vec<SeenRow>> {
 
 /// Rows of a batch of a plan.
 ///
-/// Errors: `Config` in `batch` or `row` for what there is not.
+/// Errors: `Config` in `batch` or `row` for one that does not exist.
 pub fn seen(lookup: &Lookup, selected: &Selected, batch: u64, row: Option<usize>) -> Result<Vec<SeenRow>> {
     let rows = lookup.rows(batch);
     if rows == 0 {
@@ -92,7 +92,7 @@ pub struct SeenFrame {
 /// Looks at the batch `options.first` of a stream, or one row of it: the stream of a configuration, as it goes on from the
 /// text of a state, or else from its beginning.
 ///
-/// Errors: as [`Sight::new`] and [`Sight::next_batch`]; `Config` in `batch` or `row` for what there is not.
+/// Errors: as [`Sight::new`] and [`Sight::next_batch`]; `Config` in `batch` or `row` for one that does not exist.
 pub fn xray_stream(
     config: &DataLoaderConfig,
     state: Option<&str>,
@@ -102,7 +102,7 @@ pub fn xray_stream(
     seen_frames(&Sight::new(config, state, options)?, options.first, row, &mut || true)
 }
 
-/// Rows of the first batch of a stream that is looked at; `goes_on` is asked now and then.
+/// Rows of the next batch of a stream; it calls `goes_on` now and then.
 ///
 /// Errors: as [`xray_stream`]; `Stopped` where `goes_on` says no.
 pub fn seen_frames(

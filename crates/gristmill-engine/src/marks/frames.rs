@@ -1,5 +1,5 @@
 //! The frames of a pack -> a table of SQLite, a row for each, so that rules are conditions as people know them.
-//! A record is read when the first of its fields is asked for; a rule that asks games alone decodes nothing.
+//! A record is read when a rule reads the first of its fields; a rule on games alone decodes nothing.
 //!
 //! `unsafe` twice: SQLite asks that its own structs come first in those of a table and of a cursor, which `repr(C)` keeps.
 #![allow(unsafe_code, reason = "rusqlite's traits of virtual tables are unsafe to implement")]

@@ -68,7 +68,8 @@ pub trait Markable: Send + Sync + Debug {
     /// How many frames there are.
     fn total(&self) -> u64;
 
-    /// Hash of its first `frames` frames: the same before and after others were added. None where it never had so many.
+    /// Hash of its first `frames` frames: the same before and after others were added. None where it never had that
+    /// many.
     fn identity_of(&self, frames: u64) -> Option<u64>;
 }
 
@@ -273,7 +274,7 @@ pub fn write(folder: &Path, name: &str, mark: &Mark) -> Result<()> {
 
 /// Removes a mark; the folder of marks goes with the last.
 ///
-/// Errors: as [`read`] for one that there is not; `Path`.
+/// Errors: as [`read`] for one that does not exist; `Path`.
 pub fn remove(pack: &dyn Markable, name: &str) -> Result<()> {
     check_name(name)?;
     if !exists(pack.folder(), name) {

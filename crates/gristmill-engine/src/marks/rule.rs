@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::pack::METADATA;
 use crate::pack::metadata::{Patience, advice, allowed, bound, complaint, given_up, is_condition, open_connection};
 
-/// A rule made ready to be asked.
+/// A prepared rule.
 pub struct Asker {
     db: Connection,
     scan: Arc<Scan>,

@@ -1,5 +1,5 @@
 //! Rows of a pack and the runs that they belong to -> a table that knows where each game begins and ends.
-//! The database is believed only after rows at both ends of every run were looked at; rows themselves pass through.
+//! Trusts the database only after it checked the rows at both ends of every run; rows themselves pass through.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -15,7 +15,7 @@ use crate::table::{Chunks, FileTable, FrameTable};
 pub struct RunTable {
     rows: FileTable,
     index: Arc<RunIndex>,
-    /// Whether each run lies in one piece, as soon as it was asked for.
+    /// Whether each run lies in one piece, once it was checked.
     whole: OnceLock<std::result::Result<(), Error>>,
 }
 

@@ -1,4 +1,5 @@
-//! What rules may ask of the rows of a pack of 2048, how one that grew is told from another, and who its runs are.
+//! A pack of 2048 -> the fields that rules may use, the hash that shows whether it only grew, and the identity of its
+//! runs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,7 +28,7 @@ impl Markable for Arc<Pack> {
 
     fn records(&self) -> Result<Arc<dyn FrameTable>> {
         let mut table = Arc::clone(self.table());
-        // Values of other rows than these are as good as none: a rule that asks for them is told that there is no such column.
+        // Values of other rows count as none: a rule that names them gets the error that there is no such column.
         if let Ok(Some(values)) = self.values() {
             for name in VALUES {
                 table = Arc::new(JoinedTable::new(table, values.table.clone(), name)?);

@@ -38,7 +38,7 @@ pub const VALUATION_TYPES: &str = "valuation_types.json";
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 
-/// The report of games that were left out, where one was asked for.
+/// The report of games that were left out, under the policy `quarantine`.
 pub const QUARANTINE: &str = "quarantine.jsonl";
 
 /// Name under which a job on a pack stages its files: see [`crate::store::publish`].

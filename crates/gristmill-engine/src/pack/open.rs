@@ -35,7 +35,7 @@ pub struct Pack {
     embeddings: Option<FileTable>,
     residence: Residence,
     values_in: PathBuf,
-    /// Opened when they are first asked for.
+    /// Opened at the first use.
     values: OnceLock<Values>,
     index: Arc<RunIndex>,
     valuations: ValuationTypes,
@@ -126,8 +126,8 @@ impl Pack {
         self.embeddings.as_ref()
     }
 
-    /// Rewards and returns of the rows, by the same numbers; none where there is no `values.npy`. What is there must agree
-    /// with the rows, and is looked at when it is first asked for.
+    /// Rewards and returns of the rows, by the same numbers; none where there is no `values.npy`. Values must agree
+    /// with the rows; the first use checks that.
     ///
     /// Errors, with the file: as [`values::list`] and [`values::table`].
     pub fn values(&self) -> Result<Option<&Values>> {
@@ -225,7 +225,7 @@ pub fn recognise(files: &[Shard]) -> gristmill_format::Result<Columns> {
         );
         return Err(place(Error::new(Kind::Unsupported, detail), other));
     }
-    // Fields of other types than their names stand for are found before the first row is asked for.
+    // Fields of other types than their names stand for are found before the first row is read.
     Conform::new(&first.layout, columns.form().layout()).map_err(|e| place(e, first))?;
     Ok(columns)
 }

@@ -269,7 +269,7 @@ fn take_up(staging: &Staging, options: &RecorderOptions) -> Result<(ArrayFile, O
     Ok((steps, Some(vectors)))
 }
 
-/// The number after that of the last shard of a recording that these options go on with.
+/// The number of the next shard of a recording that these options extend.
 fn next_number(folder: &Path, options: &RecorderOptions) -> Result<u64> {
     let refuse = |text: String| Error::config("folder", format!("{}: {text}", folder.display()));
     let found = shards::list(folder)?;

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::runtime::intervals::Intervals;
 use crate::table::FrameTable;
 
-/// Runs whose first and last rows are looked at when a pack is opened.
+/// Runs whose first and last rows are checked when a pack is opened.
 const LOOKED_AT: usize = 1024;
 
 /// Rows that a scan copies at a time.
@@ -50,8 +50,8 @@ impl RunIndex {
             return Err(Error::new(Kind::TooLarge, format!("{} runs", runs.len())).into());
         }
         let mut index = RunIndex { runs, stretches: Vec::new(), rows: table.len() };
-        // Games that are played side by side alternate: those of one length would lie as if they followed each other,
-        // for whoever looks at a few rows only.
+        // Games that are played side by side alternate: to a check of a few rows those of one length would seem to
+        // follow each other.
         if form == Form::SelfPlay || !index.count(table)? {
             index.scan(table, form)?;
             index.check(table, form)?;
@@ -69,7 +69,7 @@ impl RunIndex {
         (row < self.rows).then(|| (id, earlier.sum::<u64>() + row - first))
     }
 
-    /// Lays the runs out one after the other; whether that agrees with the rows, as far as it is looked at.
+    /// Lays the runs out one after the other; whether that agrees with the rows that it checks.
     fn count(&mut self, table: &dyn FrameTable) -> Result<bool> {
         let mut at = 0u64;
         for (run, i) in self.runs.iter().zip(0u32..) {
@@ -186,7 +186,7 @@ impl RunIndex {
         self.stretches.get(stretch + 1).map_or(self.rows, |(start, _)| *start)
     }
 
-    /// The rows of some runs, given by position. Where they border on rows of other runs, the rows are looked at.
+    /// The rows of some runs, given by position. Where they border on rows of other runs, the rows are read.
     ///
     /// Errors: `Format`: `Corrupt`, with the file, where the rows do not lie as the database says.
     pub fn rows_of(&self, runs: &[u32], table: &dyn FrameTable) -> Result<Intervals> {

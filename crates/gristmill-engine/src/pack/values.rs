@@ -134,11 +134,11 @@ impl Made {
     }
 }
 
-/// The values of the rows of `shards`, one file for each; none where there are no such files. Files are looked at by their
-/// headers only.
+/// The values of the rows of `shards`, one file for each; none where there are no such files. It reads the headers
+/// of the files only.
 ///
 /// Errors, with the file: `Missing` for a shard that has none while there are some, `WrongSize` for another number of values
-/// than rows, `Unsupported` for an array of other records and for values of a shard that there is not, and what
+/// than rows, `Unsupported` for an array of other records and for values of a shard that does not exist, and what
 /// [`Header::read`] says.
 pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Part>>> {
     let mut left = names(folder)?;

@@ -1,6 +1,6 @@
 //! Rows of 2048 in one form -> the same rows in another, joined with what other files say of the same steps.
-//! Nothing is lost or made up that was not asked for; the output appears whole or not at all; memory does not grow with
-//! the rows, only with the runs.
+//! Loses and makes up values only where the options say so; the output appears whole or not at all; memory grows with
+//! the runs, not with the rows.
 //!
 //! | file | does |
 //! |---|---|
@@ -108,7 +108,7 @@ pub struct ConvertOptions {
     pub inner: bool,
     /// Drop what the form has no room for.
     pub lossy: bool,
-    /// Make up what the form needs and nobody knows.
+    /// Fill fields that the form needs and the data lacks.
     pub defaults: bool,
     /// Count runs from 0 anew; their ids go to column `original_id`.
     pub renumber: bool,
@@ -168,7 +168,7 @@ pub struct Converted {
     pub peak_rss: Option<u64>,
 }
 
-/// Converts. `progress` is told how many rows were gone through, of how many.
+/// Converts. `progress` gets the number of rows that are done, and of all rows.
 ///
 /// Errors: `Config` for options that do not fit the rows: `lossy` and `defaults` name the fields; `Path`; `Format` with
 /// file and row; `Stopped`. The output is as it was.

@@ -43,7 +43,7 @@ impl Ordered {
         Ordered { stored: stored.clone(), from, block: Block::default(), at: 0, unique, last: None }
     }
 
-    /// The rows sorted, by way of a file at `spill`; `done` is told as rows are read.
+    /// The rows sorted, by way of a file at `spill`; `done` gets the number of rows read so far.
     ///
     /// Errors: `Path`; `Format` with file and row; what `done` returns.
     pub(super) fn sorted(

@@ -141,7 +141,7 @@ impl Source {
         Ok(step)
     }
 
-    /// What is seen when every row is looked at once; `done` is told how many were.
+    /// The facts of all rows, found in one pass; `done` gets the number of rows read so far.
     ///
     /// Errors: `Format` with file and row; what `done` returns.
     pub(super) fn examine(&self, done: &mut dyn FnMut(u64) -> Result<()>) -> Result<Facts> {

@@ -1,4 +1,4 @@
-//! Steps in order -> files of rows in the form asked for, with their vectors. Rows are put together here, byte by byte.
+//! Steps in order -> files of rows in the wanted form, with their vectors. Rows are put together here, byte by byte.
 
 use std::path::{Path, PathBuf};
 

@@ -26,7 +26,7 @@ pub(super) struct Reading<'a> {
     pub(super) options: &'a ReadOptions,
     /// The forms that the files may have, for the benchmark that they are said to be of.
     pub(super) forms: Option<&'static [&'static str]>,
-    /// Stop after so many trajectories that ended.
+    /// Stop after this many trajectories that ended.
     pub(super) enough: Option<usize>,
     /// Whose disk several files are laid on; nowhere, where trajectories are only counted.
     pub(super) scratch: Option<&'a Path>,
@@ -78,7 +78,7 @@ pub(super) struct Steps {
 }
 
 impl Gathered {
-    /// Reads all of it; `progress` is told how many files are done.
+    /// Reads all of it; `progress` gets the number of files that are done.
     ///
     /// Errors: `Format` with the file for what cannot be read, and for files that do not belong together; `Path`; `Stopped`.
     pub(super) fn read(reading: &Reading<'_>, progress: &mut dyn FnMut(u64)) -> Result<Gathered> {

@@ -87,7 +87,7 @@ pub enum Phase {
     Writing(u64, u64),
 }
 
-/// Is told how far a job is.
+/// Receives how far a job is.
 pub type Progress<'a> = dyn FnMut(Phase) + 'a;
 
 /// What came of a conversion.
@@ -111,7 +111,7 @@ pub struct Converted {
     pub unended: u64,
     /// The seed, where something was drawn.
     pub seed: Option<u64>,
-    /// What was taken from the data because nobody said it.
+    /// What was inferred from the data because no option said it.
     pub remarks: Vec<String>,
     /// Whether nothing was written.
     pub dry_run: bool,
@@ -123,16 +123,16 @@ pub struct Converted {
     pub peak_rss: Option<u64>,
 }
 
-/// Zstandard's level where none is asked for: small files in a time that is bearable.
+/// The default level of Zstandard: small files in bearable time.
 const LEVEL: u32 = 12;
 
-/// Deflate's level where none is asked for.
+/// The default level of Deflate.
 const NPZ_LEVEL: u32 = 6;
 
 /// Converts demonstrations.
 ///
-/// Errors: `Config` for what was asked for and cannot be; `Format` for damaged files and such that do not belong together;
-/// `Path`; `Stopped`. Nothing is written then.
+/// Errors: `Config` for options that cannot be met; `Format` for damaged files and for files that do not belong
+/// together; `Path`; `Stopped`. Nothing is written then.
 pub fn convert(options: &ConvertOptions, progress: &mut Progress<'_>) -> Result<Converted> {
     let (meter, task) = (Meter::default(), Task::new(&options.task)?);
     let started = meter.now();
@@ -233,7 +233,7 @@ fn check_level(level: Option<u32>, name: &str) -> Result<()> {
     }
 }
 
-/// That nothing was asked for which would be passed over in silence.
+/// Refuses options that would have no effect.
 fn check_options(options: &ConvertOptions, shards: bool, npz: bool) -> Result<()> {
     if shards && options.semantics == Semantics::Compat {
         return Err(Error::config("compat", "shards and packs hold what was made of native files already"));

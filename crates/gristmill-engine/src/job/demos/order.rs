@@ -6,7 +6,7 @@ use crate::runtime::seed::Key;
 /// Which trajectories are taken, in which order.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Choice {
-    /// So many, all of them ended; else every one.
+    /// This many trajectories, all of them ended; absent: every one.
     pub n_traj: Option<u64>,
     /// Draw them at random; else the first are taken.
     pub sample: bool,
@@ -17,14 +17,14 @@ pub struct Choice {
 /// The trajectories that are chosen, in order. `done` says of each whether it ended: one that did not has to stay the last,
 /// since nothing else keeps it from running into the next.
 ///
-/// Errors: `Config` where there are fewer than asked for.
+/// Errors: `Config` where there are fewer.
 pub(super) fn choose(choice: &Choice, seed: u64, done: &[bool]) -> Result<Vec<usize>> {
     let mut chosen: Vec<usize> = (0..done.len()).collect();
     if let Some(n) = choice.n_traj {
         chosen.retain(|i| done[*i]);
         let there = chosen.len();
         if n == 0 || n > there as u64 {
-            let detail = format!("{n} asked for; {there} trajectories have an end that `dones` marks");
+            let detail = format!("{n} is more than the {there} trajectories that have an end marked by `dones`");
             return Err(Error::config("n_traj", detail));
         }
         if choice.sample {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// The metadata of new shards, a pickle, and remarks about it: that of the shards that were read, else what the task, the
 /// options and the data say.
 ///
-/// Errors: `Config` where nobody said what the frames are of, or options would contradict what the shards say; as [`spaces`].
+/// Errors: `Config` where no option says what the frames are of, or where options contradict the shards; as [`spaces`].
 pub(super) fn meta(
     found: &Gathered,
     said: &TaskOptions,
@@ -67,7 +67,7 @@ fn check_env_name(env_name: &str, task: &Task) -> Result<()> {
 ///
 /// Errors: `Config` where neither metadata nor options name them.
 pub(super) fn benchmark_and_task(found: &Gathered, task: &Task) -> Result<(String, String)> {
-    let unknown = || Error::config("output", "nobody said which benchmark and task these are; name a file to write to");
+    let unknown = || Error::config("output", "benchmark and task are unknown; name a file to write to");
     let cfg: serde_json::Value = match &found.meta {
         Some(meta) => serde_json::from_str(&meta.env_cfg).unwrap_or_default(),
         None if task.benchmark_said && (task.task_said || found.env_name.is_some()) => {
@@ -115,7 +115,7 @@ pub(super) fn end(files: Vec<ShardFiles>, written: Result<()>) -> Result<Vec<Pat
             Ok(paths)
         }
         Err(e) => {
-            // What failed first is what is told.
+            // Only the first error is reported.
             files.into_iter().for_each(|file| _ = file.abort());
             Err(e)
         }

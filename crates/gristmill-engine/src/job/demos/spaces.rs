@@ -76,7 +76,7 @@ pub(super) fn spaces(
             }
             if options.n_actions.is_none() && known_actions(benchmark).is_none() {
                 remarks.push(format!(
-                    "the action space is Discrete({n}) by the greatest action: nobody said how many there are"
+                    "the action space is Discrete({n}) by the greatest action: no option says how many there are"
                 ));
             }
             Space::Discrete { n, start: 0 }

@@ -114,7 +114,8 @@ pub fn split(options: &SplitOptions, progress: &mut Progress<'_>) -> Result<Spli
     };
     shards::check_fields(&found)?;
     let Some(meta) = found.meta.as_ref().map(|meta| meta.pickle.clone()) else {
-        let detail = "the data has no metadata of shards; `convert` gives them some, once it is told what they are of";
+        let detail =
+            "the data has no metadata of shards; `convert` writes it, with options that name benchmark and task";
         return Err(Error::config("path", detail));
     };
     let side_of = |part: &super::gather::Part| sides.iter().position(|side| side.holds(&part.key, part.index));

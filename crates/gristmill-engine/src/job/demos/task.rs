@@ -136,7 +136,7 @@ impl Task {
 
     /// How its files are read.
     ///
-    /// Errors: `Format` of kind `Missing` for a preprocessor that there is not.
+    /// Errors: `Format` of kind `Missing` for a preprocessor that does not exist.
     pub(super) fn reading(&self, semantics: Semantics) -> Result<ReadOptions> {
         let cfg = &self.env_cfg;
         let frame_stack = match cfg.benchmark_name.as_str() {
@@ -225,7 +225,7 @@ fn group<T: serde::de::DeserializeOwned>(name: &str, mut defaults: Table, said: 
     merge(&mut defaults, said);
     let text = serde_json::to_string(&defaults).map_err(|e| Error::config(name, e.to_string()))?;
     parse::from_json(&text).map_err(|e| match e {
-        // The place is one in a text that nobody wrote.
+        // The place is in a generated text, which the user never saw.
         Error::Config { field, message, .. } => Error::Config { at: None, stage: Some(name.into()), field, message },
         other => other,
     })

@@ -78,7 +78,7 @@ pub struct Inspection {
     pub pack: Option<PackView>,
     /// The records, once one was decoded.
     pub layout: Option<LayoutView>,
-    /// The frame that was asked for.
+    /// The requested frame.
     pub frame: Option<FrameView>,
     /// The file itself, where it is one of demonstrations: strips are drawn of it.
     #[serde(skip)]
@@ -132,7 +132,7 @@ pub struct FramePlace {
     pub frames: usize,
     /// Name of the member, in a container.
     pub member: Option<String>,
-    /// Every field as it is stored (after any upgrade to V6), where the frame was asked for.
+    /// Every field as it is stored (after any upgrade to V6), where the frame was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<Record>,
 }
@@ -140,7 +140,7 @@ pub struct FramePlace {
 /// Inspects the file or directory at `path`; `frame` is the (chunk, frame) of a file to show in full. Without it the
 /// first frame of a good first chunk is shown in short.
 ///
-/// Errors: `Format` when a file cannot be opened, or the frame asked for is not there or cannot be drawn.
+/// Errors: `Format` when a file cannot be opened, or the requested frame does not exist or cannot be drawn.
 pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection> {
     let mut seen = Inspection { path: path.display().to_string(), ..Inspection::default() };
     if path.is_dir() {

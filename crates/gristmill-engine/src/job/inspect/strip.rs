@@ -25,7 +25,7 @@ pub struct StripOptions {
     pub frames: usize,
     /// Which frames of a stack.
     pub stack: Stack,
-    /// How channels are read: as the metadata says, else by threes where they are so many.
+    /// How channels are read: as the metadata says, else by threes where they are a multiple of three.
     pub colors: Option<Colors>,
 }
 

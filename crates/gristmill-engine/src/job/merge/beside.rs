@@ -88,7 +88,7 @@ pub(super) fn renumber(rows: &[u8], values: &mut [u8]) {
 pub(super) struct Carried {
     /// Values, by these numbers.
     pub(super) values: Option<ValueOptions>,
-    /// Vectors of so many numbers.
+    /// Vectors of this many numbers.
     pub(super) vectors: Option<usize>,
     /// What does not: the files, and why.
     pub(super) lost: Vec<(&'static str, String)>,

@@ -97,7 +97,7 @@ impl BlockReader {
     }
 }
 
-/// Gives aligned rows their new ids; an error is told with its row.
+/// Gives aligned rows their new ids; an error names its row.
 fn renumber(input: &Input, rows: &mut [u8]) -> Result<Vec<(usize, u64)>, (usize, String)> {
     let same = input.keeps_names();
     let mut runs: Vec<(usize, u64)> = Vec::new();

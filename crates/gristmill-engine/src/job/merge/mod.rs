@@ -1,6 +1,6 @@
 //! Packs -> one pack: rows one after another, runs numbered anew, names of valuations unified, sessions kept. Packs of whole
 //! games are joined file by file.
-//! Inputs are deleted only when they are asked to be, and the new pack is durable and was read back.
+//! Deletes inputs only where an option says so, once the new pack is durable and was read back.
 
 mod beside;
 mod block;
@@ -134,7 +134,7 @@ pub struct Merged {
     pub peak_rss: Option<u64>,
 }
 
-/// Merges packs. `progress` is told now and then of the rows written and of all rows.
+/// Merges packs. `progress` gets the number of rows written, and of all rows, now and then.
 ///
 /// Errors: `Config` for options that are dangerous or make no sense, before anything is written; `Format` with file
 /// and row for packs that are damaged, contradict their database, or hold other rows; `Path`; `Stopped`. After an

@@ -1,6 +1,6 @@
 //! Games, in order -> their rows, in order, made by many threads ahead of the reader, which is one of them, in bounded
 //! memory.
-//! Which thread did what, and when, cannot be told from what comes out.
+//! The output does not depend on which thread did what, or when.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;

@@ -56,7 +56,7 @@ pub(in crate::job) fn left_in(path: &Path) -> Option<Vec<Step>> {
         .or_else(|| (!path.join(METADATA).exists()).then(|| of_file(&path.join(values::MADE)))?)
 }
 
-/// The same, or that nobody wrote it down.
+/// The lineage, or an `unrecorded` step where there is none.
 pub(in crate::job) fn known_of(path: &Path) -> Vec<Step> {
     left_in(path).unwrap_or_else(|| vec![Step::unrecorded()])
 }

@@ -49,7 +49,7 @@ pub enum Existing {
     Refuse,
     /// Replace the pack, when the new one is complete.
     Overwrite,
-    /// Go on with a job that was interrupted; nothing to do where the pack is complete.
+    /// Resume an interrupted job; does nothing where the pack is complete.
     Resume,
     /// Add the games that are not in the pack yet.
     Append,
@@ -124,8 +124,8 @@ impl PackOptions {
         parse::from_json(text)
     }
 
-    /// What is done where an interrupted job is to be resumed that had not begun: what was asked for then, and where nobody
-    /// knows that, what harms nothing.
+    /// How to resume an interrupted job that had not begun: by its own options, or, where these are unknown, in the way
+    /// that changes no data.
     ///
     /// Errors: `Config` for a job of another kind.
     fn again(&self, staging: &Staging, there: bool) -> Result<Existing> {
@@ -188,7 +188,7 @@ pub struct Packed {
     pub games: u64,
     /// Games that were in the pack already.
     pub known: u64,
-    /// Games in the pack now. In a dry run: those that would be looked at.
+    /// Games in the pack now. In a dry run: those that would be read.
     pub runs: u64,
     /// Rows in the pack now. In a dry run: as many as the sidecars of 2048 promise; 0 of others, which are not decoded.
     pub rows: u64,
@@ -213,7 +213,7 @@ pub struct Packed {
 }
 
 /// Whether an error says that a file could not be read, rather than that what was read is no game: such a file is left out by
-/// no policy, since nobody knows what is in it.
+/// no policy, since its content is unknown.
 pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
     use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof, Unsupported};
     match e.kind() {
@@ -223,7 +223,7 @@ pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
     }
 }
 
-/// Packs a folder. `progress` is told now and then.
+/// Packs a folder. It calls `progress` now and then.
 ///
 /// Errors: `Config` naming the option; `Path`, of the input where it is no folder or file that can be read; `Format` for a file or folder
 /// in it that [cannot be read](is_unreadable), for a game that cannot be taken under [`OnError::Raise`], or where there is none

@@ -1,4 +1,4 @@
-//! What is asked for and what lies in the output -> where packing starts: anew, after a kill, or after what is there.
+//! The options and what lies in the output -> where packing starts: anew, after a kill, or after what is there.
 //! Refuses before anything is changed, and says what to do.
 
 use std::collections::HashSet;
@@ -93,7 +93,7 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
     })
 }
 
-/// Refuses what is asked for where the output, without a job on it, shows that it cannot be.
+/// Refuses options that the output, with no job on it, rules out.
 fn fits(options: &PackOptions) -> Result<()> {
     if !options.weigh.is_empty() {
         return Err(Error::config("weigh", "only positions of chess weigh"));
@@ -186,7 +186,7 @@ impl Start {
             _ => None,
         };
         let existing = match (options.existing, found, &standing) {
-            // It had not begun: what was asked for then is done now.
+            // The interrupted job had not begun: its options apply now.
             (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
             (existing, ..) => existing,
         };
@@ -438,7 +438,7 @@ fn is_name(name: &str) -> bool {
     pack::is_rows(name) && !name.contains('/')
 }
 
-/// Keys of the games in a pack of so many runs.
+/// Keys of the games in a pack of `runs` runs.
 fn known(pack: &Path, runs: u64) -> Result<HashSet<u128>> {
     let path = pack.join(pack::METADATA);
     let metadata = Metadata::open(&path)?;
@@ -449,8 +449,9 @@ fn known(pack: &Path, runs: u64) -> Result<HashSet<u128>> {
         Ok(())
     })?;
     if count != runs || metadata.run_count()? != runs {
-        let detail =
-            format!("of {runs} games the logs of {count} are known; what is new cannot be told: `merge` a new pack");
+        let detail = format!(
+            "the pack knows the logs of {count} of its {runs} games, so new ones cannot be recognized: `merge` a new pack"
+        );
         return Err(FormatError::new(Kind::Missing, detail).in_source(path.display().to_string()).into());
     }
     Ok(known)

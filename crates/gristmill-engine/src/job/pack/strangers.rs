@@ -1,5 +1,5 @@
-//! A folder of games of one kind -> the files in it that hold games of another: a pack holds one kind, so they are told.
-//! Opens no file by whose name it belongs to the logs of 2048.
+//! A folder of games of one kind -> the files in it that hold games of another: a pack holds one kind, so these are
+//! reported. Opens no file by whose name it belongs to the logs of 2048.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ pub(super) fn stranger(path: &str, games: &str) -> Error {
     Error::new(Kind::Unsupported, detail).in_source(path)
 }
 
-/// Data files beside the logs of 2048 below `root`. A folder that cannot be listed has none: that is told elsewhere.
+/// Data files beside the logs of 2048 below `root`. A folder that cannot be listed has none; that error is reported
+/// elsewhere.
 pub(super) fn beside_logs(root: &Path) -> Vec<Error> {
     let Ok(listing) = files::list(root) else { return Vec::new() };
     let is_log = |file: &files::Closed| {

@@ -20,7 +20,7 @@ enum Task {
 }
 
 impl Board {
-    /// Reads the next game that nobody has read; `false` when there is none, or no room.
+    /// Reads the next unread game; `false` when there is none, or no room.
     pub(super) fn read_next(&self) -> bool {
         let mut state = self.lock();
         let number = state.base + state.window.len();

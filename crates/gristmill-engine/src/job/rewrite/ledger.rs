@@ -1,5 +1,5 @@
-//! What is done, written into the first folder as it is done: how a run goes on with the work of an earlier one.
-//! Says nothing about what is half done: that is done again.
+//! A list of finished files in the first folder, written as they finish: with it a run resumes an earlier one.
+//! Omits unfinished files: they are done again.
 
 use std::collections::HashMap;
 use std::fs;

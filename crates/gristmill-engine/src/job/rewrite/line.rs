@@ -134,7 +134,7 @@ impl Line {
         };
         if let Err(e) = file.fetch(*i, stored) {
             if is_unreadable(&e) {
-                // Nobody knows what is in it: the ledger must not say that it was looked at.
+                // Its content is unknown: the ledger must not list it as done.
                 return Answer { outcome: Outcome::Failed(e.into()), ..answer };
             }
             return Answer { outcome: Outcome::Damaged(e), ..answer };

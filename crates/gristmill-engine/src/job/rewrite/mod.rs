@@ -44,7 +44,7 @@ pub enum Fate {
 
 /// What a command does with each chunk. A pure function of the chunk and the command's own settings.
 pub trait Rewrite: Send + Sync {
-    /// Command and settings, as they are compared when a run goes on with the work of another.
+    /// Command and settings; a run resumes another only where they are the same.
     fn settings(&self) -> serde_json::Value;
 
     /// Whether it looks at records. Where it does not, no chunk is decoded and all stored bytes go out as they are.
@@ -108,9 +108,9 @@ pub struct Done {
     pub dropped: BTreeMap<String, u64>,
     /// Chunks that could not be read, by kind of damage; they are dropped too.
     pub damaged: BTreeMap<String, u64>,
-    /// Frames of the chunks that could be read; 0 where no records were looked at.
+    /// Frames of the chunks that could be read; 0 where no records were decoded.
     pub frames_in: u64,
-    /// Frames that went out; 0 where no records were looked at.
+    /// Frames that went out; 0 where no records were decoded.
     pub frames_out: u64,
     /// Stored bytes of the chunks.
     pub bytes_in: u64,
@@ -164,17 +164,17 @@ pub struct Rewritten {
     /// Games answered in this run, those of files that are not done yet among them.
     #[serde(skip)]
     pub seen: u64,
-    /// Whether it was asked to stop before the end; the same command goes on.
+    /// Whether it stopped before the end; the same command resumes.
     pub interrupted: bool,
     /// Whether nothing was written.
     pub dry_run: bool,
 }
 
-/// Runs `rewrite` over every chunk at `options.path`. `progress` is told after each file, and now and then within one.
+/// Runs `rewrite` over every chunk at `options.path`. It calls `progress` after each file, and now and then within one.
 ///
 /// Source files are done in order of name. What they give is written under hidden names, forced to the disk, and
-/// renamed; then the ledger in the first folder says that they are done. A run that ends early, by `stop` or by a
-/// crash, is gone on with by the same call.
+/// renamed; then the ledger in the first folder says that they are done. After an early end, by `stop` or by a
+/// crash, the same call resumes.
 ///
 /// Errors: `Config` for folders that cannot be used, `Path` for what cannot be read or written, `Format` for what the
 /// rewrite ends on. Damage in the data is counted, not an error.

@@ -24,7 +24,7 @@ pub enum Container {
     Same,
     /// A file each; those of `a.tar` or `a.chunks` in a folder `a`.
     Loose,
-    /// Tars of at most so many games; each tar that there is stays one.
+    /// Tars of at most this many games; an existing tar stays one.
     Tars(usize),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Plan {
     pub(super) files: u64,
     /// Files that hold none.
     pub(super) skipped: u64,
-    /// Files and folders that could not be looked at, by kind, and messages about them.
+    /// Files and folders that could not be read, by kind, and messages about them.
     pub(super) unlisted: BTreeMap<String, u64>,
     pub(super) faults: Vec<String>,
 }

@@ -13,7 +13,7 @@ use super::tally::{Spread, Tally};
 /// Most different discrete actions that are counted by themselves.
 const MOST_ACTIONS: usize = 1000;
 
-/// Most components of an action that are looked at one by one.
+/// At most this many components of an action are counted one by one.
 const MOST_COMPONENTS: usize = 64;
 
 /// What demonstrations are like.

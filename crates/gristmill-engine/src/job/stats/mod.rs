@@ -97,7 +97,7 @@ pub struct Stats {
 pub struct Results {
     /// White won.
     pub white: u64,
-    /// Nobody won.
+    /// Draws.
     pub draw: u64,
     /// Black won.
     pub black: u64,
@@ -152,7 +152,7 @@ struct Counting {
     demos: DemoCounting,
 }
 
-/// Counts every chunk and frame at or below `paths`. `progress` is told of each file.
+/// Counts every chunk and frame at or below `paths`. It calls `progress` for each file.
 ///
 /// Errors: `Config`, `Stopped`, and what else is no fault of the data.
 pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::ShareBar;
 
-/// Most values that are told apart.
+/// At most this many distinct values are counted.
 const MOST: usize = 4096;
 
 /// Most bars of a histogram.

@@ -123,7 +123,7 @@ pub struct Valued {
     pub peak_rss: Option<u64>,
 }
 
-/// Makes the values of a pack. `progress` is told now and then of the rows that are done and of all rows.
+/// Makes the values of a pack. `progress` gets the number of rows that are done, and of all rows, now and then.
 ///
 /// Errors: `Config` for options that make no sense or values that are there; `Format` with file and row for rows that are
 /// no step rows, have no move, or do not lie as `metadata.db` says; `Path`; `Stopped`. After an error everything is as it
@@ -212,7 +212,7 @@ fn stage(target: &Path) -> Result<Staging> {
     let ours = |name: &String| values::is_values(name) || name == values::MADE;
     if found == Found::Unfinished && !staging.names()?.iter().all(ours) {
         let message = format!(
-            "{}: an interrupted job of `pack` or `merge` is here; go on with it or give it up first (`gristmill pack` \
+            "{}: an interrupted job of `pack` or `merge` is here; resume it or give it up first (`gristmill pack` \
              with --resume, --overwrite or --abandon)",
             target.display()
         );

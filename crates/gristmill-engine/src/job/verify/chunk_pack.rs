@@ -118,7 +118,7 @@ fn wrong_sums(folder: &Path, name: &str) -> Option<String> {
     Some(format!("game {game} of {chunks} weighs {}, it says {}; delete it", made[game], kept[game]))
 }
 
-/// What is wrong, without the file, which is told beside it.
+/// What is wrong, without the file, which is reported beside it.
 fn what(e: &crate::Error) -> String {
     match e {
         crate::Error::Format(e) => e.detail().to_owned(),

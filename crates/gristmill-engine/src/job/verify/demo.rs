@@ -117,7 +117,7 @@ impl Judge<'_> {
         self.found.add(self.keep, Fault { rule: Some(rule), ..Fault::new(&e) });
     }
 
-    /// A fault of the step that is looked at.
+    /// A fault of the current step.
     fn step(&mut self, rule: &'static str, detail: String) {
         let At { trajectory, step, frame } = self.at;
         let mut e = Error::new(Kind::OutOfRange, detail).in_frame(step).in_chunk(trajectory).in_source(self.path);

@@ -64,7 +64,7 @@ pub struct Verification {
     pub files: u64,
     /// Files in directories that are of no known format.
     pub skipped: u64,
-    /// What is wrong, at most as many as asked for.
+    /// The faults, at most `max_faults`.
     pub faults: Vec<Fault>,
     /// How many faults there are in all.
     pub fault_count: u64,
@@ -98,7 +98,7 @@ impl Verification {
         self.add(keep, fault);
     }
 
-    /// Names checks that are made, so that those that find nothing are told as well.
+    /// Names checks that are made, so that those that find nothing are listed as well.
     fn will_check(&mut self, checks: impl IntoIterator<Item = &'static str>) {
         for check in checks {
             self.checks.entry(check).or_default();
@@ -127,7 +127,7 @@ impl Verification {
 /// Told what was found so far; within a pack, also how many of its rows were checked, and how many there are.
 pub type Progress<'a> = dyn FnMut(&Verification, Option<(u64, u64)>) + 'a;
 
-/// Verifies every file and pack at or below the paths. `progress` is told after each file, and after each block
+/// Verifies every file and pack at or below the paths. It calls `progress` after each file, and after each block
 /// of a pack.
 ///
 /// Errors: `Config`, `Stopped`, and what else is no fault of the data.

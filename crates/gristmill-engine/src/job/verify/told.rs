@@ -1,5 +1,5 @@
 //! What `metadata.db` says of the chess games in one file of a pack -> whether their records say the same.
-//! Whether there is a row for each game is asked elsewhere.
+//! Whether there is a row for each game is checked elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Told {
     pub(super) fn check(&self, i: usize, chunk: &Chunk, keep: usize, found: &mut Verification) {
         let Some(row) = self.rows.get(&(i as u64)) else { return };
         let wide = chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
-        // Records that say nothing of the kind are told by the rules.
+        // The rules report records without these facts.
         let Ok(are) = facts(if wide { Version::V7 } else { Version::V6 }, chunk) else { return };
         let columns = (CHESS.columns)().into_iter().map(|(name, _)| name);
         let differing = columns.zip(row.facts.iter().zip(&are)).filter(|(_, (said, is))| said != is);

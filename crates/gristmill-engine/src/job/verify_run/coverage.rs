@@ -1,8 +1,8 @@
-//! Stretches of batches that ranks delivered -> what was delivered by nobody, and what more than once. Numbers only.
+//! Stretches of batches that ranks delivered -> what no rank delivered, and what came more than once. Numbers only.
 
 use serde::Serialize;
 
-/// Most residue classes that rows of a batch are told apart by; more ranks than that together are refused by no one.
+/// At most this many residue classes of the rows of a batch are counted, though more ranks than that are allowed.
 const MOST_CLASSES: u64 = 1 << 16;
 
 /// Batches that one rank of several delivered.
@@ -34,7 +34,7 @@ impl Stretch {
     }
 }
 
-/// What nobody delivered of batches below `until`, and what came more than once anywhere. `skip` is left out.
+/// What no rank delivered of batches below `until`, and what came more than once anywhere. `skip` is left out.
 pub(super) fn faults(shares: &[Share], skip: &[(u64, u64)], until: u64) -> (Vec<Stretch>, Vec<Stretch>) {
     let ranges = shares.iter().map(|share| (share.first, share.end)).chain(skip.iter().copied()).chain([(0, until)]);
     let mut edges: Vec<u64> = ranges.flat_map(|(first, end)| [first, end]).collect();

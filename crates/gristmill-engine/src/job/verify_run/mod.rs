@@ -26,7 +26,7 @@ pub struct VerifyRunOptions {
     pub ledgers: Vec<PathBuf>,
     /// What its records are held against.
     pub against: Against,
-    /// Name so many rows at most.
+    /// Name at most this many rows.
     pub max_rows: usize,
 }
 
@@ -74,7 +74,7 @@ pub struct OutputVerification {
     pub complete: bool,
     /// Batches that were left out on purpose: first, and the one behind the last.
     pub skipped: Vec<(u64, u64)>,
-    /// What was delivered by nobody.
+    /// What no rank delivered.
     pub missing: Vec<Stretch>,
     /// What was delivered more than once.
     pub twice: Vec<Stretch>,
@@ -97,7 +97,7 @@ pub struct OutputVerification {
 pub struct Unfounded {
     /// The start.
     pub start: u64,
-    /// The batch that it goes on with.
+    /// The batch that it resumes with.
     pub from: u64,
     /// Where the last state goes on that a process gave out before that batch: what is between is in doubt.
     pub last_state: Option<u64>,

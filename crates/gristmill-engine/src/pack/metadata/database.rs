@@ -134,7 +134,7 @@ pub(crate) fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<Stri
     names.collect()
 }
 
-/// The URI of a file that nobody changes: SQLite then makes no files beside it and takes no locks.
+/// The URI of a file that never changes: SQLite then makes no files beside it and takes no locks.
 fn immutable(path: &Path) -> String {
     use std::fmt::Write;
     let mut uri = String::from("file:");

@@ -28,7 +28,7 @@ fn tar_stem(n: u64) -> String {
     format!("training-run1-test-{year:04}{month:02}{day:02}-{:02}00", n % 24)
 }
 
-/// The date so many days after the first of January 2026.
+/// The date `days` days after the first of January 2026.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 2026;

@@ -1,5 +1,5 @@
 //! A seed -> raw logs of 2048 games, played in parallel: a `.jsonl.gz` and a sidecar for each.
-//! A game is a function of its own seed, the depth and the longest length, whoever plays it and when.
+//! A game is a function of its own seed, the depth and the longest length alone.
 
 mod game;
 mod log;
@@ -83,7 +83,7 @@ impl G2048Generator {
         names(&self.options, n).map(|name| self.options.folder.join(name))
     }
 
-    /// Plays and writes all games; `each` is told of every one, in any order.
+    /// Plays and writes all games; calls `each` for every one, in any order.
     ///
     /// Errors: `Path` when a file cannot be written or exists already; of several, that of the first game. Games
     /// that were begun by then are finished and written.

@@ -94,7 +94,7 @@ struct Open {
 }
 
 impl<'a> Assembly<'a> {
-    /// Goes on from `standing`: the games that were looked at before come again, to be [passed over](Assembly::recall).
+    /// Resumes from `standing`: the games of the earlier run come again, and are [passed over](Assembly::recall).
     ///
     /// Errors: `Format` and `Path` with the file.
     pub(super) fn new(
@@ -116,9 +116,9 @@ impl<'a> Assembly<'a> {
         Ok(assembly)
     }
 
-    /// Whether the next game was looked at before the job was interrupted: it is not to be taken again.
+    /// Whether the interrupted job had seen the next game: it is not to be packed again.
     ///
-    /// Errors: `State` where the games that were looked at are not those that come now.
+    /// Errors: `State` where the games that it saw are not those that come now.
     pub(super) fn recall(&mut self, name: &str) -> Result<bool> {
         if self.behind == 0 {
             return Ok(false);
@@ -131,7 +131,7 @@ impl<'a> Assembly<'a> {
         Ok(true)
     }
 
-    /// That all games came which were looked at before.
+    /// Checks that all games came that the interrupted job had seen.
     ///
     /// Errors: `State` where they did not.
     pub(super) fn recalled(&self) -> Result<()> {
@@ -219,8 +219,8 @@ impl<'a> Assembly<'a> {
         self.checkpoint()
     }
 
-    /// Weighs the games of those files that have no sums by some rule: of the pack that is added to, or of an interrupted job that
-    /// was not asked for them. Games that are damaged are named by who reads them.
+    /// Weighs the games of those files that have no sums by some rule: of the pack that is added to, or of an
+    /// interrupted job without that rule. The reader names damaged games.
     fn weigh_others(&self) -> Result<()> {
         for file in &self.standing.files {
             let staged = self.staging.path(&file.name);

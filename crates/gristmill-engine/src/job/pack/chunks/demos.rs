@@ -67,7 +67,7 @@ enum Open {
 impl Demos {
     /// Lists the demonstrations below the input, in order of name; none where there are games of something else, or nothing.
     ///
-    /// Errors: `Io` for a folder that there is not; what the pack that is added to has.
+    /// Errors: `Io` for a folder that does not exist; the errors of the pack that is added to.
     pub(in super::super) fn list(options: &PackOptions) -> crate::Result<Option<Self>> {
         let root = &options.input;
         let listing = files::list(root)?;
@@ -142,7 +142,8 @@ impl Demos {
     }
 }
 
-/// The folder beside the pack for the columns of a data set. What a killed job left there the next one goes on with, or removes.
+/// The folder beside the pack for the columns of a data set. The next job resumes from what a killed one left there, or
+/// removes it.
 fn columns_of(options: &PackOptions) -> PathBuf {
     let near = options.output.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let name = options.output.file_name().unwrap_or_default().to_string_lossy();

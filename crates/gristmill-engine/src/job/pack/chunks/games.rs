@@ -1,5 +1,5 @@
-//! A folder -> its chess games in order, and each of them packed: what threads do ahead of the one that writes.
-//! Which thread packed what cannot be told from what comes out.
+//! A folder -> its chess games in order, each of them packed by threads that work ahead of the writer.
+//! The output does not depend on which thread packed what.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ enum File {
 impl Games {
     /// Lists the games below `root`: files in order of name, games as their file has them.
     ///
-    /// Errors: `Io` for a folder that there is not.
+    /// Errors: `Io` for a folder that does not exist.
     pub(in super::super) fn list(root: &Path) -> Result<Self> {
         let listing = files::list(root)?;
         let mut found = Games { files: Vec::new(), games: Vec::new(), skipped: Vec::new(), fault: None };

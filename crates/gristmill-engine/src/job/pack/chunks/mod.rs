@@ -29,7 +29,7 @@ use assemble::{Assembly, Rules, Standing};
 pub(super) use demos::Demos;
 pub(super) use games::Games;
 
-/// Frames of a chunk file, where nothing else is asked for: some 300 MB.
+/// The default number of frames in a chunk file: some 300 MB.
 const FILE_FRAMES: u64 = 4_000_000;
 
 /// Told of the pack as far as it is, and of how many games were found so far.
@@ -95,7 +95,7 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
     finish(options, label, assembly, found, resumed)
 }
 
-/// By what games are weighed: that of the column `weight`, and those that are asked for.
+/// The rules that weigh games: the one of the column `weight`, and those of the options.
 ///
 /// Errors: `Config` in `weigh`.
 fn rules(options: &PackOptions, codec: &Codec) -> Result<Rules> {
@@ -183,7 +183,7 @@ fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
     Err(Error::config("output", format!("{}: {message}", options.output.display())))
 }
 
-/// Refuses what is asked for where the output, without a job on it, shows that it cannot be.
+/// Refuses options that the output, with no job on it, rules out.
 fn fits(options: &PackOptions) -> Result<()> {
     let there = !chunks::files(&options.output)?.is_empty();
     let other = there && !chunks::is_pack(&options.output);
@@ -211,7 +211,7 @@ fn start(options: &PackOptions, codec: &'static Codec, skipped: &[Skipped]) -> R
     let there = chunks::is_pack(&options.output);
     let left = left(&staging)?;
     let existing = match (options.existing, found, &left) {
-        // It had not begun: what was asked for then is done now.
+        // The interrupted job had not begun: its options apply now.
         (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
         (existing, ..) => existing,
     };

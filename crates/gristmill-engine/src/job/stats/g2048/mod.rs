@@ -31,7 +31,7 @@ pub struct StepStats {
     pub games: u64,
     /// Their steps.
     pub rows: u64,
-    /// Score at the end; games of which nobody noted it are left out.
+    /// Score at the end; games without one are left out.
     pub score: Spread,
     /// Steps per game.
     pub length: Spread,

@@ -1,5 +1,5 @@
 //! Stretches of rows, in the order of the pack -> what each run has, held against the database.
-//! One entry for each run that the database lists; runs that it does not list were told of already.
+//! One entry for each run that the database lists; runs that it does not list were reported already.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ impl Ledger {
         }
     }
 
-    /// Takes in the next stretch; a run that comes again is told.
+    /// Takes in the next stretch; reports a run that comes again.
     pub(super) fn add(&mut self, stretch: &Stretch, place: &dyn Fn(&Stretch) -> Fault, tell: &mut dyn FnMut(Fault)) {
         let again = self.last.replace(stretch.run) != Some(stretch.run);
         let Ok(at) = self.runs.binary_search_by_key(&u64::from(stretch.run), |run| run.id) else { return };

@@ -93,7 +93,7 @@ pub(super) fn verify(
                 }
                 judge.recycle(judged.hand);
             }
-            // A file that ends too early is told once, by its first block that is not there.
+            // A file that ends too early is reported once, by its first missing block.
             Err(e) => {
                 if hash.take().is_some() {
                     report.add(keep, Fault::new(&e));
@@ -124,13 +124,13 @@ fn summed(shard: &Shard, keep: usize, report: &mut Verification) {
         Err(e) => return add(&e),
     };
     let bytes = shard.rows.saturating_mul(shard.layout.size() as u64);
-    // A file that is too short was told before.
+    // A file that is too short was reported before.
     if let Ok(rows) = HeldFile::open(&shard.path, shard.offset, bytes, Residence::Mapped) {
         guard.damaged(rows.bytes()).for_each(|e| add(&e));
     }
 }
 
-/// Refuses a file that goes on behind its rows; one that ends before them is told when they are read.
+/// Refuses a file with bytes behind its rows; one that ends before them is reported when they are read.
 fn measured(file: RowsOf) -> gristmill_format::Result<RowsOf> {
     let (end, len) = (file.byte_of(file.shard.rows), file.file_bytes()?);
     if len > end {
