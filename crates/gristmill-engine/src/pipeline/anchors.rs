@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::stage::pool::Anchor;
 
-/// What is asked of every pool (spec lc0 §1.4.7).
+/// A control request to every pool (spec lc0 §1.4.7).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
     /// What the anchor is and how many chunks came since.
@@ -64,7 +64,7 @@ impl Anchors {
         }
     }
 
-    /// Does what is asked, pool by pool.
+    /// Carries out a request, pool by pool.
     pub(super) fn control(&self, request: &ControlRequest) -> Vec<ControlReply> {
         let reply = |pool: &String| {
             let mut anchor = self.of(pool)?;

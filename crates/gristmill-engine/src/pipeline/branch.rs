@@ -53,7 +53,7 @@ pub(super) enum Phase {
     /// The cache holds its row.
     Cached,
     Done(Arc<Block>),
-    /// So many were rejected before it that none will be taken.
+    /// Too many draws were rejected before it: none will be taken.
     Hopeless,
 }
 
@@ -81,7 +81,7 @@ const SNAPSHOT_DRAWS: u64 = 1024;
 /// Copies of the drawer at any time, itself not counted.
 const SNAPSHOTS: usize = 2;
 
-/// Draws that a journal is told of beforehand: a pass of the window, within these bounds.
+/// How many draws ahead a journal notes: a pass of the window, within these bounds.
 const LEAST_REACH: u64 = 64;
 const MOST_REACH: u64 = 1024;
 

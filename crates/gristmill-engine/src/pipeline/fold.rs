@@ -218,7 +218,7 @@ impl Fold {
 
     /// Takes one row of a block into a lane: a slot for it, and whatever the reservoir gives out into the open batch.
     /// The caller has made sure of a free slot and, where the reservoir is full, of an open batch and the lane's turn.
-    /// `mark` is asked for when a batch is complete.
+    /// `mark` is called when a batch is complete.
     pub(super) fn row(
         &mut self,
         (lane, branch): (usize, u32),

@@ -232,7 +232,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Whether what a port gives is only asked for in the plan: the way back from an unpacker to its pool's cache.
+    /// Whether a port only carries requests: the way back from an unpacker to its pool's cache.
     pub(super) fn is_request(&self, port: Port) -> bool {
         gives(self.nodes[port.stage].kind, port.output) == Item::CacheRequest
     }

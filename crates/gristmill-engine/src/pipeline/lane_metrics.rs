@@ -1,4 +1,4 @@
-//! Rows of the same stages lane by lane -> one row per stage, as if it had no lanes.
+//! Rows of the same stages lane by lane -> one row per stage, all lanes together.
 //! Sums what can be summed; looks at no chain.
 
 use super::metrics::StageMetrics;

@@ -1,5 +1,5 @@
 //! A plan -> a running loader: logs, chains, threads, and whatever an earlier run left put back in its place.
-//! Done in two steps, so that nobody has to wait for a scan while holding a lock.
+//! Works in two steps, so that no caller waits for a scan while holding a lock.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -65,7 +65,7 @@ pub(super) struct Launch {
     book: Option<Arc<Book>>,
 }
 
-/// The journal that this process writes, if it writes one; nobody else does from here on.
+/// The journal that this process writes, if it writes one; from here on no other process does.
 ///
 /// Errors: `Path`, also where another loader has it.
 pub(super) fn own_journal(config: &DataLoaderConfig, sight: Option<Reads>) -> Result<Option<Journal>> {
@@ -150,7 +150,7 @@ impl Launch {
     /// Whether [`Launch::finish`] can go ahead: at once, unless files of an earlier run are to be found again or
     /// written down.
     ///
-    /// Errors: `Stage` when a scan ended without a result; what reading says where nobody waits.
+    /// Errors: `Stage` when a scan ended without a result; the error of a read where the stream does not wait.
     pub(super) fn scanned(&mut self) -> Result<bool> {
         if self.journal.is_none() && !self.recall.waits_for_scan() {
             return Ok(true);
@@ -253,7 +253,7 @@ fn rosters(
     plan.logs.iter().enumerate().map(one).collect()
 }
 
-/// What the ledger is told of this process.
+/// What the ledger records of this process.
 fn begin(config: &DataLoaderConfig, plan: &Plan, root: u64, recall: &Recall) -> Result<Begin> {
     let Ranks { rank, world, .. } = Ranks::of(config)?;
     let by = if recall.goes_on() { By::State } else { By::Start };

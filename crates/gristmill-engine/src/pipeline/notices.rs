@@ -10,7 +10,7 @@ use super::vanished::Vanished;
 use crate::error::Error;
 use crate::runtime::events::{Event, Events, Level};
 
-/// What was told of one log.
+/// What was reported of one log.
 #[derive(Debug, Default)]
 struct Told {
     scanned: bool,
@@ -26,7 +26,7 @@ pub(super) fn lacking(events: &Events, plan: &Plan) {
     }
 }
 
-/// Tells which files a restored run goes on without.
+/// Reports the files that a restored run does without.
 pub(super) fn vanished(events: &Events, files: &[Vanished]) {
     for Vanished { name, why, chunks, rows } in files {
         let message = format!("`{name}` {why}: going on without {chunks} chunks and {rows} rows of the reservoir");
@@ -34,7 +34,7 @@ pub(super) fn vanished(events: &Events, files: &[Vanished]) {
     }
 }
 
-/// What was told so far, of each log and of the spill folder.
+/// What was reported so far, of each log and of the spill folder.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     logs: Vec<Told>,
@@ -42,7 +42,7 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// Tells what is new since the last look.
+    /// Reports what is new since the last call.
     pub(super) fn look(&mut self, observer: &Observer) {
         self.logs.resize_with(observer.rosters.len(), Told::default);
         for (roster, told) in observer.rosters.iter().zip(&mut self.logs) {

@@ -1,5 +1,6 @@
 //! Files that cannot be read now -> when each is tried again, and whether its stream waits for it or ends.
-//! No batch depends on any of this: whoever waits reads later what it would have read now. Nothing outlasts its cause.
+//! No batch depends on any of this: a stream that waits reads later what it would have read now. Nothing outlasts its
+//! cause.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -110,7 +111,7 @@ impl Outages {
         }
     }
 
-    /// Notes that there was an answer, whatever it was: nobody waits for this file any more.
+    /// Notes that there was an answer, whatever it was: the wait for this file is over.
     pub(super) fn over(&self, id: u64, readable: bool) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;

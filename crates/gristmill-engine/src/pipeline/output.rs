@@ -72,7 +72,7 @@ impl Column {
         self.sheet.column(self.index, self.shape[0])
     }
 
-    /// The first byte. Whoever owns the batch may write through it; `bytes` must not be held meanwhile.
+    /// The first byte. The owner of the batch may write through it; `bytes` must not be held meanwhile.
     pub fn as_ptr(&self) -> *mut u8 {
         self.sheet.column_ptr(self.index)
     }

@@ -168,7 +168,7 @@ impl Common {
         let of_time = |id: &&u64| self.files[id].mtime.is_some() && self.files[id].mtime == file.mtime;
         let own = free.iter().find(|id| **id == file.id);
         let known = own.filter(of_time).or_else(|| free.iter().find(of_time)).or(own);
-        // Where there are no versions, it is that file, whoever touched it in between.
+        // Where there are no versions, it is that file, even if it was touched in between.
         if let Some(id) = known.or(free.first().filter(|_| versions.len() == 1)) {
             return *id;
         }

@@ -299,7 +299,7 @@ impl<'a> Lower<'a> {
             _ => return Err(Error::stage(drawer.name, "gives no chunks")),
         };
         if unpacker.prefetch_output.is_some() && accept.as_ref().is_none_or(|accept| accept.cache.is_none()) {
-            let text = format!("stage `{}` has no `cachehit_output`: nobody keeps what is prefetched", drawer.name);
+            let text = format!("stage `{}` has no `cachehit_output`: no cache keeps what is prefetched", drawer.name);
             return Err(Error::field(node.name, "prefetch_output", text));
         }
         threads.push(ceiling);

@@ -59,7 +59,7 @@ impl Ranks {
 
     /// A chain of one lane, as the config has it -> the lanes of this rank with their parts of each window.
     ///
-    /// Errors: `Config` naming the stage that is too small for so many lanes, or cannot be dealt.
+    /// Errors: `Config` with the stage that is too small for that many lanes, or cannot be dealt.
     pub(super) fn deal(self, chain: ChainPlan) -> Result<ChainPlan> {
         let world = self.world as usize;
         if !chain.batch_size.is_multiple_of(world) {

@@ -39,7 +39,7 @@ pub(super) struct Containers(HashMap<u64, Option<Arc<Source>>>);
 impl Recall {
     /// Reads what the config and the caller point to.
     ///
-    /// Errors: `Path` for an unreadable journal, `State` when both a state and a replay are asked for, or when the journal
+    /// Errors: `Path` for an unreadable journal, `State` when both a state and a replay are given, or when the journal
     /// is of another run.
     pub(super) fn new(
         config: &DataLoaderConfig,
@@ -150,7 +150,7 @@ impl Recall {
         latest(known.filter(|mark| mark.world_size != world).chain(read))
     }
 
-    /// The batch that an output goes on with.
+    /// The batch that an output resumes with.
     pub(super) fn first_batch(&self, alias: &str) -> u64 {
         self.state.as_ref().and_then(|state| state.outputs.get(alias)).map_or(0, |output| output.batch)
     }
@@ -162,7 +162,7 @@ impl Recall {
 
     /// Opens what [`Recall::put_into`] opens of a chain; `false` while some of it cannot be read.
     ///
-    /// Errors: what reading says where nobody waits.
+    /// Errors: the error of a read where the stream does not wait.
     pub(super) fn opens(&self, chain: &Chain, outages: &Outages, opened: &mut Containers) -> Result<bool> {
         let Some(saved) = self.state.as_ref().and_then(|state| state.outputs.get(&chain.plan.alias)) else {
             return Ok(true);
@@ -228,7 +228,7 @@ impl Recall {
             let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
             branch.waiting.retain(|(id, _)| !again.contains(id));
         }
-        // Whoever held these so far may let go of them before the draws come that need them.
+        // Their holders may release them before the draws that need them come.
         for branch in &chain.lock().branches {
             let told = branch.replay.iter().map(|admission| admission.id);
             told.chain(branch.waiting.iter().map(|(id, _)| *id)).for_each(|id| branch.roster.hold(id));

@@ -108,7 +108,7 @@ struct Names {
     files: BTreeMap<u64, Recorded>,
     next: u64,
     ready: bool,
-    /// A file of the scan that could not be read to tell which it is, and the error where nobody waits for it.
+    /// A file of the scan that could not be read for its identity; its error where the stream does not wait.
     unread: Option<u64>,
     refused: Option<Error>,
     /// Arrivals of the log that were given ids already.
@@ -278,7 +278,7 @@ impl Roster {
         match spill.hold(token, &source.file(), Path::new(&source.path())) {
             Holding::Held(held) => open(held),
             Holding::Not => Ok(source),
-            // Whoever goes on from here could not have it: so this run does without it, too.
+            // A run that resumes from here could not have it: so this run does without it, too.
             Holding::Gone => {
                 if let Some(held) = spill.get(token, (file.size, file.mtime), None) {
                     return open(held);
@@ -317,7 +317,7 @@ impl Roster {
         self.log.stat(log_id)
     }
 
-    /// What a source is told by where it is held.
+    /// The token of a source that is held.
     pub(super) fn token(&self, id: u64) -> Option<Token> {
         self.file(id).map(|file| Token::new(id, &file.name, file.size))
     }
@@ -439,7 +439,7 @@ mod tests {
     use crate::stage::load::LogSpec;
     use crate::store::{Change, DirStore, Store};
 
-    /// A file that leaves between the scan and the link is done without, since nobody could go on with it.
+    /// The run does without a file that leaves between the scan and the link: no later run could have it.
     #[test]
     fn what_leaves_before_it_is_held_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();

@@ -44,7 +44,7 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
     };
     for stage in &mut config.stage {
         if let Some(files) = &mut stage.file_path_provider {
-            // As it was noted when nobody had to say whether to wait.
+            // As states noted it before `watch` decided whether to wait.
             *files = FilePathProviderConfig { watch: Some(true), ..FilePathProviderConfig::default() };
         }
         if let Some(rescorer) = &mut stage.chunk_rescorer {

@@ -56,7 +56,7 @@ pub struct Status {
     pub io_errors: IoErrorsStatus,
     /// Number of the newest event; the next question may ask for those after it.
     pub newest_event: u64,
-    /// Events after the number asked for, oldest first; of each kind the latest are kept.
+    /// Events after the requested number, oldest first; of each kind the latest are kept.
     pub events: Vec<Event>,
 }
 
@@ -64,7 +64,7 @@ pub struct Status {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OutputStatus {
-    /// The name it is asked for by; empty for the only one.
+    /// Its name in calls; empty for the only one.
     pub alias: String,
     /// The stage that gives it.
     pub stage: String,

@@ -110,7 +110,7 @@ impl Arena {
         let mut views = Vec::with_capacity(slots.len());
         for &slot in slots {
             self.change(slot, FULL, BUSY);
-            // SAFETY: the state was FULL and is now BUSY, so nobody writes the slot until it is FREE again.
+            // SAFETY: the state was FULL and is now BUSY, so no one writes the slot until it is FREE again.
             views.push(unsafe { self.region.slice(slot as usize * self.stride, self.stride) });
         }
         let result = read(&views);

@@ -1,5 +1,5 @@
 //! Buffers that count themselves: how many there are and how many bytes they take, wherever they are at the moment.
-//! Refuses nothing: whoever hands buffers out looks at the count first.
+//! Refuses nothing: the code that hands buffers out checks the count first.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

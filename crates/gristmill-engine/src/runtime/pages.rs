@@ -5,21 +5,21 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// From so many bytes on a block is a mapping.
+/// A block of at least this many bytes is a mapping.
 pub const LARGE: usize = 256 << 10;
 
 /// What `#[global_allocator]` of the command and of the Python module is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pages;
 
-/// Whether a block is a mapping: a function of its layout, so that whoever frees it finds the same.
+/// Whether a block is a mapping: a function of its layout, so that freeing it finds the same.
 fn is_large(layout: Layout) -> bool {
     cfg!(target_os = "linux") && layout.size() >= LARGE && layout.align() <= 4096
 }
 
-// SAFETY: blocks come from the system allocator or from anonymous mappings, which are as long as asked for, zeroed, and aligned
-// to a page, the largest alignment for which they are used; size and alignment, which stay the same for a block until it is
-// resized, say which of the two a block is from. Nothing here panics or allocates.
+// SAFETY: blocks come from the system allocator or from anonymous mappings, which are as long as requested, zeroed, and
+// aligned to a page, the largest alignment for which they are used; size and alignment, which stay the same for a block
+// until it is resized, say which of the two a block is from. Nothing here panics or allocates.
 unsafe impl GlobalAlloc for Pages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {
@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Pages {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if is_large(layout) {
-            // SAFETY: a block of this layout is a mapping of this length, and nobody uses it any more.
+            // SAFETY: a block of this layout is a mapping of this length, and it is no longer in use.
             unsafe { libc::munmap(block.cast(), layout.size()) };
         } else {
             // SAFETY: a block of this layout is the system allocator's.
@@ -85,7 +85,7 @@ fn map(len: usize) -> *mut u8 {
 /// `block` is a mapping of `len` bytes that [`map`] made.
 #[cfg(target_os = "linux")]
 unsafe fn remap(block: *mut u8, len: usize, size: usize) -> *mut u8 {
-    // SAFETY: the caller's promise; no address is asked for, so that no other mapping is touched.
+    // SAFETY: the caller's promise; no address is given, so that no other mapping is touched.
     let block = unsafe { libc::mremap(block.cast(), len, size, libc::MREMAP_MAYMOVE) };
     if block == libc::MAP_FAILED { std::ptr::null_mut() } else { block.cast() }
 }

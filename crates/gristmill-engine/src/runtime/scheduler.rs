@@ -20,7 +20,7 @@ pub trait Tasks: Send + Sync {
     /// Runs the most urgent runnable task of `lane` to its end; `false` when there is none.
     fn run(&self, lane: Lane) -> bool;
 
-    /// A task panicked, saying `what`: whoever waits for its result is to be told.
+    /// A task panicked with the message `what`: those that wait for its result must get an error.
     fn panicked(&self, what: &str);
 }
 

@@ -83,7 +83,7 @@ pub struct SheetPool {
 }
 
 impl SheetPool {
-    /// A pool that keeps at most `keep` sheets that nobody holds.
+    /// A pool that keeps at most `keep` free sheets.
     pub fn new(rows: usize, row_bytes: Vec<usize>, keep: usize) -> Arc<Self> {
         Arc::new(SheetPool { rows, row_bytes, free: Mutex::new(Vec::new()), keep })
     }
@@ -129,7 +129,7 @@ impl SharedSheet {
         self.sheet().column(index, rows)
     }
 
-    /// The first byte of a column, 64-byte aligned; writable by whoever owns the batch.
+    /// The first byte of a column, 64-byte aligned; writable by the owner of the batch.
     pub fn column_ptr(&self, index: usize) -> *mut u8 {
         let (offset, _) = self.sheet().columns[index];
         self.sheet().region.as_ptr().wrapping_add(offset)

@@ -181,7 +181,7 @@ impl Slots {
         if folds { Ok(()) } else { beside.put(slot, scratch) }
     }
 
-    /// Fills free slots with records that nobody will read.
+    /// Fills free slots with records that are never read.
     pub fn fill_blindly(&self, slots: impl Iterator<Item = u32>) {
         slots.for_each(|slot| self.arena.fill(slot, |_| ()));
     }
@@ -211,7 +211,7 @@ impl Slots {
         })
     }
 
-    /// Frees a full slot whose record nobody wants.
+    /// Frees a full slot whose record is not wanted.
     pub fn discard(&self, slot: u32) {
         if let Some((_, beside)) = &self.long {
             self.arena.drain(&[slot], |views| views[0].starts_with(&BESIDE.to_le_bytes()).then(|| beside.take(slot)));

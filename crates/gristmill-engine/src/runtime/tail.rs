@@ -59,7 +59,7 @@ impl Tail {
         &self.file
     }
 
-    /// So many bytes are whole; what is behind them is cut off before anything is appended.
+    /// Keeps the first `whole` bytes; cuts off the others before anything is appended.
     pub(super) fn keep(&mut self, whole: u64) {
         self.whole = whole;
     }

@@ -16,7 +16,7 @@ const HEAD_TIME: f64 = 5.0;
 const ANSWER_TIME: f64 = 10.0;
 const GOODBYE_TIME: f64 = 1.0;
 
-/// Reads of what nobody asked for in one turn.
+/// Reads of unwanted bytes in one turn.
 const IDLE_READS: usize = 16;
 
 /// What a request says before its body.
@@ -200,7 +200,7 @@ fn write(stream: &mut TcpStream, bytes: &[u8], said: &mut usize) -> Option<bool>
     Some(true)
 }
 
-/// Reads what nobody asked for, such as a body; whether the peer has gone.
+/// Reads and drops unwanted bytes, such as a body; whether the peer has gone.
 fn read_away(stream: &mut TcpStream) -> bool {
     let mut piece = [0; 4096];
     for _ in 0..IDLE_READS {

@@ -91,8 +91,8 @@ impl Endpoint {
         self.address
     }
 
-    /// Answers requests until `stop` is set; answers that are held back then are given before it ends, so that whoever
-    /// watches learns of the stop.
+    /// Answers requests until `stop` is set; gives the answers that are held back then before it ends, so that watchers
+    /// learn of the stop.
     pub fn serve(self, stop: &AtomicBool, pages: &Pages<'_>) {
         let mut desk = Desk { endpoint: self, pages, clock: Clock::default(), guests: Vec::new(), deaf_until: 0.0 };
         while !stop.load(Ordering::Relaxed) {

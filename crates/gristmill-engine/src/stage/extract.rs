@@ -61,7 +61,7 @@ impl Extract {
         self.chunks.len() as u64
     }
 
-    /// Starts all its passes again, as if new.
+    /// Starts all its passes again from the beginning.
     pub fn restart(&mut self) {
         self.restore(ExtractState::default());
     }

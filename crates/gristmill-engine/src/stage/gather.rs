@@ -1,5 +1,5 @@
 //! Position in the stream -> which of the selected rows stands there, in which epoch: the plan of index feeding.
-//! Pure arithmetic in O(1) memory: any position can be asked for at any time. Looks at no row.
+//! Pure arithmetic in O(1) memory: any position at any time. Reads no row.
 
 use crate::runtime::permute::Permutation;
 use crate::runtime::seed::Key;
@@ -100,7 +100,7 @@ struct Blocks {
     count: u64,
     /// The group that has the last, shorter block, and how many rows are missing there.
     short: (u64, u64),
-    /// The group that was asked for last, and the order of its rows.
+    /// The last requested group, and the order of its rows.
     current: Option<(u64, Permutation)>,
 }
 

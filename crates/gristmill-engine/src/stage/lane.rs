@@ -11,7 +11,7 @@ use crate::runtime::seed::Key;
 /// Seed of the hash; a split's is 0.
 const SEED: u64 = 1;
 
-/// The lane of a chunk, of so many.
+/// The lane of a chunk, of `lanes`.
 pub fn lane_of(key: &str, index: u64, lanes: u32) -> u32 {
     let mut hash = Xxh3::with_seed(SEED);
     hash.update(key.as_bytes());

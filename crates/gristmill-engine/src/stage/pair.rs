@@ -1,4 +1,4 @@
-//! Trajectories, by their lengths -> which steps stand together as context and target. Numbers only; no byte is looked at.
+//! Trajectories, by their lengths -> which steps stand together as context and target. Numbers only; it reads no byte.
 //! No pair reaches across the end of a trajectory; what is drawn depends on key and step alone.
 
 use std::ops::Range;

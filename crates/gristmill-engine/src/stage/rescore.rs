@@ -25,7 +25,7 @@ fn passed(tally: &Tally) -> Passed {
 }
 
 impl ChunkPass for Rescore {
-    /// What the passes changed, and what the tablebase was asked.
+    /// What the passes changed, and the probes of the tablebase.
     fn counts(&self) -> &[&'static str] {
         COUNTS
     }

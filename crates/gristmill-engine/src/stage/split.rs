@@ -62,7 +62,7 @@ impl Side {
     /// Side `index` where what the first two sides have together is dealt anew: the second gets what is in a fold, the first what
     /// is in the others. The sides behind them stay what they are.
     ///
-    /// `None` as for [`Side::new`], for fewer than two sides, and for a fold that there is not.
+    /// `None` as for [`Side::new`], for fewer than two sides, and for a fold that does not exist.
     pub fn folded(weights: &[u64], fold: Fold, index: usize) -> Option<Self> {
         let side = Side::new(weights, index)?;
         if fold.of < 2 || fold.number >= fold.of {

@@ -1,5 +1,5 @@
 //! A row of a table and the bounds of its game -> the steps that stand for it, and which of them there are.
-//! Numbers only: no byte is looked at, and nothing reaches across the end of a game.
+//! Numbers only: it reads no byte, and nothing reaches across the end of a game.
 
 use std::ops::Range;
 

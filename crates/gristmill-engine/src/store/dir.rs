@@ -1,5 +1,5 @@
 //! A directory tree as a [`Store`]: lists visible files, opens them for positioned reads.
-//! Keeps no descriptor by itself: a file is open for as long as whoever opened it keeps it.
+//! Keeps no descriptor by itself: a file is open for as long as the caller keeps it.
 
 use std::fs::{self, File};
 use std::io;
@@ -107,7 +107,7 @@ impl DirStore {
     }
 
     /// Whether a file that is not there was deleted: its folder is there without that name. Where the folder is missing, too,
-    /// or nothing is mounted on it any more, nobody knows.
+    /// or nothing is mounted on it any more, that is unknown.
     fn is_deleted(&self, path: &Path) -> bool {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
         // Asked of one and the same folder, whatever its name leads to meanwhile.

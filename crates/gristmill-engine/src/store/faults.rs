@@ -58,7 +58,7 @@ impl Faults {
         self.last.iter().map(|(_, message)| message.as_str())
     }
 
-    /// The latest message of a kind, unless so many others came after it that it was let go.
+    /// The latest message of a kind, unless too many others came after it to keep it.
     pub fn latest(&self, kind: &str) -> Option<&str> {
         self.last.iter().rev().find(|(of, _)| *of == kind).map(|(_, message)| message.as_str())
     }

@@ -1,5 +1,5 @@
 //! A whole file as one slice of bytes: mapped, so that the system reads the pages that are touched, or read into memory.
-//! A mapped file must not be cut while it is held; whoever does that ends the process, as with any mapping.
+//! A mapped file must not be cut while it is held; cutting it ends the process, as with any mapping.
 #![allow(unsafe_code)]
 
 use std::fs::File;

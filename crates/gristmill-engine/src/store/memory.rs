@@ -82,7 +82,7 @@ impl MemoryStore {
         self.lock().refused.insert(name.to_owned(), kind);
     }
 
-    /// Forgets the hints that nobody took yet and says so, as a full queue of the system does.
+    /// Forgets the hints that were not taken yet and says so, as a full queue of the system does.
     pub fn lose_hints(&self) {
         for queue in &self.lock().hints {
             *queue.lock().unwrap_or_else(PoisonError::into_inner) = vec![Hint::Lost("told to".into())];

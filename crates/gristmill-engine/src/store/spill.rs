@@ -1,5 +1,5 @@
 //! Files that may still be needed -> second names for them in a folder of their own, which outlive the first ones: hard links
-//! where the file system has them, else copies. Bounded in bytes; knows no format, and is told by others who needs what.
+//! where the file system has them, else copies. Bounded in bytes; knows no format; callers say which files they need.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use super::walk::stat_of;
 use super::{DirStore, FileStat, Store};
 use crate::error::{Error, Result};
 
-/// What a held file is told by: its lasting id, and a hash of the name and the size that it had.
+/// The identity of a held file: its lasting id, and a hash of the name and the size that it had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     /// The lasting id.
@@ -210,8 +210,8 @@ impl Spill {
         if std::mem::take(&mut self.lock().unforced) { sync_folder(&self.folder.join(&self.own)) } else { Ok(()) }
     }
 
-    /// Lets go of what nobody needs: of the own files those that `needs` denies; once this run has saved twice, those of
-    /// runs of other numbers of ranks.
+    /// Releases what is no longer needed: of the own files those that `needs` denies; once this run has saved twice,
+    /// those of runs of other numbers of ranks.
     ///
     /// Errors: `Path`.
     pub fn release(&self, needs: &dyn Fn(Token) -> bool) -> Result<()> {

@@ -1,5 +1,5 @@
 //! Two tables of one length -> one whose records have a field of the second table behind the record of the first.
-//! Copies bytes; whether the two tables speak of the same things is for whoever joins them to know.
+//! Copies bytes; the caller must know that both tables are of the same things.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ pub struct JoinedTable {
 impl JoinedTable {
     /// Puts the field called `name` of `beside` behind the records of `rows`.
     ///
-    /// Errors: `WrongSize` for tables of different length, `Missing` for a field that there is not, `Corrupt` for one that
-    /// `rows` has too.
+    /// Errors: `WrongSize` for tables of different length, `Missing` for a field that does not exist, `Corrupt` for one
+    /// that `rows` has too.
     pub fn new(rows: Arc<dyn FrameTable>, beside: Arc<dyn FrameTable>, name: &str) -> Result<Self> {
         if rows.len() != beside.len() {
             let detail = format!("{} records beside {} rows", beside.len(), rows.len());

@@ -1,5 +1,5 @@
 //! How rows were selected of a pack, as data: what a state or a ledger needs for the same rows to be found again.
-//! Names no folder: a pack is told by its identity, wherever it lies. Selects nothing itself.
+//! Names no folder: a pack is known by its identity, wherever it lies. Selects nothing itself.
 
 use std::sync::Arc;
 

@@ -10,14 +10,14 @@ use gristmill_format::weigh::Weigher;
 
 /// The chunks of a table, numbered from 0 in the order of their rows; each has at least one row.
 pub trait Weighed: Debug {
-    /// The chunk that a row, which there must be, is in.
+    /// The chunk of a row, which must exist.
     fn chunk_at(&self, row: u64) -> u64;
 
-    /// First row of a chunk, which there must be, and the one behind its last.
+    /// First row of a chunk, which must exist, and the one behind its last.
     fn rows_of(&self, chunk: u64) -> (u64, u64);
 
-    /// What each chunk weighs, as [`total`](gristmill_format::weigh::total) counts it; NaN for one that cannot be weighed, of
-    /// which [`Weighed::weights`] says why. Known at once where it was asked before.
+    /// The weight of each chunk, as [`total`](gristmill_format::weigh::total) counts it; NaN for one that cannot be
+    /// weighed, of which [`Weighed::weights`] says why. The result is cached.
     fn totals(&self, weigher: &dyn Weigher) -> Arc<[f32]>;
 
     /// Replaces `out` by what the rows of a chunk weigh, in order. `scratch` is used again from call to call.

@@ -78,7 +78,7 @@ impl Syzygy {
         self.tables.coverage()
     }
 
-    /// The value of a position in Forsyth-Edwards notation for the side to move, -2 (lost) to 2 (won), and, if asked for,
+    /// The value of a position in Forsyth-Edwards notation for the side to move, -2 (lost) to 2 (won), and, on request,
     /// the plies to the next capture or pawn move.
     ///
     /// Errors: `OutOfRange` for what is no position; `Refused` by the reason why it cannot be probed.

@@ -39,7 +39,7 @@ fn constant(material: &str, kind: TableKind, value: u8) -> Vec<u8> {
     bytes
 }
 
-/// All tables of three men, which say that whoever is to move has `value`.
+/// All tables of three men, which say that the side to move has `value`.
 fn three_men(folder: &Path, value: u8) {
     for name in ["KQvK", "KRvK", "KBvK", "KNvK", "KPvK"] {
         for kind in TableKind::ALL {

@@ -139,7 +139,7 @@ fn a_cache_that_is_wired_otherwise_is_refused_by_name() {
             let nothing = PositionSamplingConfig { diff_focus_pol_scale: Some(0.0), ..Default::default() };
             at(c, "pool").shuffling_chunk_pool.as_mut().unwrap().position_sampling = Some(nothing);
         }),
-        ("unpack", "prefetch_output", "nobody keeps", |c| {
+        ("unpack", "prefetch_output", "no cache keeps", |c| {
             let pool = at(c, "pool");
             pool.shuffling_chunk_pool.as_mut().unwrap().cachehit_output = None;
             pool.input.truncate(1);

@@ -43,7 +43,7 @@ fn check(config: &DataLoaderConfig, survey: bool) {
         assert!(seen.iter().zip(0..).all(|(row, number)| (row.batch, row.row) == (batch, number)));
     }
     let early = sight(&config, Some(&states[8]), &look(7, survey)).unwrap_err().to_string();
-    assert!(early.contains("lies before the state, which goes on with batch 8"), "{early}");
+    assert!(early.contains("lies before the state, which resumes with batch 8"), "{early}");
     let past = seen_frames(&loader.sight(&look(2, survey)).unwrap(), 2, None, &mut || true).unwrap();
     assert_eq!(places(&past), came[2], "the running loader, of the past");
 }

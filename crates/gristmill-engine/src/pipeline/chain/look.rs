@@ -55,7 +55,7 @@ impl Chain {
         Error::Stage { stage: self.plan.branches[of.branch].stage.clone(), message }
     }
 
-    /// Takes slots for rows whose bytes nobody will look at.
+    /// Takes slots for rows whose bytes are never read.
     pub(super) fn fill_blindly(&self, rows: &[(u32, u32)]) {
         self.slots.fill_blindly(rows.iter().map(|(_, slot)| *slot));
     }

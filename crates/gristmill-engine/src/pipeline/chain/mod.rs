@@ -373,7 +373,7 @@ impl Tasks for Chain {
     }
 }
 
-/// Keeps the buffer of a block that nobody else holds, unless it is a giant's.
+/// Keeps the buffer of a block that has no other holder, unless the block is a giant.
 fn keep(spare: &mut Vec<Counted<Chunk>>, block: Arc<Block>) {
     if let Some(block) = Arc::into_inner(block)
         && block.chunk.bytes.capacity() <= KEEP_BYTES

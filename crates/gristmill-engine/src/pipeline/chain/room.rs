@@ -62,7 +62,7 @@ impl Room {
         excess == 0 || excess <= self.places.saturating_mul(self.max) / 2 && self.has(excess)
     }
 
-    /// Whether one more chunk of a state may be read and decoded at once, when so many are.
+    /// Whether one more chunk of a state may be read and decoded now, while `now` others are.
     pub(super) fn refills(&self, now: usize) -> bool {
         now == 0 || 2 * (now + 1) <= self.places
     }
@@ -76,7 +76,7 @@ impl Inner {
         Some((branch, self.branches.get(branch)?.window.front()?.number))
     }
 
-    /// Whether a chunk may be decoded that will probably take `size` bytes; buffers that nobody uses make way first.
+    /// Whether a chunk may be decoded that will probably take `size` bytes; unused buffers are freed first.
     pub(super) fn has_room_to_decode(&mut self, size: usize, urgent: bool) -> bool {
         let full = |inner: &Inner| inner.spare_chunks.is_empty() && inner.room.decoded.buffers() >= inner.room.places;
         let fits = |inner: &Inner| inner.room.has(inner.room.excess(0).saturating_add(size.min(inner.room.max)));

@@ -25,7 +25,7 @@ const HOPELESS: &str = "a million draws in a row were rejected: by hanse_samplin
                         no chunk of this pool has a chance; lower one of them";
 
 /// How to wait where there is no game.
-const WAIT: &str = "Whoever wishes to wait for games that are yet to come says so: watch=True, or --wait";
+const WAIT: &str = "To wait for games that are yet to come, set watch=True, or --wait";
 
 impl Chain {
     /// Folds whatever is ready and hands over what is complete.
@@ -156,7 +156,7 @@ impl Chain {
             }
         }
         if branches[chosen].taken == block.rows.len() {
-            // Nobody waits for what is used up: the next chunk of this lane can be decoded before its next turn.
+            // The chunk is used up: the next one of this lane can be decoded before its next turn.
             self.pop(&mut branches[chosen]);
             branches[chosen].bad_run = 0;
             keep(spare_chunks, block);
@@ -285,7 +285,7 @@ fn positions(branches: &[Branch]) -> Vec<(u64, usize)> {
 /// What is said where a lane has nothing to draw.
 pub(super) fn empty_lane(lane: HashLane) -> String {
     let HashLane { index, of } = lane;
-    format!("lane {index} of {of} has no chunk to draw: there are too few for so many lanes; use fewer, or more games")
+    format!("lane {index} of {of} has no chunk to draw: use fewer lanes, or more games")
 }
 
 enum Verdict {
@@ -321,7 +321,7 @@ fn judge(branch: &mut Branch, block: &Block, policy: BadChunks) -> Verdict {
             Kind::Unfit => Error::Unfit(message),
             _ => Error::Stage { stage: branch.plan.stage.clone(), message },
         };
-        // While files may still come or be mended, the consumer is told and the stream goes on.
+        // While files may still come or be mended, an event reports it and the stream continues.
         branch.bad_run = 0;
         return if branch.may_grow() { Verdict::NoneGood(error) } else { Verdict::AllBad(error) };
     }

@@ -42,7 +42,7 @@ struct Part {
     window: Option<Window>,
 }
 
-/// What stands for a step that there is not.
+/// What stands for a step that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fill {
     Nearest,

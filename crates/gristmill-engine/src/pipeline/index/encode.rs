@@ -1,4 +1,4 @@
-//! Rows of a table, asked for by number -> tensors, at once and in the caller's thread: what collate functions need.
+//! Numbers of rows -> their tensors, at once and in the caller's thread: what collate functions need.
 //! The random bits of a row are those that a loader of the same seed would give it in the same epoch.
 
 use gristmill_format::encode::TensorSpec;

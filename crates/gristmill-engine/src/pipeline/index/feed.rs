@@ -66,7 +66,7 @@ struct Inner {
     delivered: u64,
     open: VecDeque<Open>,
     spare: Vec<(Vec<Pick>, Scratch)>,
-    /// The epoch and group of blocks that was last asked for ahead.
+    /// The epoch and group of blocks that was last requested ahead.
     asked: Option<(u64, u64)>,
     wanted: Option<Vec<(u64, u64)>>,
     failed: bool,
@@ -184,7 +184,7 @@ impl Feed {
         }
     }
 
-    /// Ends the stream for whoever waits.
+    /// Ends the stream, and wakes those that wait.
     pub(super) fn close(&self) {
         self.handoff.close();
     }

@@ -32,7 +32,7 @@ use crate::sink::http::Pages;
 use crate::store::publish::write_whole;
 use crate::table::IndexInput;
 
-/// How often totals are sampled for rates, at most: each time a batch is asked for.
+/// The shortest time between two samples of the totals for rates; a request for a batch takes one.
 const SAMPLE: Duration = Duration::from_millis(250);
 
 /// Rows of a table in, batches out. Shared freely between threads.
@@ -250,7 +250,7 @@ impl IndexLoader {
         control.detached.clone()
     }
 
-    /// What the ledger is told of this process.
+    /// What the ledger records of this process.
     fn begin(&self, control: &Control) -> Result<Begin> {
         let (config, input) = (&self.config, &self.input);
         let decides = IndexConfig {

@@ -1,5 +1,5 @@
-//! Batch and row number -> which row of the table stands there, in which epoch: the plan alone, for whoever asks later.
-//! Reads no row and starts nothing; any batch costs the same.
+//! Batch and row number -> which row of the table stands there, in which epoch: from the plan alone, for later
+//! questions. Reads no row and starts nothing; any batch costs the same.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Lookup {
         Lookup::new(config, seed, epoch, sampler)
     }
 
-    /// The plan of a config over so many rows whose numbers do not matter.
+    /// The plan of a config over this many rows, whose numbers do not matter.
     ///
     /// Errors: `Config` with the field.
     pub fn counted(config: &IndexConfig, seed: u64, rows: u64) -> Result<Self> {

@@ -7,8 +7,8 @@
 //! | `assembly` | rows, and the steps that a view shows of them -> tensors |
 //! | `only` | some tensors of an encoder |
 //! | `feed` | the tasks: gather, encode, hand out in order |
-//! | `loader` | the shell that people hold |
-//! | `encode` | single rows, asked for by number |
+//! | `loader` | the public interface |
+//! | `encode` | single rows, by number |
 //! | `lookup` | which row stands where, without a loader |
 //! | `state` | where a loader stands: a number |
 //! | `status` | its stages with their numbers, for views |

@@ -175,7 +175,7 @@ impl Plan {
         self.skips.beyond(number)
     }
 
-    /// What this rank puts into batch `number`, which there must be.
+    /// What this rank puts into batch `number`, which must exist.
     pub(super) fn share(&self, number: u64) -> Share {
         let (first, end) = self.span(number);
         let all = end.map_or(self.batch, |end| end.saturating_sub(first).min(self.batch));

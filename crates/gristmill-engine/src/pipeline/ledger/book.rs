@@ -138,7 +138,7 @@ impl Book {
         inner.lines.as_ref().map_or(Ok(()), |lines| lines.sync().map_err(|e| Error::path(&self.path, &e)))
     }
 
-    /// Writes what was delivered so far; whoever needs to know that it is durable asks for a state.
+    /// Writes what was delivered so far; only a state makes sure that it is durable.
     pub(in crate::pipeline) fn close(&self) {
         let mut inner = self.lock();
         let _ = self.write_all(&mut inner);

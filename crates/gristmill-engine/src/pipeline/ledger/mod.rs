@@ -33,7 +33,7 @@ pub enum Entry {
     Delivered(Delivered),
     /// It gave out a state.
     State {
-        /// Per output, the batch that it goes on with.
+        /// Per output, the batch that it resumes with.
         at: BTreeMap<String, u64>,
     },
     /// An output has ended.

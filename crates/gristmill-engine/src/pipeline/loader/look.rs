@@ -97,8 +97,8 @@ impl Sight {
         let next = saved.as_ref().and_then(|saved| saved.outputs.get(&options.output)).map_or(0, |output| output.batch);
         if options.first < next {
             let text = format!(
-                "batch {} lies before the state, which goes on with batch {next}; give an earlier state, or none to begin \
-                 at the beginning",
+                "batch {} lies before the state, which resumes with batch {next}; give an earlier state, or none to \
+                 begin at the beginning",
                 options.first
             );
             return Err(Error::config("batch", text));
@@ -109,7 +109,7 @@ impl Sight {
         Ok(Sight { loader, output: options.output.clone(), known })
     }
 
-    /// The next batch; `None` at the end of the stream. While it is on its way `goes_on` is asked now and then.
+    /// The next batch; `None` at the end of the stream. Calls `goes_on` now and then while it waits.
     ///
     /// Errors: `Stage` for a batch that depends on files that may still arrive, and for chunks whose frames were never
     /// counted; `Stopped` where `goes_on` says no; as the stream itself.

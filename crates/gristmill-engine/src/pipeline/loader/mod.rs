@@ -57,7 +57,7 @@ pub enum Next {
 /// One output of a loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The name it is asked for by; empty for the only one.
+    /// Its name in calls; empty for the only one.
     pub alias: String,
     /// Rows per batch.
     pub batch_size: usize,
@@ -384,7 +384,8 @@ impl DataLoader {
             _ => self.running(None)?.ok_or(Error::Stopped)?,
         };
         let Ranks { rank, world, .. } = Ranks::of(&self.config)?;
-        // What the journal says by now is in the chains, which are asked after it; and what they know of is among the files.
+        // In this order: the chains, read after the journal, have all that it says; and the files have all that the
+        // chains know.
         let settle = |journal: &SharedJournal| {
             let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
             journal.settle().map_err(|e| Error::path(journal.path(), &e))

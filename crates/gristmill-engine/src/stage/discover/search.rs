@@ -22,7 +22,8 @@ const SETTLE: u64 = 10;
 /// As long, as a time.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// Rounds after which a file of the first scan is taken as it is although it grows, where nobody would look at it later: 5 s.
+/// Rounds after which a file of the first scan is taken although it still grows, where no watch would see it later: 5
+/// s.
 const PATIENCE: u64 = 250;
 
 /// Kinds of faults of a first listing for which it is made again: folders that cannot be read now, and may hold files. One for
@@ -180,7 +181,7 @@ impl Discovery<'_> {
     }
 
     /// Of the files of the first scan those that are complete: one that was changed a moment ago must prove that it does not
-    /// grow. Those that do are taken when they are complete or, where nobody watches, after a while as they are.
+    /// grow. Those that do are taken when they are complete or, without a watch, after a while as they are.
     fn settled(&mut self, files: Vec<FileStat>) -> Vec<FileStat> {
         let (recent, mut files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.changed_within(SETTLED));
         let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE });

@@ -1,5 +1,5 @@
 //! A log whose first scan found no game -> that there is none.
-//! Opens nothing: containers were opened by whoever draws from them. Says nothing while a file still grows.
+//! Opens nothing: the drawer opened the containers. Says nothing while a file still grows.
 
 use super::SourceLog;
 

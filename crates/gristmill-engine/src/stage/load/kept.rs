@@ -1,5 +1,5 @@
 //! Bytes of containers that stay open while their sources live, so that games outlive the names of their files.
-//! At most half of the descriptors that the process may have; whoever gets none opens the file by its name for each read.
+//! At most half of the descriptors that the process may have; a file without one is opened by its name for each read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ impl Kept {
     }
 }
 
-/// How many may be kept where a process may have so many descriptors.
+/// How many may be kept where a process may have `limit` descriptors.
 fn most(limit: Option<u64>) -> u64 {
     limit.map_or(MOST, |limit| (limit / 2).min(MOST))
 }

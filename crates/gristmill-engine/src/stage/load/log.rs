@@ -23,7 +23,7 @@ pub const NO_STREAM: &str = "a pack of demonstrations, and streams are of games:
 /// Starts a thread of the given name.
 pub type Spawn<'a> = dyn Fn(&str, Box<dyn FnOnce() + Send>) + 'a;
 
-/// Containers that are kept open although nobody may have taken them in yet.
+/// Containers that stay open though no drawer may have taken them in yet.
 const LATEST: usize = 64;
 
 /// Bits of an id that hold the ordinal.
@@ -41,7 +41,7 @@ pub struct LogSpec {
     pub version: Option<u32>,
     /// The side index of the store, if there is one.
     pub facts: Option<Arc<Facts>>,
-    /// Whether somebody wishes to wait where there are no games yet.
+    /// Whether the stream waits where there are no games yet.
     pub waits: bool,
 }
 
@@ -112,7 +112,7 @@ type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
 #[derive(Default)]
 struct State {
     arrivals: Vec<Arrival>,
-    /// Containers that arrived last: they stay open until whoever draws from them has taken them in.
+    /// Containers that arrived last: they stay open until the drawer has taken them in.
     latest: VecDeque<Arc<Source>>,
     /// Files found after the first scan.
     later: HashMap<u64, FileStat>,
@@ -170,9 +170,9 @@ impl SourceLog {
         self.store.root()
     }
 
-    /// Whether a file can be looked at, or was deleted.
+    /// Checks that a file can be reached, or was deleted.
     ///
-    /// Errors: what hinders a look, with the file.
+    /// Errors: what prevents that, with the file.
     pub fn looks(&self, name: &str) -> Result<()> {
         match self.store.stat(name) {
             Err(e) if e.kind().is_of_reading() => Err(e),
@@ -316,7 +316,7 @@ impl SourceLog {
         counters
     }
 
-    /// Whether somebody wishes to wait where there are no games yet.
+    /// Whether the stream waits where there are no games yet.
     pub fn waits(&self) -> bool {
         self.waits
     }
@@ -440,7 +440,7 @@ impl SourceLog {
             state.counters.faults.error(e);
         }
         match opened {
-            // Whoever takes it in tries again.
+            // The drawer tries again when it takes the file in.
             Err(e) if !e.kind().is_of_reading() => _ = state.failed.insert(id, old),
             _ => state.arrivals.push(Arrival { id, old }),
         }

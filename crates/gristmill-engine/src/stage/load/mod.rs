@@ -1,5 +1,5 @@
 //! Numbered files -> chunk sources: the source log, unbounded, read by every consumer from its own place.
-//! A single game is not touched before it is fetched; a tar is indexed once, when it is first asked for.
+//! A single game is not touched before it is fetched; a tar is indexed once, at its first use.
 
 mod barren;
 mod kept;

@@ -47,7 +47,7 @@ pub(super) struct Digests(Mutex<Read>);
 #[derive(Debug, Default)]
 struct Read {
     known: HashMap<Which, u64>,
-    /// Those that nobody was told of yet.
+    /// Those that are not reported yet.
     fresh: Vec<Which>,
 }
 

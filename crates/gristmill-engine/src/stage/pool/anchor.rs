@@ -1,5 +1,5 @@
 //! The chunk anchor of a pool: a file to count from, and how many chunks came after it (spec lc0 §1.4.7).
-//! Counts what it is told of and changes no draw.
+//! Counts arrivals and changes no draw.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,8 +29,8 @@ impl Anchor {
         self.newest = Some(key.to_owned());
     }
 
-    /// A file was written over that had so many chunks before: only what it has more of came since. Its place in the order
-    /// of arrival stays what it was.
+    /// Counts a rewritten file that had `before` chunks: only those beyond them are new. Its place in the order of
+    /// arrival stays what it was.
     pub fn replaced(&mut self, chunks: u64, before: u64) {
         self.since += chunks.saturating_sub(before);
     }

@@ -1,5 +1,5 @@
 //! A folder by its descriptor -> what is in it, reached by single names and never through links.
-//! Whoever swaps a folder or a file for a link meanwhile is refused, and leads nobody elsewhere.
+//! Refuses a folder or a file that was swapped for a link meanwhile; no link leads elsewhere.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 
 use crate::error::{Error, Result};
 
-/// Folders within each other that are removed; nothing of ours has so many.
+/// At most this many nested folders are removed; no folder of ours is that deep.
 const DEPTH: usize = 64;
 
 /// What lies under a name.

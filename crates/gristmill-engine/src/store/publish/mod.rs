@@ -1,5 +1,5 @@
 //! Bytes -> files that are under their names only when they are whole: one (`staged`), or several together (`staging`).
-//! The one home of writing: whoever writes a file or a folder of files goes through here. Knows no format.
+//! The one home of writing: all code that writes a file or a folder of files goes through here. Knows no format.
 
 mod folder;
 mod left;

@@ -124,7 +124,8 @@ fn alone(hidden: &Path, wait: bool) -> io::Result<File> {
                 match File::options().read(true).write(true).custom_flags(flags).open(hidden) {
                     Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                     left => {
-                        // Held until it is removed: whoever waits for the lock then finds that the name is another file's.
+                        // Held until it is removed: a process that waits for the lock then finds that the name is
+                        // another file's.
                         let left = left?;
                         if locked(&left)? {
                             remove(hidden)?;
@@ -154,7 +155,7 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Writes `parts`, one after another, as the file at `path`, over what was there: durable when this returns, and at no
-/// moment half written, whoever else writes it.
+/// moment half written, even with other writers.
 ///
 /// Errors: `Path`.
 pub fn write_whole(path: &Path, parts: &[&[u8]]) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Files made in a hidden folder of their target -> all published together, durably, by rename; or none.
-//! A crash while publishing is rolled forward by whoever opens the staging next. Knows no format; reaches nothing outside
-//! the target, whatever a plan or a link there says, and deletes nothing that it was not given to delete.
+//! The next process that opens the staging rolls an interrupted publication forward. Knows no format; reaches nothing
+//! outside the target, whatever a plan or a link there says, and deletes nothing that it was not given to delete.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -106,7 +106,7 @@ impl Staging {
                 }
                 TryLockError::Error(e) => Error::path(folder.path(), &e),
             })?;
-            // Whoever held it may have removed it meanwhile.
+            // Its holder may have removed it meanwhile.
             if target.is(hidden, &folder) {
                 let note =
                     small(&folder, NOTE)?.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
@@ -395,7 +395,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.kept.load(Ordering::Relaxed) {
-            // What ended the job is said by whoever ended it.
+            // The caller that ended the job reports why.
             let _ = self.give_up();
         }
     }
@@ -462,7 +462,7 @@ fn folders(names: &[String]) -> impl Iterator<Item = &str> {
     names.iter().filter_map(|name| parts(name).0).filter(move |inner| last.replace(*inner) != Some(*inner))
 }
 
-/// Whether the job `name` was interrupted while it changed `target`: what lies there is not to be trusted until the
+/// Whether the job `name` was interrupted while it changed `target`: what lies there is not valid until the
 /// staging is opened again.
 pub fn is_interrupted(target: &Path, name: &str) -> bool {
     let folder = target.join(hidden(name));

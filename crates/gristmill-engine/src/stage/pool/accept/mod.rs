@@ -65,7 +65,7 @@ pub struct Candidate {
 pub enum Decision {
     /// Not handed out this time; its use count is untouched.
     Rejected,
-    /// As [`Decision::Rejected`], and so many before it that none will ever be taken.
+    /// As [`Decision::Rejected`], after so long a run of rejections that none will ever be taken.
     Hopeless,
     /// Handed out.
     Taken {
