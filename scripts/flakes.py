@@ -36,7 +36,7 @@ class Program:
     line: list[str]
     folder: Path = ROOT
     env: dict[str, str] = field(default_factory=dict)
-    #: Words before the name of the one test that is to be run; none where it cannot be told one.
+    #: Words before the name of a single test to run; `None` where the program cannot run one alone.
     only: list[str] | None = None
 
     @property

@@ -35,7 +35,7 @@ def picture(t: int) -> Any:
 
 
 def frames(count: int) -> Iterator[dict[str, Any]]:
-    """So many steps."""
+    """`count` steps."""
     for t in range(count):
         seen, after = picture(t), picture(t + 1)
         yield {"obs": seen, "next_obs": after, "acts": np.int64(t % 6), "dones": np.bool_(t % LENGTH == LENGTH - 1)}

@@ -10,7 +10,7 @@ from generated_games import write_games
 
 @pytest.fixture(autouse=True, scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Side indexes of these tests, which are nobody's."""
+    """Side indexes of these tests go to a folder of their own."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 

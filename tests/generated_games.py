@@ -47,7 +47,7 @@ def splitmix64(state: int) -> int:
 
 
 def game(number: int, plies: int) -> Records:
-    """One game of so many V6 frames."""
+    """One game of `plies` V6 frames."""
     rng = np.random.default_rng(number)
     r = np.zeros(plies, gm.chess.V6.dtype)
     r["version"], r["input_format"] = 6, 1

@@ -59,7 +59,7 @@ def men(board: chess.Board, us: chess.Color) -> list[int]:
 
 
 def random_moves(rng: random.Random, start: chess.Board, most: int) -> list[chess.Move]:
-    """Random legal moves, at most so many, none of which ends the game."""
+    """At most `most` random legal moves, none of which ends the game."""
     board = start.copy()
     moves: list[chess.Move] = []
     while len(moves) < most:
@@ -80,7 +80,7 @@ def ends(board: chess.Board, move: chess.Move) -> bool:
 
 
 def random_board(rng: random.Random, men: int, pawns: float = 0.4, en_passant: float = 0.2) -> chess.Board:
-    """A legal position of so many men without castling rights."""
+    """A legal position of `men` men without castling rights."""
     while True:
         board = chess.Board(None)
         squares = rng.sample(range(64), men)

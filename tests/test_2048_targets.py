@@ -174,7 +174,7 @@ def test_a_test_side_and_folds(tmp_path: Path, pack: gm.Rows) -> None:
         for fold in folds:
             assert set(fold.train.run_ids) == every - set(fold.val.run_ids)
             assert len(fold.train) + len(fold.val) == len(pack)
-        # States say which side it was, and go on with no other.
+        # States say which side it was, and resume with no other.
         for side, other in ((test, train), (folds[0].val, folds[1].val)):
             options: dict[str, Any] = {"encoder": gm.g2048.Steps(), "batch_size": 4, "seed": 1}
             state = gm.DataLoader(side, **options).state_dict()

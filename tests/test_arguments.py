@@ -1,4 +1,4 @@
-"""Arguments that nobody knows: every public function and constructor names the nearest one that it has."""
+"""Unknown arguments: every public function and constructor names the nearest one that it has."""
 
 import inspect
 from collections.abc import Callable, Iterator

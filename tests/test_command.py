@@ -54,7 +54,7 @@ def test_native_to_minari_to_shards_and_back(native: Path, tmp_path: Path) -> No
     assert (plan["output"], plan["dry_run"], shards.exists()) == ([str(shards)], True, False)
     said = run("convert", minari, shards)
     assert f"{shards} holds 3 trajectories of 13 frames as shards, from demo.minari.hdf5" in said.stdout
-    assert "3/3 trajectories" not in said.stderr, "three are too few to be told one by one"
+    assert "3/3 trajectories" not in said.stderr, "three are too few to be listed one by one"
     run("convert", shards, again, "--to", "minari-arrow", "--dataset-id", "mine/again-v0")
     one, other = gm.open(minari), gm.open(again)
     for i in range(3):

@@ -56,7 +56,7 @@ def test_what_lies_behind_the_end_is_refused_or_passed_over(
             assert refused.value.offset is not None
             demos = gm.open(source, strict=False, **options)
             assert demos.num_frames == frames
-            # What was read without them is not found by who wants to be told.
+            # A strict reader does not take what was read without them.
             with pytest.raises(gm.FormatError, match="strict=False"):
                 gm.open(source, **options)
 

@@ -146,7 +146,7 @@ def test_keys_that_collide_are_refused() -> None:
 
 
 def mapping_of(keys: Sequence[Any]) -> bytes:
-    """A pickled mapping of these keys, which nobody makes: that would take minutes."""
+    """A pickled mapping of these keys, written by hand: making the mapping would take minutes."""
     return b"\x80\x02}(" + b"".join(pickle.dumps(key, 2)[2:-1] + b"N" for key in keys) + b"u."
 
 

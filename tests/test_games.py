@@ -245,7 +245,7 @@ def test_packs_keep_what_games_weigh(tmp_path: Path) -> None:
     rule = gm.PositionSamplingConfig(diff_focus_q_weight=2.0, diff_focus_gamma=2.0)
     gm.pack(tmp_path / "drop", tmp_path / "pack", weigh=[rule])
     before = {path.name: path.read_bytes() for path in (tmp_path / "pack").glob("*.sums")}
-    assert len(before) == 2, "by the pack's own rule, and by the one that was asked for"
+    assert len(before) == 2, "by the pack's own rule, and by the one of the loader"
     sampling = gm.Hanse(form="weight", position_sampling=rule)
     with gm.DataLoader(gm.open(tmp_path / "pack"), sampling=sampling, batch_size=8, seed=1) as loader:
         next(loader)

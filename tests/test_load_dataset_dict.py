@@ -1,4 +1,4 @@
-"""Data sets of one task as one dictionary: right by default, and each fault of the originals where it is asked for."""
+"""Data sets of one task as one dictionary: right by default, and each fault of the originals by option."""
 
 import random
 from pathlib import Path

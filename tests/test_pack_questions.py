@@ -57,7 +57,7 @@ def test_sql_without_an_end_can_be_interrupted(folder: Path) -> None:
     assert main is not None
 
     def interrupted(ask: Callable[[], object]) -> None:
-        # Whenever it comes, before the question or while it is asked, it ends this function.
+        # Whenever it comes, before the query or during it, it ends this function.
         threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
         ask()
 

@@ -252,7 +252,7 @@ def test_batches_that_are_kept_stay_as_they_are() -> None:
     assert all(address % 64 == 0 for address in addresses)
     del kept, batch
     again = next(iter(loader))
-    assert again.context.ctypes.data in addresses, "memory that nobody holds is used again"
+    assert again.context.ctypes.data in addresses, "free memory is used again"
 
 
 def test_columns_must_fit_together() -> None:

@@ -35,7 +35,7 @@ pub fn log_line(data: &[u8]) {
     }
 }
 
-/// Rows of a text that is parsed in pieces of at least so many bytes, and how many names of valuations it has.
+/// Rows of a text that is parsed in pieces of at least `wanted` bytes, and how many names of valuations it has.
 fn in_pieces(text: &[u8], wanted: usize) -> gristmill_format::Result<(Vec<u8>, usize)> {
     let (mut game, mut rows) = (Game::default(), Vec::new());
     for piece in pieces(text, wanted) {
@@ -91,8 +91,8 @@ pub fn tokenizer(data: &[u8]) {
     }
 }
 
-/// The first line is the description of a layout, the rest records of it: a form is told or refused, its records are
-/// steps or refused, and a step gives the same step when it is written and read again.
+/// The first line is the description of a layout, the rest records of it: a form is recognized or refused, its records
+/// are steps or refused, and a step gives the same step when it is written and read again.
 pub fn rows(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let Ok(descr) = std::str::from_utf8(&data[..end]) else { return };

@@ -10,7 +10,7 @@ use gristmill_format::demo::pack::{PackedTrajectory, Scratch, Trajectory, pack};
 
 const MOST: usize = 1 << 20;
 
-/// Any frame can be asked for alone and gives what the whole gives; what the whole gives can be packed.
+/// Any frame can be read alone and gives what the whole gives; what the whole gives can be packed.
 pub fn packed(data: &[u8]) {
     let Ok(game) = PackedGame::new(data) else { return };
     assert!(game.frames() <= data.len());

@@ -53,7 +53,7 @@ fn patterned(data: &[u8], pickle: &Pickle<'_>) {
     other[start..start + own.len()].iter_mut().for_each(|byte| *byte = !*byte);
     let (found, used) = parse_prefix(&other, &PickleLimits { max_bytes: 1 << 20 }).expect("only its bytes differ");
     assert!(used == other.len() && pattern.fits(&other) == Some(&other[start..start + own.len()]));
-    // Byte strings are told by their place, so that all values are the same ones.
+    // Byte strings are compared by their place, so that all values are the same ones.
     let same = |id| format!("{:?}", found.node(id)) == format!("{:?}", pickle.node(id));
     assert!(found.len() == pickle.len() && found.ids().all(same));
 }

@@ -66,7 +66,7 @@ fn judge(chunk: &Chunk, settings: &Settings) {
     for frame in chunk.records().chunks_exact(size).map(|record| Frame::new(record).expect("a record")) {
         assert!(frame.result_q().abs() <= 1.0 && frame.result_d() >= 0.0 && frame.plies_left() >= 0.0);
     }
-    // Frames left out leave gaps, and quirks may make games that nobody takes.
+    // Frames left out leave gaps, and quirks may make games that no reader takes.
     if settings.drop_flagged || settings.compat != Compat::NONE {
         return;
     }

@@ -1,4 +1,4 @@
-"""Arguments that nobody knows: refused with the nearest one that is there."""
+"""Unknown arguments: refused with the nearest known one."""
 
 from __future__ import annotations
 

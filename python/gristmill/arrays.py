@@ -16,7 +16,7 @@ _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 
 
 def _numpys_own(max_version: tuple[int, int] | None) -> dict[str, Any]:
-    """What NumPy's export may be asked for: releases before 2.1 know no version."""
+    """The options of NumPy's export: releases before 2.1 know no version."""
     return {"max_version": max_version} if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else {}
 
 
@@ -90,7 +90,7 @@ class Array(np.ndarray[Any, Any]):
 
         Raises:
             BufferError: the element type has no DLPack name, the byte order is foreign, the array is read-only
-                and `max_version` is too old to say so, or another device was asked for.
+                and `max_version` is too old to say so, or the device is another one.
         """
         if dl_device is not None and tuple(dl_device) != _CPU:
             raise BufferError(f"this array is on the CPU {_CPU}; it cannot be exported to device {tuple(dl_device)}")

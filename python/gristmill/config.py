@@ -66,8 +66,8 @@ class ChunkSourceSplitterConfig:
     """Deals chunks to named outputs by a fixed hash of the names that they had as files.
 
     With `by="file"` the file that a chunk lies in and its number there decide, as before there was a choice. With
-    `folds` what the first two outputs have together is dealt to so many folds: the second gets `fold`, the first the
-    others.
+    `folds` what the first two outputs have together is dealt to that many folds: the second gets `fold`, the first
+    the others.
     """
 
     output: list[QueueConfig] = field(default_factory=list)

@@ -143,8 +143,8 @@ class BinnedEV(Steps):
 class Tokens(Steps):
     """`tokens` (16) and `targets` (4): the class of each branch by a fitted tokenizer (`macroxue_ev_advantage_v2`).
 
-    The file is read here, and its digest kept: whoever finds another file under this path later, such as a worker
-    process or a loader that is made later, refuses it. What has begun goes by the file that it read.
+    The file is read here, and its digest kept: a worker process or a loader that finds another file under this path
+    later refuses it. A running loader keeps the file that it read.
 
     Args:
         tokenizer: a `tokenizer.json`, as `gristmill tokenizer fit` writes it.

@@ -79,7 +79,7 @@ class StageError(GristmillError, RuntimeError):
 
 
 class AliasError(GristmillError, LookupError):
-    """No output of the loader has the alias that was asked for."""
+    """No output of the loader has this alias."""
 
 
 class StateError(GristmillError, ValueError):

@@ -1,7 +1,7 @@
 """What happens in a loader -> Python's `logging`, under the name `gristmill`.
 
-Whoever asks for batches says it, and no thread: nothing is said at the exit of the interpreter, and workers that are
-started in any way say it where they run.
+Only a call that takes batches logs, never a thread: so nothing is logged at the exit of the interpreter, and each
+worker logs in its own process.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ LOGGER = logging.getLogger("gristmill")
 
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
-#: Messages of one kind that are passed on.
+#: At most this many messages of one kind are passed on.
 _MOST = 20
 
-#: What whoever asks for the batch is raised.
+#: Events of this kind are raised by the call that takes the batch.
 _RAISED = "failed"
 
 
 class Hearing:
-    """Passes on the events of one loader: each message once, of each kind so many."""
+    """Passes on the events of one loader: each message once, at most 20 of each kind."""
 
     def __init__(self) -> None:
         self._heard = 0

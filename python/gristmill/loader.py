@@ -40,7 +40,7 @@ class DataLoader:
         gm.DataLoader(gm.open("pack/").where("result != 0"), batch_size=4096, seed=1)
         gm.DataLoader(rows.train, encoder=gm.g2048.Tokens("tokenizer.json", rotate=True), batch_size=4096, seed=1)
 
-    Nothing runs until `start`, `with`, or the first batch is asked for. Any thread may ask; each batch is
+    Nothing runs until `start`, `with`, or the first request for a batch. Any thread may take batches; each is
     delivered once. While a call waits, other Python threads run and Ctrl-C interrupts it. A loader belongs to
     the process that made it: a forked child gets `ForkedError`, and may drop its copy.
 
@@ -68,9 +68,9 @@ class DataLoader:
         world_size: how many processes share each batch; divides `batch_size`, and the lanes of a stream.
         skip: batches to leave out of the run, say after a spike of the loss: `(18200, 18350)` are batches 18200 to
             18349, `"train:18200..18350"` those of one output of several. All others keep their numbers and contents.
-            A state says what was left out before it and goes on with the same; later batches can still be left out.
+            A state records what was left out before it, and a restore keeps that; later batches can still be left out.
         ledger: file in which to note what is delivered, for `gristmill verify-run`: each rank its own beside it. A run
-            that goes on from a state goes on with it; a new run needs a new one.
+            that resumes from a state continues its ledger; a new run needs a new one.
 
     Raises:
         ConfigError: the configuration cannot run; it names the stage and field. Or it is not clear which rank this is.
@@ -263,7 +263,7 @@ class DataLoader:
         Of a stream, and of rows that are `joined`, over what is left of all passes: an endless one does not end.
 
         Raises:
-            EndOfStream: all epochs that were asked for are over, and a loop would do nothing.
+            EndOfStream: all epochs are over, and a loop would do nothing.
         """
         passed, upcoming = self._pass_batches(), self._upcoming()
         end = None if passed is None or upcoming is None else (upcoming // passed + 1) * passed
@@ -368,8 +368,8 @@ class DataLoader:
 
     @property
     def oldest_needed(self) -> dict[str, OldestNeeded]:
-        """By loader stage, such as `load`: the oldest file that this loader may still need, or whoever continues from
-        the states that it saved last, or from the one that it continues. What is older may be deleted:
+        """By loader stage, such as `load`: the oldest file that this loader may still need, or a run that resumes from
+        the states that it saved last, or from the one that it was given. Older files may be deleted:
 
             for path in games.glob("*.gz"):
                 if loader.oldest_needed["load"].is_after(path.name):
@@ -438,7 +438,7 @@ class DataLoader:
         try:
             found = self._engine.next(alias, _HEAR if timeout is None else timeout)
             while found is None and timeout is None:
-                # Who waits hears why.
+                # Logs why the call waits.
                 self._hear()
                 found = self._engine.next(alias, _HEAR)
         finally:
@@ -462,7 +462,7 @@ class DataLoader:
         if isinstance(self._engine, _gristmill.IndexLoader) and (passed := self._engine.pass_batches()):
             return self._engine.given((self.epoch or 0) * passed, ((self.epoch or 0) + 1) * passed)
         if (known := self.num_batches) is None:
-            raise TypeError("nobody knows how many batches come: of a stream, or of joined passes without epochs=")
+            raise TypeError("the number of batches is unknown: of a stream, or of joined passes without epochs=")
         return known
 
     def __bool__(self) -> bool:

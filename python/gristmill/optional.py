@@ -1,4 +1,4 @@
-"""Packages that users choose: imported when they are asked for, and named with their extra where they are missing."""
+"""Packages that users choose: imported at their first use, and named with their extra where they are missing."""
 
 from __future__ import annotations
 

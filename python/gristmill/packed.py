@@ -60,7 +60,7 @@ class Duplicates:
 class Step:
     """A job in the lineage of a pack."""
 
-    #: `pack`, `append`, `merge`, `convert`, `rescore`, ...; `unrecorded` for what nobody wrote down.
+    #: `pack`, `append`, `merge`, `convert`, `rescore`, ...; `unrecorded` where no job recorded it.
     job: str
     #: Name and version of the program.
     writer: str

@@ -84,7 +84,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Something that a killed job left: where, what the job did (empty where nobody knows), and what became of it."""
+    """Something that a killed job left: where, what the job did (empty where it is unknown), and what became of it."""
 
     path: str
     job: str
@@ -187,7 +187,7 @@ def pack(
         layout: form of the rows; by default 48 bytes, or that of the pack that is added to.
         shard_rows: rows of every file but the last; by default one file.
         workers: threads; never changes a byte.
-        existing: what to do about what is there: refuse, replace it, go on with an interrupted job, add what is new.
+        existing: what to do about an existing pack: refuse, replace it, resume an interrupted job, or add what is new.
         on_error: leave bad games out, list them in `quarantine.jsonl` too, or raise.
         weigh: rules by which games of chess are weighed, beside the pack's own: a stream or loader that samples by just
             these numbers finds what each game weighs beside it.
@@ -403,7 +403,7 @@ def convert(
             `name-<digits>.npy`. Only with `exponents`, `parquet` and `arrow`.
         inner: leave out steps that one of `join` does not have, rather than refuse.
         lossy: drop what the form has no room for, rather than refuse.
-        defaults: make up what the form needs and nobody knows (move 255, no values, seed 0), rather than refuse.
+        defaults: fill fields that the form needs and the data lacks (move 255, no values, seed 0), rather than refuse.
         renumber: count runs from 0; the ids that they had go to column `original_id` of table `runs`.
         shard_rows: rows of every file but the last; by default one file (of self-play: a million in each).
         overwrite: replace what is in the output.

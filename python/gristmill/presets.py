@@ -1,4 +1,4 @@
-"""Ready graphs for the usual jobs. Each returns a `DataLoaderConfig` that can be looked at, changed and saved."""
+"""Ready graphs for the usual jobs. Each returns a `DataLoaderConfig` that can be printed, changed and saved."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def lc0(
         directory: one directory, several, or a mapping from directory to its weight. One tar will do, and a pattern of
             files or folders such as `games/2024-*` (looked for again every minute, without notices); `~` is the home
             folder. URLs are not read yet.
-        pool: chunks (games) in each directory's window: the newest so many are trained on.
+        pool: chunks (games) in each directory's window, which holds the newest ones.
         reservoir: frames in the shuffling reservoir; 0 for none.
         batch_size: rows per batch.
         sampling_rate: share of a game's positions taken at each use, 0 < rate <= 1.
@@ -67,14 +67,14 @@ def lc0(
         hanse_sampling_form: what the chance is made of, `"weight"` (the default) or `"length"`.
         position_cache: positions that are kept of games that were inflated; with `position_count=1`. Never changes a
             batch.
-        epochs: so many whole passes over the files there are, in order, then the end: for validation.
+        epochs: whole passes over the files there are, in order, then the end: for validation.
         watch: whether files that appear later are taken too; by default unless `epochs` is set. `True` also waits where
             there is no game at all yet, and says so through `logging`; else that is an error.
         split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.
         split_by: what decides the share of a game: the `"name"` that it had as a file, the default, so that it is on
             one side loose, in a tar and in a pack; or the `"file"` that it lies in and its number there, as before.
-        folds: for cross-validation, so many folds of what the first two of `split` have together; without `split` these
-            are `train` and `val`, and have all games.
+        folds: for cross-validation, the number of folds of what the first two of `split` have together; without
+            `split` these are `train` and `val`, and have all games.
         fold: the fold, from 0, that is the second of them; the first gets all others. A third side stays what it is.
         tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
         last_batch: what becomes of the last partial batch.

@@ -1,4 +1,4 @@
-"""Which of several processes this one is: as it is told, else as training frameworks and launchers say."""
+"""Which of several processes this one is: by its arguments, else as training frameworks and launchers say."""
 
 from __future__ import annotations
 

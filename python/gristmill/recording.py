@@ -29,7 +29,7 @@ class SessionRecorder:
             session.put_run(0, seed=5, steps=812, max_score=12000, highest_tile=1024)
 
     Args:
-        folder: where `metadata.db` lies; both are made where they do not exist, and gone on with where they do. The
+        folder: where `metadata.db` lies; both are made where they do not exist, and extended where they do. The
             entry `ts` says when, in seconds since 1970.
     """
 
@@ -76,7 +76,7 @@ class SelfPlayWriter(SessionRecorder):
 
     Rows of many games may come in any order; `gristmill.open` reads the folder, and so do `numpy.load` and `sqlite3`.
     A shard appears whole, with its vectors. A process that is killed loses no shard, and no step of a game that was put
-    into the database; what it had written of the next shard goes on with `append=True`.
+    into the database; `append=True` resumes with what it had written of the next shard.
 
     Args:
         folder: made where it does not exist. One process records there at a time.

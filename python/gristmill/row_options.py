@@ -53,9 +53,9 @@ def no_source(given: object) -> str:
 
 
 def advice(text: str) -> str:
-    """What whoever wants more batches than there are may do, by a configuration in JSON."""
+    """What to do for more batches than there are, by a configuration in JSON."""
     config = json.loads(text)
     stages = (stage.get("simple_chunk_extractor") for stage in config.get("stage", ()))
     asked = max((stage.get("epochs", 1) for stage in stages if stage), default=config.get("epochs"))
-    told = "all epochs" if asked is None else f"all epochs ({asked} asked for)"
-    return f"{told} are over, so that a loop would do nothing: ask for more by epochs=, or make a new loader"
+    told = "all epochs" if asked is None else f"all epochs (epochs={asked})"
+    return f"{told} are over: a loop would do nothing; set a larger epochs=, or make a new loader"

@@ -335,7 +335,7 @@ def span(index: slice, count: int) -> tuple[int, int]:
     """
     start, stop, step = index.indices(count)
     if step != 1:
-        raise ValueError(f"slices have no step here, found {step}; take(range(...)) reads every so many")
+        raise ValueError(f"slices have no step here, found {step}; take(range(...)) reads every N-th")
     return start, max(start, stop)
 
 

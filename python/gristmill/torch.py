@@ -298,7 +298,7 @@ class RowStream(IterableDataset[dict[str, Any]]):
         """Batches of an iteration.
 
         Raises:
-            TypeError: nobody knows.
+            TypeError: their number is unknown.
         """
         return len(self._loader) if self._length is None else self._length
 

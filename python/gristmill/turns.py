@@ -22,7 +22,7 @@ def of_worker() -> tuple[int, int] | None:
 
 
 def batches(loader: DataLoader, worker: int, workers: int) -> Iterator[Batch]:
-    """The batches of a stream or of rows that fall to a worker: it makes all of them, and gives every so many."""
+    """The batches of a stream or of rows that fall to a worker: it makes all of them, and gives one in `workers`."""
     if loader._made_in != os.getpid():
         # A forked worker has no threads of its parent's.
         fresh = make_again(type(loader), loader._given, loader._stands)

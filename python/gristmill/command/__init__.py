@@ -61,7 +61,7 @@ def main(words: Sequence[str]) -> int:
     except ConfigError as error:
         return _failed(error, "usage", 2, as_json, args.color)
     except BrokenPipeError:
-        # Nobody reads any more. What is left in the buffer must not be written when the process ends.
+        # The reader has gone. What is left in the buffer must not be written when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (GristmillError, OSError) as error:

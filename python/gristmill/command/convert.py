@@ -48,7 +48,7 @@ def add_to(verbs: Verbs) -> None:
         "--frame-stack", metavar="N", type=whole(1, 64), help="frames in an observation of native files"
     )
     shards = parser.add_argument_group("to shards")
-    shards.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after so many frames")
+    shards.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after N frames")
     shards.add_argument("--level", metavar="L", type=whole(1, 22), help=f"of compression, 1 to 22 [default: {LEVEL}]")
     shards.add_argument(
         "--members",

@@ -54,7 +54,7 @@ def add_to(verbs: Verbs) -> None:
     )
     much.add_argument("--no-infos", action="store_true", help="leave out what environments say besides")
     form = random.add_argument_group("the shards")
-    form.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after so many frames")
+    form.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after N frames")
     form.add_argument(
         "--level", metavar="L", type=whole(1, 22), default=LEVEL, help="of compression, 1 to 22 [default: %(default)s]"
     )

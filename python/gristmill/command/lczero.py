@@ -22,9 +22,9 @@ examples:
   gristmill install-lczero .venv
   gristmill install-lczero .venv --undo
 
-Two small files are put beside the packages of the environment; nothing of the trainer is touched. Python then gives
-`gristmill.compat.lczero` to whoever imports `lczero_training._lczero_training`. Gristmill has to be installed there,
-too. What else is wanted of the loader, such as seed and journal, stands in the file that GRISTMILL_OVERLAY names."""
+Two small files are put beside the packages of the environment; nothing of the trainer is touched. An import of
+`lczero_training._lczero_training` there then gives `gristmill.compat.lczero`. Gristmill must be installed there,
+too. Other options of the loader, such as seed and journal, stand in the file that GRISTMILL_OVERLAY names."""
 
 #: The file that Python runs at its start, and what it runs. The name sorts behind those of editable installs.
 _HOOK, _MODULE = "zz-gristmill-lczero.pth", "_gristmill_lczero.py"

@@ -46,7 +46,7 @@ def add_to(verbs: Verbs) -> None:
         parser.add_argument("paths", nargs="+" if name != "inspect" else 1, metavar="PATH", help="a data set")
         takes_fields(parser)
         if name == "verify":
-            parser.add_argument("--max-faults", metavar="N", type=whole(0), default=100, help="list at most so many")
+            parser.add_argument("--max-faults", metavar="N", type=whole(0), default=100, help="list at most N faults")
         shared(parser)
         parser.set_defaults(run=run)
 

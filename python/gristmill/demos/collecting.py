@@ -77,7 +77,7 @@ def collect_random(
         members: how values are written, as for `write_frames`.
         overwrite: replace shards of this name.
         dry_run: make the environments, see whether the shards could be written, and play nothing.
-        progress: called with steps collected and asked for.
+        progress: called with the steps collected so far, and with those wanted.
 
     Raises:
         OSError: the folder cannot be written, or shards of the name exist (`FileExistsError`).

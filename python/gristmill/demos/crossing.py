@@ -82,7 +82,7 @@ class Ring:
         return slot
 
     def give_back(self, slot: int) -> None:
-        """Nobody has what was in the slot."""
+        """Frees a slot: nothing holds its memory any more."""
         self._taken[slot] = 0
 
     def views(self, slot: int, rows: int) -> list[npt.NDArray[np.uint8]]:

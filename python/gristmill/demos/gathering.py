@@ -17,7 +17,7 @@ from gristmill.errors import ConfigError
 from gristmill.pairs.constructor import At, Numbers, PairSet, Piece
 from gristmill.pairs.prepare import Prepare, cast_array
 
-#: Batches of memory that are kept while nobody holds them.
+#: At most this many free batches of memory are kept.
 _KEEP = 4
 
 

@@ -352,7 +352,7 @@ class MixedLoader(Generic[Made]):
     def _pairs(self, source: int, epoch: int) -> PairSet[Made]:
         known = self._epochs[source]
         if epoch not in known:
-            # Batches are asked for in order: what was drawn for older epochs is not needed again.
+            # Batches come in order: what was drawn for older epochs is not needed again.
             for old in [one for one in known if one < epoch - 1 and one != 0]:
                 del known[old]
             known[epoch] = known[0].at_epoch(epoch)

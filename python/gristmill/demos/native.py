@@ -63,7 +63,7 @@ def load_dataset_dict(
         env_cfg: the task; a mapping is read over the defaults. Or demonstrations themselves, with `n_traj` and `spill`
             alone: the path of a pack, shards or a file, or what `gristmill.open` gives for one, selections included.
         env_data: where data lies; a mapping is read over the defaults.
-        n_traj: take only the first so many trajectories, in order of file name.
+        n_traj: take only the first `n_traj` trajectories, in order of file name.
         task_name: another task than that of `env_cfg`.
         frame_stack: another stack than that of `env_cfg`, for dm_control and Procgen.
         compat: do what the loaders of the originals did, faults included: files in an order drawn by `random`, ends of

@@ -12,7 +12,7 @@ from gristmill.arrays import Array
 from gristmill.errors import FormatError
 from gristmill.layout import Layout
 
-#: A field is read by trajectory where fewer than one step in so many is selected, and whole otherwise.
+#: A field is read by trajectory where fewer than one step in this many is selected, and whole otherwise.
 _FEW = 4
 
 

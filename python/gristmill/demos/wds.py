@@ -28,7 +28,7 @@ class Part:
     def __init__(self, demos: Demos, config: Mapping[str, Any], steps: int) -> None:
         #: What it is a part of.
         self.demos = demos
-        #: The configuration that it was asked for with, whole: `type`, `env_cfg`, `env_data`.
+        #: The whole configuration of the call: `type`, `env_cfg`, `env_data`.
         self.config = dict(config)
         self._lengths: list[int] = []
         for i in range(len(demos)):
@@ -158,10 +158,10 @@ def load_wds_datasets(
     Returns:
         One `Part` for each configuration, and the metadata that all share. The shards of a data set are those in
         `<data_root>/data/processed/<type>/<benchmark_name>/<task_name>`, or in `<type>/<task_name>/<benchmark_name>`
-        where that exists instead. `wds_n_trajs` and `wds_n_trans` keep so many trajectories or steps, checked at once.
+        where that exists instead. `wds_n_trajs` and `wds_n_trans` keep that many trajectories or steps.
 
     Raises:
-        ConfigError: an empty list, an unknown key, a folder that is not there, more asked for than there is.
+        ConfigError: an empty list, an unknown key, a missing folder, more trajectories or steps than there are.
         FormatError: a damaged shard; shards without metadata; spaces or colours that differ.
     """
     cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg or {})

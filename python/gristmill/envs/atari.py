@@ -82,7 +82,7 @@ class EndWithLife(gymnasium.Wrapper[Observation, Any, Observation, Any]):
         self._over = True
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> _Reset:
-        """Begins a game where the last one is over or a seed is given, else goes on with it by doing nothing."""
+        """Begins a game where the last one is over or a seed is given, else continues it with a null action."""
         observation: Observation | None = None
         info: dict[str, Any] = {}
         if not self._over and seed is None:

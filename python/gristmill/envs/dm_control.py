@@ -33,7 +33,7 @@ def make_dm_control(config: EnvConfig) -> Env:
         MissingPackageError: dm_control is not installed, or nothing can draw.
         ConfigError: no such task, with the nearest one.
     """
-    # Without this dm_control looks for a display. Whoever chose another way of drawing keeps it.
+    # Without this dm_control looks for a display. Another choice of the user stays.
     os.environ.setdefault("MUJOCO_GL", "egl")
     optional("dm_control", "dm-control")
     try:

@@ -10,7 +10,7 @@ from gymnasium.vector import VectorEnv, VectorWrapper
 
 
 class SeededVectorEnv(VectorWrapper):
-    """Environments whose first `reset` is seeded without being asked to. Later ones go on with the sequence.
+    """Environments whose first `reset` has a seed by default. Later ones continue the sequence.
 
     Leaving a `with` block closes them.
     """

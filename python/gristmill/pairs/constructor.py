@@ -1,4 +1,4 @@
-"""Which steps stand together, and their values when they are asked for."""
+"""Which steps stand together, and their values on request."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def numbers(memory: _gristmill.Memory) -> Numbers:
 
 
 class PairSet(Generic[Made]):
-    """The pairs of some trajectories: which steps stand together, and their values when they are asked for."""
+    """The pairs of some trajectories: which steps stand together, and their values on request."""
 
     def __init__(self, constructor: Constructor[Made], data: Trajectories, seed: int, epoch: int) -> None:
         self._constructor = constructor
@@ -257,7 +257,7 @@ class Constructor(Generic[Made]):
         raise NotImplementedError
 
 
-#: Options that name a field, and the field that they name where nobody says.
+#: Options that name a field, and the field that each names by default.
 _USUAL = {"obs": "obs", "action": "acts"}
 
 

@@ -1,4 +1,4 @@
-"""Episodes of a Minari data set in Arrow files, a folder for each. A field is read when it is asked for."""
+"""Episodes of a Minari data set in Arrow files, a folder for each. A field is read at its first use."""
 
 from __future__ import annotations
 

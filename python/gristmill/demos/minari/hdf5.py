@@ -1,4 +1,4 @@
-"""Episodes of a Minari data set in one HDF5 file. Opening reads attributes; a field is read when it is asked for."""
+"""Episodes of a Minari data set in one HDF5 file. Opening reads attributes; a field is read at its first use."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Hdf5Episodes:
         if np.ndim(steps) != 0 or np.asarray(steps).dtype.kind not in "iu" or not 0 < int(steps) < 1 << 48:
             says = f"expected a number from 1 on, found {steps!r}"
             raise refused(self._path, says, episode=episode, field="total_steps")
-        # So many are really there: who trusts the number may make arrays of that length.
+        # The file really has that many: callers allocate arrays of that length.
         self._dataset(episode, "rewards", int(steps))
         return int(steps)
 

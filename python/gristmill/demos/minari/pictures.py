@@ -1,4 +1,4 @@
-"""Pictures in JPEG, as Minari stores them unless it is told not to. Such values are not what was seen."""
+"""Pictures in JPEG, as Minari stores them by default. Their values differ from the original ones."""
 
 from __future__ import annotations
 

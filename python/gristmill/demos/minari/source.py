@@ -1,4 +1,4 @@
-"""A Minari data set as demonstrations: trajectories with named arrays, read one by one when they are asked for."""
+"""A Minari data set as demonstrations: trajectories with named arrays, each read at its first use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Field(NamedTuple):
 
 
 class MinariDemos(Demos):
-    """A Minari data set. Opening reads its metadata; an episode, or one field of it, is read when it is asked for.
+    """A Minari data set. Opening reads its metadata; an episode, or one field of it, is read at its first use.
 
     Records have `obs`, `next_obs` and `acts` (parts of dictionaries and tuples by name: `obs.image`, `acts.0`), `rews`,
     `terminated` and `truncated` as they are stored, and `dones`, true in the last step. Texts are extras.
@@ -273,7 +273,7 @@ def open_minari(path: str | os.PathLike[str], *, spill: str | os.PathLike[str] |
 
     Args:
         path: the folder or file.
-        spill: a folder for columns larger than memory: each field that is asked for becomes a `.npy` file there.
+        spill: a folder for columns larger than memory: each field that is used becomes a `.npy` file there.
 
     Raises:
         MissingPackageError: h5py or pyarrow is not installed.

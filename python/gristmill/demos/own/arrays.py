@@ -29,7 +29,7 @@ _ORDER = ("obs", "next_obs", "acts", "rews")
 
 
 class ArrayDemos(Demos):
-    """Trajectories whose fields are arrays, in memory or mapped. Nothing is copied until it is asked for.
+    """Trajectories whose fields are arrays, in memory or mapped. Nothing is copied until it is used.
 
     Records have the fields that were given, `dones`, true in the last step of each trajectory, and `truncated`, true
     there where it was cut instead of ended by the environment.

@@ -109,7 +109,7 @@ def open_own(
 
 
 def _asked(fields: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The fields as they were asked for.
+    """The fields of the argument, checked.
 
     Raises:
         ConfigError: none, or names that are none.

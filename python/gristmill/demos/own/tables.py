@@ -1,4 +1,4 @@
-"""Files of arrays by name -> tables: which arrays there are, and each as it is asked for, checked first."""
+"""Files of arrays by name -> tables: which arrays there are, and each at its use, checked first."""
 
 from __future__ import annotations
 
