@@ -106,16 +106,3 @@ def test_a_stream_that_raises_names_the_error_and_its_state_resumes(games: Path,
     assert found["same"], found
     assert found["bad"] == 0, found
     assert found["errno"] == number, found
-
-
-@pytest.mark.parametrize("job", ["verify", "stats", "inspect"])
-def test_jobs_fail_where_games_cannot_be_read(games: Path, refuse: Path, job: str) -> None:
-    control = games.with_name("fault")
-    surroundings = environment(refuse, control, games.with_name("cache"))
-    command = [sys.executable, "-m", "gristmill", job, str(games)]
-    assert subprocess.run(command, env=surroundings, capture_output=True, timeout=120).returncode == 0
-    control.write_text(f"{errno.EIO} r")
-    ran = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 1, ran.stdout
-    assert "12" in ran.stdout + ran.stderr
-    assert "os error 5" in ran.stdout + ran.stderr
