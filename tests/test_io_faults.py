@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from generated_games import game, write_tar
@@ -18,6 +19,7 @@ SOURCE = Path(__file__).with_name("faults") / "refuse.c"
 RUN = """
 import json, sys, warnings
 from pathlib import Path
+from typing import Any
 import gristmill as gm
 
 games, control, fault, policy = sys.argv[1:]
@@ -76,13 +78,13 @@ def environment(library: Path, control: Path, cache: Path) -> dict[str, str]:
     return os.environ | {"LD_PRELOAD": str(library), "REFUSE": str(control), "XDG_CACHE_HOME": str(cache)}
 
 
-def faulted(library: Path, games: Path, fault: str, policy: str) -> dict[str, object]:
+def faulted(library: Path, games: Path, fault: str, policy: str) -> dict[str, Any]:
     control = games.with_name("fault")
     command = [sys.executable, "-c", RUN, str(games), str(control), fault, policy]
     surroundings = environment(library, control, games.with_name("cache"))
     ran = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=240)
     assert ran.returncode == 0, ran.stderr
-    found: dict[str, object] = json.loads(ran.stdout)
+    found: dict[str, Any] = json.loads(ran.stdout)
     return found
 
 
@@ -95,7 +97,7 @@ def test_no_error_of_reading_costs_a_game(games: Path, refuse: Path, number: int
     assert found["same"], found
     assert found["bad"] == 0, found
     assert found["waiting"], found
-    kind, text = found["raised"]  # type: ignore[misc]
+    kind, text = found["raised"]
     assert kind == "RuntimeWarning"
     assert f"os error {number}" in text
 
