@@ -24,7 +24,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 const GAMES: u64 = 200;
 
-/// Positions asked for at random in one measurement, and encoded at a time.
+/// Random positions in one measurement, and how many are encoded at a time.
 const PICKED: u64 = 20_000;
 const TOGETHER: usize = 16;
 

@@ -31,7 +31,7 @@ const ROUNDS: usize = 3;
 const RECORD: usize = V6_BYTES;
 const RATE: f32 = 0.03;
 /// Positions of a batch, as loaders have it where nothing else is said, those of it that are encoded together, and batches that
-/// are made ahead and counted with those that were asked for.
+/// are made ahead and counted with the delivered ones.
 const BATCH: usize = 1024;
 const TOGETHER: usize = 16;
 const AHEAD: usize = 6;
@@ -47,7 +47,7 @@ fn best(mut measure: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| measure()).fold(f64::INFINITY, f64::min)
 }
 
-/// How a game of so many frames is inflated.
+/// How a game of this many frames is inflated.
 type Inflate<'a> = &'a mut dyn FnMut(&[u8], usize, &mut Vec<u8>);
 
 /// The games by file name: stored bytes and frames.
@@ -191,7 +191,7 @@ fn stream(config: &DataLoaderConfig, positions: usize) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     while found.len() < positions {
         let Next::Batch(batch) = loader.next("", None).expect("sound") else { break };
-        for row in batch.column("ids").expect("asked for").bytes().chunks_exact(24).take(batch.rows) {
+        for row in batch.column("ids").expect("selected").bytes().chunks_exact(24).take(batch.rows) {
             let number = |at: usize| u64::from_le_bytes(row[at..at + 8].try_into().expect("8 bytes"));
             found.push((loader.source_path(number(0)).expect("known"), number(16) as usize));
         }

@@ -49,7 +49,7 @@ fn scanned(words: &[u64], mut i: u64) -> u64 {
         }
         i -= ones;
     }
-    unreachable!("there are so many rows")
+    unreachable!("the pack has that row")
 }
 
 fn measure(name: &str, total: u64, is_in: impl Fn(u64) -> bool) {

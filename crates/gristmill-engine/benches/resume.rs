@@ -1,5 +1,6 @@
-//! Going on with a run of rows by number, from nothing in memory to its next batch: packs of many games and of many rows,
-//! beside a fresh start of the same. `cargo bench --bench resume [GAMES]`: a chess pack of so many; 20 000 unless told.
+//! Resuming a run of rows by number, from nothing in memory to its next batch: packs of many games and of many rows,
+//! beside a fresh start of the same. `cargo bench --bench resume [GAMES]`: a chess pack of GAMES games, 20 000 by
+//! default.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 

@@ -1,5 +1,5 @@
 //! Saving a state while the stream runs: its size, how long it takes, and how long the stream stands still for it.
-//! `cargo bench --bench state [CHUNKS]`: a pool and a reservoir of so many, in 200 tars; 100 000 unless told otherwise.
+//! `cargo bench --bench state [CHUNKS]`: a pool and a reservoir of CHUNKS, in 200 tars; 100 000 by default.
 //! A million takes 9 GB of memory for the frames of the reservoir.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]

@@ -67,7 +67,7 @@ fn changed(
     Fault { field, what, caught_by, perturb: Box::new(perturb) }
 }
 
-/// Searched values: what is in range cannot be judged, since nobody knows what a search found.
+/// Searched values: what is in range cannot be judged, since the result of the search is unknown.
 const VALUES: [(&str, usize, bool); 16] = [
     ("root_q", at::ROOT_Q, false),
     ("best_q", at::BEST_Q, false),
@@ -251,7 +251,7 @@ fn every_fault_is_caught(version: Version, format: InputFormat) {
         let size = version.bytes();
         let frames = game.len() / size;
         assert_eq!(judged(&game, size, Rules::ALL), [], "a sound game");
-        // Of the boards before the game nobody knows whether a canonical format shows them.
+        // It is unknown whether a canonical format shows the boards before the game.
         let first = if format.is_canonical() { [8, 9] } else { [1, 2] };
         for i in [first[0], first[1], frames / 2, frames - 2] {
             for fault in &faults {
@@ -270,7 +270,7 @@ fn every_fault_is_caught(version: Version, format: InputFormat) {
         }
     }
     let owned: BTreeSet<&str> = faults.iter().map(|fault| fault.field).collect();
-    // In V6 nobody says what it means.
+    // V6 does not define what it means.
     let unjudgeable = if version == Version::V6 { &["q_st"][..] } else { &[] };
     let layout = if version == Version::V6 { layout_v6() } else { layout_v7() };
     for field in layout.fields() {

@@ -125,7 +125,7 @@ fn a_game_is_not_touched_before_it_is_fetched_and_a_tar_is_walked_once() {
     assert_eq!(opened[0].len(), 3);
     drop(opened);
     let again = log.log.open(hour).unwrap();
-    assert_eq!(store.reads() - before, 2 * walk, "one walk each time nobody keeps it");
+    assert_eq!(store.reads() - before, 2 * walk, "one walk each time it is not kept");
     let chunk = read(&again, 2).unwrap();
     assert_eq!((chunk.frames, chunk.record(1)[8000]), (2, 2));
     assert_eq!(log.log.faults().last_chunk_key, "hour.tar");

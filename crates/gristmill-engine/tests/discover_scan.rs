@@ -222,7 +222,7 @@ fn a_file_that_is_being_written_is_taken_when_it_is_whole() {
         });
         let (old, new) = (("old.gz".to_owned(), 17), ("new.gz".to_owned(), 22));
         match watch {
-            // Nobody would come back to it.
+            // No later scan would come back to it.
             false => assert_eq!((first, later), (vec![new, old], vec![])),
             // The start does not wait for it.
             true => assert_eq!((first, later), (vec![old], vec![new])),

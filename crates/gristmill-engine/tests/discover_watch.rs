@@ -378,7 +378,7 @@ fn an_overflow_of_the_real_queue_loses_nothing() {
     }
     let mut hints = Vec::new();
     watch.poll(&mut hints);
-    assert!(hints.iter().any(|h| matches!(h, gristmill_engine::store::Hint::Lost(_))), "an overflow is told");
+    assert!(hints.iter().any(|h| matches!(h, gristmill_engine::store::Hint::Lost(_))), "an overflow is reported");
 }
 
 /// A store without change notices.

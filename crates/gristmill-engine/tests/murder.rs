@@ -26,7 +26,7 @@ const POOL: u64 = 30;
 /// Batches between two saved states.
 const SAVED_EVERY: u64 = 5;
 
-/// Files that have left the window, and so many after them, before one leaves the disk.
+/// How many files must leave the window, and how many more after them, before one leaves the disk.
 const MARGIN: usize = 10;
 
 /// What becomes of games on the disk, and of the states that need them.
@@ -179,7 +179,7 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
 struct Games {
     all: Vec<PathBuf>,
     live: PathBuf,
-    /// So many came, and the first so many have left the disk.
+    /// How many files came, and how many of the first have left the disk.
     came: usize,
     left: usize,
     /// Those that left while they were needed.
@@ -430,7 +430,7 @@ fn compare_without(run: &Run, kills: u64, all: &Path, lost: &BTreeSet<String>) {
         }
         rows_of_whole[at].clone()
     };
-    // Row of the whole that comes next after so many batches, as the latest life had it that gave them.
+    // For each count of batches the row that comes next, by the latest life that gave them.
     let mut after = BTreeMap::from([(0, 0)]);
     let mut left_out = 0;
     for life in 0..=kills {

@@ -164,7 +164,7 @@ fn a_store_keeps_no_descriptor_and_never_shows_old_bytes() {
     }
     let ours = |e: &fs::DirEntry| fs::read_link(e.path()).is_ok_and(|target| target.starts_with(dir.path()));
     let open = fs::read_dir("/proc/self/fd").unwrap().filter(|e| e.as_ref().is_ok_and(ours)).count();
-    assert_eq!(open, 0, "whoever opens a file keeps it");
+    assert_eq!(open, 0, "the caller keeps an open file");
 
     let byte = |store: &DirStore| {
         let mut buf = [0];

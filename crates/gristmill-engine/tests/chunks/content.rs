@@ -78,7 +78,7 @@ fn games_that_are_the_same_are_found_marked_and_kept_together() {
     assert_eq!(different.rows().len() as usize, frames);
     assert_eq!(found.frames, selection.rows().len() - frames as u64);
 
-    // A pack whose database does not tell is looked at, by any number of threads.
+    // Keys that the database lacks are computed from the games, by any number of threads.
     let told = all(&pack, 1);
     let old = rusqlite::Connection::open(folder.join("metadata.db")).unwrap();
     old.execute_batch("ALTER TABLE games DROP COLUMN key_xxh3; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();

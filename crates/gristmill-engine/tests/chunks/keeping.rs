@@ -1,4 +1,4 @@
-//! What games weigh by rules that are asked for: kept when they are packed, added, merged; never used where it does not fit.
+//! Weights of games by rules of the options: kept by packing, adding and merging; never used where they do not fit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -95,7 +95,7 @@ fn packs_keep_what_games_weigh_by_the_rules_that_are_asked_for() {
     merged(&["a", "d"], "ad");
     let of = |rule: &DiffFocus| kept(&at("ad")).keys().filter(|name| sums::named(name).unwrap().1 == rule.id()).count();
     assert_eq!((of(&WEIGHER), of(&RULE)), (chunk_files(&at("ad")), chunk_files(&at("a"))));
-    assert_eq!(totals(&at("ad"), &RULE), totals(&at("ac"), &RULE), "the rest is weighed when it is asked for");
+    assert_eq!(totals(&at("ad"), &RULE), totals(&at("ac"), &RULE), "the rest is weighed at its first use");
     check(&at("ad"));
     // A pack that is replaced takes its sums with it.
     packed(&at("from/a"), &at("ad"), |options| options.existing = Existing::Overwrite).unwrap();

@@ -199,7 +199,7 @@ fn a_pack_that_grew_asks_for_an_update_which_asks_the_new_frames_only() {
     let extended = rows(&all.marked("late").unwrap());
     rule(&markable, "late", "plies_left < 9", |options| options.replace = true).unwrap();
     assert_eq!(rows(&all.marked("late").unwrap()), extended);
-    // A rule that compares games is asked of all frames again.
+    // A rule that compares games is applied to all frames again.
     let said = update(&markable, &MarkOptions::new("longest"), &mut |_, _| {}).unwrap();
     assert_eq!(said.asked, markable.total());
     assert_eq!(update(&markable, &MarkOptions::new("longest"), &mut |_, _| {}).unwrap().asked, 0);

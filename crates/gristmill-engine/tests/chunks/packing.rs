@@ -73,7 +73,7 @@ fn what_was_stopped_goes_on_and_makes_the_same_pack() {
     // All games are one piece of work: the stop is seen behind it.
     assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
     assert!(!cut.join("manifest.json").exists() && cut.join(".pack.part/games-00000.chunks").is_file());
-    // As if it had been killed before the last file was closed.
+    // The state of a job killed before the last file was closed.
     fs::write(cut.join(".pack.part/games-00077.chunks"), "half").unwrap();
     let again = packed(input.path(), &cut, |_| {}).unwrap_err().to_string();
     assert!(again.contains("--resume"), "{again}");

@@ -1,4 +1,4 @@
-//! Packs that lack something, or whose database says otherwise than their games: each is told once, and by its name.
+//! Packs that lack something, or whose database contradicts their games: each fault is reported once, and by its name.
 
 use std::fs;
 use std::path::Path;

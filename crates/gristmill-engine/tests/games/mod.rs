@@ -13,7 +13,7 @@ pub(crate) fn game(frames: usize, mark: u8) -> Vec<u8> {
     bytes
 }
 
-/// A tar of games, named `training.<i>.gz`, of so many frames each.
+/// A tar of games, named `training.<i>.gz`, of the given frames each.
 pub(crate) fn tar(frames: &[usize]) -> Vec<u8> {
     let mut tar = TarWriter::new(Vec::new());
     for (i, frames) in frames.iter().enumerate() {

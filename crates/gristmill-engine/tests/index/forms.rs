@@ -183,7 +183,7 @@ fn vectors_that_do_not_fit_their_rows_are_refused_with_the_file() {
     assert!(matches!(open(folder.path()), Err(Error::Format(e)) if e.kind() == Kind::Truncated));
     std::fs::remove_file(&path).unwrap();
     assert!(matches!(open(folder.path()), Err(Error::Format(e)) if e.kind() == Kind::Missing));
-    // Vectors whose rows were never finished hurt nobody.
+    // Vectors whose rows were never finished do no harm.
     std::fs::write(&path, &whole).unwrap();
     vectors(folder.path(), "embeddings-000003.npy", &[5, 3]);
     assert_eq!(open(folder.path()).unwrap().rows().len(), all.len() as u64);

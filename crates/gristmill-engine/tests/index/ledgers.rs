@@ -1,4 +1,4 @@
-//! Ledgers of runs of rows: what is killed and goes on with other ranks adds up, what is lost or repeated is named.
+//! Ledgers of runs of rows: a killed run that resumes with other ranks adds up; lost and repeated rows are named.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -61,7 +61,7 @@ impl Run {
     }
 }
 
-/// Takes so many batches, or all.
+/// Takes the given number of batches, or all.
 fn take(loader: &IndexLoader, batches: usize) -> usize {
     (0..batches).take_while(|_| matches!(loader.next("", Some(PATIENCE)).unwrap(), Next::Batch(_))).count()
 }

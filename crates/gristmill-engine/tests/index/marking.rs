@@ -1,4 +1,5 @@
-//! Marks of packs of 2048: rules over fields, boards, values and runs, in every form of rows; what was added is told.
+//! Marks of packs of 2048: rules over fields, boards, values and runs, in every form of rows; added rows are
+//! recognized.
 
 use std::sync::Arc;
 

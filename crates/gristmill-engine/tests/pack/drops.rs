@@ -45,7 +45,7 @@ pub fn game(root: &Path, base: &str, text: &str) {
     put(root, &format!("{base}.jsonl.gz"), &compress(1, text.as_bytes()).unwrap());
 }
 
-/// A drop of so many games of different lengths.
+/// A drop of `games` games of different lengths.
 pub fn drop_of(games: u32) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     (0..games).for_each(|i| game(root.path(), &format!("game{i:03}"), &text(5 + i % 7)));

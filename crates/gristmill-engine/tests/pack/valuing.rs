@@ -439,7 +439,7 @@ fn merge_carries_what_all_packs_have() {
     let (names, carried) = stored(&at("ab"));
     let carried_bytes: Vec<Vec<u8>> = names.iter().map(|name| fs::read(at("ab").join(name)).unwrap()).collect();
     value("ab", 0.9);
-    assert_eq!(stored(&at("ab")), (names.clone(), carried.clone()), "as if they had been made of the merged pack");
+    assert_eq!(stored(&at("ab")), (names.clone(), carried.clone()), "the same as those made of the merged pack");
     assert_eq!(names.iter().map(|name| fs::read(at("ab").join(name)).unwrap()).collect::<Vec<_>>(), carried_bytes);
     let all = opened(&at("ab"));
     let places: Vec<u64> = (0..all.rows().len()).collect();

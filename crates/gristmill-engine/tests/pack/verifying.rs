@@ -107,7 +107,7 @@ fn every_field_has_a_check_that_says_so() {
             let number = row % shard_rows.unwrap_or(u64::MAX);
             assert!([number, number + 1].contains(&fault.frame.unwrap()), "{fault:?}");
             assert!(fault.file.as_ref().unwrap().contains("steps") && fault.offset >= Some(384), "{fault:?}");
-            // What is told once, of stretches of rows, is not drawn.
+            // What is reported once, of stretches of rows, is not drawn.
             let drawn = found.examples.iter().any(|example| example.fault.rule == Some(check));
             assert!(drawn || check == "run_id", "{check}");
             copies.iter().zip(&sound).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());

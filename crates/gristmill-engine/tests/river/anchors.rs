@@ -1,4 +1,4 @@
-//! Chunk anchors: set, reset and asked for at any time, counted over files that were there and files that come.
+//! Chunk anchors: set, reset and read at any time, counted over files that were there and files that come.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -42,7 +42,7 @@ fn a_run_that_saved_nothing_begins_again_and_goes_on() {
         assert_eq!(started.message.contains("as the journal tells"), life > 1, "{}", started.message);
         seen.extend(grow(&again, folder.path(), 100 * life, 3));
         again.stop();
-        // What comes while nobody looks is taken in later.
+        // Files that come while no loader runs are taken in later.
         generate(ChessOptions { first: 100 * life + 50, ..options(folder.path(), 1) });
     }
     let state = notes.path().join("state");

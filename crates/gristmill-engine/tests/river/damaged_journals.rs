@@ -115,7 +115,7 @@ fn a_torn_tail_is_cut_back_and_a_cut_is_refused_by_the_state() {
         run.write(&told[..cut]);
         is_refused(&format!("cut at {cut} of {reached}"), run.begun(true));
     }
-    // Behind what the state rests on, and without a state, a cut cannot be told from what a crash leaves.
+    // Behind what the state rests on, and without a state, a cut looks like what a crash leaves.
     let first_scan = lines[1];
     for cut in (first_scan..told.len()).step_by(7).chain(lines.iter().copied()) {
         run.write(&told[..cut]);

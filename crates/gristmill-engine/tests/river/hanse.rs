@@ -70,7 +70,7 @@ fn lengths(folder: &Path) -> BTreeMap<Game, usize> {
     lengths
 }
 
-/// How often each game came in so many batches.
+/// How often each game came in `batches` batches.
 fn counts(loader: &DataLoader, batches: usize) -> BTreeMap<Game, f64> {
     let mut counts = BTreeMap::new();
     let rows = (0..batches).flat_map(|_| ids(&next(loader, "").unwrap()));
@@ -146,7 +146,7 @@ fn threads_queues_and_facts_never_change_a_batch() {
     }
 }
 
-/// The games of the window, their draws and decodes after so many batches.
+/// The games of the window, their draws and decodes after `batches` batches.
 fn work(config: DataLoaderConfig, batches: usize) -> (u64, u64, u64, u64) {
     let loader = new(config);
     hashes(&loader, "", batches);

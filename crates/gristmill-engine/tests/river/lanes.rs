@@ -1,4 +1,4 @@
-//! Lanes: as many ranks as divide them give the same batches together, and a run goes on with another number of ranks.
+//! Lanes: as many ranks as divide them give the same batches together, and a run resumes with another number of ranks.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

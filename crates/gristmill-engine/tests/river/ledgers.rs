@@ -1,4 +1,5 @@
-//! Ledgers of streams: numbers add up over ranks that change, digests are those of the frames, whoever gives them.
+//! Ledgers of streams: numbers add up over ranks that change, digests are those of the frames, whichever rank gives
+//! them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -22,7 +22,7 @@ fn live(folder: &Path) -> Lc0Preset {
     Lc0Preset { watch: Some(true), pool: 12, reservoir: Some(40), ..one }
 }
 
-/// Adds games until the window has seen so many, and takes batches meanwhile.
+/// Adds games until the window has seen that many, and takes batches meanwhile.
 fn grow(loader: &DataLoader, folder: &Path, first: u64, total: u64) {
     generate(ChessOptions { first, ..options(folder, 6) });
     while of_pool(loader, "chunks_total") < total {

@@ -1,4 +1,5 @@
-//! Files that cannot be read for a while: no game is lost for it, no batch changes, and whoever waits says so or ends.
+//! Files that cannot be read for a while: no game is lost for it, no batch changes, and a stream that waits says so or
+//! ends.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

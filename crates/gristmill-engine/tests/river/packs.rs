@@ -142,7 +142,7 @@ fn sums_beside_a_pack_change_no_batch_and_only_those_that_fit_are_used() {
     let (expected, weighed) = weighing(sharp(without.path()), 30);
     assert!(expected.len() == 30 && weighed == 40, "each is weighed once where nothing is stored: {weighed}");
     assert_eq!(weighing(sharp(with.path()), 30), (expected.clone(), 0));
-    // Whoever insists on a version learns it from whole records.
+    // A version is checked on whole records.
     let strict = |folder: &Path| whole(sharp(folder));
     let (found, weighed) = weighing(strict(with.path()), 30);
     assert_eq!((found, weighed), weighing(strict(without.path()), 30));

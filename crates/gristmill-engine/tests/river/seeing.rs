@@ -75,7 +75,7 @@ fn games_of_known_length_are_not_read_and_others_are_named() {
     let surveyed = sight(&config, None, &look(2, true)).unwrap();
     sight(&config, None, &look(13, true)).unwrap();
     check(&config, false);
-    // Not one byte is looked at: they could be anything.
+    // No byte is read: they could be anything.
     let damaged: Vec<_> = std::fs::read_dir(games.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     for path in damaged.iter().filter(|path| path.is_file()) {
         let (meta, bytes) = (std::fs::metadata(path).unwrap(), std::fs::read(path).unwrap());

@@ -127,7 +127,7 @@ fn while_it_waits_for_the_first_game() {
             stops(what, &loader);
             let found = waiting.join().unwrap();
             let ended = what == "extractor" && !matches!(found, Err(Error::Stopped));
-            assert!(ended || matches!(found, Err(Error::Stopped)), "{what}: who waits is told: {found:?}");
+            assert!(ended || matches!(found, Err(Error::Stopped)), "{what}: a waiting call gets an error: {found:?}");
         });
     }
 }

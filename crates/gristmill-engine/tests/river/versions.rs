@@ -49,7 +49,7 @@ fn again(path: &Path) {
     fs::rename(&new, path).unwrap();
 }
 
-/// Takes batches until the window has seen so many chunks.
+/// Takes batches until the window has seen that many chunks.
 fn until(loader: &DataLoader, total: u64, seen: &mut Vec<u64>) {
     let start = Instant::now();
     while of_pool(loader, "chunks_total") < total {

@@ -102,7 +102,7 @@ impl Writer {
                         return Ok(false);
                     }
                 }
-                // Nobody knows what is in it: the ledger must not say that it was done.
+                // Its content is unknown: the ledger must not list it as done.
                 Found::Fault(e) if is_unreadable(&e) => return Err(e.into()),
                 Found::Fault(e) => self.newest().damage(&e),
                 // `open` gives these for folders only.
