@@ -39,7 +39,7 @@ def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None
     loader.state_dict()
     loader.stop()
     again = gm.DataLoader(train, batch_size=8, seed=3, rank=0, world_size=2, ledger=tmp_path / "ledger")
-    with pytest.raises(FileExistsError, match="go on from its state"):
+    with pytest.raises(FileExistsError, match="resume from its state"):
         again.start()
 
 

@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// `n` positions; in one of eight a pawn may be taken in passing, as far as chance allows.
+/// `count` positions; in one of eight a pawn may be taken in passing, as far as chance allows.
 pub fn random(count: usize) -> Vec<Position> {
     let mut random = Random(7);
     let mut list = Vec::with_capacity(count);

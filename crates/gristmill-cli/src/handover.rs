@@ -42,7 +42,7 @@ const TAIL: u64 = 1 << 16;
 const MOST_FILES: usize = 1000;
 
 /// Whether the words, without the program's name, are for Python: random play, its own installation, a form that it writes,
-/// or a Minari data set or arrays of one's own to be converted, looked at or packed.
+/// or a Minari data set or arrays of one's own to be converted, inspected or packed.
 pub(crate) fn is_meant(words: &[OsString]) -> bool {
     if let [verb, rest @ ..] = words
         && OF_ARRAYS.iter().any(|known| verb == *known)

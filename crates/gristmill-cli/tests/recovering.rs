@@ -1,4 +1,4 @@
-//! What killed jobs leave, and packs that somebody else made: finished, given up, or refused, and nothing elsewhere is touched.
+//! What killed jobs leave, and packs of other users: finished, given up, or refused, and nothing elsewhere is touched.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,6 +1,6 @@
 //! Rows that a mark selects: what each row of the table takes in memory and in the file, and how long it takes to find the
 //! `i`th one; beside them a list of numbers, a plain bit vector and a Roaring bitmap, of the same rows at the same time.
-//! `cargo bench --bench marks [ROWS]`: of 100 000 000 rows unless told otherwise.
+//! `cargo bench --bench marks [ROWS]`: of 100 000 000 rows by default.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 

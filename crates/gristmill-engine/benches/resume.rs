@@ -50,7 +50,7 @@ fn first(loader: &IndexLoader) {
     assert!(matches!(loader.next("", None), Ok(Next::Batch(_))));
 }
 
-/// Times of a fresh start and of going on from the middle, each to its first batch and each the median of five.
+/// Times of a fresh start and of resuming from the middle, each to its first batch and each the median of five.
 fn resume(what: &str, state: &Path, encoder: EncoderConfig, open: &dyn Fn() -> IndexInput) {
     for shuffle in [Shuffle::Rows, Shuffle::Blocks { rows: 65_536, blocks: 16 }] {
         let config =
@@ -78,7 +78,7 @@ fn resume(what: &str, state: &Path, encoder: EncoderConfig, open: &dyn Fn() -> I
         });
         let size = std::fs::metadata(state).expect("a file").len();
         println!(
-            "{what}, {shuffle:?}: opened, gone on from a state of {size} bytes, first batch of 1024 after {resumed:.0} ms \
+            "{what}, {shuffle:?}: resumed from a state of {size} bytes, first batch of 1024 after {resumed:.0} ms \
              (goal < 1000), {:.2} times a fresh start",
             resumed / fresh
         );

@@ -1,5 +1,5 @@
 //! Start on many small files, and how soon a new file is drawn from: seconds, measured on a warm cache.
-//! `cargo bench --bench start [FILES]`; 100 000 files unless told otherwise.
+//! `cargo bench --bench start [FILES]`; 100 000 files by default.
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 

@@ -32,7 +32,7 @@ pub trait Contents: Markable {
     /// How many games there are.
     fn count(&self) -> usize;
 
-    /// Who games `from..to` are, in order of id.
+    /// The identities of games `from..to`, in order of id.
     ///
     /// Errors: those of a game that cannot be read.
     fn contents(&self, from: usize, to: usize) -> FormatResult<Vec<Content>>;

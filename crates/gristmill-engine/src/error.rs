@@ -30,7 +30,7 @@ pub enum Error {
     /// An encoder that needs what the records do not have; the message says which encoders fit.
     #[error("{0}")]
     Unfit(String),
-    /// A stage cannot go on (for example every chunk of a pool is bad).
+    /// A stage cannot continue (for example every chunk of a pool is bad).
     #[error("stage `{stage}`: {message}")]
     Stage {
         /// Name of the stage.

@@ -1,6 +1,6 @@
-//! A feeding process is killed at random moments while games come, leave and are written again, and goes on from its last
-//! state and journal: every row of every batch that it ever gave is that of the uninterrupted run, but for games that are
-//! skipped because they have left the disk. `GRISTMILL_KILLS` says how often.
+//! A feeding process is killed at random moments while games come, leave and are written again, and resumes from its
+//! last state and journal: every row of every batch that it ever gave is that of the uninterrupted run, but for games
+//! that are skipped because they have left the disk. `GRISTMILL_KILLS` says how often.
 
 #![allow(clippy::print_stdout, reason = "says how much happened")]
 
@@ -284,7 +284,8 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         let seen = |run: &Run| (0..world).map(|rank| run.lines(life, rank).len() as u64).min().unwrap();
         let mut ranks = spawn(&run, life, world, until);
         if life == 0 && (disk != Disk::Keeps || lanes.is_some()) {
-            // All ranks find the same games first; those of the window were taken in, and there is a state to go on from.
+            // All ranks find the same games first; those of the window were taken in, and there is a state to resume
+            // from.
             wait_for("first batches", || seen(&run) > SAVED_EVERY);
         }
         let (first, then) = (draws.below(4) as usize, draws.below(60));
@@ -339,7 +340,7 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
     }
     match disk {
         Disk::Keeps => {
-            assert!(run.lines(kills, 0).iter().find_map(|line| batch_of(line)).unwrap() > 0, "it never went on")
+            assert!(run.lines(kills, 0).iter().find_map(|line| batch_of(line)).unwrap() > 0, "it never resumed")
         }
         Disk::Refuses => {
             assert!(games.left > 0, "none has left the disk");

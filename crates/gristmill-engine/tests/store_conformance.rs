@@ -109,7 +109,7 @@ fn conforms(place: &dyn Place) {
         seen += 1;
         ControlFlow::Break(())
     });
-    assert_eq!(seen, 1, "a list ends when told to");
+    assert_eq!(seen, 1, "a list ends when its callback says so");
 
     let mut buf = [0; 2];
     let bytes = store.open("b/c/training.2.gz").unwrap();

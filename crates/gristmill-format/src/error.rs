@@ -169,7 +169,7 @@ impl Error {
         self
     }
 
-    /// The same error, told of the file under another name.
+    /// The same error, with another name for the file.
     #[must_use]
     pub fn moved_to(mut self, source: impl Into<String>) -> Self {
         self.0.at.source = Some(source.into());

@@ -1,4 +1,4 @@
-//! Games as they come out of a container: versions told apart, old ones upgraded, bad ones refused with their place.
+//! Games as they come out of a container: versions recognized, old ones upgraded, bad ones refused with their place.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use gristmill_format::chess::game::parse;

@@ -186,7 +186,7 @@ impl Loader {
         serde_json::to_string(&rows).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
-    /// Name, why, chunks and rows of the reservoir of each file that it goes on without.
+    /// Name, why, chunks and rows of the reservoir of each file that it does without.
     fn vanished(&self) -> Vec<(String, String, u64, u64)> {
         self.0.vanished().into_iter().map(|file| (file.name, file.why, file.chunks, file.rows)).collect()
     }

@@ -185,7 +185,7 @@ impl BatchMemory {
     }
 }
 
-/// Gathers columns as `BatchMemory.gather` does, into memory that is somebody else's: the whole of each.
+/// Gathers columns as `BatchMemory.gather` does, into memory of the caller: the whole of each.
 ///
 /// Raises IndexError: a row number out of range; BufferError: columns that do not fit.
 #[pyfunction]

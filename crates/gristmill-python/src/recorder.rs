@@ -1,5 +1,5 @@
 //! Steps of games while a model plays them in, self-play shards and their database out.
-//! Everything that writes is called with the GIL released; what was finished refuses to go on.
+//! Everything that writes is called with the GIL released; a finished recorder refuses more.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

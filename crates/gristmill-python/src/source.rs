@@ -39,7 +39,7 @@ impl Source {
         self.0.len()
     }
 
-    /// Layout of the records, told by the first good chunk.
+    /// Layout of the records, from the first good chunk.
     fn layout(&self, py: Python<'_>) -> Result<Layout, Fault> {
         py.detach(|| Ok(Layout(self.0.layout()?.as_ref().clone())))
     }

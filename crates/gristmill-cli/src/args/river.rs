@@ -69,7 +69,7 @@ pub(crate) struct River {
     /// Lay what a .toml or .textproto sets over the configuration: fields of stages by the stage's name, the rest by theirs.
     #[arg(long, value_name = "FILE")]
     pub(crate) overlay: Option<PathBuf>,
-    /// Root of every random draw; drawn and told when absent.
+    /// Root of every random draw [default: drawn, and printed].
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
     /// Deal the games to N lanes, such as 48, so that several ranks can share the stream.
@@ -142,9 +142,9 @@ pub(crate) enum LastBatch {
 /// What happens when a game is bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BadChunks {
-    /// Count it and go on.
+    /// Count it and continue.
     Skip,
-    /// Count it, report it, and go on.
+    /// Count it, report it, and continue.
     Quarantine,
     /// End with the error.
     Raise,

@@ -13,7 +13,7 @@ use crate::args::rewrite::Rescore;
 use crate::failure::{Failure, Result};
 use crate::report::{self, rewriting};
 
-/// Refusals that are no fault of a game: the run ends there, and goes on once the tables are whole.
+/// Refusals that are no fault of a game: the run ends there, and resumes once the tables are whole.
 const TABLE_FAULTS: &[&str] = &["missing_table", "corrupt_table"];
 
 pub(crate) fn run(args: &Rescore) -> Result<()> {

@@ -131,7 +131,7 @@ fn keys_choose_streams_scroll_and_pause() {
     screen.hear(Heard::Status(Box::new(Status { stages: Vec::new(), ..status(9.0, &[]) })));
     let paused = shown(&mut screen, 80, 24);
     assert!(paused[0].contains("paused") && paused[0].contains("00:00:02") && paused[3].contains("a-train"));
-    assert!(paused.iter().any(|line| line.contains("event 9")), "the log goes on");
+    assert!(paused.iter().any(|line| line.contains("event 9")), "the log continues");
     assert_eq!(screen.press(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE)), Wish::Quit);
     assert_eq!(screen.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Wish::Interrupt);
 }
@@ -144,7 +144,7 @@ fn the_last_values_stay_when_the_loader_is_gone_and_another_run_begins_anew() {
     let lines = shown(&mut screen, 80, 24);
     assert!(lines[0].contains("no answer (connection refused)") && lines[3].contains("a-train"), "{lines:#?}");
     let lost = |lines: &[String]| lines.iter().filter(|line| line.contains("the connection is lost")).count();
-    assert_eq!(lost(&lines), 1, "told once");
+    assert_eq!(lost(&lines), 1, "reported once");
     screen.hear(Heard::Status(Box::new(status(3.0, &["a-"]))));
     assert!(shown(&mut screen, 80, 24).iter().any(|line| line.contains("the connection is back")));
     screen.hear(Heard::Status(Box::new(Status { state: RunState::Stopped, ..status(4.0, &["a-"]) })));

@@ -1,4 +1,4 @@
-//! Runs the real binary and looks at what it said. Never checks how long anything took.
+//! Runs the real binary and checks its output. Never checks how long anything took.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::path::Path;

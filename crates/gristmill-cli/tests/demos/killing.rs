@@ -1,4 +1,5 @@
-//! A conversion that is killed leaves nothing under the name of its output; the same command then writes it, and packing goes on.
+//! A conversion that is killed leaves nothing under the name of its output; the same command then writes it, and
+//! packing resumes.
 
 use std::fs;
 use std::path::Path;

@@ -57,7 +57,7 @@ fn input(folder: &Path) -> Vec<Vec<u8>> {
 fn trajectories_go_into_a_pack_and_are_told_of() {
     let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let originals = input(folder.path());
-    assert_eq!(originals.len(), 4, "one goes on in the next shard");
+    assert_eq!(originals.len(), 4, "one continues in the next shard");
     let (pack, four) = (out.path().join("pack"), out.path().join("four"));
     let base = ["pack", "--input", text(folder.path()), "--shard-rows", "8", "--json", "--output"];
     let dry = run(&[&base[..], &[text(&pack), "--dry-run"]].concat()).ok().json();

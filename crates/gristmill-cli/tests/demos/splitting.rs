@@ -66,7 +66,7 @@ fn what_a_killed_split_left_is_cleared_away_and_shards_are_split_as_they_are_joi
     assert_eq!(lengths, [2, 2, 2, 3, 4, 5, 6], "the trajectory that lies in both shards is one");
 }
 
-/// Four shards, plain and packed, of which one goes on in the next, in a folder called `shards`.
+/// Four shards, plain and packed, of which one continues in the next, in a folder called `shards`.
 fn shards(folder: &Path) -> PathBuf {
     let shards = folder.join("in/shards");
     fs::create_dir_all(&shards).unwrap();

@@ -55,10 +55,10 @@ pub enum IoErrors {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BadChunks {
-    /// Count it and go on (the default).
+    /// Count it and continue (the default).
     #[default]
     Skip,
-    /// Count it, append it to the `quarantine` report, and go on.
+    /// Count it, append it to the `quarantine` report, and continue.
     Quarantine,
     /// Raise the error from `get_next`, at the same place of the stream in every run.
     Raise,

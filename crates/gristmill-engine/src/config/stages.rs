@@ -41,7 +41,7 @@ impl Default for QueueConfig {
     }
 }
 
-/// Finds the files of a directory and goes on watching it (§1.1).
+/// Finds the files of a directory, then watches it (§1.1).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilePathProviderConfig {
@@ -222,7 +222,7 @@ pub enum EncoderConfig {
     /// Chess records to planes, policy and values (the default).
     #[default]
     Chess,
-    /// 2048 step rows to exponents and targets; `tensors` is not looked at.
+    /// 2048 step rows to exponents and targets; `tensors` is ignored.
     G2048(G2048EncoderConfig),
     /// Steps of packed demonstrations to their fields, or those that `tensors` names.
     Fields,

@@ -45,8 +45,8 @@ impl std::fmt::Debug for Shard {
     }
 }
 
-/// The side index, kept in the folder `index`, of the folder that `path` lies in. Without one, or where it cannot be had, shards
-/// are looked through each time.
+/// The side index, kept in the folder `index`, of the folder that `path` lies in. Without one, or where it cannot be
+/// opened, the headers of shards are read each time.
 pub(super) fn facts_of(path: &Path, index: Option<&Path>) -> Option<Facts> {
     Facts::open(index?, folder_of(path)).ok()
 }
@@ -100,7 +100,7 @@ impl Indexed {
         }
     }
 
-    /// Adds a shard after those that are there. What nothing ended in them goes on in it.
+    /// Adds a shard after those that are there. A trajectory without an end continues in it.
     ///
     /// Errors, with the file: whatever is wrong with its metadata or its first frame; `OutOfRange` and `WrongSize` where they do
     /// not go with those of the shards before.

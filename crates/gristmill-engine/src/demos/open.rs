@@ -40,7 +40,7 @@ pub fn holds(path: &Path) -> Result<bool> {
 }
 
 /// Reads a file in any form, or all shards directly in a folder, in order of name, as one: a trajectory that no `dones` ended
-/// goes on in the next shard.
+/// continues in the next shard.
 ///
 /// Errors, with the file: as [`read`]; `Empty` for a folder without shards; `TooLarge` beyond the bound; `OutOfRange` for
 /// shards whose metadata does not mix.
@@ -74,15 +74,15 @@ fn one(path: &Path, options: &ReadOptions) -> Result<DemoFile> {
 pub struct DemosOptions {
     /// How native forms are read, and how much may be held in memory.
     pub read: ReadOptions,
-    /// Folder of the side index; without it plain shards are looked through each time.
+    /// Folder of the side index; without it the headers of plain shards are read each time.
     pub index: Option<PathBuf>,
     /// Folder to keep columns in, instead of memory.
     pub spill: Option<PathBuf>,
 }
 
-/// Opens a file in any form, all shards directly in a folder, in order of name, as one (a trajectory that no `dones` ended goes on
-/// in the next shard), or a pack of trajectories, of which only headers are read. Of plain shards it reads headers, or
-/// nothing where the side index knows them; of packed ones all frames. It calls `go_on` now and then.
+/// Opens a file in any form, all shards directly in a folder, in order of name, as one (a trajectory that no `dones`
+/// ended continues in the next shard), or a pack of trajectories, of which only headers are read. Of plain shards it
+/// reads headers, or nothing where the side index knows them; of packed ones all frames. It calls `go_on` now and then.
 ///
 /// Errors, with the file: as [`open_demos`]; `Stopped` where `go_on` says so; `Path` for folders that cannot be written.
 pub fn open(path: &Path, options: &DemosOptions, go_on: &mut dyn FnMut() -> bool) -> crate::Result<Demonstrations> {

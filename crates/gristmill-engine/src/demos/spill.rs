@@ -162,7 +162,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Adds a block that goes on where the one before ended: trajectories end where it says.
+    /// Adds a block that begins where the one before ended: trajectories end where it says.
     ///
     /// Errors: `Format` of kind `WrongSize` for frames of another layout; `Path`.
     pub fn add(&mut self, block: &Trajectories) -> Result<()> {
@@ -217,7 +217,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Ends a shard: what no `dones` ended goes on in the next one, if there are any.
+    /// Ends a shard: a trajectory that no `dones` ended continues in the next one, if there is one.
     pub fn end_shard(&mut self) {
         if self.layout.as_ref().is_some_and(|layout| layout.field("dones").is_none()) {
             self.close();
@@ -353,7 +353,7 @@ fn key_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Cuts a file that is being written, and goes on from there.
+/// Cuts a file that is being written; writing continues from there.
 fn cut(to: &mut BufWriter<File>, path: &Path, len: u64) -> Result<()> {
     let done = to.flush().and_then(|()| to.get_ref().set_len(len)).and_then(|()| to.seek(SeekFrom::Start(len)));
     done.map(drop).map_err(|e| Error::path(path, &e))

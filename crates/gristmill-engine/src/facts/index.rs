@@ -115,7 +115,7 @@ impl Facts {
 
     /// The side index of the directory `root`, kept in `folder`, which is made if need be.
     ///
-    /// Errors: `Path` where the folder cannot be made or the file not opened; going on without facts is always right.
+    /// Errors: `Path` where the folder cannot be made or the file not opened; running without facts is always right.
     pub fn open(folder: &Path, root: &Path) -> Result<Facts> {
         let root = fs::canonicalize(root).map_err(|e| Error::path(root, &e))?;
         let name = xxh3_128(root.as_os_str().as_encoded_bytes());

@@ -1,5 +1,5 @@
-//! A pack -> who each of its games is, told by the database or worked out by several threads.
-//! What came of it depends on the games alone.
+//! A pack -> the identity of each of its games, from the database or computed by several threads.
+//! The result depends on the games alone.
 
 use std::collections::HashMap;
 use std::sync::Arc;

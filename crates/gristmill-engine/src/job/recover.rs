@@ -1,4 +1,4 @@
-//! What jobs left in a folder when they were killed -> finished, given up, or kept with a word on how it goes on from there.
+//! What jobs left in a folder when they were killed -> finished, given up, or kept, with how to resume it.
 //! Trusts no plan and no link that lies there: what reaches outside the folder is refused, and can only be given up.
 
 use std::path::{Path, PathBuf};

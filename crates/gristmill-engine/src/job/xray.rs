@@ -89,8 +89,8 @@ pub struct SeenFrame {
     pub origin: Origin,
 }
 
-/// Looks at the batch `options.first` of a stream, or one row of it: the stream of a configuration, as it goes on from the
-/// text of a state, or else from its beginning.
+/// The origins of the batch `options.first` of a stream, or of one row of it: the stream of a configuration, resumed
+/// from the text of a state, or else from its beginning.
 ///
 /// Errors: as [`Sight::new`] and [`Sight::next_batch`]; `Config` in `batch` or `row` for one that does not exist.
 pub fn xray_stream(

@@ -40,7 +40,7 @@ pub struct Pack {
     index: Arc<RunIndex>,
     valuations: ValuationTypes,
     identity: u64,
-    /// Opened when somebody first asks where a run came from.
+    /// Opened at the first request for the source of a run.
     sources: OnceLock<Mutex<Option<Metadata>>>,
 }
 

@@ -39,7 +39,7 @@ pub struct RecorderOptions {
     pub shard_max_steps: u64,
     /// Numbers of the vector that comes with each step; none where none come.
     pub embedding_size: Option<usize>,
-    /// Whether to go on in a folder that has shards already, or what a killed recorder left.
+    /// Whether to resume in a folder that has shards already, or the data of a killed recorder.
     pub append: bool,
 }
 

@@ -86,7 +86,7 @@ impl RowsOf {
         self.shard.offset + row * self.shard.layout.size() as u64
     }
 
-    /// Byte of the file at which a field of a row starts, told by its place in the 48-byte form.
+    /// Byte of the file at which a field of a row starts, from its place in the 48-byte form.
     pub fn byte_of_field(&self, row: u64, aligned: usize) -> u64 {
         let field = layout_aligned().fields().iter().find(|field| field.offset == aligned);
         let here = field.and_then(|field| self.shard.layout.field(&field.name));

@@ -257,7 +257,7 @@ impl RunIndex {
             let id = self.runs[*run as usize].id;
             if std::mem::replace(&mut seen[*run as usize], true) {
                 let detail = format!(
-                    "run {id} goes on behind rows of other runs; `gristmill convert` puts the rows of each game together"
+                    "run {id} continues behind rows of other runs; `gristmill convert` puts each game together"
                 );
                 return place(Kind::Unsupported, detail);
             }

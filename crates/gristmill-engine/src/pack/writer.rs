@@ -1,5 +1,5 @@
 //! Rows, in order -> the files of a pack: one, or shards of equal length, each with its header and hash.
-//! Can go back to a mark, and go on where a killed process stopped. Publishes nothing by itself.
+//! Can go back to a mark, and resume where a killed process stopped. Publishes nothing by itself.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -59,7 +59,7 @@ impl RowWriter {
         Self::after(folder, form, shard_rows, Vec::new())
     }
 
-    /// A writer that goes on where another one stood: after files that are complete, and `open_rows` rows in the next
+    /// A writer that resumes where another one stood: after files that are complete, and `open_rows` rows in the next
     /// one. What was written later is removed.
     ///
     /// Errors: `Path`; of kind `UnexpectedEof` when a file is shorter than that.
@@ -388,7 +388,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Whatever is taken back, and wherever a process is killed and goes on, the files are the same.
+        /// The files are the same, whatever is taken back, and wherever a process is killed and resumes.
         #[test]
         fn going_back_and_going_on_leave_no_trace(
             shard_rows in prop::option::of(1u64..9),

@@ -13,7 +13,7 @@ pub enum ControlRequest {
     QueryChunkAnchor,
     /// The newest source becomes the anchor; the reply has the count before that.
     ResetChunkAnchor,
-    /// This source key becomes the anchor; the count goes on until it comes.
+    /// This source key becomes the anchor; the count continues until it comes.
     SetChunkAnchor(String),
 }
 

@@ -67,7 +67,7 @@ pub(super) struct Admission {
     pub(super) chunks: u32,
 }
 
-/// What a drawer needs to go on from draw `at`.
+/// What a drawer needs to resume from draw `at`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct DrawerState {
     pub(super) at: u64,
@@ -369,7 +369,7 @@ impl Drawer {
         }
     }
 
-    /// What it needs to go on.
+    /// What it needs to resume.
     pub(super) fn state(&self) -> DrawerState {
         let size = |member: u32| self.members.list[member as usize].chunks;
         match &self.drawing {
@@ -390,7 +390,7 @@ impl Drawer {
         }
     }
 
-    /// A drawer that goes on from a state, without the sources that are `lost`.
+    /// A drawer that resumes from a state, without the sources that are `lost`.
     ///
     /// Errors: `Format` for a source that cannot be opened, `State` when the chunks no longer fit.
     pub(super) fn restore(

@@ -1,5 +1,5 @@
 //! Blocks in ticket order -> which row goes to which slot and which batch row: the serial heart of a chain.
-//! Moves numbers only; the copies it decides on are tasks that run elsewhere, told apart by their sequence.
+//! Moves numbers only; the copies it decides on are tasks that run elsewhere, numbered in sequence.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(super) enum Outgoing {
     End,
 }
 
-/// Where everything stood when a batch was complete: enough, with the changes since, to go on from there.
+/// Where everything stood when a batch was complete: enough, with the changes since, to resume from there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Mark {
     /// Number of the next batch.

@@ -37,9 +37,9 @@ pub(super) struct History {
     pub(super) reached: BTreeMap<(String, Option<u32>), u64>,
     /// Whether all ranks found the same files first.
     pub(super) agreed: bool,
-    /// Whether one of them began by going on from a state.
+    /// Whether one of them began by resuming from a state.
     pub(super) went_on: bool,
-    /// Which batches came next where a journal began by going on from a state.
+    /// Which batches came next where a journal began by resuming from a state.
     pub(super) begun: BTreeMap<PathBuf, BTreeMap<String, u64>>,
     /// Up to where each journal was read.
     pub(super) read: BTreeMap<PathBuf, Place>,

@@ -274,7 +274,7 @@ fn facts(config: &DataLoaderConfig, directory: &Path) -> Option<Arc<Facts>> {
     Facts::open(&folder, directory).ok().map(Arc::new)
 }
 
-/// Opens the journal and, where it has not told of this run before, writes what everything else in it rests on.
+/// Opens the journal and, where it has no line of this run yet, writes the events that all others rest on.
 fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Observer, recall: &Recall) -> Result<()> {
     let seed = observer.root;
     let mut events = vec![recall.next_batches().map_or(Event::Seed(seed), |at| Event::From { seed, at })];

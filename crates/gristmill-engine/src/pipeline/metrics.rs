@@ -153,7 +153,7 @@ pub(super) struct Observer {
     /// What the states need that were saved last.
     pub(super) kept: Kept,
     pub(super) spill: Option<Arc<Spill>>,
-    /// Files that a restored run goes on without.
+    /// Files that a restored run does without.
     pub(super) vanished: Arc<Mutex<Vec<Vanished>>>,
     /// What was reported so far.
     pub(super) notices: Arc<Mutex<Notices>>,

@@ -19,7 +19,7 @@
 //! | `state` | where a loader stands, as data |
 //! | `restore` | where a chain stands, and back |
 //! | `saved` | states on disk |
-//! | `sight` | streams that are only looked at |
+//! | `sight` | streams that are only planned |
 //! | `skip` | which batches are left out |
 //! | `parts` | states of several ranks into one |
 //! | `journals` | what the journals of all ranks tell |

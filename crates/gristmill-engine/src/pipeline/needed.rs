@@ -1,4 +1,4 @@
-//! What a state may still need, now or after going on from it -> the oldest such file of each loader stage.
+//! What a state may still need, now or after a run resumes from it -> the oldest such file of each loader stage.
 //! Whatever is older may be deleted. Names too much rather than too little; deletes nothing itself.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -46,7 +46,8 @@ const KEPT: usize = 2;
 /// Ids of sources in ascending order, each once.
 pub(super) type Ids = Vec<u64>;
 
-/// What the states need that were saved last, or gone on from; nothing is known of one taken before the first scan was in.
+/// What the states that were saved last, or resumed from, need; nothing is known of one taken before the first scan was
+/// in.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kept(Arc<Mutex<VecDeque<Option<Ids>>>>);
 
@@ -107,7 +108,8 @@ impl Chain {
 }
 
 impl LoaderState {
-    /// The sources that going on from it may need. `None` for a state that was taken before the first scan was in.
+    /// The sources that a run that resumes from it may need. `None` for a state that was taken before the first scan
+    /// was in.
     pub(super) fn needs(&self) -> Option<Ids> {
         let mut ids = Vec::new();
         for lane in self.outputs.values().flat_map(|output| output.lanes.values()) {

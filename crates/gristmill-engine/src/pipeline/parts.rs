@@ -156,7 +156,7 @@ impl Common {
         self.files.insert(file.id, file);
     }
 
-    /// The common id of a file that somebody else knows, who has the common `ids` of others already: the one it has here,
+    /// The common id of a file in another part, whose other files have the common `ids` already: the one it has here,
     /// else its own while that is free. Of several versions under one name and size it is the one of that id, or of that time.
     pub(super) fn add(&mut self, file: &Recorded, ids: &HashMap<u64, u64>) -> u64 {
         let versions = self.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! What an earlier run left behind -> files under their lasting ids, and where each output goes on.
+//! What an earlier run left behind -> files under their lasting ids, and where each output resumes.
 //! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed, or that never
 //! saved a state; or nothing.
 
@@ -114,14 +114,14 @@ impl Recall {
         Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay })
     }
 
-    /// What the state needs that the run goes on from, if it does.
+    /// What the state that the run resumes from needs, if it does.
     pub(super) fn kept(&self) -> Kept {
         let kept = Kept::default();
         self.state.iter().for_each(|state| kept.add(state));
         kept
     }
 
-    /// Whether the run goes on from a state.
+    /// Whether the run resumes from a state.
     pub(super) fn goes_on(&self) -> bool {
         self.state.is_some()
     }
@@ -136,7 +136,7 @@ impl Recall {
         }
     }
 
-    /// Per output, the batch that comes next, where the run goes on from a state.
+    /// Per output, the batch that comes next, where the run resumes from a state.
     pub(super) fn next_batches(&self) -> Option<BTreeMap<String, u64>> {
         let outputs = &self.state.as_ref()?.outputs;
         Some(outputs.iter().map(|(alias, output)| (alias.clone(), output.batch)).collect())
@@ -194,7 +194,7 @@ impl Recall {
         Ok(true)
     }
 
-    /// Puts a chain where it is to begin; the files that it goes on without.
+    /// Puts a chain where it is to begin; returns the files that it does without.
     pub(super) fn put_into(&self, chain: &Chain) -> Result<Vec<Vanished>> {
         let saved = self.state.as_ref().and_then(|state| state.outputs.get(&chain.plan.alias));
         let mut vanished = Vec::new();

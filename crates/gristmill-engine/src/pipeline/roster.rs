@@ -62,19 +62,19 @@ pub(super) struct PastFiles {
 pub(super) enum Event {
     /// The run's root seed.
     Seed(u64),
-    /// The same, of a run that goes on from a state: per output, the batch that comes next.
+    /// The same, of a run that resumes from a state: per output, the batch that comes next.
     From { seed: u64, at: BTreeMap<String, u64> },
     /// What a splitter stage goes by; a splitter without this event goes by file.
     Split { stage: String, by: SplitBy },
     /// The first scan of a loader stage.
     Initial { loader: String, files: Vec<Recorded> },
-    /// What a run knew that goes on from a state, where its rank has no journal yet.
+    /// The files that a resumed run knew, where its rank has no journal yet.
     Known { loader: String, files: Vec<Recorded> },
     /// Files of the first scan that were gone before they could be taken in.
     Gone { loader: String, files: Vec<u64> },
     /// What was first read of files: id and digest.
     Read { loader: String, files: Vec<(u64, String)> },
-    /// Draws of a pool below `at` may have been made; nothing that is not told of was taken in before any of them.
+    /// Draws of a pool below `at` may have been made; no file without an event was taken in before any of them.
     Reached {
         pool: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -152,7 +152,7 @@ mod tests {
         save(parts, 3, 1, 2);
         assert!(read(parts).unwrap_err().to_string().contains("step 3 lacks rank 0 of 2"));
         write(parts, "{}", None, 4).unwrap();
-        assert_eq!(read(parts).unwrap(), "[{}]", "one process goes on in the folder of several");
+        assert_eq!(read(parts).unwrap(), "[{}]", "one process resumes in the folder of several");
         std::fs::create_dir(folder.path().join("empty")).unwrap();
         assert!(read(&folder.path().join("empty")).unwrap_err().to_string().contains("no saved step"));
         assert!(read(&folder.path().join("none")).is_err());

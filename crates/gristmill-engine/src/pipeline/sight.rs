@@ -1,5 +1,5 @@
-//! The plan of a stream -> the plan by which it is only looked at: rows are drawn and dealt to batches as ever, and nothing
-//! of them is copied or encoded but where they come from.
+//! The plan of a stream -> one without bytes: rows are drawn and dealt to batches as ever, and only their origins are
+//! copied and encoded.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::plan::Plan;
 use super::skip::Skips;
 use crate::runtime::handoff::WhenFull;
 
-/// What of the chunks of a stream that is only looked at is read. Where their bytes decide which rows are taken, all are.
+/// Which chunks of a stream that is only planned are read. Where their bytes decide which rows are taken, all are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reads {
     /// Nothing: chunks whose frames were never counted are named and refused.
@@ -23,7 +23,7 @@ pub enum Reads {
     All,
 }
 
-/// Makes the plan one that is only looked at: rows become their origins, and batches below `first` nothing.
+/// Makes the plan one without bytes: rows become their origins, and batches below `first` are empty.
 pub(super) fn see(plan: &mut Plan, first: u64) {
     for chain in &mut plan.chains {
         let outputs = vec![TensorSpec::new("origin", Scalar::U64, &[3])];

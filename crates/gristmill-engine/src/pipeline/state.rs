@@ -234,7 +234,8 @@ pub(super) struct LoaderState {
     /// Chunk anchors, per pool.
     #[serde(default)]
     pub(super) anchors: BTreeMap<String, Anchor>,
-    /// Per loader stage: going on from this state needs no older file. Nothing is known of a stage that is not here.
+    /// Per loader stage: a run that resumes from this state needs no older file. Nothing is known of a stage that is
+    /// not here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) oldest_needed: BTreeMap<String, OldestNeeded>,
     /// How far the journals reached.

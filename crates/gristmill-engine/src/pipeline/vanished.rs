@@ -21,7 +21,7 @@ pub enum Missing {
     Spill,
 }
 
-/// A file that a run goes on without.
+/// A file that a run does without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vanished {
     /// Its name below its directory.
@@ -108,7 +108,7 @@ impl Lost {
             files.iter().fold((0, 0), |(chunks, rows), file| (chunks + file.chunks, rows + file.rows));
         Err(Error::State(format!(
             "{} of the files that it needs cannot be had: {}{more}. {chunks} chunks of the windows and {rows} rows of the \
-             reservoirs are in them: put them back, or go on without them, with missing = \"skip\"",
+             reservoirs are in them: put them back, or resume without them, with missing = \"skip\"",
             files.len(),
             named.join(", ")
         )))

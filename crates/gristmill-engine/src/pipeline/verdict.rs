@@ -1,5 +1,5 @@
 //! What is known of bad chunks: counted by kind, remembered so that a bad chunk costs nothing twice, reported.
-//! Decides by policy whether the stream goes on; never by how often a chunk was seen.
+//! Decides by policy whether the stream continues; never by how often a chunk was seen.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fs::{File, OpenOptions};

@@ -23,9 +23,9 @@ pub enum Level {
     /// It is as it should be.
     #[default]
     Info,
-    /// Something was lost or put aside, and the river goes on.
+    /// Something was lost or put aside, and the river continues.
     Warning,
-    /// A stage cannot go on.
+    /// A stage cannot continue.
     Error,
 }
 

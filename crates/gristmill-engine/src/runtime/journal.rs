@@ -295,7 +295,7 @@ mod tests {
         std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
         assert_eq!(Journal::read::<Pair>(&path).unwrap(), all[..2]);
         journal(&path, Opening::Again).unwrap().append(&[&all[2]]).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), bytes, "going on mends the tail");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "resuming mends the tail");
         journal(&path, Opening::Anew).unwrap().append(&all[..1]).unwrap();
         assert_eq!(Journal::read::<Pair>(&path).unwrap(), all[..1]);
         assert!(journal(&folder.path().join("none"), Opening::Again).is_err());

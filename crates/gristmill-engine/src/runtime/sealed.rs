@@ -108,7 +108,7 @@ mod tests {
             let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(all(&path).unwrap(), [1, 22, 333][..whole], "cut at {cut}");
             SealedLines::reopen::<u64>(&path).unwrap().unwrap().append(&4u64).unwrap();
-            assert_eq!(all(&path).unwrap(), [&[1, 22, 333][..whole], &[4]].concat(), "gone on after {cut}");
+            assert_eq!(all(&path).unwrap(), [&[1, 22, 333][..whole], &[4]].concat(), "resumed after {cut}");
         }
         for torn in 1..bytes.len() {
             std::fs::write(&path, &bytes).unwrap();

@@ -53,7 +53,7 @@ impl Shares {
         let count = block * BLOCK;
         let start = u128::from(self.start);
         let round = floors(count, start);
-        // A point lies before the end of an arc unless going on from there to the end of the circle passes its start.
+        // A point lies before the end of an arc unless the way from there to the end of the circle passes its start.
         let below = |end: &u128| u128::from(count).wrapping_add(round).wrapping_sub(floors(count, start + WHOLE - end));
         let mut from = 0;
         let own = |end: &u128| {

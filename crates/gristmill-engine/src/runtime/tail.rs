@@ -64,7 +64,7 @@ impl Tail {
         self.whole = whole;
     }
 
-    /// Appends bytes, all or none. Errors: also where somebody else has cut the file.
+    /// Appends bytes, all or none. Errors: also where another process has cut the file.
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let there = self.file.metadata()?.len();
         if there < self.whole {

@@ -107,7 +107,7 @@ impl Endpoint {
         }
     }
 
-    /// What a request wants, or the HTTP code and the advice that say why there is no answer. Who sends it comes first.
+    /// What a request wants, or the HTTP code and the advice that refuse it. The sender is checked first.
     fn asked(&self, head: &Head) -> Result<Asked, (u16, &'static str)> {
         match &self.token {
             Some(token) if !head.authorizations.iter().any(|given| token.is_in(given)) => {

@@ -337,7 +337,7 @@ mod tests {
         assert!(alone.get(Token::new(7, "a", 4), (4, None), None).is_none());
         assert_eq!(bytes(&alone.get(token, (3, None), None).unwrap()), b"one");
         alone.release(&|_| true).unwrap();
-        assert!(spill.join("rank-1-of-2").is_dir(), "the state before may still be gone on from by two");
+        assert!(spill.join("rank-1-of-2").is_dir(), "two ranks may still resume from the state before");
         alone.release(&|_| true).unwrap();
         assert!(!spill.join("rank-1-of-2").exists());
         assert_eq!(bytes(&alone.get(token, (3, None), None).unwrap()), b"one");

@@ -1,4 +1,5 @@
-//! Who games are: copies, re-recordings and colour mirrors are found, marked, and on one side of a split by content.
+//! The identity of games: copies, re-recordings and colour mirrors are found, marked, and on one side of a split by
+//! content.
 
 use std::collections::HashMap;
 use std::fs;

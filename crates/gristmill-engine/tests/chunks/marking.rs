@@ -91,7 +91,7 @@ fn rules_mark_the_frames_that_the_records_say_for_any_number_of_threads() {
     let won = all.query("result <> 0", &[]).unwrap();
     let marked = all.marked("black").unwrap();
     assert_eq!(marked.rows().intersect(won.rows()), **won.marked("black").unwrap().rows());
-    // Selections of marked frames go on as others do.
+    // Selections of marked frames resume as others do.
     let (train, val) = all.marked("few").unwrap().split(0.5, 3).unwrap();
     assert_eq!(train.rows().len() + val.rows().len(), few.len() as u64);
     let listed = marks::list(&*markable).unwrap();

@@ -1,4 +1,4 @@
-//! Packs as a whole: joined without a decode, held against what they were made of, looked at.
+//! Packs as a whole: joined without a decode, compared with their sources, inspected.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Who runs of 2048 are: turned and mirrored runs are found, marked, and on one side of a split by content.
+//! The identity of runs of 2048: turned and mirrored runs are found, marked, and on one side of a split by content.
 
 use std::sync::Arc;
 

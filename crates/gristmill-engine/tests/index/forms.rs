@@ -226,7 +226,7 @@ fn forms_are_never_mixed() {
         text.contains("its self-play rows differ from the steps rows") && text.contains("folder of its own"),
         "{text}"
     );
-    // An appended pack of the time: its second half is numbered from 0 again, its database goes on.
+    // An appended pack of the time: its second half is numbered from 0 again, its database is not.
     let folder = tempfile::tempdir().unwrap();
     let once: Vec<Step> = rows(3).into_iter().map(|row| Step { run_id: row.run_id.into(), row }).collect();
     write(folder.path(), "steps.npy", Rows::Legacy, Rows::Legacy.layout(), &[once.clone(), once].concat());

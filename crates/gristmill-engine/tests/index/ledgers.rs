@@ -211,7 +211,10 @@ fn a_ledger_is_of_one_run() {
     loader.stop();
     match run.loader(0, 1, &[]).start() {
         Err(Error::Path { kind, message, .. }) => {
-            assert!(kind == std::io::ErrorKind::AlreadyExists && message.contains("go on from its state"), "{message}");
+            assert!(
+                kind == std::io::ErrorKind::AlreadyExists && message.contains("resume from its state"),
+                "{message}"
+            );
         }
         other => panic!("{other:?}"),
     }

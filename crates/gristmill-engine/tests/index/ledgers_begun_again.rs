@@ -93,7 +93,7 @@ fn a_run_that_saved_is_resumed_at_every_cut_and_never_begun_again() {
     for at in saved..=bytes.len() {
         cut(&run.at("ledger"), &bytes[..at]);
         let new = refused(&run.rank(0, 1));
-        assert!(new.contains("go on from its state"), "cut at {at}: {new}");
+        assert!(new.contains("resume from its state"), "cut at {at}: {new}");
         let again = run.rank(0, 1);
         again.restore(&state).unwrap();
         if at % 20 == 0 {

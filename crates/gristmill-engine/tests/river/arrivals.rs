@@ -114,7 +114,7 @@ fn copy(folder: &Path) -> tempfile::TempDir {
 }
 
 /// A cache and Hanse sampling while games come and the window moves over what the cache holds: a state taken after any
-/// batch goes on to the bit, with what had come by then.
+/// batch resumes to the bit, with what had come by then.
 #[test]
 fn a_cache_amid_arrivals_goes_on_after_every_batch() {
     let (folder, batches) = (tempfile::tempdir().unwrap(), 9);

@@ -1,4 +1,4 @@
-//! Bad files: counted, reported or raised by policy; the rest goes on, and nothing spins or hangs.
+//! Bad files: counted, reported or raised by policy; the rest continues, and nothing spins or hangs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -136,7 +136,7 @@ fn raise_gives_the_error_at_the_same_place_in_every_run() {
                 Ok(Next::Batch(_)) => before += 1,
                 Err(Error::Format(e)) => {
                     assert!(e.place().source.as_ref().unwrap().ends_with("training.3.gz"), "{e}");
-                    assert!(matches!(loader.next("", None), Ok(Next::Batch(_))), "and the stream goes on");
+                    assert!(matches!(loader.next("", None), Ok(Next::Batch(_))), "and the stream continues");
                     return before;
                 }
                 other => panic!("{other:?}"),

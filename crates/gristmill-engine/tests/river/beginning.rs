@@ -97,7 +97,7 @@ fn ranks_begin_again_each_by_its_own_journal_or_by_all() {
     let one = all(1, 12);
     assert_eq!(all(1, 12), one);
     assert_eq!(all(2, 12), two, "with the journals of both");
-    // Ranks that found other files first go on alone.
+    // Ranks that found other files first resume alone.
     let path = notes.path().join("journal.1-of-2");
     let text = std::fs::read_to_string(&path).unwrap();
     let text = without_checksums(&text);

@@ -34,7 +34,7 @@ fn a_state_goes_on_although_every_file_has_left_the_disk() {
     assert_eq!(hashes(&original, "", 6), plain[..6], "where bytes are held changes nothing");
     original.save(&state).unwrap();
     empty(folder.path());
-    assert_eq!(hashes(&original, "", 54), plain[6..], "the run itself goes on, too");
+    assert_eq!(hashes(&original, "", 54), plain[6..], "the run itself continues, too");
     let held = |loader: &DataLoader| {
         let metrics = loader.metrics();
         let row = metrics.stages.iter().find(|stage| stage.name == "load").unwrap();
@@ -130,7 +130,7 @@ fn what_a_journal_tells_of_is_held_by_every_rank_from_its_start() {
     two.iter().for_each(|loader| _ = hashes(loader, "", 130));
 }
 
-/// A game that is written over while its window goes on; without a spill folder, and with one.
+/// A game that is written over while its window runs; without a spill folder, and with one.
 #[test]
 fn a_game_that_was_written_over_is_needed_only_where_its_rows_are() {
     let longer = tempfile::tempdir().unwrap();

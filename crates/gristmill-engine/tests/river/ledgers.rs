@@ -104,7 +104,7 @@ fn what_was_taken_back_is_not_counted_and_what_lacks_is_named() {
     assert!(verified.ok && verified.outputs[0].discarded_batches == 3, "{verified:#?}");
     let state: BTreeMap<String, serde_json::Value> = serde_json::from_str(&two[0].state().unwrap()).unwrap();
     assert_eq!(state["outputs"][""]["batch"], 9);
-    // One rank alone goes on: what the other had to give is missing.
+    // One rank alone resumes: what the other had to give is missing.
     let parts: Vec<String> = two.iter().map(|loader| loader.state().unwrap()).collect();
     for rank in [0, 1] {
         let loader = ranks(&ledger, 4).remove(rank);

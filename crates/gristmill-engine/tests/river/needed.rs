@@ -80,7 +80,7 @@ fn what_is_older_than_the_oldest_needed_can_be_deleted() {
         let restored = loader(&Lc0Preset { threads: Some(threads), ..live(folder.path()) });
         restored.load(&state, Missing::Refuse).unwrap();
         assert_eq!(hashes(&restored, "", 30), expected);
-        assert_eq!(restored.oldest_needed()["load"], oldest, "it went on from a state that needs it");
+        assert_eq!(restored.oldest_needed()["load"], oldest, "it resumed from a state that needs it");
     }
 }
 

@@ -1,5 +1,5 @@
-//! A file seen twice under one name and size, away for a while, or under another name: a run that goes on from its state or
-//! journal, live or held, gives the batches that it gave.
+//! A file seen twice under one name and size, away for a while, or under another name: a run that resumes from its
+//! state or journal, live or held, gives the batches that it gave.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
 //! One `.gz` file, or a tar of them -> chunks: each game is a chunk.
-//! Neither ever opens a file; a single game is not even looked at before it is decoded.
+//! Neither ever opens a file; a single game is not even read before it is decoded.
 
 use crate::chess::game;
 use crate::chess::record::Version;

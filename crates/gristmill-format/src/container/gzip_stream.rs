@@ -1,6 +1,6 @@
 //! Gzip bytes -> the bytes inside, piece by piece: for what is too long to be inflated whole.
 //! Takes and refuses the same files as [`super::gzip`]: every member, checksums verified, plain bytes as they are; bytes
-//! behind the last member are left to who asks for them. Holds one block of input, whatever the file says.
+//! behind the last member are left to the caller. Holds one block of input, whatever the file says.
 
 use std::fmt;
 use std::sync::Arc;

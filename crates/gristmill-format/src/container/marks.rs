@@ -1,5 +1,5 @@
-//! Frames that a rule accepts, or that someone named <-> a mark file: the rule, the numbers as a compressed bitmap, what
-//! they are numbers of. Bytes in, bytes out. The layout is `docs/format/marks.md`.
+//! Frames that a rule accepts, or that the user gave <-> a mark file: the rule, the numbers as a compressed bitmap,
+//! what they are numbers of. Bytes in, bytes out. The layout is `docs/format/marks.md`.
 
 use roaring::RoaringTreemap;
 use xxhash_rust::xxh3::xxh3_64;

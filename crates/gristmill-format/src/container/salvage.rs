@@ -74,7 +74,7 @@ pub fn salvage(input: &[u8], max: usize, out: &mut Vec<u8>) -> usize {
 
 /// Replaces `out` by the first `n` bytes of what `input` holds, fewer where it holds less.
 ///
-/// Errors: `Truncated` or `Corrupt` when the damage comes before byte `n`. What follows is not looked at.
+/// Errors: `Truncated` or `Corrupt` when the damage comes before byte `n`. What follows is not read.
 pub fn inflate_prefix(input: &[u8], n: usize, out: &mut Vec<u8>) -> Result<()> {
     match fill(input, n, out) {
         End::Complete(_) | End::Enough => Ok(()),

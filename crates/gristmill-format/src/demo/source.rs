@@ -95,7 +95,7 @@ impl DemoFile {
         self.shuffled
     }
 
-    /// Adds the trajectories of the next of several shards. One that nothing ended goes on in it.
+    /// Adds the trajectories of the next of several shards. One without an end continues in it.
     ///
     /// Errors: `OutOfRange` for metadata that does not mix, naming what differs; `WrongSize` and `Missing` for frames of
     /// another layout; `TooLarge` beyond the bound.

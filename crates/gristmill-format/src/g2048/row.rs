@@ -148,7 +148,7 @@ impl StepRow {
         out
     }
 
-    /// The row of the aligned form; padding is not looked at.
+    /// The row of the aligned form; padding is ignored.
     pub fn from_aligned(bytes: &[u8; ALIGNED_BYTES]) -> Self {
         StepRow {
             run_id: word(bytes, at::RUN_ID),

@@ -47,7 +47,7 @@ impl Written {
     }
 }
 
-/// Says how to go on where an earlier run ended: from game number `next` on.
+/// Says how to continue an earlier run: from game number `next` on.
 fn advise(e: Error, next: u64) -> Failure {
     match e {
         Error::Path { kind: std::io::ErrorKind::AlreadyExists, .. } => {

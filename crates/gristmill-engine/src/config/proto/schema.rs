@@ -45,7 +45,7 @@ pub(crate) fn parse(desc: &MessageDescriptor, bytes: &[u8]) -> Result<DynamicMes
     DynamicMessage::decode(desc.clone(), bytes).map_err(|e| no_message(desc, &e.to_string()))
 }
 
-/// Reads serialized bytes. An unknown field is refused: nothing that somebody has set is lost silently.
+/// Reads serialized bytes. An unknown field is refused: no setting is lost silently.
 pub(crate) fn decode(desc: &MessageDescriptor, bytes: &[u8]) -> Result<Map<String, Json>, String> {
     to_json(&parse(desc, bytes)?).map_err(|(_, why)| no_message(desc, &why))
 }

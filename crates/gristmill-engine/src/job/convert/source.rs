@@ -273,7 +273,7 @@ impl Join {
     }
 }
 
-/// The files of one name, and not those whose names go on.
+/// The files of one name, and not those with longer names.
 fn named(path: &Path) -> Result<Vec<Shard>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = name.strip_suffix(".npy").unwrap_or(&name).to_owned();

@@ -168,7 +168,7 @@ impl Walk {
                 return Err(FormatError::new(Kind::Corrupt, detail));
             }
             if self.keys.wraps {
-                // 65535 is followed by 0 where a game goes on.
+                // 65535 is followed by 0 where a game continues.
                 let over = meant.1 - step_before + if step_before == 0xffff && step == 0 { 0x1_0000 } else { 0 };
                 let too_many = || FormatError::new(Kind::OutOfRange, "more steps in a run than 32 bits count");
                 key.1 = step.checked_add(over).ok_or_else(too_many)?;

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::store::publish::{Staged, sync_folder};
 
 /// Writes trajectories `these` as the file `path`, which is there whole or not at all; arrays are deflated at `level`, or stored
-/// (0). `told` hears of the steps written, once for each array, and of how many there are to be in all.
+/// (0). `told` gets the number of steps written, once for each array, and of all steps.
 ///
 /// Errors: `Path`; `Format` for extras that are not plain data, and for names that two fields have; `Stopped`.
 pub(super) fn write(

@@ -1,6 +1,6 @@
 //! Files of demonstrations -> their trajectories, counted and within reach one at a time. One file is kept as it was read; of
 //! several each is read alone and laid on the disk, so that memory holds one file, then one trajectory; those of a pack stay there.
-//! A trajectory that nothing ended in a shard goes on in the next.
+//! A trajectory without an end in one shard continues in the next.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! What comes out of the flow, in order -> the staged files of a pack. One thread; all that is numbered is numbered here.
-//! Writes down, together with what it has written, how to go on from there.
+//! Notes, together with what it has written, how to resume from there.
 
 use gristmill_format::g2048::RowForm;
 use gristmill_format::g2048::log::{Game, Piece, steps_name};
@@ -20,7 +20,7 @@ use crate::pack::writer::{Mark, RowWriter};
 use crate::pack::{self, layout_name};
 use crate::store::publish::{self, Staging};
 
-/// Where a job stands: everything that it needs to go on, beside the files.
+/// Where a job stands: everything that it needs to resume, beside the files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Standing {
     /// `aligned48` or `packed46`.
@@ -28,7 +28,7 @@ pub(super) struct Standing {
     pub(super) shard_rows: Option<u64>,
     /// Whether games are added to a pack that is there.
     pub(super) append: bool,
-    /// Games looked at.
+    /// Games that were read.
     pub(super) done: usize,
     /// XXH3-128 of their names, each with a line feed, as 32 hexadecimal digits.
     pub(super) names: String,
@@ -69,7 +69,7 @@ pub(super) struct Assembly<'a> {
     pub(super) metadata: MetadataWriter,
     pub(super) types: ValuationTypes,
     pub(super) standing: Standing,
-    /// Hash of the names of games looked at.
+    /// Hash of the names of the games that were read.
     pub(super) names: Xxh3,
     /// Rows at the last point to which a killed job returns.
     pub(super) checkpoint: u64,

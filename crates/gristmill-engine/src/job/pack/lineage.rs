@@ -32,7 +32,7 @@ impl Made {
         }
     }
 
-    /// The lineage of the pack; with `append` that of the pack in the output goes on.
+    /// The lineage of the pack; `append` extends that of the pack in the output.
     pub(in crate::job) fn finish(self, options: &PackOptions, append: bool, said: Step) -> Vec<Step> {
         let mut steps = match append {
             true => of_folder(&options.output).unwrap_or_else(|| vec![Step::unrecorded()]),

@@ -1,5 +1,5 @@
-//! A folder of raw games -> a pack, whole or not at all, in bounded memory; goes on after a kill, adds to what is there.
-//! The door of the job: what it takes, what it gives back, and what kinds of data it knows.
+//! A folder of raw games -> a pack, whole or not at all, in bounded memory; resumes after a kill, and adds to an
+//! existing pack. The door of the job: what it takes, what it gives back, and what kinds of data it knows.
 
 mod assemble;
 mod chunks;
@@ -167,7 +167,7 @@ impl PackOptions {
 /// How far packing is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
-    /// Games looked at, of `games`.
+    /// Games read, of `games`.
     pub done: u64,
     /// All games found.
     pub games: u64,

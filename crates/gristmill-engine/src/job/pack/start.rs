@@ -378,7 +378,7 @@ fn from<'a>(
     assemble(options, staging, standing, names)
 }
 
-/// Stages what the pack in the output has and its addition goes on from.
+/// Stages the part of the pack in the output that its addition continues.
 fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result<(Standing, HashSet<u128>)> {
     let place = |e: FormatError, name: &str| Error::from(e.in_source(options.output.join(name).display().to_string()));
     let known = known(&options.output, manifest.runs)?;

@@ -131,7 +131,7 @@ impl State {
         known.contains(&identity.key(&ticket.sidecar_text)).then_some(Part::Known)
     }
 
-    /// A game goes on to `stage`, and has one more part or not.
+    /// Moves a game to `stage`, with one more part or none.
     fn put(&mut self, number: usize, stage: Stage, part: Option<Part>) {
         if let Some(ticket) = self.ticket(number) {
             ticket.stage = stage;
@@ -161,8 +161,8 @@ impl State {
         }
     }
 
-    /// The most urgent task: that of the oldest game that has one. Where no more bytes may be held, only what the
-    /// reader of the rows waits for goes on.
+    /// The most urgent task: that of the oldest game that has one. Where no more bytes may be held, only the
+    /// part that the reader of the rows waits for is worked on.
     fn next_task(&mut self, workers: usize) -> Option<Task> {
         let (base, full) = (self.base, self.held >= HELD);
         self.window.iter_mut().enumerate().find_map(|(i, ticket)| {

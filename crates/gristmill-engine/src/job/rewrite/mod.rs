@@ -98,7 +98,7 @@ pub struct RewriteOptions {
 /// What was done with some chunks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
-    /// Chunks looked at, unreadable ones included.
+    /// Chunks read, unreadable ones included.
     pub chunks: u64,
     /// Chunks whose stored bytes went out as they were.
     pub kept: u64,

@@ -1,4 +1,4 @@
-//! The rewrite job on generated games: order, containers, damage, going on, stopping, refusals.
+//! The rewrite job on generated games: order, containers, damage, resuming, stopping, refusals.
 
 use std::fs;
 use std::path::{Path, PathBuf};

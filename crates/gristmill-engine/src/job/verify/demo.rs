@@ -34,7 +34,7 @@ pub(super) fn verify(path: &str, file: &DemoFile, keep: usize, found: &mut Verif
     check((path, 0), file, None, keep, found);
 }
 
-/// Checks the trajectory of a pack that is chunk `chunk` of its file. Its frames go on from where they were.
+/// Checks the trajectory of a pack that is chunk `chunk` of its file. Its frames continue the count.
 pub(super) fn verify_packed(path: &str, one: &DemoFile, chunk: usize, keep: usize, found: &mut Verification) {
     let all = one.trajectories();
     let scalar = |field: &Field| match field.dtype {
@@ -203,7 +203,7 @@ impl Judge<'_> {
         }
         let flag = |name: &str| self.all.field(self.at.frame, name).map(|bytes| bytes.iter().any(|b| *b != 0));
         if flag("truncated") == Some(true) && flag("dones") == Some(false) {
-            self.step(TRUNCATED, "`truncated` without `dones`: what was cut goes on in the next step".to_owned());
+            self.step(TRUNCATED, "`truncated` without `dones`: what was cut continues in the next step".to_owned());
         }
     }
 

@@ -1,5 +1,5 @@
 //! Paths -> every check over every chunk, frame and row of a pack, and a list of what failed.
-//! Damage is data here, not an error: the job goes on to the last file. What is found does not depend on the threads.
+//! Damage is data here, not an error: the job continues to the last file. The findings do not depend on the threads.
 
 mod against;
 mod chunk_pack;

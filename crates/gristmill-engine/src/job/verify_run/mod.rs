@@ -99,7 +99,7 @@ pub struct Unfounded {
     pub start: u64,
     /// The batch that it resumes with.
     pub from: u64,
-    /// Where the last state goes on that a process gave out before that batch: what is between is in doubt.
+    /// The batch of the last state that a process gave out before `from`: the batches between are in doubt.
     pub last_state: Option<u64>,
 }
 

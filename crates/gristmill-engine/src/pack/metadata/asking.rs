@@ -1,4 +1,4 @@
-//! SQL that somebody wrote -> whether it is one condition that says the same each time; and its end, where it would have none.
+//! SQL of the user -> whether it is one condition with a repeatable result; and a limit to the time that it takes.
 //! Reads no row itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};

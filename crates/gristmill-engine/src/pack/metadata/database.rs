@@ -148,7 +148,7 @@ fn immutable(path: &Path) -> String {
     uri + "?immutable=1"
 }
 
-/// What SQLite says of SQL that somebody wrote, without the query that was made around it.
+/// What SQLite says of the user's SQL, without the query around it.
 pub(crate) fn complaint(e: &rusqlite::Error) -> String {
     match e {
         rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),

@@ -1,5 +1,5 @@
-//! Tickets of a stream that is only looked at: answered from what is known of their chunks, without a byte of them.
-//! Where the selection of rows looks at bytes, they are read and decoded as ever; only the copies are left out.
+//! Tickets of a stream that is only planned: answered from the known facts of their chunks, without a byte of them.
+//! Where the selection of rows depends on bytes, they are read and decoded as ever; only the copies are left out.
 
 use std::sync::Arc;
 

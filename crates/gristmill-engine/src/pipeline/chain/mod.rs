@@ -73,7 +73,7 @@ pub(in crate::pipeline) struct Shared {
     pub(in crate::pipeline) book: Option<Arc<Book>>,
     /// Bytes of records that may wait beside the slots of a reservoir into which they do not fold.
     pub(in crate::pipeline) beside: u64,
-    /// What of its chunks is read where it is only looked at; no row of it is copied then.
+    /// Which chunks are read where the stream is only planned; no row is copied then.
     pub(in crate::pipeline) sight: Option<Reads>,
 }
 

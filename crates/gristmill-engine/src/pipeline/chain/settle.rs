@@ -177,7 +177,7 @@ impl Chain {
                 fold.give(chosen / self.plan.inputs(), row, || positions(branches));
                 return true;
             }
-            // The row was given out before the state that this run goes on from.
+            // The row was given out before the state that this run resumes from.
             Some(row) => fold.discard(row),
             None if branch.taken > 0 => {}
             // The chunk was bad when its rows were to be kept: so it is now.

@@ -1,5 +1,5 @@
 //! The ledgers of all processes of a run -> which deliveries belong to the training that survived, and which do not.
-//! A process that goes on from a state takes back what earlier starts delivered from there on. Compares no digest.
+//! A process that resumes from a state takes back what earlier starts delivered from there on. Compares no digest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct Process {
     pub begin: Begin,
     /// What it delivered.
     pub delivered: Vec<Delivered>,
-    /// Where the states go on that it gave out.
+    /// The batches of the states that it gave out.
     pub states: Vec<BTreeMap<String, u64>>,
     /// Which outputs ended, and before which batch.
     pub ended: Vec<(String, u64)>,
@@ -164,7 +164,7 @@ impl Account {
             process.begin.from.keys().all(|output| process.ended.iter().any(|(ended, _)| ended == output))
         };
         if self.processes.iter().any(|process| process.begin.by != By::Start || of_start(process)) {
-            return Some("the ledger of a run is there; go on from its state, or name another file for a new run");
+            return Some("the ledger of a run is there; resume from its state, or name another file for a new run");
         }
         let ended = self.processes.iter().any(all_ended);
         ended.then_some("the ledger of a run that has ended is there; name another file for a new run")

@@ -125,7 +125,7 @@ impl Book {
         Ok(())
     }
 
-    /// Makes durable what was delivered so far, and that a state is given out that goes on at `at`.
+    /// Makes durable what was delivered so far, and that a state for batch `at` is given out.
     ///
     /// Errors: `Path`.
     pub(in crate::pipeline) fn state(&self, at: BTreeMap<String, u64>) -> Result<()> {

@@ -49,13 +49,13 @@ pub struct SeenBatch {
     pub rows: Vec<Provenance>,
 }
 
-/// The longest wait between two looks at whether it goes on.
+/// The longest wait between two calls of `goes_on`.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Draws of each pool and lane below which no file that arrives can change anything.
 type Known = BTreeMap<(String, Option<u32>), u64>;
 
-/// A stream that is only looked at, batch by batch.
+/// A stream that is only planned, batch by batch: the origins of its rows, without their bytes.
 pub struct Sight {
     loader: DataLoader,
     output: String,
@@ -64,8 +64,8 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// Looks at the stream of a configuration from a batch on: as it goes on from a state, the text of it or of all its
-    /// parts, or else from its beginning, with what its journal tells.
+    /// Plans the stream of a configuration from a batch on: resumed from a state, given as its text or that of all its
+    /// parts, or else from its beginning, with the arrivals of its journal.
     ///
     /// Errors: `Config` for a batch before the state, an unknown seed or no such output; as [`DataLoader::new`] and
     /// [`DataLoader::restore`].
@@ -167,8 +167,8 @@ impl Sight {
 }
 
 impl DataLoader {
-    /// Looks at the stream of this loader, as this rank has it: past batches by doing again what its journal or its seed
-    /// tells, later ones from where it stands. It need not have started, and goes on undisturbed.
+    /// Plans the stream of this loader, as this rank has it: past batches by replaying its journal or its seed, later
+    /// ones from where it stands. The loader need not have started, and runs on undisturbed.
     ///
     /// Errors: as [`Sight::new`] and [`DataLoader::state`].
     pub fn sight(&self, options: &SightOptions) -> Result<Sight> {

@@ -69,7 +69,7 @@ pub struct Output {
 pub struct DataLoader {
     config: DataLoaderConfig,
     plan: Plan,
-    /// What of its chunks is read where it is only looked at.
+    /// Which chunks are read where the stream is only planned.
     sight: Option<Reads>,
     outputs: Vec<Output>,
     made_in: u32,
@@ -417,9 +417,9 @@ impl DataLoader {
         Ok(state)
     }
 
-    /// The oldest file of each loader stage that the loader may still need, or someone who goes on from the state that it
-    /// saved last, or from the one that it went on from. Older files may be deleted; states that are kept elsewhere say by
-    /// themselves what they need. Nothing is known of a stage that is not there: before its first scan is in.
+    /// The oldest file of each loader stage that the loader may still need, or a run that resumes from the state that
+    /// it saved last, or from the one that it resumed from. Older files may be deleted; states that are kept elsewhere
+    /// say by themselves what they need. Nothing is known of a stage that is not there: before its first scan is in.
     pub fn oldest_needed(&self) -> BTreeMap<String, OldestNeeded> {
         self.runs_here().map(|running| running.observer.oldest_needed()).unwrap_or_default()
     }
@@ -466,7 +466,7 @@ impl DataLoader {
         Ok(())
     }
 
-    /// The files that a restored run goes on without ([`Missing::Skip`]); known once it has started.
+    /// The files that a restored run does without ([`Missing::Skip`]); known once it has started.
     pub fn vanished(&self) -> Vec<Vanished> {
         let here = |running: &Running| running.observer.vanished.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.runs_here().map(here).unwrap_or_default()

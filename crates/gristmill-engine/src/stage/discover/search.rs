@@ -16,7 +16,7 @@ use crate::store::{Change, Discover, Faults, FileStat, Hint, Store, Watch};
 /// How often hints are taken.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Rounds between two looks at a file of which it is not known whether it is complete: 200 ms.
+/// Rounds between two checks of a file that may be incomplete: 200 ms.
 const SETTLE: u64 = 10;
 
 /// As long, as a time.
@@ -41,7 +41,7 @@ const PAUSE: u64 = 50;
 pub struct Search {
     /// Where.
     pub store: Arc<dyn Store>,
-    /// Whether to go on after the first scan.
+    /// Whether to continue after the first scan.
     pub watch: bool,
     /// Time between whole listings while watching.
     pub rescan: Duration,
@@ -95,7 +95,7 @@ struct Unsettled {
 struct Discovery<'a> {
     search: &'a Search,
     registry: Registry,
-    /// Files that may still be growing, as they were when last looked at.
+    /// Files that may still be growing, as they were at the last check.
     unsettled: BTreeMap<Arc<str>, Unsettled>,
     round: u64,
     /// Names that no format claims.
@@ -286,7 +286,7 @@ impl Discovery<'_> {
         self.listed(faults);
     }
 
-    /// Takes the files that did not change since they were last looked at, in key order.
+    /// Takes the files that did not change since the last check, in key order.
     fn settle(&mut self) {
         let mut settled = self.take_settled();
         settled.sort_unstable_by(by_key);
@@ -298,7 +298,7 @@ impl Discovery<'_> {
         }
     }
 
-    /// The files that did not change since they were last looked at.
+    /// The files that did not change since the last check.
     fn take_settled(&mut self) -> Vec<FileStat> {
         let mut settled = Vec::new();
         let (store, round) = (&self.search.store, self.round);

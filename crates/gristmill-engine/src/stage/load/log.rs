@@ -106,7 +106,7 @@ pub struct SourceLog {
 /// What is in a file and, of a container, the open file.
 type Indexed = (Arc<dyn ChunkSource>, Option<Kept>);
 
-/// Sources that somebody keeps, and a lock for each while it is opened.
+/// Sources that are in use, and a lock for each while it is opened.
 type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
 
 #[derive(Default)]

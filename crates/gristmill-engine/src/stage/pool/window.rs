@@ -30,7 +30,7 @@ pub struct Pool {
     draws: u64,
 }
 
-/// What a pool needs to go on, without its entries: those follow from the sources.
+/// What a pool needs to resume, without its entries: those follow from the sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolState {
     /// Ordinal of the first entry.
@@ -187,7 +187,7 @@ impl Pool {
         self.sources.iter().map(|(source, _)| *source)
     }
 
-    /// What it needs to go on. `size_of` tells how many chunks a source gave when it was admitted.
+    /// What it needs to resume. `size_of` tells how many chunks a source gave when it was admitted.
     pub fn state(&self, size_of: impl Fn(u32) -> u64) -> PoolState {
         let evicted = self.sources.front().map_or(0, |(source, left)| size_of(*source) - left);
         let mut undrawn = Vec::new();

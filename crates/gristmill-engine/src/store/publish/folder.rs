@@ -35,7 +35,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder that somebody named, through links if need be.
+    /// Opens a folder by a name of the user, through links if need be.
     ///
     /// Errors: `Path`.
     pub(super) fn open(path: &Path) -> Result<Self> {

@@ -144,7 +144,7 @@ impl Staging {
         &self.note.job
     }
 
-    /// From now on what is staged stays when the job ends early: another one can go on from there.
+    /// From now on staged files stay when the job ends early: another one can resume from there.
     pub fn keep(&self) {
         self.kept.store(true, Ordering::Relaxed);
     }
@@ -193,7 +193,7 @@ impl Staging {
     /// Publishes every staged file under its name in the target, and removes the files `remove` there (those that exist). When
     /// this returns, all of it is durable and the staging is gone.
     ///
-    /// Errors: `Path`; before the first change to the target nothing is published, later the next opening goes on.
+    /// Errors: `Path`; before the first change to the target nothing is published, later the next opening completes it.
     pub fn publish(mut self, remove: &[String]) -> Result<()> {
         if self.note.token.is_empty() {
             // Begun by an earlier version.

@@ -1,4 +1,4 @@
-//! Stagings that end in every way: published, killed at any step, given up, and made by somebody else.
+//! Stagings that end in every way: published, killed at any step, given up, and made by other users.
 
 use std::fs;
 use std::io;
@@ -127,7 +127,7 @@ fn what_nobody_can_go_on_with_goes_with_the_job() {
     staging.keep();
     drop(staging);
     drop(Staging::open(root.path(), "job", "other").unwrap());
-    assert!(is_staged(root.path(), "job"), "another one looked at it, and left it");
+    assert!(is_staged(root.path(), "job"), "another one checked it, and left it");
     let (mut staging, _) = Staging::open(root.path(), "job", "other").unwrap();
     staging.clear("other").unwrap();
     assert_eq!(staging.job(), "other");

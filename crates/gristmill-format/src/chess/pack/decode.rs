@@ -156,7 +156,7 @@ impl<'a> PackedGame<'a> {
         self.next(k, out)
     }
 
-    /// Replaces `out` by frame `k`, going on from the frame of this game that was there.
+    /// Replaces `out` by frame `k`, starting from the frame of this game that it held.
     fn next(&self, k: usize, out: &mut Position) -> Result<()> {
         if k >= self.header.frames {
             let detail = format!("frame {k} of a game of {}", self.header.frames);

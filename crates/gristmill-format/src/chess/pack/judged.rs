@@ -17,7 +17,7 @@ const UP_TO_KLD: u32 = 2 * POLICY_KLD - 1;
 impl PackedGame<'_> {
     /// Appends a record of [`layout_judged`](crate::chess::weight::layout_judged) for each frame.
     ///
-    /// Errors, with frame and byte: `Corrupt`, `Truncated`. What the rest of a frame holds is not looked at.
+    /// Errors, with frame and byte: `Corrupt`, `Truncated`. The rest of a frame is not checked.
     pub fn judged(&self, position: impl Fn() -> Position, out: &mut Vec<u8>) -> Result<()> {
         out.reserve(self.frames() * JUDGED_BYTES);
         for k in 0..self.frames() {

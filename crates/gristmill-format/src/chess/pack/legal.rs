@@ -15,7 +15,7 @@ use crate::chess::transform::{PolicyMapping, Transform};
 
 /// The first rank of the side to move.
 const FIRST: u64 = 0xff;
-/// The third: where a pawn is that may go on to the fourth.
+/// The third: a pawn there may move on to the fourth.
 const THIRD: u64 = 0xff << 16;
 /// The last: where pawns promote.
 const LAST: u64 = 0xff << 56;
@@ -36,7 +36,7 @@ struct View {
     en_passant: Option<u8>,
 }
 
-/// Replaces `moves` by the policy indices of the legal moves of a frame, ascending, whose policy is not looked at; `false`
+/// Replaces `moves` by the policy indices of the legal moves of a frame, ascending, without reading its policy; `false`
 /// where it is no position of a game.
 pub(super) fn legal(frame: &Frame<'_>, mapping: PolicyMapping, moves: &mut Vec<u16>) -> bool {
     moves.clear();

@@ -148,7 +148,7 @@ impl<B: Blocks> Walk<B> {
         Ok(Some(Error::new(Kind::Corrupt, detail).at_byte(mark)))
     }
 
-    /// Notes a fault at byte `at` and goes on looking for headers after block `from`.
+    /// Notes a fault at byte `at` and looks for further headers after block `from`.
     fn lose(&mut self, at: u64, from: u64, kind: Kind, detail: impl Into<String>) -> u64 {
         if !self.lost {
             self.index.fault(Error::new(kind, detail).at_byte(at));

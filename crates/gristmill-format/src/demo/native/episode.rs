@@ -88,7 +88,7 @@ impl Episode {
                 to.end(End::Terminated);
             }
         }
-        // Where nothing says that it ended, the compatible form lets the next episode go on from it.
+        // Where nothing marks its end, the compatible form lets the next episode continue it.
         if semantics == Semantics::Strict || self.dones.last() == Some(&true) {
             to.end(self.end);
         }

@@ -82,7 +82,7 @@ impl Grouper {
             let again = !self.seen.insert(xxh3_128(key.as_bytes()));
             if again {
                 let detail = format!(
-                    "the sample `{}` goes on after others began; its members must follow each other",
+                    "the sample `{}` continues after others began; its members must follow each other",
                     shown(key)
                 );
                 return Err(Error::new(Kind::Corrupt, detail));

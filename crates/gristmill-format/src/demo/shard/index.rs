@@ -94,7 +94,7 @@ impl ShardIndex {
         Ok(())
     }
 
-    /// Whether the last frame is one that an episode goes on after.
+    /// Whether the episode of the last frame continues behind it.
     pub fn goes_on(&self) -> bool {
         self.ends.last().is_some_and(|(_, how)| *how == End::Truncated)
     }

@@ -159,7 +159,7 @@ fn shard(tar: &[u8], max: usize, to: Trajectories) -> Result<Shard> {
     Ok(Shard { meta, trajectories: to, shuffled: order.is_some(), ignored, behind })
 }
 
-/// A refusal of the number of a frame, told of the member that says it.
+/// A refusal of the number of a frame, with the member that has it.
 fn in_its_member(e: Error, all: &Trajectories) -> Error {
     let keys = all.extras().get("__key__");
     let frame = e.place().frame.and_then(|frame| usize::try_from(frame).ok());

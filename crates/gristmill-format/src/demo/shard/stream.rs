@@ -28,8 +28,8 @@ pub struct Streamed {
     pub behind: Option<Error>,
 }
 
-/// Reads a packed shard and gives its frames to `each` in blocks of about `block` bytes, each of which goes on where the one
-/// before ended; trajectories end by `dones` alone. No member may have more than `max` bytes.
+/// Reads a packed shard and gives its frames to `each` in blocks of about `block` bytes, each of which begins where the
+/// one before ended; trajectories end by `dones` alone. No member may have more than `max` bytes.
 ///
 /// Errors, with member, frame and byte: as [`super::Shard::read`], and what `each` gives.
 pub fn stream(

@@ -79,7 +79,8 @@ impl Trajectories {
         std::mem::replace(self, empty)
     }
 
-    /// Adds the trajectories of `next` after these. What nothing ended here (cut, and the last `dones` not true) goes on there.
+    /// Adds the trajectories of `next` after these. One without an end here (cut, and the last `dones` not true)
+    /// continues there.
     ///
     /// Errors: `WrongSize` where its records have another layout, `TooLarge` beyond the bound; nothing is added then.
     pub fn append(&mut self, next: Trajectories) -> Result<()> {

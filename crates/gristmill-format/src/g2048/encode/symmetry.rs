@@ -1,5 +1,5 @@
 //! The eight symmetries of the square, on packed boards, branch values, legality bits and directions (spec 6.6).
-//! All by bit operations and small constant tables; never looks at what a board is worth.
+//! All by bit operations and small constant tables; never computes the value of a board.
 
 use crate::g2048::heuristic::transpose;
 

@@ -10,7 +10,7 @@ use crate::layout::Layout;
 /// The move of a step whose move is not known.
 pub const NO_MOVE: u8 = 255;
 
-/// One step of a game, whatever form told it.
+/// One step of a game, from a row of any form.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Step {
     /// Which game; `row.run_id` has its low 32 bits.

@@ -56,7 +56,8 @@ impl fmt::Display for Remark {
 }
 
 impl Game {
-    /// Takes the next piece and mends its rows in place: indices that go on from the piece before, valuation ids.
+    /// Takes the next piece and mends its rows in place: indices that continue those of the piece before, valuation
+    /// ids.
     /// `rows` are exactly the rows of the piece.
     ///
     /// Errors: `OutOfRange`, at the line where the piece begins, when the game has too many names of valuations. Panics when `rows` are not the piece's.

@@ -28,13 +28,13 @@ use crate::pack::select::SqlValue;
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};
 use crate::store::publish::{self, Staging};
 
-/// Where a job stands: everything that it needs to go on, beside the files.
+/// Where a job stands: everything that it needs to resume, beside the files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Standing {
     /// Whether games are added to a pack that is there.
     pub(super) append: bool,
-    /// Games looked at.
+    /// Games that were read.
     pub(super) done: usize,
     /// XXH3-128 of their names, each with a line feed, as 32 hexadecimal digits.
     pub(super) names: String,
@@ -79,7 +79,7 @@ pub(in super::super) struct Assembly<'a> {
     /// Hashes of the games that the pack had before.
     known: HashSet<u128>,
     names: Xxh3,
-    /// Games that the interrupted job looked at, and that were not passed over yet.
+    /// Games that the interrupted job read, and that were not passed over yet.
     behind: usize,
     open: Option<Open>,
 }

@@ -263,7 +263,7 @@ impl Input for Demos {
     fn count(&self, options: &PackOptions) -> crate::Result<u64> {
         self.sets.iter().try_fold(0, |sum, set| match Demos::open(set, options) {
             Ok(open) => Ok(sum + open.len() as u64),
-            // What cannot be read is left out, and told of, when it is packed.
+            // Unreadable data is left out, and reported, when it is packed.
             Err(crate::Error::Format(_)) => Ok(sum),
             Err(e) => Err(e),
         })
