@@ -1,5 +1,5 @@
 """make soak: a data set of demonstrations that is larger than what packing holds in memory, packed by the real program.
-Its memory must stay below the bound, it goes on after a kill, and every step comes back.
+Its memory must stay below the bound, it resumes after a kill, and every step comes back.
 
     python scripts/soak_pack.py PROGRAM [GIGABYTES]
 """
@@ -42,7 +42,7 @@ def frames(count: int) -> Iterator[dict[str, Any]]:
 
 
 def main(program: str, gigabytes: float) -> None:
-    """Writes, packs, kills, goes on, and looks."""
+    """Writes, packs, kills, resumes, and checks."""
     count = int(gigabytes * 1e9 / (2 * 3 * SIDE * SIDE)) // LENGTH * LENGTH
     shape = {"shape": (3, SIDE, SIDE), "dtype": np.dtype("u1")}
     box = Instance("Box", (), {"low": np.zeros((3, SIDE, SIDE)), "high": np.full((3, SIDE, SIDE), 255), **shape})

@@ -33,7 +33,7 @@ class Array(np.ndarray[Any, Any]):
     and from any thread. Batches start at multiples of 64 bytes, which lets JAX alias them. The memory goes back
     to the loader when the last array, view or capsule over it is gone.
 
-    Pickles hold a plain NumPy array: who opens them needs NumPy alone, and gets a copy of its own.
+    Pickles hold a plain NumPy array: opening one needs NumPy alone, and gives a copy.
     """
 
     @classmethod

@@ -39,7 +39,7 @@ class QueueConfig:
 @named_fields
 @dataclass
 class FilePathProviderConfig:
-    """Finds the files of a directory and goes on watching it.
+    """Finds the files of a directory, then watches it.
 
     With `watch=True` it also waits where there is no game at all yet; without a value that is an error.
     """

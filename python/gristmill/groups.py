@@ -43,7 +43,7 @@ class Group:
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
-        """The group's table in a TOML text; the defaults where there is none. Other tables are not looked at.
+        """The group's table in a TOML text; the defaults where there is none. Other tables are ignored.
 
         Raises:
             ConfigError: no TOML; else as `updated`.

@@ -29,7 +29,7 @@ from gristmill.states import Missing, OldestNeeded, Vanished, check_missing
 from gristmill.trajectories import Fields
 from gristmill.views import View
 
-#: Seconds between two looks at what happened, for those who wait.
+#: Seconds between two checks for new events while a call waits.
 _HEAR = 0.5
 
 
@@ -245,7 +245,7 @@ class DataLoader:
             TimeoutError: `timeout` seconds have passed.
             FormatError: a bad chunk, with `bad_chunks="raise"`.
             OSError: a file that cannot be read, with `io_errors="raise"`; else the call waits for it, and warns.
-            StageError: a stage cannot go on.
+            StageError: a stage cannot continue.
             StoppedError: the loader was stopped, perhaps while this call waited.
         """
         batch = self._next(alias, timeout)
@@ -315,7 +315,7 @@ class DataLoader:
 
         Args:
             state: what `state_dict` gave, or a list of what it gave on each rank.
-            missing: where files are gone that the state needs, whether the start refuses it with their names or goes on
+            missing: where files are gone that the state needs, whether the start refuses it with their names or does
                 without them (see `vanished`); all other draws stay what they were. What the `spill` folder holds is not
                 gone: "spill" says that one relies on it. A loader of rows needs its whole pack, whatever is said here.
 
@@ -361,7 +361,7 @@ class DataLoader:
 
     @property
     def vanished(self) -> list[Vanished]:
-        """The files that a loader goes on without after `missing="skip"`; known once it has started."""
+        """The files that a loader does without after `missing="skip"`; known once it has started."""
         if isinstance(self._engine, _gristmill.IndexLoader):
             return []
         return [Vanished(*file) for file in self._engine.vanished()]

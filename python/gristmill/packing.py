@@ -200,7 +200,7 @@ def pack(
         FormatError: a bad game with `on_error="raise"`, or no game at all.
         StateError: the input changed since the interrupted job.
         OSError: a file or folder.
-        KeyboardInterrupt: Ctrl-C; `existing="resume"` goes on.
+        KeyboardInterrupt: Ctrl-C; `existing="resume"` resumes.
     """
     given = {"layout": layout, "shard_rows": shard_rows, "workers": workers}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -320,7 +320,7 @@ def recover(folder: Path, *, abandon: bool = False, dry_run: bool = False) -> Re
 
     A publication that was interrupted is brought to its end, and so is a `pack` of which only that was missing. A job
     that did not come so far is kept: `pack(..., existing="resume")` resumes it. Plans and links that lead out of the
-    folder, as in a pack that somebody else made, are never followed.
+    folder, as in a pack from another source, are never followed.
 
     Args:
         folder: a pack, or another folder that something was written to.

@@ -82,7 +82,7 @@ class SelfPlayWriter(SessionRecorder):
         folder: made where it does not exist. One process records there at a time.
         shard_max_steps: rows of every shard but the last.
         embedding_size: numbers in the vector of each step; `None` where steps have none.
-        append: go on where an earlier recording ended, or was killed. Its games are closed: run ids must be new.
+        append: resume where an earlier recording ended, or was killed. Its games are closed: run ids must be new.
 
     Raises:
         ConfigError: there is a recording already, or other rows or vectors than these.

@@ -97,8 +97,8 @@ def loads(data: bytes | bytearray | memoryview, *, max_bytes: int = MAX_BYTES, c
             `data` wherever their alignment allows, which costs nothing and keeps `data` alive.
 
     Raises:
-        FormatError: kind `forbidden` for a name that is not on the list, told in the message; `unsupported`, `corrupt`,
-            `truncated`, `wrong_size`, `too_large` for what else is wrong; always with the byte (`offset`).
+        FormatError: kind `forbidden` for a name that is not on the list (the message gives it); `unsupported`,
+            `corrupt`, `truncated`, `wrong_size`, `too_large` for what else is wrong; always with the byte (`offset`).
     """
     return _gristmill.unpickle(data, None, max_bytes, copy)
 

@@ -121,7 +121,7 @@ class BatchStream(IterableDataset[dict[str, Any]]):
         self._begun = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration began that goes on, or where the next one begins."""
+        """Where the current iteration began, or where the next one begins."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -180,7 +180,7 @@ class _Turns(Iterator[dict[str, Any]]):
 
 
 class DataLoader(TorchDataLoader[dict[str, Any]]):
-    """PyTorch's `DataLoader` over the batches of any loader, which go on where it stands: for Lightning, Fabric,
+    """PyTorch's `DataLoader` over the batches of any loader, from where it stands: for Lightning, Fabric,
     `accelerate`, and loops of one's own.
 
         for batch in gm.torch.DataLoader(loader, num_workers=4, pin_memory=True): ...
@@ -214,7 +214,7 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
         loader = self._loader
         epoch, starts = loader.epoch, loader.starts()
         if self._expected != (epoch, starts.start):
-            # Workers that stayed would go on elsewhere.
+            # Workers that stayed would continue elsewhere.
             self._iterator = None
         self._stream._begun = None
         self._expected = None
@@ -247,7 +247,7 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
         return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on where the state says, with any number of workers.
+        """The next iteration resumes where the state says, with any number of workers.
 
         Raises:
             StateError: it is of other data or another configuration, or says nowhere to go.
@@ -312,7 +312,7 @@ class RowStream(IterableDataset[dict[str, Any]]):
         return self._loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next iteration goes on where the state says."""
+        """The next iteration resumes where the state says."""
         self._loader.load_state_dict(state)
 
 

@@ -44,7 +44,7 @@ def add_to(verbs: Verbs) -> None:
     much.add_argument(
         "--n-timesteps-min", metavar="N", type=whole(1), default=100_000, help="steps at least [default: 100000]"
     )
-    much.add_argument("--seed", metavar="S", type=whole(0, 2**31 - 2), help="without it one is drawn and told")
+    much.add_argument("--seed", metavar="S", type=whole(0, 2**31 - 2), help="without it one is drawn and printed")
     much.add_argument(
         "--max-episode-steps",
         metavar="N",

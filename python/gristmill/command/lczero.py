@@ -128,7 +128,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _is_foreign(path: Path) -> bool:
-    """Whether a file of this name was put there by somebody else."""
+    """Whether a file of this name is not ours."""
     try:
         return "gristmill" not in path.read_text("utf-8", errors="replace")
     except FileNotFoundError:

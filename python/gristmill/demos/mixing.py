@@ -56,7 +56,7 @@ class MixedLoader(Generic[Made]):
     """Batches of what a constructor makes of one or several data sets; `PairLoader` and `StepLoader` are its faces.
 
     Each data set gives its rows in a new order in each of its passes. The order of all is a function of the seed: ranks
-    together have every row of it once, any batch can be had at once, and a saved state goes on where it stood.
+    together have every row of it once, any batch can be had at once, and a saved state resumes where it stood.
     """
 
     @named

@@ -130,8 +130,8 @@ def open_demos(
 ) -> Demos:
     """Opens a file of demonstrations in any form, or a folder of shards.
 
-    Plain shards (`.tar`) are looked through once, and not even that when the side index knows them; their trajectories
-    are read where they lie. Everything else is read whole, unless it is spilled.
+    Of plain shards (`.tar`) opening reads the headers once, and nothing when the side index knows them; their
+    trajectories are read where they lie. Everything else is read whole, unless it is spilled.
 
     Args:
         path: the file or folder.

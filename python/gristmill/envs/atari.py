@@ -74,7 +74,7 @@ class SkipFrames(gymnasium.Wrapper[Observation, Any, Observation, Any]):
 
 
 class EndWithLife(gymnasium.Wrapper[Observation, Any, Observation, Any]):
-    """Ends the episode with each life lost. The next one begins where the game goes on, until the game is over."""
+    """Ends the episode with each life lost. The next one begins where the game continues, until the game is over."""
 
     def __init__(self, env: Env) -> None:
         super().__init__(env)

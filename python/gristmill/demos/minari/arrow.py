@@ -17,7 +17,7 @@ from gristmill.demos.spaces import Leaf
 from gristmill.errors import GristmillError
 from gristmill.optional import optional
 
-#: Most steps in a byte of a file: who trusts their number may make arrays of that length.
+#: At most this many steps in a byte of a file: callers may allocate arrays of the length that it states.
 _MAX_RATIO = 1032
 
 _T = TypeVar("_T")
