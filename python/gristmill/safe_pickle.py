@@ -17,7 +17,7 @@ import numpy as np
 from gristmill import _gristmill
 from gristmill.errors import FormatError
 
-#: Most bytes that the values of one pickle may take, its own bytes not counted.
+#: Maximum number of bytes that the values of one pickle may take, its own bytes not counted.
 MAX_BYTES = 1 << 30
 
 

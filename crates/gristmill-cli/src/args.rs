@@ -148,7 +148,7 @@ pub(crate) struct GenerateChess {
     /// Wait SECONDS after each file, to imitate self-play.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) interval: Option<f64>,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Say what would be written, and write nothing.
@@ -186,7 +186,7 @@ pub(crate) struct GenerateG2048 {
     /// Threads that play; never changes a byte [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N")]
     pub(crate) threads: Option<usize>,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Say what would be written, and write nothing.

@@ -22,10 +22,10 @@ pub(crate) const INSTALL: &str = "install-lczero";
 /// What `convert --to` makes by way of Python.
 const FORMS: [&str; 4] = ["minari-hdf5", "minari-arrow", "parquet", "arrow"];
 
-/// Most folders between the one that is packed and a Minari data set: namespaces of its name.
+/// Maximum number of folders between the one that is packed and a Minari data set: namespaces of its name.
 const DEPTH: u32 = 6;
 
-/// Commands that take arrays of one's own, whose names `--fields` tells.
+/// Commands that take the user's own arrays, whose names `--fields` gives.
 const OF_ARRAYS: [&str; 5] = ["convert", "inspect", "verify", "stats", "pack"];
 
 /// Endings of files that no reader of the engine's has.
@@ -42,7 +42,7 @@ const TAIL: u64 = 1 << 16;
 const MOST_FILES: usize = 1000;
 
 /// Whether the words, without the program's name, are for Python: random play, its own installation, a form that it writes,
-/// or a Minari data set or arrays of one's own to be converted, inspected or packed.
+/// or a Minari data set or the user's own arrays to convert, inspect or pack.
 pub(crate) fn is_meant(words: &[OsString]) -> bool {
     if let [verb, rest @ ..] = words
         && OF_ARRAYS.iter().any(|known| verb == *known)
@@ -196,7 +196,8 @@ fn is_minari(path: &Path) -> bool {
         })
 }
 
-/// Whether arrays of one's own lie at `path`, as far as names tell: a file of them, or a folder of such files or of `.npy`.
+/// Whether the user's own arrays lie at `path`, judging by names: a file of them, or a folder of such files or of
+/// `.npy`.
 fn is_arrays(path: &Path) -> bool {
     let name = path.to_string_lossy();
     if path.is_dir() {

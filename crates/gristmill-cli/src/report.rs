@@ -31,7 +31,7 @@ use serde::Serialize;
 use crate::args::manner::{Color, Shared};
 use crate::failure::Failure;
 
-/// How much is said, and in what form.
+/// How much to print, and in what form.
 static MANNER: RwLock<Option<Shared>> = RwLock::new(None);
 
 /// Whether a document was printed: a failure after it prints no second one.
@@ -95,7 +95,7 @@ pub(crate) fn is_colorful() -> bool {
     is_colored(io::stdout().is_terminal())
 }
 
-/// Whether what is beside the result is said.
+/// Whether to print notes beside the result.
 fn is_quiet() -> bool {
     manner().quiet
 }

@@ -16,7 +16,7 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// A file that grows past the limit of the process is an error of that file, and no end of the process.
 pub(crate) fn survive_limits() {
-    // Where the handler cannot be had, the system ends the process, as it does with others.
+    // Where the handler cannot be set, the system ends the process, as it does with others.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 

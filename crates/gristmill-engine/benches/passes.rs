@@ -25,7 +25,7 @@ use gristmill_format::source::{Chunk, ChunkSource, Limits};
 const GAMES: u64 = 100;
 const ROUNDS: usize = 15;
 
-/// Most microseconds a position that validator and rescorer may take together.
+/// Maximum number of microseconds a position that validator and rescorer may take together.
 const GOAL: f64 = 4.0;
 
 fn main() {

@@ -1,5 +1,5 @@
-//! A folder -> what lies there, in words, and which command or call takes that. For errors: a folder without what was wanted.
-//! Looks at names and first bytes of at most some thousand files; decodes nothing, and changes nothing.
+//! A folder -> what lies there, in words, and which command or call takes that. For errors on folders without the
+//! wanted data. Looks at names and first bytes of at most some thousand files; decodes nothing, and changes nothing.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

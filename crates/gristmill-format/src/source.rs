@@ -127,7 +127,7 @@ impl Chunk {
 /// Bounds that a decoder must keep, whatever a file says about itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most bytes that one decoded chunk may take.
+    /// Maximum number of bytes that one decoded chunk may take.
     pub max_chunk_bytes: usize,
 }
 

@@ -39,11 +39,11 @@ pub(crate) fn unpickle<'py>(
     })
 }
 
-/// Most values of one key, those within it and their own, and how deep they may lie in each other.
+/// Maximum number of values of one key, those within it and their own, and how deep they may lie in each other.
 const MAX_KEY_VALUES: usize = 1 << 16;
 const MAX_KEY_DEPTH: usize = 128;
 
-/// Most keys of one mapping or set that may have one hash.
+/// Maximum number of keys of one mapping or set that may have one hash.
 const MAX_COLLISIONS: usize = 256;
 
 struct Maker<'a, 'py> {

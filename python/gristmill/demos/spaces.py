@@ -18,7 +18,7 @@ from gristmill.safe_pickle import Instance
 #: How deep spaces may lie within spaces.
 MAX_DEPTH = 16
 
-#: Most elements of one array, bounds included.
+#: Maximum number of elements of one array, bounds included.
 MAX_ELEMENTS = 1 << 28
 
 #: Attributes of each kind, each under all the names that Gym and Gymnasium have had for it.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from gristmill.errors import FormatError
 
-#: Most bytes of `metadata.json`.
+#: Maximum number of bytes of `metadata.json`.
 _MAX_JSON = 1 << 20
 
 

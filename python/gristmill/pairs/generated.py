@@ -46,7 +46,7 @@ class Generated(Constructor[PairBatch]):
     function: Generator | None
     #: The fields that steps have.
     takes: tuple[str, ...] = field(default=("obs", "acts", "dones"), kw_only=True)
-    #: Most bytes of values that are kept.
+    #: Maximum number of bytes of values that are kept.
     max_bytes: int = field(default=2 << 30, kw_only=True)
     #: What the function is called in states.
     name: str = field(default="", kw_only=True)

@@ -50,7 +50,7 @@ pub(crate) struct Chess {
     /// What the games are put in [default: what they are in].
     #[arg(long, value_name = "C", value_enum)]
     pub(crate) container: Option<Container>,
-    /// Most games in each tar that is made [default: 1000].
+    /// Maximum number of games in each new tar [default: 1000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) games_per_tar: Option<u32>,
 }
@@ -88,7 +88,7 @@ pub(crate) struct G2048 {
 pub(crate) enum Container {
     /// A .gz for each; those of a.tar in a folder a.
     Loose,
-    /// Tars; a tar that is there stays one.
+    /// Tars; an existing tar stays one.
     Tar,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// A pack -> games that are there more than once.
+/// A pack -> its repeated games.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  gristmill dedup pack --report\n  gristmill dedup pack --mark again\n  \
 gristmill dedup pack --report --json | jq '.groups[].games | map(.source)'")]

@@ -12,7 +12,7 @@ use super::Cli;
 /// What the program is, in a line.
 const HEADLINE: &str = "Game records in, shuffled training batches out: fast, reproducible, resumable.";
 
-/// The commands, by what people want of them.
+/// The commands, by task.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Look at data", &["inspect", "verify", "stats"]),
     (

@@ -39,7 +39,7 @@ pub(crate) struct Pack {
     /// Form of the rows of 2048 [default: aligned48, or that of the pack that is added to].
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) layout: Option<Layout>,
-    /// Replace the pack that is there, when the new one is complete.
+    /// Replace an existing pack, once the new one is complete.
     #[arg(long, conflicts_with_all = ["resume", "append"])]
     pub(crate) overwrite: bool,
     /// Resume an interrupted job.
@@ -154,7 +154,7 @@ pub(crate) struct Values {
     /// Worker threads; never changes a byte [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Replace the values that are there, when the new ones are complete.
+    /// Replace existing values, once the new ones are complete.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Look at every row, say what would be written, and write nothing.

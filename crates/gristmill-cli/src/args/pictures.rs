@@ -12,7 +12,7 @@ pub(crate) struct Pictures {
     /// folder.
     #[arg(long, value_name = "OUT")]
     pub(crate) png: Option<PathBuf>,
-    /// Replace pictures that are there.
+    /// Replace existing pictures.
     #[arg(long, requires = "png")]
     pub(crate) overwrite: bool,
     /// Draw, say which pictures would be written, and write none.

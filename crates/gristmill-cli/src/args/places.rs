@@ -51,7 +51,7 @@ pub(crate) struct Xray {
     /// Read games of that stream whose frames were never counted, rather than naming them; the side index keeps the counts.
     #[arg(long, requires = "config")]
     pub(crate) survey: bool,
-    /// Keep nothing of what --survey counts.
+    /// Do not store the counts of --survey.
     #[arg(long, requires = "survey")]
     pub(crate) dry_run: bool,
     /// The batch, past or future.

@@ -26,7 +26,7 @@ pub(crate) struct River {
     /// Number of positions taken at each use of a game, instead of a share.
     #[arg(long, value_name = "N", conflicts_with = "sampling_rate", help_heading = "Of directories")]
     pub(crate) position_count: Option<u32>,
-    /// Hanse sampling: above 0 hand out games by what is in them, each position as likely as any.
+    /// Hanse sampling: above 0 draw games by their content, so that each position is as likely as any.
     #[arg(long, value_name = "N", help_heading = "Of directories")]
     pub(crate) hanse_sampling_threshold: Option<u64>,
     /// Exponent of a game's chance [default: 1].
@@ -44,7 +44,7 @@ pub(crate) struct River {
     /// Take files that appear later, too [default: yes unless --epochs].
     #[arg(long, value_name = "BOOL", help_heading = "Of directories")]
     pub(crate) watch: Option<bool>,
-    /// Wait for games that are yet to come where there is none; without it that is an error, which says what lies there.
+    /// Wait for the first games where there are none; without it that is an error, which says what the folder holds.
     #[arg(long, conflicts_with_all = ["epochs", "watch", "replay"])]
     pub(crate) wait: bool,
     /// Tensors of a batch, with commas: planes, planes:u8, planes:bits, probs, values, legal, ids, ...
@@ -99,7 +99,7 @@ pub(crate) struct River {
     /// Log of arrivals, as JSON lines.
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
-    /// Ledger of what is delivered, for `gristmill verify-run`.
+    /// Ledger of delivered batches, for `gristmill verify-run`.
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger: Option<PathBuf>,
     /// Take the arrivals from the journal of an earlier run.

@@ -15,7 +15,7 @@ pub(crate) struct Stats {
     /// Write a page of plots, too; it needs no network and nothing beside it.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Replace the page that is there.
+    /// Replace an existing page.
     #[arg(long, requires = "html")]
     pub(crate) overwrite: bool,
     /// Weight of the difference in value, in the weights of positions.

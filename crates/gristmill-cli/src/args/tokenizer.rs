@@ -45,7 +45,7 @@ pub(crate) struct FitTokenizer {
     /// Spaces of indent in the file; 0 for one line.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=16))]
     pub(crate) indent: u8,
-    /// Replace files that are there.
+    /// Replace existing files.
     #[arg(long)]
     pub(crate) overwrite: bool,
     /// Fit, and write nothing.

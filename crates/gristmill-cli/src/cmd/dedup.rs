@@ -1,4 +1,4 @@
-//! `dedup`: a pack in, the games that are there more than once out; and a mark of them.
+//! `dedup`: a pack in, its repeated games out; and a mark of them.
 
 use gristmill_engine::content;
 use gristmill_engine::job::dedup;

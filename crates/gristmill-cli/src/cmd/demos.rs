@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::report::{self, demonstrations};
 use crate::stopping;
 
-/// Whether demonstrations are to be converted: by what lies at the path, by an option that only they have, or by a name of
+/// Whether to convert demonstrations: by what lies at the path, by an option that only they have, or by a name of
 /// the output that only they get.
 pub(super) fn are_meant(args: &Convert) -> Result<bool> {
     let name = args.rewriting.out.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

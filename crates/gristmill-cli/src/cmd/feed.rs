@@ -30,7 +30,8 @@ fn dry(args: &Feed, described: &Described) -> Result<()> {
     Ok(())
 }
 
-/// Says that there is no game yet and what lies there, where an event after number `heard` says it; the newest number.
+/// Reports that there is no game yet and what lies there, if an event after number `heard` says so; returns the newest
+/// number.
 fn waiting(loader: &DataLoader, heard: u64) -> u64 {
     let status = loader.status(heard);
     let waits = status.events.iter().filter(|event| event.kind == "waiting");

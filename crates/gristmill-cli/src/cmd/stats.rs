@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Stats) -> Result<()> {
     }
 }
 
-/// What is said where nothing was found: what lies there instead.
+/// The error where no game was found: it names what lies there instead.
 fn nothing(paths: &[PathBuf]) -> String {
     let there = |path: &PathBuf| match path.metadata() {
         Ok(found) if found.is_dir() => format!("{} {}", path.display(), Holdings::of(path).told(path)),

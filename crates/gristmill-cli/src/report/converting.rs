@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gristmill_engine::job::convert::Converted;
 
-/// Lines about single runs, at most.
+/// At most this many lines are about single runs.
 const LINES: usize = 20;
 
 /// The text of a conversion.

@@ -1,4 +1,4 @@
-//! Games that are there more than once, as text: a line for each, group by group, and how many they are. Prints nothing.
+//! Repeated games as text: a line for each, group by group, and how many they are. Prints nothing.
 
 use std::fmt::Write;
 

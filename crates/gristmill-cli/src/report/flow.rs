@@ -6,7 +6,7 @@ use gristmill_engine::job::bench::{Bench, Bottleneck};
 use gristmill_engine::job::feed::{Ended, Fed};
 use gristmill_engine::pipeline::{IoErrorCounts, Metrics};
 
-/// What is said while files cannot be read.
+/// The message while files cannot be read.
 pub(crate) fn waiting(out: &IoErrorCounts) -> String {
     let why = out.latest.first().map_or("", String::as_str);
     format!("{} files cannot be read now, and the stream waits for them: {why}", out.waiting)

@@ -46,7 +46,8 @@ pub(crate) fn packed(packed: &Packed) -> String {
     out
 }
 
-/// What is said of a packing that left something out; none where nothing was. A second sidecar of a game is no loss.
+/// The message of a job that left something out; `None` where it left nothing out. A second sidecar of a game is no
+/// loss.
 pub(crate) fn left_out(packed: &Packed) -> Option<String> {
     let lost = packed.skipped.iter().filter(|skipped| skipped.kind != "duplicate").count();
     (lost > 0).then(|| {

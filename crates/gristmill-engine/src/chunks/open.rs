@@ -32,7 +32,7 @@ use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};
 /// Positions that are encoded together: enough that rows are written past the cache.
 const TOGETHER: usize = 16;
 
-/// Bytes of the records of one game, at most.
+/// The records of one game have at most this many bytes.
 const MOST_GAME: usize = 1 << 30;
 
 /// A chunk pack that is open for reading. Shared freely between threads.
@@ -107,7 +107,7 @@ impl File {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
-    /// Replaces `out` by what weighers read of game `i`, frame by frame.
+    /// Replaces `out` by the fields of game `i` that weighers read, frame by frame.
     pub(super) fn judged(&self, i: usize, out: &mut Chunk) -> FormatResult<()> {
         (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
         out.bytes.clear();
@@ -215,7 +215,7 @@ impl ChunkPack {
         Some((first + file.index().first_frame(within), file.index().frames(within).into()))
     }
 
-    /// Replaces `out` by what weighers read of game `i`, frame by frame.
+    /// Replaces `out` by the fields of game `i` that weighers read, frame by frame.
     pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
         let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
         let (file, within, _) = self.place(game).ok_or_else(missing)?;

@@ -10,7 +10,7 @@ use crate::table::{Step, ThreeWay};
 
 impl GameSelection {
     /// Two sides, by game: about the share `val` on the second. The side of a game depends on `seed` and its records alone:
-    /// the same in every pack that it is in, and games that are there twice are on one side.
+    /// the same in every pack that it is in, and repeated games are on one side.
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no game falls on that side; `Format` for the database.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {

@@ -111,7 +111,7 @@ pub struct ShufflingChunkPoolConfig {
     /// Accepted for existing configs; indexing has one thread per loader stage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_ingestion_threads: Option<usize>,
-    /// Most chunks being loaded at once.
+    /// Maximum number of chunks being loaded at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk_loading_threads: Option<usize>,
     /// How names are ordered from oldest to newest.
@@ -204,7 +204,7 @@ impl Default for SimpleChunkExtractorConfig {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkUnpackerConfig {
-    /// Most chunks being unpacked at once.
+    /// Maximum number of chunks being unpacked at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Share of the positions taken at each use, 0 < rate <= 1.

@@ -84,7 +84,7 @@ pub struct DataLoaderConfig {
     /// Most memory for reservoirs, windows and batches, such as `"2GiB"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySize>,
-    /// Most bytes one decoded chunk may take; a larger one is a bad chunk. 8 MiB when absent.
+    /// Maximum number of bytes one decoded chunk may take; a larger one is a bad chunk. 8 MiB when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_chunk_bytes: Option<MemorySize>,
     /// What happens when a chunk is bad.
@@ -102,7 +102,7 @@ pub struct DataLoaderConfig {
     /// Folder, best on the file system of the games, where files are held that a state may need, for when they go away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill: Option<PathBuf>,
-    /// Most bytes that each rank holds there; 16 GiB when absent.
+    /// Maximum number of bytes that each rank holds there; 16 GiB when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill_limit: Option<MemorySize>,
     /// Lanes that the chunks are dealt to, each a small loader of its own; 1 when absent. As many ranks as divide it can

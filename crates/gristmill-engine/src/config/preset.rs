@@ -86,7 +86,7 @@ pub struct Lc0Preset {
     pub replay: bool,
     /// Folder where files are held that a state may need.
     pub spill: Option<PathBuf>,
-    /// Most bytes that are held there.
+    /// Maximum number of bytes that are held there.
     pub spill_limit: Option<MemorySize>,
     /// Folder of the side index.
     pub index: Option<PathBuf>,

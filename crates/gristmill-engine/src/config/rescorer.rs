@@ -14,7 +14,7 @@ use crate::error::Result;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkRescorerConfig {
-    /// Most chunks being rescored at once.
+    /// Maximum number of chunks being rescored at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Directories with Syzygy tables, between commas or what separates paths on this system; empty for none.

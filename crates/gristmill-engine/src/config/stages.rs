@@ -85,7 +85,7 @@ pub enum FrameFormat {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkSourceLoaderConfig {
-    /// Most threads that index containers at once.
+    /// Maximum number of threads that index containers at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Record version to insist on.
@@ -137,7 +137,7 @@ pub struct ChunkSourceSplitterConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChunkValidatorConfig {
-    /// Most chunks being judged at once.
+    /// Maximum number of chunks being judged at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// The rules, by name; `default` and `all` stand for several, `-name` takes one out again.
@@ -251,7 +251,7 @@ impl EncoderConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TensorGeneratorConfig {
-    /// Most encode tasks at once.
+    /// Maximum number of encode tasks at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
     /// Rows per batch.

@@ -25,7 +25,7 @@ const MAX_FILE: u64 = 256 << 20;
 /// Says that a chunk's frames are not known.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Most chunks of one source whose frames are kept.
+/// Maximum number of chunks of one source whose frames are kept.
 const MAX_CHUNKS: usize = 1 << 24;
 
 /// What is known about the files of one directory. Shared by all threads; other processes may use the same file.

@@ -72,7 +72,7 @@ pub struct Bench {
     pub bottleneck: Bottleneck,
 }
 
-/// Runs `config` with each number of threads and measures the ceilings. `progress` hears what is being done.
+/// Runs `config` with each number of threads and measures the ceilings. `progress` gets the current step.
 ///
 /// Errors: what the loader raises, or no readable game.
 pub fn bench(

@@ -13,14 +13,14 @@ use super::files::{self, Found, Opened};
 use super::meter::Meter;
 use crate::error::{Error, Result};
 
-/// Records in a sample, at most: 33 MB, more than a cache holds.
+/// A sample has at most this many records: 33 MB, more than a cache holds.
 const SAMPLE: usize = 4096;
 
-/// What is said where nothing can be measured.
+/// The error where nothing can be measured.
 const NOTHING: &str =
     "no readable game of chess to measure with; packs of other data are fed by gristmill.DataLoader in Python";
 
-/// Most bytes a game of the sample may inflate to.
+/// Maximum number of bytes a game of the sample may inflate to.
 const MAX_GAME: usize = 16 << 20;
 
 /// Rows encoded in one call, as a loader does.

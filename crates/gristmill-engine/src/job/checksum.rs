@@ -34,7 +34,7 @@ pub struct Checksummed {
 pub struct ChecksumOptions {
     /// The folder of the pack.
     pub pack: PathBuf,
-    /// Make those anew that are there.
+    /// Replace existing checksums.
     pub overwrite: bool,
     /// Read everything, and write nothing.
     pub dry_run: bool,

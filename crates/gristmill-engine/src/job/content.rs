@@ -9,8 +9,8 @@ use super::in_order::InOrder;
 use crate::content::{Content, Contents};
 use crate::error::{Error, Result};
 
-/// Games that one thread looks at before it hands them on, at least, and into how many parts a pack is cut at most: a part of
-/// rows that lie mixed takes a look at where all of them lie.
+/// Games that one thread reads before it hands them on, at least, and into how many parts a pack is cut at most: a part
+/// of rows that lie mixed takes a look at where all of them lie.
 const TOGETHER: usize = 64;
 const PARTS: usize = 256;
 

@@ -78,7 +78,7 @@ impl Opened {
         found
     }
 
-    /// Most bytes of a decoded chunk.
+    /// Maximum number of bytes of a decoded chunk.
     pub(super) fn max_chunk_bytes(&self) -> usize {
         self.limits.max_chunk_bytes
     }

@@ -18,7 +18,7 @@ use crate::runtime::intervals::Intervals;
 /// Frames that are checked at a time: a twentieth of a second of chess positions.
 const PIECE: u64 = 16_384;
 
-/// Which frames are to be marked.
+/// Which frames to mark.
 #[derive(Debug, Clone)]
 pub enum Which {
     /// Those that an SQL condition accepts, of all.

@@ -19,7 +19,7 @@ pub struct RecoverOptions {
     pub folder: PathBuf,
     /// Give up what can be given up, instead of finishing it.
     pub abandon: bool,
-    /// Only this job, by the name of its staging (`pack`); all where there is none.
+    /// Only this job, by the name of its staging (`pack`); absent: all.
     pub only: Option<String>,
     /// Say what would be done, and do nothing.
     pub dry_run: bool,

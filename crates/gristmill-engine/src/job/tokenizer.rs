@@ -140,7 +140,7 @@ fn lineage(selection: &Selection, options: &FitOptions) -> Step {
 
 pub use crate::pipeline::tokenizer as read;
 
-/// Refuses a file that is there already, unless it may be replaced.
+/// Refuses an existing file, unless it may be replaced.
 ///
 /// Errors: `Path` of kind `AlreadyExists`.
 pub fn check_output(path: &Path, overwrite: bool) -> Result<()> {

@@ -22,7 +22,7 @@ pub const SUFFIX: &str = ".xxh3";
 /// Rows in a block: three pages of 4 KiB.
 pub const BLOCK_ROWS: u64 = 256;
 
-/// Most rows in a block that is read.
+/// Maximum number of rows in a block that is read.
 const MOST_BLOCK_ROWS: u32 = 1 << 16;
 
 const MAGIC: &[u8; 8] = b"GMXXH301";

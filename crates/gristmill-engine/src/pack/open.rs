@@ -62,9 +62,10 @@ impl Pack {
         Pack::open_with(folder, residence, None)
     }
 
-    /// The same, with what is to be checked of the rows, and when; none checks what has checksums at the first touch.
+    /// The same, with a choice of what to check of the rows, and when; `None` checks rows with checksums at the first
+    /// touch.
     ///
-    /// Errors: as [`Pack::open`]; `Config` in `verify` for rows that are to be checked and have no checksums.
+    /// Errors: as [`Pack::open`]; `Config` in `verify` for a check of rows without checksums.
     pub fn open_with(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Self> {
         let found = shards::list(folder)?;
         let columns = recognise(&found)?;

@@ -18,10 +18,10 @@ use super::{METADATA, embeddings, shards};
 use crate::error::{Error, Result};
 use crate::store::publish::{self, Found, Staging};
 
-/// Steps of a shard where nothing else is said.
+/// The default number of steps in a shard.
 pub const SHARD_MAX_STEPS: u64 = 1_000_000;
 
-/// Most numbers of a vector.
+/// Maximum number of numbers of a vector.
 const MOST_NUMBERS: usize = 1 << 20;
 
 /// Name under which a recorder stages the shard that it writes.
@@ -113,7 +113,7 @@ impl Recorder {
     ///
     /// Errors: `Format`: `WrongSize` for other lengths, `OutOfRange` with the row for an exponent above 16
     /// and for a run of an earlier recording; `Path`.
-    /// Nothing is written of what is refused.
+    /// A refused step is not written.
     pub fn write(&mut self, mut records: &[u8], mut vectors: &[u8]) -> Result<()> {
         let (size, vector) = (Form::SelfPlay.layout().size(), self.options.embedding_size.unwrap_or(0) * 4);
         let rows = records.len() / size;

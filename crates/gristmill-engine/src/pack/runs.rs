@@ -18,7 +18,7 @@ const LOOKED_AT: usize = 1024;
 /// Rows that a scan copies at a time.
 pub(super) const SCANNED: u64 = 8192;
 
-/// Most stretches of rows of one run that a scan keeps: 1 GiB of them.
+/// Maximum number of stretches of rows of one run that a scan keeps: 1 GiB of them.
 const MOST_STRETCHES: usize = 1 << 26;
 
 /// The runs of a pack, by ascending id, and where their rows are.

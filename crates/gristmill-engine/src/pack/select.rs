@@ -157,7 +157,7 @@ impl Selection {
 
     /// Two sides, by run: about the share `val` of the runs on the second. The side of a run depends on `seed` and the
     /// seed of its game alone (its id, where games have none): the same in every pack that the game is in, and games
-    /// that are there twice are on one side.
+    /// that occur twice are on one side.
     ///
     /// Errors: `Config` in `val` for a share outside 0..1, and when no run falls on that side.
     pub fn split(&self, val: f64, seed: u64) -> Result<(Self, Self)> {

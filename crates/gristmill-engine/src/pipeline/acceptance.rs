@@ -104,7 +104,7 @@ pub(crate) fn weigher(stage: &str, config: Option<&PositionSamplingConfig>) -> R
     Ok(Arc::new(focus))
 }
 
-/// What weighs frames for an unpacker; `None` where all weigh the same, so that nothing is to be weighed.
+/// What weighs frames for an unpacker; `None` where all weigh the same.
 pub(super) fn frame_weigher(stage: &str, config: &ChunkUnpackerConfig) -> Result<Option<Arc<dyn Weigher>>> {
     match (config.prefetch_count, &config.prefetch_output) {
         (Some(_), Some(_)) if config.position_count != Some(1) => {

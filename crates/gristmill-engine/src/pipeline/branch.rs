@@ -48,7 +48,7 @@ pub(super) enum Phase {
     Planned,
     Busy,
     Read(Arc<Source>, Counted<Vec<u8>>),
-    /// Decoded to be weighed; its rows are selected once it is taken.
+    /// Decoded for its weight; its rows are selected once it is taken.
     Weighed(Arc<Source>, Counted<Chunk>),
     /// The cache holds its row.
     Cached,
@@ -102,7 +102,7 @@ pub(super) struct Branch {
     pub(super) decided: usize,
     /// Whether the last draw that was decided on was rejected.
     pub(super) rejected_last: bool,
-    /// Slots of what the cache holds, by place of the chunk and use.
+    /// Slots of the cached positions, by place of the chunk and use.
     pub(super) cached: HashMap<(u64, u16), Held>,
     anchors: Arc<Anchors>,
     pub(super) outages: Arc<Outages>,

@@ -83,7 +83,7 @@ pub(super) fn beside(plan: &Plan, memory: Option<MemorySize>, workers: usize, li
     few + left / (folding.count() as u64).max(1)
 }
 
-/// Most bytes that a plan takes: its loader's base, windows, reservoirs and batches (one in the consumer's hands).
+/// Maximum number of bytes of a plan: its loader's base, windows, reservoirs and batches (one in the consumer's hands).
 pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
     let mut total = BASE;
     for chain in &plan.chains {

@@ -83,7 +83,7 @@ impl Branch {
         rejected
     }
 
-    /// The oldest ticket whose stored bytes are to be fetched: one that is taken, or that has to be weighed first. Of
+    /// The oldest ticket whose stored bytes to fetch: one that is taken, or that needs its weight first. Of
     /// several draws of one chunk only the first is weighed. What could not be read a moment ago rests.
     pub(super) fn next_to_fetch(&mut self) -> Option<(u64, &mut Ticket)> {
         let wanted = |i: usize, ticket: &Ticket| {

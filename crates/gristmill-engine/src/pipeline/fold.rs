@@ -199,7 +199,7 @@ impl Fold {
         self.is_building() || self.skips.has(self.batcher.number())
     }
 
-    /// Whether the last of what leaves is a batch that is not full yet.
+    /// Whether the last outgoing batch is not full yet.
     fn is_building(&self) -> bool {
         matches!(self.outgoing.back(), Some(Outgoing::Batch(batch)) if batch.closed.is_none())
     }
@@ -402,7 +402,7 @@ impl Fold {
         }
     }
 
-    /// The front of what leaves, once it is complete.
+    /// The front of the outgoing batches, once it is complete.
     pub(super) fn ready(&mut self) -> Option<Outgoing> {
         let ready = match self.outgoing.front()? {
             Outgoing::Batch(batch) => batch.closed == Some(batch.encoded),

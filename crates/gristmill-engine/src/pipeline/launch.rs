@@ -38,7 +38,7 @@ use crate::store::{DirStore, Spill, Store};
 /// Threads that only read, unless the config says otherwise.
 const READERS: usize = 2;
 
-/// Most bytes that are held for states, unless the config says otherwise.
+/// Maximum number of bytes that are held for states, unless the config says otherwise.
 const SPILL_LIMIT: u64 = 16 << 30;
 
 /// How often totals are sampled for rates.

@@ -23,7 +23,7 @@ impl Period {
 }
 
 impl ControlRequest {
-    /// Reads a serialized `lczero.training.StageControlRequest`; `None` for one that asks nothing of any stage.
+    /// Reads a serialized `lczero.training.StageControlRequest`; `None` for one without a request to any stage.
     ///
     /// Errors: `Config` for bytes that are no such message.
     pub fn from_message(bytes: &[u8]) -> Result<Option<Self>> {

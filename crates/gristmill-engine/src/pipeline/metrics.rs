@@ -36,7 +36,7 @@ pub struct Gauge {
     pub name: &'static str,
     /// Value now.
     pub value: u64,
-    /// Most it can be, where there is a bound.
+    /// The most that it can be, where there is a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
 }

@@ -35,7 +35,7 @@ impl OldestNeeded {
     }
 }
 
-/// The older of what two parts of one whole need.
+/// The older of the files that two parts of one state need.
 pub(super) fn both(a: OldestNeeded, b: OldestNeeded) -> OldestNeeded {
     if a.is_after(&b.name) { b } else { a }
 }

@@ -76,12 +76,12 @@ impl Outages {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a file could not be read a moment ago, and is not to be tried again yet.
+    /// Whether a file could not be read a moment ago, and must not be tried again yet.
     pub(super) fn rests(&self, id: u64) -> bool {
         self.count.load(Ordering::Acquire) > 0 && self.lock().out.get(&id).is_some_and(|out| Instant::now() < out.due)
     }
 
-    /// Notes that a file could not be read: it is to be tried again.
+    /// Notes that a file could not be read, and must be tried again.
     ///
     /// Errors: the same error, where the stream is to end with it.
     pub(super) fn failed(&self, id: u64, error: &gristmill_format::Error) -> Result<()> {

@@ -221,7 +221,7 @@ fn wait_for_others(whole: &mut LoaderState, known: &[Known]) {
         for output in whole.outputs.values_mut() {
             let own = output.lanes.iter_mut().filter(|(lane, _)| known.lanes.contains(lane));
             for branch in own.flat_map(|(_, lane)| &mut lane.branches) {
-                // Before the first scan was in, nothing is to be waited for: all of it is found.
+                // Before the first scan was in, there is nothing to wait for: all of it is found.
                 if branch.drawer.is_some() {
                     branch.waiting.extend(missed.iter().map(|id| (*id, replaced.get(id).copied().flatten())));
                 }

@@ -104,7 +104,7 @@ pub(crate) struct BranchPlan {
     pub(crate) unpack: Unpack,
     /// Weighs frames for the unpacker, where not all weigh the same.
     pub(crate) frame_weigher: Option<Arc<dyn Weigher>>,
-    /// Most chunks being decoded at once.
+    /// Maximum number of chunks being decoded at once.
     pub(crate) ceiling: usize,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct ChainPlan {
     pub(crate) partial: WhenPartial,
     pub(crate) capacity: usize,
     pub(crate) when_full: WhenFull,
-    /// Most encode tasks at once.
+    /// Maximum number of encode tasks at once.
     pub(crate) ceiling: usize,
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Recall {
     pub(super) opening: Opening,
 }
 
-/// Containers that were opened, and the ids of what else was, by lasting id.
+/// Opened containers, and the ids of other opened files, by lasting id.
 #[derive(Debug, Default)]
 pub(super) struct Containers(HashMap<u64, Option<Arc<Source>>>);
 

@@ -19,7 +19,7 @@ use crate::stage::sample::undo;
 #[derive(Default)]
 struct Refills(BTreeMap<(usize, u64, u32), Refill>);
 
-/// Draws that are made again at most: many times more than lie between two copies of the largest window.
+/// At most this many draws are made again: many times more than lie between two copies of the largest window.
 const MOST_AGAIN: u64 = 1 << 28;
 
 impl Refills {

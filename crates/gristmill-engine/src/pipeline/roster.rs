@@ -32,7 +32,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// The digest of what was first read of it.
+    /// The digest of its first reading.
     pub(super) fn digest(&self) -> Option<u64> {
         u64::from_str_radix(self.bytes.as_deref()?, 16).ok()
     }
@@ -202,7 +202,7 @@ impl Roster {
         true
     }
 
-    /// What is said where there is no first scan, and none will come; or where one cannot be taken in.
+    /// The error where there is no first scan, and none will come; or where one cannot be taken in.
     pub(super) fn unscanned(&self) -> Option<Error> {
         let refused = self.lock().refused.clone();
         let ended = self.log.ended() && self.log.initial().is_none();
@@ -292,7 +292,7 @@ impl Roster {
         }
     }
 
-    /// Holds a file that is opened later, where files are held; one that cannot be had is missed when it is opened.
+    /// Holds a file that is opened later, where files are held; one that cannot be held is missed when it is opened.
     pub(super) fn hold(&self, id: u64) {
         if self.spill.is_some() {
             let _ = self.open(id);

@@ -101,7 +101,7 @@ fn config_differences(noted: &serde_json::Value, config: &DataLoaderConfig, plan
     differences
 }
 
-/// What is said where a run of before is resumed whose sides were others.
+/// The error where the sides of an earlier run were others.
 pub(super) const NAMED: &str = " (games of tars and packs went to sides by file and number; with `by = \"file\"` in the splitter, \
                                 split_by=\"file\" of a preset, or --split-by file, they still do, and the run can be resumed)";
 

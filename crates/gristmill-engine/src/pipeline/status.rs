@@ -54,7 +54,7 @@ pub struct Status {
     pub bad_chunks: BadChunksStatus,
     /// Files that could not be read.
     pub io_errors: IoErrorsStatus,
-    /// Number of the newest event; the next question may ask for those after it.
+    /// Number of the newest event; the next request may name it as `after`.
     pub newest_event: u64,
     /// Events after the requested number, oldest first; of each kind the latest are kept.
     pub events: Vec<Event>,
@@ -138,7 +138,7 @@ pub struct GaugeStatus {
     pub name: String,
     /// The value now.
     pub value: u64,
-    /// Most it can be, where there is a bound.
+    /// The most that it can be, where there is a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
 }

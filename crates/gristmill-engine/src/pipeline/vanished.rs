@@ -37,7 +37,7 @@ pub struct Vanished {
 /// Names that a refusal spells out.
 const NAMED: usize = 8;
 
-/// The sources of a chain's state that cannot be had: branch and id, with what is lost.
+/// The sources of a chain's state that are missing: branch and id, with what is lost.
 #[derive(Debug, Default)]
 pub(super) struct Lost(pub(super) BTreeMap<(usize, u64), Vanished>);
 

@@ -54,7 +54,7 @@ enum Remembered {
 /// For whom a chunk is bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Scope {
-    /// For everybody: its bytes cannot be had or read.
+    /// For all draws: its bytes are missing or cannot be read.
     Bytes,
     /// For the branch of this number: a stage of it refused the chunk, or its encoder has no use for such records.
     Branch(u32),

@@ -1,5 +1,5 @@
 //! What happened between looks -> what happened in the last 1, 2, 4, ... ticks and since the start (spec lc0 §4.4).
-//! Holds one value per power of two; time comes in as an argument, and nothing is known of what is added up.
+//! Holds one value per power of two; time comes in as an argument; knows nothing of what it adds up.
 
 use std::time::Duration;
 

@@ -41,7 +41,7 @@ pub fn unseal(document: &mut Map<String, Value>) -> Result<bool, String> {
     }
 }
 
-/// What is said of a document that is not as it was written.
+/// The error for a document that was changed.
 pub const DAMAGED: &str = "it was damaged or changed; take another copy of it, or an earlier one";
 
 fn write(value: &Value, hash: &mut Xxh3) {

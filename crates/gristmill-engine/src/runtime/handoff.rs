@@ -71,7 +71,7 @@ impl<T> Handoff<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Most items that may wait.
+    /// Maximum number of items that may wait.
     pub fn capacity(&self) -> usize {
         self.capacity
     }

@@ -129,7 +129,7 @@ impl std::fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// A journal at `path`, not opened yet; a file that is there is locked.
+    /// A journal at `path`, not opened yet; an existing file is locked.
     ///
     /// Errors: `ResourceBusy` where another writer has it; it cannot be written.
     pub fn hold(path: &Path) -> io::Result<Self> {

@@ -32,7 +32,7 @@ pub struct GaugeMetric {
     pub name: String,
     /// The value.
     pub value: u64,
-    /// Most it can be.
+    /// The most that it can be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
 }

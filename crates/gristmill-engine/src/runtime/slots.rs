@@ -32,7 +32,7 @@ const HEAD: usize = 8;
 const BESIDE: u32 = u32::MAX;
 
 impl Long {
-    /// Most entries that may be unusual in a folded record: an eighth.
+    /// Maximum number of entries that may be unusual in a folded record: an eighth.
     fn most(self) -> usize {
         self.count / 8
     }

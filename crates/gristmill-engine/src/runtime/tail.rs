@@ -31,7 +31,7 @@ impl Tail {
         Tail::locked(OpenOptions::new().write(true).create_new(true).open(path)?)
     }
 
-    /// Takes the file that is there, if there is one; nothing of it counts as whole yet.
+    /// Takes the existing file, if there is one; none of it counts as whole yet.
     ///
     /// Errors: `ResourceBusy` where another writer has it; it cannot be written.
     pub(super) fn hold(path: &Path) -> io::Result<Option<Self>> {

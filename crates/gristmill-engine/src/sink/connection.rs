@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 
 use rustix::event::PollFlags;
 
-/// Most bytes before a request's body, and most header lines in them.
+/// Maximum number of bytes before a request's body, and most header lines in them.
 const MOST_BYTES: usize = 8 << 10;
 const MOST_LINES: usize = 64;
 

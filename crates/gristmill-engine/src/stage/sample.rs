@@ -77,7 +77,7 @@ impl<T: Copy> Reservoir<T> {
         &self.held
     }
 
-    /// Most rows it holds.
+    /// Maximum number of rows it holds.
     pub fn capacity(&self) -> usize {
         self.capacity
     }

@@ -7,7 +7,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use crate::error::{Error, Kind, Result};
 
-/// Most bytes of an item, and of a block when it is unpacked.
+/// Maximum number of bytes of an item, and of a block when it is unpacked.
 pub const MOST_BLOCK: usize = 64 << 20;
 
 /// How blocks are compressed: slow enough to be small, and one core still packs tens of megabytes a second.

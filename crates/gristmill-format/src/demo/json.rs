@@ -7,10 +7,10 @@ use crate::container::pickle::{Id, Node, Pickle};
 /// How deep values are followed; what lies deeper, and what contains itself, becomes `"…"`.
 const MAX_DEPTH: usize = 32;
 
-/// Most values that are spelled out, shared ones each time: a small pickle can stand for a very large document.
+/// Maximum number of values in the text, shared ones each time: a small pickle can stand for a very large document.
 const MAX_VALUES: usize = 100_000;
 
-/// Most bytes of text, shared ones each time.
+/// Maximum number of bytes of text, shared ones each time.
 const MAX_TEXT: usize = 64 << 20;
 
 /// The JSON form of a value. Integers beyond 64 bits, bytes and instances are named by their type.

@@ -10,7 +10,7 @@ use crate::demo::shard::plain_pickle;
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Layout, Order, Scalar};
 
-/// Most bytes of one pickled value.
+/// Maximum number of bytes of one pickled value.
 const MAX_VALUE: usize = 1 << 30;
 
 /// Deepest JSON that becomes a pickle.

@@ -9,7 +9,7 @@ use super::pack::{PACKED, PackedTrajectory};
 use super::shard::{Shard, ShardMeta};
 use super::trajectory::Trajectories;
 
-/// Most bytes of one file, unpacked: a larger one is to be split into several shards.
+/// Maximum number of bytes of one file, unpacked: a larger one is to be split into several shards.
 pub const MAX_BYTES: usize = 2 << 30;
 
 /// A file of trajectories.

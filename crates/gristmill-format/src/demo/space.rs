@@ -10,7 +10,7 @@ use crate::layout::Scalar;
 /// How deep spaces may lie within spaces.
 const MAX_DEPTH: usize = 16;
 
-/// Most bytes that a space may take with all those within it: a pickle may have one of them many times.
+/// Maximum number of bytes that a space may take with all those within it: a pickle may have one of them many times.
 const MAX_BYTES: usize = 1 << 30;
 
 /// A space. Bounds of boxes are in row-major order.

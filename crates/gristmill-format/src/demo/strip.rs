@@ -7,7 +7,7 @@ use crate::layout::Scalar;
 /// Pixels between the pictures of a strip, and around them.
 pub const BORDER: usize = 4;
 
-/// Most pixels of a strip.
+/// Maximum number of pixels of a strip.
 const MAX_PIXELS: usize = 1 << 28;
 
 /// Colours of one frame of a stack.

@@ -11,10 +11,10 @@ use crate::container::salvage::inflate_steps;
 use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, Span};
 
-/// Most bytes of text for each byte of rows; a real line has five. Stops a bomb of blank lines.
+/// Maximum number of bytes of text for each byte of rows; a real line has five. Stops a bomb of blank lines.
 const MOST_TEXT: usize = 32;
 
-/// Most bytes of one line.
+/// Maximum number of bytes of one line.
 const MOST_LINE: usize = 1 << 20;
 
 /// A file that holds the lines of one game. `run_id` is 0 in its rows.

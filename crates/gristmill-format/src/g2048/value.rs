@@ -37,7 +37,7 @@ impl ValueField {
     }
 }
 
-/// Most bins of a two-hot target.
+/// Maximum number of bins of a two-hot target.
 pub const MOST_TWO_HOT_BINS: usize = 65_536;
 
 const FIELDS: [(&str, Scalar, &[usize]); 6] = [

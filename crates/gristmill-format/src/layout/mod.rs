@@ -14,7 +14,7 @@ use std::collections::HashSet;
 
 use crate::error::{Error, Kind, Result};
 
-/// Most bytes a record may have; anything larger is a damaged or hostile header.
+/// Maximum number of bytes a record may have; anything larger is a damaged or hostile header.
 const MAX_RECORD: usize = 1 << 30;
 
 /// What a field holds: a scalar in some byte order, or a nested record.

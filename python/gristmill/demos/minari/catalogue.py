@@ -18,7 +18,7 @@ METADATA = "metadata.json"
 HDF5 = "main_data.hdf5"
 FORMATS = ("hdf5", "arrow")
 
-#: Most bytes of a JSON file; bounds of large pictures take some.
+#: Maximum number of bytes of a JSON file; bounds of large pictures take some.
 MAX_JSON = 1 << 26
 
 

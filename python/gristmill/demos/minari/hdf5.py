@@ -16,10 +16,10 @@ from gristmill.demos.spaces import Leaf
 from gristmill.errors import GristmillError
 from gristmill.optional import optional
 
-#: Most bytes of one field of one episode.
+#: Maximum number of bytes of one field of one episode.
 MAX_BYTES = 1 << 33
 
-#: Most that the filters of HDF5 make of a byte.
+#: Maximum number of that the filters of HDF5 make of a byte.
 _MAX_RATIO = 1032
 
 _T = TypeVar("_T")

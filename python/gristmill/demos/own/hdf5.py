@@ -16,7 +16,7 @@ from gristmill.demos.own.tables import MAX_ARRAYS, Table
 from gristmill.errors import FormatError
 from gristmill.optional import optional
 
-#: Most that the filters of HDF5 make of a byte.
+#: Maximum number of that the filters of HDF5 make of a byte.
 _MAX_RATIO = 1032
 
 #: Groups within each other.

@@ -36,7 +36,7 @@ _KINDS = {
 #: Rows of 2048 lie in files of these names.
 _ROWS = ("steps", "values", "embeddings")
 
-#: Most bytes of columns in memory.
+#: Maximum number of bytes of columns in memory.
 MAX_BYTES = 2 << 30
 
 

@@ -21,10 +21,10 @@ from gristmill.demos.own.episodes import fault
 from gristmill.demos.own.names import usual
 from gristmill.errors import FormatError
 
-#: Most that Deflate makes of a byte.
+#: Maximum number of that Deflate makes of a byte.
 _MAX_RATIO = 1032
 
-#: Most arrays of one file.
+#: Maximum number of arrays of one file.
 MAX_ARRAYS = 1 << 16
 
 

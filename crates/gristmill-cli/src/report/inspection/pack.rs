@@ -6,7 +6,7 @@ use gristmill_engine::job::inspect::PackView;
 
 use crate::report::bytes;
 
-/// How many of what was left out are named.
+/// At most this many left-out games are named.
 const NAMED: usize = 3;
 
 pub(super) fn text(pack: &PackView) -> String {

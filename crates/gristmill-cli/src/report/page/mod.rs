@@ -1,5 +1,5 @@
 //! Distributions of any game -> one HTML page with plots that needs nothing beside it: no script, no font, no network.
-//! A function of what it is given; writes no file.
+//! A function of its arguments; writes no file.
 
 mod plot;
 

@@ -14,7 +14,7 @@ use crate::pack::metadata::{Metadata, MetadataWriter, Run};
 use crate::pack::{self, layout_name};
 use crate::store::publish::{self, Staging};
 
-/// What is odd about runs that were taken, at most.
+/// At most this many remarks about runs are kept.
 const REMARKS: usize = 1000;
 
 /// Ids of runs in the source, in order, with their ids in the target.

@@ -164,7 +164,7 @@ pub struct Converted {
     pub seconds: f64,
     /// Processor time of all threads.
     pub cpu_seconds: f64,
-    /// Most memory that the process ever held, in bytes.
+    /// Peak memory of the process, in bytes.
     pub peak_rss: Option<u64>,
 }
 

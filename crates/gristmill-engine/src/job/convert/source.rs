@@ -1,4 +1,4 @@
-//! A folder of rows in some form -> what there is to convert: rows, vectors, runs, names; and files that are joined with it.
+//! A folder of rows in some form -> what there is to convert: rows, vectors, runs, names; and files to join with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) const NORMALISED: &str = "normalised";
 /// The field that holds the vector of a row in the form of exponents.
 pub(super) const EMBEDDING: &str = "embedding";
 
-/// Rows that are to be converted.
+/// The rows to convert.
 pub(super) struct Source {
     pub(super) folder: PathBuf,
     pub(super) columns: Columns,

@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 pub(super) struct Reading<'a> {
     pub(super) files: &'a [PathBuf],
     pub(super) options: &'a ReadOptions,
-    /// The forms that the files may have, for the benchmark that they are said to be of.
+    /// The forms that the files may have, by their benchmark.
     pub(super) forms: Option<&'static [&'static str]>,
     /// Stop after this many trajectories that ended.
     pub(super) enough: Option<usize>,

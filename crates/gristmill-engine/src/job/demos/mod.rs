@@ -62,13 +62,13 @@ pub struct ConvertOptions {
     pub semantics: Semantics,
     /// Which trajectories, in which order.
     pub choice: Choice,
-    /// The seed of what is drawn; a fresh one where there is none.
+    /// The seed of random choices; absent: a fresh one.
     pub seed: Option<u64>,
     /// Level of compression: of Zstandard 1 to 22, of gzip and `.npz` up to 9, of `.npz` 0 for none.
     pub level: Option<u32>,
     /// Frames after which the next trajectory begins a new shard.
     pub max_frames: Option<u64>,
-    /// How shards hold their values; as pickles where nothing is said.
+    /// How shards hold their values; pickles by default.
     pub members: Option<Members>,
     /// Whether what is there is replaced.
     pub overwrite: bool,
@@ -119,7 +119,7 @@ pub struct Converted {
     pub seconds: f64,
     /// Processor time of the process, meanwhile.
     pub cpu_seconds: f64,
-    /// Most memory that the process ever had, in bytes.
+    /// Peak memory of the process, in bytes.
     pub peak_rss: Option<u64>,
 }
 

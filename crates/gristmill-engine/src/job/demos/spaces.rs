@@ -1,5 +1,5 @@
 //! What is known of a set without its environment -> the two spaces of a shard: from options, from the benchmark, else from
-//! the data. What cannot be known is said, what contradicts the data is refused.
+//! the data. Remarks name what is unknown; options that contradict the data are refused.
 
 use gristmill_format::demo::space::Space;
 use gristmill_format::layout::{DType, Field, Layout, Scalar};
@@ -21,7 +21,7 @@ pub struct SpaceOptions {
 }
 
 impl SpaceOptions {
-    /// Whether nothing is said.
+    /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         let SpaceOptions { n_actions, action_bounds, obs_bounds, color_space } = self;
         n_actions.is_none() && action_bounds.is_none() && obs_bounds.is_none() && color_space.is_none()

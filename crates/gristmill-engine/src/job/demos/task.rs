@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// What `benchmark_name` may be.
 pub const BENCHMARKS: [&str; 6] = ["atari", "dm_control", "gymnasium", "magical", "minecraft", "procgen"];
 
-/// Which environment demonstrations are of, as users say it. What is said by an option goes before what a file says.
+/// Which environment demonstrations are of, by the user's options. An option overrides a file.
 #[derive(Debug, Clone, Default)]
 pub struct TaskOptions {
     /// A TOML file with the tables `env_cfg` and `env_data`.
@@ -33,7 +33,7 @@ pub struct TaskOptions {
 }
 
 impl TaskOptions {
-    /// Whether nothing is said.
+    /// Whether no option is set.
     pub fn is_empty(&self) -> bool {
         let TaskOptions { config, benchmark, task, magical_preproc, remove_null_actions, frame_stack } = self;
         config.is_none()
@@ -166,7 +166,7 @@ impl Task {
         }
     }
 
-    /// What a shard says of the environment: `env_cfg` without what is said of other benchmarks.
+    /// What a shard says of the environment: `env_cfg` without the keys of other benchmarks.
     pub(super) fn stored(&self) -> serde_json::Value {
         let mut all = serde_json::to_value(&self.env_cfg).unwrap_or_default();
         if let Some(all) = all.as_object_mut() {

@@ -65,7 +65,7 @@ pub struct Inspection {
     pub frames: u64,
     /// Chunks that cannot be decoded.
     pub bad_chunks: u64,
-    /// Files and chunks that the system refused to read: nothing is known of what they hold.
+    /// Files and chunks that the system refused to read: their content is unknown.
     pub unreadable: u64,
     /// What is wrong with the first of those, or with the first file that cannot be opened.
     pub first_fault: Option<String>,

@@ -117,7 +117,7 @@ impl Carried {
         carried
     }
 
-    /// Names of what is carried.
+    /// Names of the carried files.
     pub(super) fn names(&self) -> Vec<&'static str> {
         let names = [("values", self.values.is_some()), ("embeddings", self.vectors.is_some())];
         names.into_iter().filter(|(_, carried)| *carried).map(|(name, _)| name).collect()

@@ -1,4 +1,4 @@
-//! A pack that is to be merged: its files of rows, runs, names and session, read and held against each other.
+//! A pack to merge: its files of rows, runs, names and session, read and compared with each other.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -130,7 +130,7 @@ pub struct Merged {
     pub seconds: f64,
     /// How long all threads worked.
     pub cpu_seconds: f64,
-    /// Most memory that the process had resident, in bytes; none where the system does not tell.
+    /// Peak resident memory of the process, in bytes; `None` where the system does not say.
     pub peak_rss: Option<u64>,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Standing {
     /// `aligned48` or `packed46`.
     pub(super) layout: String,
     pub(super) shard_rows: Option<u64>,
-    /// Whether games are added to a pack that is there.
+    /// Whether games are added to an existing pack.
     pub(super) append: bool,
     /// Games that were read.
     pub(super) done: usize,
@@ -50,7 +50,7 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Lists something that is left out, instead of what an earlier job said of the same file.
+    /// Lists a left-out game; replaces the entry of an earlier job for the same file.
     pub(super) fn skip(&mut self, skipped: Skipped) {
         if let Some(before) = self.skipped.iter().position(|before| before.file == skipped.file) {
             self.skipped.remove(before);

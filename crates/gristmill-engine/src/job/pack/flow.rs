@@ -83,7 +83,7 @@ pub(super) struct State {
     /// Why no more will come.
     pub(super) broken: Option<String>,
     pub(super) tools: Vec<Tools>,
-    /// Buffers for rows and for text, to be used again.
+    /// Spare buffers for rows and for text.
     pub(super) spare_rows: Vec<Vec<u8>>,
     pub(super) spare_text: Vec<Vec<u8>>,
 }

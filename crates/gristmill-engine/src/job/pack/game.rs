@@ -50,7 +50,7 @@ impl Identity {
         Identity { bytes: stored.len() as u64, xxh3: xxh3_128(stored) }
     }
 
-    /// The key of the game: of its log, and of what the sidecar says about it.
+    /// The key of the game: of its log and of the facts in its sidecar.
     pub(super) fn key(self, sidecar: &str) -> u128 {
         let mut hash = Xxh3::new();
         hash.update(&self.bytes.to_le_bytes());

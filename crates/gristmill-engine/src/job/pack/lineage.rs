@@ -8,7 +8,7 @@ use crate::job::rewrite;
 use crate::lineage::{Step, Taken, of_file, of_folder};
 use crate::pack::{METADATA, values};
 
-/// Folders in which jobs are looked for, at most: data sets have some, raw drops a folder for each day.
+/// At most this many folders are searched for jobs: data sets have some, raw drops a folder for each day.
 const MOST_FOLDERS: usize = 4096;
 
 /// Gathers the games of one job.

@@ -208,7 +208,7 @@ pub struct Packed {
     pub seconds: f64,
     /// How long all threads worked.
     pub cpu_seconds: f64,
-    /// Most memory that the process had resident, in bytes; none where the system does not tell.
+    /// Peak resident memory of the process, in bytes; `None` where the system does not say.
     pub peak_rss: Option<u64>,
 }
 
@@ -260,7 +260,7 @@ pub(in crate::job) fn finish_left(output: &Path) -> Result<()> {
     start::publish_left(output, staging)
 }
 
-/// Whether a single file is to be packed: one of demonstrations, or of chess games.
+/// Whether the input is a single file: one of demonstrations, or of chess games.
 fn is_data_file(path: &Path) -> bool {
     let known = |listing: crate::job::files::Listing| listing.files.iter().any(|file| file.format().is_some());
     path.is_file() && crate::job::files::list(path).is_ok_and(known)

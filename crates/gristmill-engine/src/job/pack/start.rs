@@ -24,7 +24,7 @@ use crate::pack::writer::{RowWriter, hash_rows};
 use crate::pack::{self, embeddings, layout_name, layout_of, values};
 use crate::store::publish::{self, Found, Staging};
 
-/// What is said where an interrupted job is in the way.
+/// The error where an interrupted job is in the way.
 pub(super) const LEFT: &str =
     "an interrupted job is here; --resume resumes it, --abandon gives it up, --overwrite starts again";
 
@@ -168,7 +168,7 @@ fn outdated(target: &Path, append: bool) -> Result<Vec<String>> {
 enum Start {
     /// With an empty staging.
     Anew(Staging),
-    /// After the games of the pack that is there.
+    /// After the games of the existing pack.
     After(Staging, Manifest),
     /// Where an interrupted job stood.
     From(Staging, Standing),
@@ -318,7 +318,7 @@ fn assemble(options: &PackOptions, staging: Staging, standing: Standing, names: 
 
 /// What an interrupted job left.
 enum Left {
-    /// Everything: it only has to be published.
+    /// Everything is staged: only publishing is left.
     Complete,
     /// What was written up to here.
     At(Box<Standing>),

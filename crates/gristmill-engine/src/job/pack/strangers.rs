@@ -8,7 +8,7 @@ use gristmill_format::{Error, Kind};
 
 use crate::job::files;
 
-/// What is said of a file of another kind than the `games` that are packed.
+/// The error for a file of another kind than the `games` that are packed.
 pub(super) fn stranger(path: &str, games: &str) -> Error {
     let detail =
         format!("data of another kind than {games}, which this pack is of; pack it apart, from a folder of its own");

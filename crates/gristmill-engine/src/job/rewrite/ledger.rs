@@ -31,7 +31,7 @@ const TOGETHER: usize = 64;
 enum Event {
     /// First line: what is being done.
     Begun { settings: serde_json::Value, path: String, container: String, outs: Vec<String> },
-    /// Second line: by what program, and how what is read came to be, where that is known.
+    /// Second line: which program wrote it, and the lineage of the input, where that is known.
     From { writer: String, lineage: Vec<Vec<Step>> },
     /// One target is written, or has nothing to hold; `sources` is a hash of names, sizes and times of change.
     Done { target: String, sources: u64, done: Done },

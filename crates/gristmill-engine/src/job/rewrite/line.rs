@@ -1,4 +1,4 @@
-//! Chunks in numbered order -> what becomes of each, worked out by many threads at once.
+//! Chunks in numbered order -> the fate of each, computed by many threads at once.
 //! Holds a bounded number of chunks; who takes the results takes them by number, so order is kept.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::numbers::{NumberTally, Numbers};
 use super::tally::{Spread, Tally};
 
-/// Most different discrete actions that are counted by themselves.
+/// Maximum number of different discrete actions that are counted by themselves.
 const MOST_ACTIONS: usize = 1000;
 
 /// At most this many components of an action are counted one by one.

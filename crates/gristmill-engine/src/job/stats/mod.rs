@@ -46,7 +46,7 @@ pub struct Stats {
     pub skipped: u64,
     /// Files and folders that are damaged, and files of demonstrations with something behind their end.
     pub bad_files: u64,
-    /// Files, folders and chunks that the system refused to read: nothing is known of what they hold.
+    /// Files, folders and chunks that the system refused to read: their content is unknown.
     pub unreadable: u64,
     /// Why, of the first.
     pub first_unreadable: Option<String>,

@@ -10,7 +10,7 @@ use super::ShareBar;
 /// At most this many distinct values are counted.
 const MOST: usize = 4096;
 
-/// Most bars of a histogram.
+/// Maximum number of bars of a histogram.
 const BARS: usize = 12;
 
 /// The spread of many numbers. All zero when there are none.

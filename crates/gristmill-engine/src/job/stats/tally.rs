@@ -87,7 +87,7 @@ impl Spread {
     }
 }
 
-/// Most bars of a histogram.
+/// Maximum number of bars of a histogram.
 const BARS: u64 = 12;
 
 impl Tally {

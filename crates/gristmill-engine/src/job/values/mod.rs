@@ -35,7 +35,7 @@ const JOB: &str = "values";
 pub struct ValuesOptions {
     /// The pack.
     pub pack: PathBuf,
-    /// Folder of the values; that of the pack where there is none.
+    /// Folder of the values; absent: that of the pack.
     pub output: Option<PathBuf>,
     /// Discount of the next reward, 0 to 1.
     pub gamma: f64,
@@ -45,7 +45,7 @@ pub struct ValuesOptions {
     pub epsilon: f64,
     /// Worker threads, from 1 on. Changes no byte.
     pub workers: usize,
-    /// Whether values that are there are replaced.
+    /// Whether existing values are replaced.
     pub overwrite: bool,
     /// Look at every row, and write nothing.
     pub dry_run: bool,
@@ -119,13 +119,13 @@ pub struct Valued {
     pub seconds: f64,
     /// How long all threads worked.
     pub cpu_seconds: f64,
-    /// Most memory that the process had resident, in bytes; none where the system does not tell.
+    /// Peak resident memory of the process, in bytes; `None` where the system does not say.
     pub peak_rss: Option<u64>,
 }
 
 /// Makes the values of a pack. `progress` gets the number of rows that are done, and of all rows, now and then.
 ///
-/// Errors: `Config` for options that make no sense or values that are there; `Format` with file and row for rows that are
+/// Errors: `Config` for options that make no sense or existing values; `Format` with file and row for rows that are
 /// no step rows, have no move, or do not lie as `metadata.db` says; `Path`; `Stopped`. After an error everything is as it
 /// was.
 pub fn values(options: &ValuesOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Valued> {

@@ -72,7 +72,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
         }
     }
     for name in files(folder).into_iter().flatten().filter(|name| as_listed && is_sums(name)) {
-        // What cannot be read is not said to be damaged, and not to be deleted.
+        // An unreadable file is not reported as damaged, nor as one to delete.
         let readable = open_file(&folder.join(&name)).and_then(|bytes| {
             let len = bytes.len()?;
             read_span(&*bytes, Span::WHOLE, len, &mut Vec::new())

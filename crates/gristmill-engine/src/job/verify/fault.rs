@@ -31,7 +31,7 @@ pub struct Fault {
     pub offset: Option<u64>,
     /// A short stable word, such as `truncated` or `out_of_range`.
     pub kind: &'static str,
-    /// Whether the system refused to read: nothing is known of what is there.
+    /// Whether the system refused to read: the content is unknown.
     pub unreadable: bool,
     /// The rule that a readable game breaks.
     pub rule: Option<&'static str>,

@@ -3,9 +3,9 @@
 use gristmill_format::g2048::moves::slide;
 use gristmill_format::g2048::{Move, StepRow};
 
-/// A game has as many rows as is said of it.
+/// A game has as many rows as its metadata says.
 pub(super) const STEPS: &str = "steps";
-/// The highest tile that is said of a game is that of its boards.
+/// The highest tile in the metadata is that of the boards.
 pub(super) const HIGHEST_TILE: &str = "highest_tile";
 
 /// Ranks from this one on are one in packs.
@@ -38,7 +38,7 @@ impl Played {
         self.last = later.last.or(self.last);
     }
 
-    /// Compares the game with what is said of it. Gives the check that fails, and what was said and found.
+    /// Compares the game with its metadata. Returns the check that fails, with the stated and the found value.
     pub(super) fn against(&self, steps: u64, highest_tile: u64) -> Option<(&'static str, String)> {
         if steps != self.rows {
             return Some((STEPS, format!("{steps} steps are said of the game; it has {} rows", self.rows)));

@@ -68,7 +68,7 @@ pub struct Verification {
     pub faults: Vec<Fault>,
     /// How many faults there are in all.
     pub fault_count: u64,
-    /// How many of them are of files that could not be read, which says nothing of what they hold.
+    /// How many of them are of unreadable files, whose content is unknown.
     pub unreadable: u64,
     /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows and of demonstrations that found
     /// none are there too.

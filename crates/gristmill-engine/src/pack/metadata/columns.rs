@@ -76,7 +76,7 @@ impl MetadataWriter {
         })
     }
 
-    /// Writes the values of `columns` of a run that is there.
+    /// Writes the values of `columns` of an existing run.
     ///
     /// Errors: `Format` with the path.
     pub fn put_others(&mut self, id: u64, columns: &[Column], values: Vec<Value>) -> Result<()> {

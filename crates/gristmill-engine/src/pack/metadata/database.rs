@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use super::asking::{allowed, bound, given_up};
 use crate::error::Result;
 
-/// A database that is to be written, made by `schema` where there is none.
+/// A database to write, made by `schema` where there is none.
 ///
 /// Errors: `Format` with the path when it is no database or cannot be written, or is a link.
 pub(crate) fn open_to_write(path: &Path, schema: &str) -> Result<Connection> {

@@ -230,7 +230,7 @@ impl MetadataWriter {
 pub struct Metadata {
     db: Connection,
     path: PathBuf,
-    /// The select list for [`Run`], as the columns that are there allow.
+    /// The select list for [`Run`], as the existing columns allow.
     columns: String,
 }
 

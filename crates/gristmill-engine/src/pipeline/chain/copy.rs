@@ -152,7 +152,7 @@ impl Chain {
     }
 }
 
-/// What is said where records do not fold as those of their task do, and the bound has no room for them as they are.
+/// The error where records do not fold as those of their task do, and the bound has no room for them unfolded.
 fn no_room(plan: &ChainPlan) -> Error {
     let whole = plan.encoder.input().size() * plan.reservoir.1;
     let text = format!(

@@ -102,7 +102,7 @@ pub(in crate::pipeline) struct BranchTotals {
     pub(in crate::pipeline) reading: Load,
     pub(in crate::pipeline) decoding: Load,
     pub(in crate::pipeline) chunks: Counter,
-    /// Chunks that were decoded to be weighed.
+    /// Chunks that were decoded for their weight.
     pub(in crate::pipeline) weighed: Counter,
     /// Bad chunks, each once.
     dropped: Mutex<HashSet<(u64, u32)>>,
@@ -146,7 +146,7 @@ pub(in crate::pipeline) struct Inner {
 }
 
 impl Inner {
-    /// Lets go of what no state will ask for.
+    /// Releases what no state will need.
     fn forget(&mut self) {
         for (branch, (head, _)) in self.branches.iter_mut().zip(&self.fold.delivered.branches) {
             branch.forget_before(*head);
@@ -288,7 +288,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Writes to the journal, if there is one, what was read for the first time: of what it does not tell, no row is given.
+    /// Writes to the journal, if there is one, which files were read for the first time: no row of a file comes before
+    /// its event.
     fn tell_readings(&self) -> Result<()> {
         let Some(journal) = &self.shared.journal else { return Ok(()) };
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);

@@ -20,7 +20,7 @@ use crate::runtime::scheduler::Lane;
 use crate::stage::batch::WhenPartial;
 use crate::stage::lane::HashLane;
 
-/// What is said where no draw was taken for a very long time.
+/// The error where no draw was taken for a very long time.
 const HOPELESS: &str = "a million draws in a row were rejected: by hanse_sampling_threshold and hanse_sampling_gamma \
                         no chunk of this pool has a chance; lower one of them";
 
@@ -282,7 +282,7 @@ fn positions(branches: &[Branch]) -> Vec<(u64, usize)> {
     branches.iter().map(|branch| (branch.head, branch.taken)).collect()
 }
 
-/// What is said where a lane has nothing to draw.
+/// The error where a lane has nothing to draw.
 pub(super) fn empty_lane(lane: HashLane) -> String {
     let HashLane { index, of } = lane;
     format!("lane {index} of {of} has no chunk to draw: use fewer lanes, or more games")

@@ -17,7 +17,7 @@ use crate::runtime::intervals::Intervals;
 use crate::stage::view::{Cutting, Window, trajectories, whole};
 use crate::table::{Chunks, FrameTable, IndexInput, Pick};
 
-/// Most steps of one row of a batch.
+/// Maximum number of steps of one row of a batch.
 const MOST_STEPS: u64 = 1 << 16;
 
 /// What makes the rows of batches.

@@ -40,7 +40,7 @@ pub struct Standing {
     pub config: IndexConfig,
     /// Number of the next batch.
     pub batch: u64,
-    /// Hash of the selected rows and of what they are rows of, hexadecimal.
+    /// Hash of the selected rows and of their pack, hexadecimal.
     pub data: String,
     /// How they were selected; absent in states from before it was kept.
     pub selection: Option<Recipe>,

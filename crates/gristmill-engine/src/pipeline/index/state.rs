@@ -29,7 +29,7 @@ pub(super) struct IndexState {
     /// How rows are drawn, where not each once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sampling: Option<HanseSamplingConfig>,
-    /// Hash of the selected rows and of what they are rows of, hexadecimal.
+    /// Hash of the selected rows and of their pack, hexadecimal.
     pub(super) data: String,
     /// What decides the rows of tensors.
     encoder: serde_json::Value,

@@ -30,7 +30,7 @@ pub(super) struct Sampler {
     rows: Arc<Intervals>,
 }
 
-/// Rows whose weights are kept in memory, at most: 128 MiB of them.
+/// The weights of at most this many rows are kept in memory: 128 MiB of them.
 const MOST_KEPT: u64 = 32 << 20;
 
 /// Buffers of one task.

@@ -13,7 +13,7 @@ use crate::pipeline::journals::{family, of_rank};
 use crate::runtime::sealed::SealedLines;
 use crate::store::publish::sync_folder;
 
-/// Batches of an output in one record, at most: what a killed process may have delivered without a trace.
+/// One record has at most this many batches of an output: as many may a killed process have delivered without a trace.
 const MOST_BATCHES: u64 = 64;
 
 /// The ledger of this process.

@@ -93,7 +93,7 @@ pub enum PlanOf {
         epochs: Option<u64>,
         /// What becomes of the last partial batch; each start may have another.
         last_batch: LastBatch,
-        /// Hash of what is selected of which pack, hexadecimal.
+        /// Hash of the pack and of the selected rows, hexadecimal.
         data: String,
         /// How many rows that are.
         rows: u64,

@@ -1,5 +1,5 @@
-//! A loader that waits, before its start or while it runs, for what cannot be read now: for how long, and what for.
-//! Says so; decides nothing about a stream.
+//! A loader that waits, before its start or while it runs, for files that cannot be read now: for how long, and for
+//! which. Says so; decides nothing about a stream.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gristmill_format::source::ReadAt;
 
-/// Most descriptors that are kept, however many the process may have.
+/// Maximum number of descriptors that are kept, however many the process may have.
 const MOST: u64 = 4096;
 
 /// Descriptors that are kept now, by all loaders of the process.

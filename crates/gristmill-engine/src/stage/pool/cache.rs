@@ -12,7 +12,7 @@ pub struct CacheRules {
     pub size: u64,
     /// Chunks of the pool.
     pub window: u64,
-    /// Most positions of one chunk.
+    /// Maximum number of positions of one chunk.
     pub prefetch: u32,
     /// Draws from a miss to the first draw that may hit what it kept.
     pub lookahead: u64,

@@ -167,7 +167,7 @@ impl Pool {
         [live, lost]
     }
 
-    /// Most chunks the window holds.
+    /// Maximum number of chunks the window holds.
     pub fn capacity(&self) -> u64 {
         self.size
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const PLAN: &str = ".publish.json";
 pub(super) const NOTE: &str = ".job.json";
 
-/// Most bytes of either: a hundred thousand files have a tenth of it.
+/// Maximum number of bytes of either: a hundred thousand files have a tenth of it.
 pub(super) const MOST: u64 = 64 << 20;
 
 /// Whose staging it is: made with it, by the job that began.

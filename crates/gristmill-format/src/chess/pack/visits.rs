@@ -6,7 +6,7 @@ use crate::chess::record::POLICY;
 use crate::chess::transform::PolicyMapping;
 use crate::error::{Error, Kind, Result};
 
-/// Most visits of a move: an `f32` counts exactly up to here.
+/// Maximum number of visits of a move: an `f32` counts exactly up to here.
 const MOST: u32 = 1 << 24;
 
 /// How the listed moves are stored.

@@ -19,7 +19,7 @@ pub(super) fn fill(game: &mut Game<'_>, tally: &mut Tally) {
     }
 }
 
-/// Most men of an ending where the way to the next capture is the way to mate.
+/// Maximum number of men of an ending where the way to the next capture is the way to mate.
 const MEN: u32 = 3;
 
 /// Endings of three men without pawns: plies to mate, and counted back from there where the ending begins.

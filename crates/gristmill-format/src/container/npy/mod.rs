@@ -17,7 +17,7 @@ pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Longest header text that is read; thousands of fields fit, a damaged length does not.
 pub const MAX_HEADER: usize = 1 << 20;
 
-/// Most axes of an array, as in NumPy.
+/// Maximum number of axes of an array, as in NumPy.
 const MAX_AXES: usize = 64;
 
 /// What a `.npy` file says about its array.

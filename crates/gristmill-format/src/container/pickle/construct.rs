@@ -10,7 +10,7 @@ use super::ndarray::{Array, DTypeState, Data, Element};
 use super::value::{Blob, Id, Mapping, Node, Object};
 use crate::error::{Error, Kind, Result};
 
-/// Most fields of a record.
+/// Maximum number of fields of a record.
 const MAX_FIELDS: usize = 16 << 10;
 
 /// What `callable(*args)` stands for.

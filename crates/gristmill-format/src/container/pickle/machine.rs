@@ -16,7 +16,7 @@ const NODE_BYTES: usize = std::mem::size_of::<Node>();
 /// Bounds of one pickle, whatever it says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PickleLimits {
-    /// Most bytes that values, memo and stack may take, the input itself not counted.
+    /// Maximum number of bytes that values, memo and stack may take, the input itself not counted.
     pub max_bytes: usize,
 }
 

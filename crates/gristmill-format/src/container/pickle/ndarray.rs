@@ -7,7 +7,7 @@ use super::value::{Blob, Id, Pickle};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Field, Layout, Order, Scalar, c_order};
 
-/// Most axes of an array, as in NumPy.
+/// Maximum number of axes of an array, as in NumPy.
 const MAX_AXES: usize = 64;
 
 /// Deepest nesting of records within records, as in the header of a `.npy` file.

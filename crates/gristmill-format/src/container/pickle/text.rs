@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::value::{Blob, Node};
 use crate::error::{Error, Kind, Result};
 
-/// Most decimal digits of an integer, as CPython has it: the conversion takes quadratic time.
+/// Maximum number of decimal digits of an integer, as CPython has it: the conversion takes quadratic time.
 const MAX_DIGITS: usize = 4300;
 
 /// An integer in little-endian two's complement.

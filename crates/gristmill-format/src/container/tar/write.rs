@@ -7,7 +7,7 @@ use super::BLOCK;
 use super::header::Block;
 use crate::error::{Error, Kind, Result};
 
-/// Most bytes that a ustar size field can say.
+/// Maximum number of bytes that a ustar size field can say.
 const MAX_SIZE: u64 = 0o77_777_777_777;
 
 /// Writes a tar into `to`, front to back.

@@ -12,7 +12,7 @@ use crate::layout::{DType, Field, Layout, Scalar};
 /// Fields of at most this many bytes are in the row.
 const SMALL: usize = 256;
 
-/// Most pieces of a field.
+/// Maximum number of pieces of a field.
 const MOST_PIECES: usize = 64;
 
 /// A trajectory, cut.

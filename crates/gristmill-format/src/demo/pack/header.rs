@@ -16,7 +16,7 @@ pub(super) const FORM: u8 = 1;
 pub(super) const FIXED: usize = 32;
 pub(super) const FIELD: usize = 20;
 
-/// Most bytes that the blocks of one step unpack to.
+/// Maximum number of bytes that the blocks of one step unpack to.
 pub(super) const MOST_OPEN: u64 = 256 << 20;
 
 /// Largest text about a trajectory.

@@ -14,7 +14,7 @@ use crate::error::{Error, Kind, Result};
 /// Key of the member that says what a shard is.
 pub(super) const METADATA: &str = "_metadata";
 
-/// Most members of one sample.
+/// Maximum number of members of one sample.
 const MAX_FIELDS: usize = 4096;
 
 /// Name of the member that says it in a shard without pickles. Other readers pass over names like this one.

@@ -6,7 +6,7 @@ use crate::container::tar::{Entry, Members, TarLimits, Windows};
 use crate::error::{Kind, Result};
 use crate::source::ReadAt;
 
-/// Most members whose headers are read.
+/// Maximum number of members whose headers are read.
 const MOST: usize = 4096;
 
 /// Bytes read at a time where payloads are passed over.

@@ -15,7 +15,7 @@ pub(super) const TAG: &str = "__gristmill__";
 /// How deep values may lie in each other.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// Most bytes of a value.
+/// Maximum number of bytes of a value.
 pub(super) const MAX_BYTES: usize = 1 << 30;
 
 /// The JSON of a plain value.

@@ -14,7 +14,7 @@ use crate::demo::value::{Extra, Value};
 use crate::error::{Error, Kind, Result};
 use crate::layout::{DType, Order};
 
-/// Most bytes of one pickled value.
+/// Maximum number of bytes of one pickled value.
 const MAX_VALUE: usize = 1 << 30;
 
 /// How deep spaces may lie within spaces.

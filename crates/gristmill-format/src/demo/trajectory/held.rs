@@ -200,10 +200,10 @@ impl Trajectories {
     }
 }
 
-/// Most arrays of a frame.
+/// Maximum number of arrays of a frame.
 const MAX_FIELDS: usize = 4096;
 
-/// Most axes of a field: a column of it has one more, and older releases of NumPy have 32.
+/// Maximum number of axes of a field: a column of it has one more, and older releases of NumPy have 32.
 const MAX_AXES: usize = 31;
 
 /// The aligned, little-endian layout of some fields, in their order.

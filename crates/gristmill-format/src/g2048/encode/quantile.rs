@@ -7,7 +7,7 @@ const FIRST_BITS: u32 = 20;
 /// Counters of a later pass, 32 MiB of them: the more ranges, the fewer bits a pass tells apart.
 const COUNTERS: u64 = 1 << 22;
 
-/// Most leading bits that a later pass tells apart.
+/// Maximum number of leading bits that a later pass tells apart.
 const NEXT_BITS: u32 = 14;
 
 /// Wanted order statistics of a stream that can be read several times.

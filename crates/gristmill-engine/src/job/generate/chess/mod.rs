@@ -70,7 +70,7 @@ impl ChessGenerator {
         Ok(ChessGenerator { options, overwrite: false, done: 0, records: Vec::new() })
     }
 
-    /// Replaces files that are there, where `overwrite` says so.
+    /// Replaces existing files where `overwrite` is set.
     #[must_use]
     pub fn overwriting(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;

@@ -71,7 +71,7 @@ impl G2048Generator {
         Ok(G2048Generator { options, overwrite: false })
     }
 
-    /// Replaces files that are there, where `overwrite` says so.
+    /// Replaces existing files where `overwrite` is set.
     #[must_use]
     pub fn overwriting(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;

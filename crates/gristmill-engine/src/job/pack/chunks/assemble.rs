@@ -32,7 +32,7 @@ use crate::store::publish::{self, Staging};
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Standing {
-    /// Whether games are added to a pack that is there.
+    /// Whether games are added to an existing pack.
     pub(super) append: bool,
     /// Games that were read.
     pub(super) done: usize,

@@ -25,7 +25,7 @@ use crate::pack::manifest::Skipped;
 /// Formats of files whose chunks are chess games.
 const CHESS: [&str; 3] = ["lc0.gz", "lc0.tar", FORMAT];
 
-/// Games that one thread packs before it hands them on, at most.
+/// One thread packs at most this many games before it hands them on.
 const TOGETHER: usize = 64;
 
 /// The chess games below a folder.

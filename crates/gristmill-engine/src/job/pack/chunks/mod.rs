@@ -243,7 +243,7 @@ fn start(options: &PackOptions, codec: &'static Codec, skipped: &[Skipped]) -> R
 
 /// What an interrupted job left.
 enum Left {
-    /// Everything: it only has to be published.
+    /// Everything is staged: only publishing is left.
     Complete,
     /// What was written up to here.
     At(Box<Standing>),
@@ -300,7 +300,7 @@ fn resume(options: &PackOptions, staging: Staging, standing: Box<Standing>) -> R
     Ok(Start::From(staging, standing, known))
 }
 
-/// Adds to the pack that is there: new files behind its own.
+/// Adds to an existing pack: new files behind its own.
 fn append(options: &PackOptions, codec: &'static Codec, mut staging: Staging, unusable: &[Skipped]) -> Result<Start> {
     let manifest = Manifest::read(&options.output)?;
     if manifest.codec != codec.name {

@@ -53,7 +53,7 @@ impl Ledger {
         seen.join(&stretch.played);
     }
 
-    /// Compares the runs with the database; nothing is said where a file of rows could not be read (not
+    /// Compares the runs with the database; reports nothing where a file of rows could not be read (not
     /// `whole`).
     pub(super) fn finish(self, whole: bool, tell: &mut dyn FnMut(Fault)) {
         let mut differs = |rule: &'static str, run: u64, kind: Kind, detail: String| {
