@@ -9,6 +9,7 @@ mod discover_log;
 mod discover_scan;
 mod discover_speed;
 mod discover_watch;
+mod facts_heads;
 mod facts_index;
 mod games;
 mod ledger_corpus;

@@ -1,5 +1,6 @@
 //! Synthetic V6 games, gzip level 6: our whole-file inflate against bare libdeflate on the same bytes, one thread.
-//! Prints the best CPU time per record and MB/s, and the median of the ratios of interleaved rounds (goal: 0.90 or more).
+//! Prints the best CPU time per record and MB/s, and the median of the ratios of interleaved rounds (goal: 0.90 or more); then what
+//! it costs to hold the head of a game against its sums, beside the same head without checks and the whole game.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -10,7 +11,11 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use gristmill_format::chess::source::GameFile;
+use gristmill_format::chess::{Version, game as games_of};
 use gristmill_format::container::gzip::{Inflater, compress};
+use gristmill_format::head::Head;
+use gristmill_format::source::{Chunk, ChunkSource, Limits};
 use libdeflate_sys as sys;
 
 const RECORD: usize = 8356;
@@ -53,6 +58,67 @@ fn main() {
         println!("{name:10} {:6.0} MB/s  {:.2} us/record", bytes as f64 / micros, micros / records);
     }
     println!("ratio      {:6.3}", ratios[ROUNDS / 2]);
+    heads(&games);
+}
+
+/// Shares of a game that are wanted, in percent.
+const WANTED: [usize; 5] = [5, 25, 50, 75, 90];
+
+/// A game as it is stored, how many positions it has, and its sums.
+struct Known<'a> {
+    stored: &'a [u8],
+    frames: usize,
+    head: Head,
+}
+
+/// Microseconds of a use of one game, the best of several rounds.
+fn best(games: &[Known<'_>], mut one: impl FnMut(&Known<'_>)) -> f64 {
+    let mut round = || {
+        let start = cpu_time();
+        games.iter().for_each(&mut one);
+        (cpu_time() - start).as_secs_f64() * 1e6 / games.len() as f64
+    };
+    (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
+}
+
+fn heads(games: &[Vec<u8>]) {
+    let (source, limits, mut chunk) = (GameFile::new("game"), Limits::default(), Chunk::default());
+    let mut known = |stored| {
+        source.decode(0, stored, &limits, &mut chunk).unwrap();
+        Known { stored, frames: chunk.frames, head: source.head(0, stored, &chunk).unwrap() }
+    };
+    let games: Vec<Known<'_>> = games.iter().map(|stored| known(stored)).collect();
+    let mut chunk = Chunk::default();
+    let whole = best(&games, |one| source.decode(0, black_box(one.stored), &limits, &mut chunk).unwrap());
+    println!("whole game, with its CRC-32  {whole:7.1} us");
+    let noted = best(&games, |one| {
+        source.decode(0, black_box(one.stored), &limits, &mut chunk).unwrap();
+        black_box(source.head(0, one.stored, &chunk));
+    });
+    println!("the same, and its sums, once {noted:7.1} us, {:.3} of it", noted / whole);
+    for percent in WANTED {
+        let first = |one: &Known<'_>| (one.frames * percent / 100).max(1);
+        let bare = best(&games, |one| {
+            let want = first(one) * Version::V7.bytes();
+            if chunk.kept.tool::<Inflater>().inflate_head(one.stored, want, &mut chunk.bytes).unwrap() {
+                games_of::parse_head(&mut chunk, first(one)).unwrap();
+            } else {
+                source.decode(0, one.stored, &limits, &mut chunk).unwrap();
+            }
+        });
+        let checked = best(&games, |one| {
+            let alone = one.head.is_of(black_box(one.stored))
+                && source.decode_head(0, (first(one), &one.head), one.stored, &limits, &mut chunk).unwrap();
+            if !alone {
+                source.decode(0, one.stored, &limits, &mut chunk).unwrap();
+            }
+        });
+        println!(
+            "first {percent:2} %: {bare:7.1} us without checks, {checked:7.1} us with them: {:.3} times as much, {:.3} of the whole",
+            checked / bare,
+            checked / whole
+        );
+    }
 }
 
 /// libdeflate with the exact output size known beforehand, into memory that was touched before.

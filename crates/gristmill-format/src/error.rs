@@ -162,6 +162,13 @@ impl Error {
         &self.0.at
     }
 
+    /// The same error with more to say of what was found and what to do.
+    #[must_use]
+    pub fn and(mut self, more: &str) -> Self {
+        self.0.detail.push_str(more);
+        self
+    }
+
     /// Names the file, unless an inner layer already did.
     #[must_use]
     pub fn in_source(mut self, source: impl Into<String>) -> Self {

@@ -11,6 +11,7 @@ pub mod detect;
 pub mod encode;
 pub mod error;
 pub mod g2048;
+pub mod head;
 pub mod layout;
 pub mod source;
 pub mod weigh;

@@ -6,6 +6,7 @@ use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
+use crate::head::Head;
 use crate::layout::Layout;
 
 /// Named bytes that can be read at any offset, from many threads at once.
@@ -156,13 +157,28 @@ pub trait ChunkSource: Send + Sync + Debug {
     /// Decodes chunk `i` from the bytes of its span into `out`, replacing what was there.
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()>;
 
-    /// Decodes at least the first `frames` frames of chunk `i`, for a caller who has decoded these very bytes whole before:
-    /// what lies behind those frames may go unread and unverified. `out.frames` tells how many there are.
+    /// What [`ChunkSource::decode_head`] needs, once chunk `i` was `decoded` from `bytes`; none where its head alone cannot be
+    /// had, or is no cheaper.
+    fn head(&self, i: usize, bytes: &[u8], decoded: &Chunk) -> Option<Head> {
+        let _ = (i, bytes, decoded);
+        None
+    }
+
+    /// Replaces `out` by the first `frames` frames of chunk `i`, whose bytes agree with the sums of `head`: no more of it is
+    /// inflated than they need. `false`, with anything in `out`, where that cannot be had or does not agree: then
+    /// [`ChunkSource::decode`] says why, or does it.
     ///
-    /// Errors: as [`ChunkSource::decode`].
-    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        let _ = frames;
-        self.decode(i, bytes, limits, out)
+    /// Errors: `Io` where there is no memory for a decompressor.
+    fn decode_head(
+        &self,
+        i: usize,
+        (frames, head): (usize, &Head),
+        bytes: &[u8],
+        limits: &Limits,
+        out: &mut Chunk,
+    ) -> Result<bool> {
+        let _ = (i, frames, head, bytes, limits, out);
+        Ok(false)
     }
 
     /// How many frames chunk `i` has, where that is known without decoding it.

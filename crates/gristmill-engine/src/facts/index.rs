@@ -1,7 +1,7 @@
 //! The side index of one data directory: one append-only file, replayed when it is opened.
 //! Never fails its user: what cannot be read is not known, what cannot be written is forgotten, and both are said.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gristmill_format::container::tar::TarIndex;
 use gristmill_format::demo::shard::ShardIndex;
+use gristmill_format::head::Head;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::record::{self, About, Fact, HEAD, MAGIC};
@@ -50,6 +51,7 @@ struct Inner {
 enum Learnt {
     Frames(u32),
     Weight { weigher: u64, weight: f32 },
+    Head(Head),
 }
 
 /// What is known about one file, and for which state of it.
@@ -65,6 +67,7 @@ struct Known {
     frames: Vec<u32>,
     /// Per weigher: the weight of each chunk, NaN where it is not known.
     weights: Vec<(u64, Vec<f32>)>,
+    heads: BTreeMap<u32, Head>,
 }
 
 impl Known {
@@ -88,6 +91,7 @@ impl Known {
                 });
                 put(&mut self.weights[at].1, chunk, weight, f32::NAN)
             }
+            Learnt::Head(head) => self.heads.insert(chunk, head) != Some(head),
         }
     }
 }
@@ -198,6 +202,12 @@ impl Facts {
         self.known(file, |known| known.frames.get(chunk).copied().filter(|&n| n != UNKNOWN))
     }
 
+    /// What a chunk is held against when its head alone is inflated, if the file is the same as when that was noted.
+    pub fn head(&self, file: &FileStat, chunk: usize) -> Option<Head> {
+        let chunk = u32::try_from(chunk).ok()?;
+        self.known(file, |known| known.heads.get(&chunk).copied())
+    }
+
     /// What a chunk weighs by the weigher of this id, if the file is the same as when that was noted.
     pub fn weight(&self, file: &FileStat, weigher: u64, chunk: usize) -> Option<f32> {
         self.known(file, |known| {
@@ -222,6 +232,11 @@ impl Facts {
     /// Notes what a chunk weighs by the weigher of this id; written in bundles, and when the index is dropped.
     pub fn record_weight(&self, file: &FileStat, weigher: u64, chunk: usize, weight: f32) {
         self.record(file, chunk, Learnt::Weight { weigher, weight });
+    }
+
+    /// Notes what a chunk is held against from now on; written in bundles, and when the index is dropped.
+    pub fn record_head(&self, file: &FileStat, chunk: usize, head: Head) {
+        self.record(file, chunk, Learnt::Head(head));
     }
 
     fn record(&self, file: &FileStat, chunk: usize, fact: Learnt) {
@@ -309,10 +324,11 @@ fn about_in<'k>(known: &'k mut HashMap<u128, Known>, about: About<'_>) -> &'k mu
 
 /// What was learnt about the chunks of one file, as facts to write.
 fn facts_of(learnt: &[(FileStat, u32, Learnt)]) -> Vec<Fact> {
-    let (mut frames, mut weights) = (Vec::new(), Vec::<(u64, Vec<(u32, f32)>)>::new());
+    let (mut frames, mut weights, mut heads) = (Vec::new(), Vec::<(u64, Vec<(u32, f32)>)>::new(), Vec::new());
     for &(_, chunk, fact) in learnt {
         match fact {
             Learnt::Frames(n) => frames.push((chunk, n)),
+            Learnt::Head(head) => heads.push((chunk, head)),
             Learnt::Weight { weigher, weight } => match weights.iter_mut().find(|(id, _)| *id == weigher) {
                 Some((_, list)) => list.push((chunk, weight)),
                 None => weights.push((weigher, vec![(chunk, weight)])),
@@ -320,7 +336,9 @@ fn facts_of(learnt: &[(FileStat, u32, Learnt)]) -> Vec<Fact> {
         }
     }
     let frames = (!frames.is_empty()).then_some(Fact::Frames(frames));
-    frames.into_iter().chain(weights.into_iter().map(|(id, list)| Fact::Weights(id, list))).collect()
+    let heads = (!heads.is_empty()).then_some(Fact::Heads(heads));
+    let weights = weights.into_iter().map(|(id, list)| Fact::Weights(id, list));
+    frames.into_iter().chain(weights).chain(heads).collect()
 }
 
 fn id(name: &str) -> u128 {
@@ -348,6 +366,9 @@ fn replay(bytes: &[u8]) -> (HashMap<u128, Known>, u64) {
                 Fact::Shard(_) => known.shard = Some((at as u64, len)),
                 Fact::Frames(frames) => {
                     frames.iter().for_each(|(chunk, n)| _ = known.learn(*chunk, Learnt::Frames(*n)))
+                }
+                Fact::Heads(heads) => {
+                    heads.iter().for_each(|(chunk, head)| _ = known.learn(*chunk, Learnt::Head(*head)))
                 }
                 Fact::Weights(weigher, weights) => weights.iter().for_each(|(chunk, weight)| {
                     known.learn(*chunk, Learnt::Weight { weigher, weight: *weight });

@@ -1,9 +1,12 @@
 //! Facts <-> the bytes of one record of the side index (`docs/format/side-index.md`).
 //! Each record stands alone and carries its checksum; every length is checked against the bytes there are.
 
+use std::num::NonZeroU32;
+
 use gristmill_format::container::tar::{Slot, TarIndex};
 use gristmill_format::demo::shard::ShardIndex;
 use gristmill_format::demo::trajectory::End;
+use gristmill_format::head::{Head, PARTS};
 use gristmill_format::source::Span;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,8 +15,8 @@ use crate::store::FileStat;
 /// The first four bytes of every record.
 pub const MAGIC: [u8; 4] = *b"GMF1";
 
-/// Version of what the payloads say; facts of another version are not used.
-pub const VERSION: u32 = 1;
+/// Version of the newest payloads. Each kind has that of which it came; facts of another version are not used.
+pub const VERSION: u32 = 2;
 
 /// Largest payload in bytes; facts that need more are not kept.
 pub const MAX_PAYLOAD: usize = 64 << 20;
@@ -25,6 +28,15 @@ const TAR: u8 = 1;
 const FRAMES: u8 = 2;
 const WEIGHTS: u8 = 3;
 const SHARD: u8 = 4;
+const HEADS: u8 = 5;
+
+/// The version that brought a kind: who knows none but older ones passes it over.
+fn version(kind: u8) -> u32 {
+    if kind == HEADS { VERSION } else { 1 }
+}
+
+/// Bytes of one chunk's sums: its index, those of [`Head`].
+const HEAD_BYTES: usize = 16 + 4 * (PARTS - 1);
 
 /// Flags of a shard: what follows from the place of its frames, and what does not.
 const SHUFFLED: u8 = 1;
@@ -43,6 +55,20 @@ pub(super) enum Fact {
     Weights(u64, Vec<(u32, f32)>),
     /// Where the frames of a shard lie and its trajectories end.
     Shard(ShardIndex),
+    /// Chunks and what each is held against when its head alone is inflated.
+    Heads(Vec<(u32, Head)>),
+}
+
+impl Fact {
+    fn kind(&self) -> u8 {
+        match self {
+            Fact::Tar(_) => TAR,
+            Fact::Frames(_) => FRAMES,
+            Fact::Weights(..) => WEIGHTS,
+            Fact::Shard(_) => SHARD,
+            Fact::Heads(_) => HEADS,
+        }
+    }
 }
 
 /// The file a record is about: as it was when the fact was learnt.
@@ -65,15 +91,15 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&[0; HEAD - 4]);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&version(fact.kind()).to_le_bytes());
     let fits = text(about.name, out);
     out.extend_from_slice(&about.size.to_le_bytes());
     out.extend_from_slice(&about.mtime_ns.to_le_bytes());
     out.extend_from_slice(&about.inode.to_le_bytes());
+    out.push(fact.kind());
     let fits = fits
         && match fact {
             Fact::Tar(index) => {
-                out.push(TAR);
                 let fits = count(index.len(), out);
                 for slot in index.slots() {
                     out.extend_from_slice(&slot.offset.to_le_bytes());
@@ -83,7 +109,6 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
                 fits && text(index.names(), out)
             }
             Fact::Frames(frames) => {
-                out.push(FRAMES);
                 let fits = count(frames.len(), out);
                 for (chunk, frames) in frames {
                     out.extend_from_slice(&chunk.to_le_bytes());
@@ -92,7 +117,6 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
                 fits
             }
             Fact::Weights(weigher, weights) => {
-                out.push(WEIGHTS);
                 let fits = count(weights.len(), out);
                 out.extend_from_slice(&weigher.to_le_bytes());
                 for (chunk, weight) in weights {
@@ -102,6 +126,16 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
                 fits
             }
             Fact::Shard(index) => shard(index, out),
+            Fact::Heads(heads) => {
+                let fits = count(heads.len(), out);
+                for (chunk, Head { stored, len, sums }) in heads {
+                    out.extend_from_slice(&chunk.to_le_bytes());
+                    out.extend_from_slice(&stored.to_le_bytes());
+                    out.extend_from_slice(&len.get().to_le_bytes());
+                    sums.iter().for_each(|sum| out.extend_from_slice(&sum.to_le_bytes()));
+                }
+                fits
+            }
         };
     let payload = out.len() - start - HEAD;
     let (true, true, Ok(len)) = (fits, payload <= MAX_PAYLOAD, u32::try_from(payload)) else {
@@ -115,7 +149,6 @@ pub(super) fn write(about: About<'_>, fact: &Fact, out: &mut Vec<u8>) -> bool {
 }
 
 fn shard(index: &ShardIndex, out: &mut Vec<u8>) -> bool {
-    out.push(SHARD);
     let fits = count(index.frames.len(), out);
     let span = |span: &Span, out: &mut Vec<u8>| {
         out.extend_from_slice(&span.offset.to_le_bytes());
@@ -160,14 +193,15 @@ pub(super) fn payload(bytes: &[u8]) -> Option<&[u8]> {
 /// Takes a payload apart; `None` for another version or a payload that contradicts itself.
 pub(super) fn read(payload: &[u8]) -> Option<(About<'_>, Fact)> {
     let mut rest = Rest(payload);
-    if u32::from_le_bytes(rest.take()?) != VERSION {
-        return None;
-    }
+    let of_version = u32::from_le_bytes(rest.take()?);
     let name = rest.text()?;
     let size = u64::from_le_bytes(rest.take()?);
     let mtime_ns = i64::from_le_bytes(rest.take()?);
     let inode = u64::from_le_bytes(rest.take()?);
     let [kind] = rest.take()?;
+    if of_version != version(kind) {
+        return None;
+    }
     let n = u32::from_le_bytes(rest.take()?) as usize;
     let fact = match kind {
         TAR => {
@@ -199,6 +233,20 @@ pub(super) fn read(payload: &[u8]) -> Option<(About<'_>, Fact)> {
             Fact::Weights(weigher, pairs.collect::<Option<_>>()?)
         }
         SHARD => Fact::Shard(rest.shard(n)?),
+        HEADS => {
+            let heads = rest.each::<HEAD_BYTES>(n)?.map(|head| {
+                let mut head = Rest(head);
+                let chunk = u32::from_le_bytes(head.take()?);
+                let stored = u64::from_le_bytes(head.take()?);
+                let len = NonZeroU32::new(u32::from_le_bytes(head.take()?))?;
+                let mut sums = [0; PARTS - 1];
+                for sum in &mut sums {
+                    *sum = u32::from_le_bytes(head.take()?);
+                }
+                Some((chunk, Head { stored, len, sums }))
+            });
+            Fact::Heads(heads.collect::<Option<_>>()?)
+        }
         _ => return None,
     };
     rest.0.is_empty().then_some((About { name, size, mtime_ns, inode }, fact))
@@ -287,6 +335,7 @@ mod tests {
             Fact::Shard(shard),
             Fact::Shard(bare),
             Fact::Shard(ShardIndex::default()),
+            Fact::Heads(vec![(9, Head::of(b"gz", b"some records").unwrap()), (2, Head::of(b"", b"1").unwrap())]),
         ] {
             let mut bytes = Vec::new();
             assert!(write(ABOUT, &fact, &mut bytes));
@@ -333,11 +382,29 @@ mod tests {
 
     #[test]
     fn another_version_is_not_read() {
+        let heads = Fact::Heads(vec![(1, Head::of(b"gz", b"records").unwrap())]);
+        for (fact, version) in [(Fact::Frames(vec![(1, 26)]), 1), (heads, 2)] {
+            for other in [1, 2, 3].into_iter().filter(|other| *other != version) {
+                let mut bytes = Vec::new();
+                write(ABOUT, &fact, &mut bytes);
+                assert_eq!(bytes[16], version);
+                bytes[16] = other;
+                assert_eq!(payload(&bytes), None, "the checksum is over the version too");
+                assert_eq!(read(&bytes[16..]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn the_head_of_the_format_page_is_one() {
+        let page = include_str!("../../../../docs/format/side-index.md");
+        let hex: String = page.split("```\n").nth(1).unwrap().split_whitespace().collect();
         let mut bytes = Vec::new();
-        write(ABOUT, &Fact::Frames(vec![(1, 26)]), &mut bytes);
-        bytes[16] = 2;
-        assert_eq!(payload(&bytes), None, "the checksum is over the version too");
-        assert_eq!(read(&bytes[16..]), None);
+        let head = Head::of(b"stored bytes", &(0..100).collect::<Vec<u8>>()).unwrap();
+        write(ABOUT, &Fact::Heads(vec![(7, head)]), &mut bytes);
+        let written: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, written, "docs/format/side-index.md");
+        assert_eq!(read(payload(&bytes).unwrap()).unwrap().1, Fact::Heads(vec![(7, head)]));
     }
 
     proptest! {

@@ -25,6 +25,7 @@ mod packs;
 mod progress;
 mod rescoring;
 mod resume;
+mod rot;
 mod seeing;
 mod sides;
 mod skip;

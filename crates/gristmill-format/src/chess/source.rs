@@ -3,9 +3,10 @@
 
 use crate::chess::game;
 use crate::chess::record::Version;
-use crate::container::gzip::{HEAD_ROOM, Inflater};
+use crate::container::gzip::{HEAD_ROOM, Inflater, MAGIC, told};
 use crate::container::tar::{Entry, TarIndex, TarLimits, walk};
 use crate::error::{Error, Kind, Result};
+use crate::head::Head;
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
 
 /// A file that is one game: gzip, or plain records.
@@ -39,11 +40,19 @@ impl ChunkSource for GameFile {
         decode_game(bytes, limits, out).map_err(|e| e.in_chunk(i))
     }
 
-    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        if i == 0 && decode_first(frames, bytes, limits, out)? {
-            return Ok(());
-        }
-        self.decode(i, bytes, limits, out)
+    fn head(&self, _i: usize, bytes: &[u8], decoded: &Chunk) -> Option<Head> {
+        head_of(bytes, decoded)
+    }
+
+    fn decode_head(
+        &self,
+        i: usize,
+        head: (usize, &Head),
+        bytes: &[u8],
+        limits: &Limits,
+        out: &mut Chunk,
+    ) -> Result<bool> {
+        if i < self.len() { decode_first(head, bytes, limits, out) } else { Ok(false) }
     }
 }
 
@@ -108,11 +117,19 @@ impl ChunkSource for GameTar {
         decode_game(bytes, limits, out).map_err(|e| e.in_chunk(i).in_member(game.name))
     }
 
-    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        if i < self.games.len() && decode_first(frames, bytes, limits, out)? {
-            return Ok(());
-        }
-        self.decode(i, bytes, limits, out)
+    fn head(&self, _i: usize, bytes: &[u8], decoded: &Chunk) -> Option<Head> {
+        head_of(bytes, decoded)
+    }
+
+    fn decode_head(
+        &self,
+        i: usize,
+        head: (usize, &Head),
+        bytes: &[u8],
+        limits: &Limits,
+        out: &mut Chunk,
+    ) -> Result<bool> {
+        if i < self.len() { decode_first(head, bytes, limits, out) } else { Ok(false) }
     }
 
     fn faults(&self) -> &[Error] {
@@ -139,15 +156,23 @@ fn decode_game(bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
     Ok(())
 }
 
+/// The sums of a game that was decoded whole; none where it is not one gzip member of records as they were stored.
+fn head_of(bytes: &[u8], decoded: &Chunk) -> Option<Head> {
+    let inside = decoded.records();
+    // Records that were upgraded are longer, and of several members the last one alone is told.
+    let alone = bytes.starts_with(&MAGIC) && told(bytes) == Some(inside.len());
+    alone.then(|| Head::of(bytes, inside)).flatten()
+}
+
 /// The first frames of a game alone; `false` where only the whole of it can be had, or its head is not as it should be.
-fn decode_first(frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
+fn decode_first((frames, head): (usize, &Head), bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {
     out.trailing = 0;
-    let want = frames.saturating_mul(Version::V7.bytes());
-    if frames == 0 || want.saturating_add(HEAD_ROOM) > limits.max_chunk_bytes {
-        return Ok(false);
-    }
-    let inflated = out.kept.tool::<Inflater>().inflate_head(bytes, want, &mut out.bytes)?;
-    Ok(inflated && game::parse_head(out, frames).unwrap_or(false))
+    let wanted = frames.saturating_mul(Version::V7.bytes());
+    let place = head.place(wanted).filter(|place| place.saturating_add(HEAD_ROOM) <= limits.max_chunk_bytes);
+    let Some(place) = place.filter(|_| frames > 0) else { return Ok(false) };
+    let inflated = out.kept.tool::<Inflater>().inflate_head(bytes, place, &mut out.bytes)?;
+    let agrees = inflated && head.begins_with(&out.bytes[..place]);
+    Ok(agrees && game::parse_head(out, frames).unwrap_or(false))
 }
 
 fn missing(i: usize, len: usize) -> Error {

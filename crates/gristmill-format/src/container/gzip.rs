@@ -162,7 +162,7 @@ impl Inflater {
     /// Makes the first `want` bytes of `out` those of what `input` holds, and stops there: what costs as much as it gives.
     /// `false`, with any bytes in `out`, where that is not possible or not cheaper; then use [`Inflater::inflate`].
     ///
-    /// Verifies no checksum: only for data that was inflated whole before. `out` grows as needed and never shrinks.
+    /// Verifies no checksum: hold what it gives against a sum of your own. `out` grows as needed and never shrinks.
     ///
     /// Errors: `Io` where there is no memory for a decompressor.
     pub fn inflate_head(&mut self, input: &[u8], want: usize, out: &mut Vec<u8>) -> Result<bool> {

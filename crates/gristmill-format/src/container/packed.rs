@@ -33,8 +33,8 @@ pub trait Packing: Debug + Send + Sync + 'static {
 /// What is wanted of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
-    /// At most this many of its first frames.
-    Head(usize),
+    /// All that it has.
+    All,
     /// These frames, in this order.
     Rows(&'a [u32]),
     /// What weighers read of all its frames.
@@ -122,11 +122,7 @@ impl<P: Packing> ChunkSource for PackedFile<P> {
     }
 
     fn decode(&self, i: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        self.unpack(i, Wanted::Head(usize::MAX), bytes, limits, out)
-    }
-
-    fn decode_head(&self, i: usize, frames: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        self.unpack(i, Wanted::Head(frames), bytes, limits, out)
+        self.unpack(i, Wanted::All, bytes, limits, out)
     }
 
     fn decode_rows(&self, i: usize, rows: &[u32], bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<bool> {

@@ -146,13 +146,10 @@ impl Chain {
             if plan.frame_weigher.is_none() {
                 let rows = self.rows(of, source, frames, None);
                 let needed = rows.iter().max().map_or(1, |last| *last as usize + 1);
-                self.decode_head(b, source, (index, needed), bytes, chunk)?;
-                let conform = self.refine(b, source, index, chunk)?;
-                // More than the head, and not the known whole: the file is another than it was.
-                if chunk.frames == needed || chunk.frames == frames {
+                if self.decode_head(b, source, (index, needed, frames), bytes, chunk)? {
+                    let conform = self.refine(b, source, index, chunk)?;
                     return Ok(Selected { conform, rows, alone: false });
                 }
-                return self.select(of, source, chunk, conform);
             }
         }
         self.decode(b, source, index, bytes, chunk)?;

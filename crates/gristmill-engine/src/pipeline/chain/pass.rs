@@ -24,7 +24,7 @@ impl Chain {
         self.refine(b, source, index, chunk)
     }
 
-    /// Decodes `bytes` into `chunk`. The side index learns how many frames there are.
+    /// Decodes `bytes` into `chunk`. The side index learns how many frames there are, and what a head is held against.
     pub(super) fn decode(
         &self,
         b: usize,
@@ -36,27 +36,29 @@ impl Chain {
         let totals = &self.branch_totals[b];
         let decode = || source.decode(index as usize, bytes, &self.shared.limits, chunk);
         totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
-        source.record_frames(index as usize, chunk.frames);
+        source.learn(index as usize, bytes, chunk);
         totals.chunks.add(1);
         totals.frames_decoded.add(chunk.frames as u64);
         Ok(())
     }
 
-    /// Decodes the first `frames` frames of a chunk that is known to be sound.
+    /// Decodes the first of so many frames of a chunk alone; `false`, and nothing that counts done, where that cannot be.
     pub(super) fn decode_head(
         &self,
         b: usize,
         source: &Source,
-        (index, frames): (u32, usize),
+        (index, first, frames): (u32, usize, usize),
         bytes: &[u8],
         chunk: &mut Chunk,
-    ) -> Result<(), Fault> {
+    ) -> Result<bool, Fault> {
         let totals = &self.branch_totals[b];
-        let decode = || source.decode_head(index as usize, frames, bytes, &self.shared.limits, chunk);
-        totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
-        totals.chunks.add(1);
-        totals.frames_decoded.add(chunk.frames as u64);
-        Ok(())
+        let decode = || source.decode_head(index as usize, (first, frames), bytes, &self.shared.limits, chunk);
+        let decoded = totals.decoding.during(decode).map_err(|e| (Scope::Bytes, e))?;
+        if decoded {
+            totals.chunks.add(1);
+            totals.frames_decoded.add(chunk.frames as u64);
+        }
+        Ok(decoded)
     }
 
     /// Decodes frames of a chunk alone; `false`, and nothing done, where they cannot be.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use gristmill_format::container::sums;
+use gristmill_format::head::Head;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -14,6 +15,10 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::kept::Kept;
 use crate::facts::Facts;
 use crate::store::{FileStat, Held, Store, digest};
+
+/// What is said of a damaged chunk whose bytes were others when it was sound.
+const CHANGED: &str = "; when it was last read whole, its bytes were others, and sound: it was damaged since, or a damaged \
+                       file took its place; fetch it again";
 
 /// Where files are now that were moved after they were found.
 #[derive(Debug, Default)]
@@ -146,11 +151,21 @@ impl Source {
         }
     }
 
-    /// Notes in the side index, if there is one, how many frames a chunk has, unless its file says it.
-    pub fn record_frames(&self, chunk: usize, frames: usize) {
-        if let (Some(facts), None) = (&self.facts, self.chunks.frames(chunk)) {
-            facts.record_frames(&self.file(), chunk, frames);
+    /// Notes in the side index, if there is one, what was learnt of a chunk by decoding it whole from `bytes`, unless its file
+    /// says it: how many frames it has, and what its head is held against.
+    pub fn learn(&self, chunk: usize, bytes: &[u8], decoded: &Chunk) {
+        let (Some(facts), None) = (&self.facts, self.chunks.frames(chunk)) else { return };
+        let file = self.file();
+        facts.record_frames(&file, chunk, decoded.frames);
+        if facts.head(&file, chunk).is_none_or(|known| !known.is_of(bytes)) {
+            let head = self.chunks.head(chunk, bytes, decoded);
+            head.into_iter().for_each(|head| facts.record_head(&file, chunk, head));
         }
+    }
+
+    /// What the side index knows of a chunk that was sound.
+    fn head(&self, chunk: usize) -> Option<Head> {
+        self.facts.as_ref()?.head(&self.file(), chunk)
     }
 
     /// What a chunk weighs by the weigher of this id, if sums beside the file or the side index say it. Reads such sums once.
@@ -253,24 +268,42 @@ impl Source {
     /// Errors: what the format's decoder says, with file, member and chunk; `UnknownVersion` for records of another
     /// version than the log insists on.
     pub fn decode(&self, chunk: usize, bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
-        self.chunks.decode(chunk, bytes, limits, out).map_err(|e| self.place(e, chunk))?;
+        self.chunks.decode(chunk, bytes, limits, out).map_err(|e| self.place(self.explain(e, chunk, bytes), chunk))?;
         self.is_wanted(chunk, out)
     }
 
-    /// Decodes at least the first `frames` frames of a chunk whose length the side index knows: it was decoded whole
-    /// before, in this very state of its file.
+    /// The error of a chunk that does not decode, with what the side index knows of it.
+    fn explain(&self, e: Error, chunk: usize, bytes: &[u8]) -> Error {
+        match self.head(chunk) {
+            Some(known) if !known.is_of(bytes) => e.and(CHANGED),
+            _ => e,
+        }
+    }
+
+    /// Decodes the first frames of a chunk alone, where the side index knows its `frames` and its sums: it was decoded whole
+    /// before. `false`, and nothing that counts done, where its bytes are others since, or only the whole can be had.
     ///
     /// Errors: as [`Source::decode`].
     pub fn decode_head(
         &self,
         chunk: usize,
-        frames: usize,
+        (first, frames): (usize, usize),
         bytes: &[u8],
         limits: &Limits,
         out: &mut Chunk,
-    ) -> Result<()> {
-        self.chunks.decode_head(chunk, frames, bytes, limits, out).map_err(|e| self.place(e, chunk))?;
-        self.is_wanted(chunk, out)
+    ) -> Result<bool> {
+        let Some(head) = self.head(chunk).filter(|head| head.is_of(bytes)) else { return Ok(false) };
+        let decoded = self.chunks.decode_head(chunk, (first, &head), bytes, limits, out);
+        if !decoded.map_err(|e| self.place(e, chunk))? {
+            return Ok(false);
+        }
+        // Facts of one file may have been noted by several processes: both must be of these bytes.
+        let size = out.layout.as_ref().map_or(0, |layout| layout.size());
+        if frames.checked_mul(size) != Some(head.len.get() as usize) {
+            return Ok(false);
+        }
+        self.is_wanted(chunk, out)?;
+        Ok(true)
     }
 
     /// Decodes frames of a chunk alone; `false`, and nothing done, where they cannot be read by themselves.

@@ -171,14 +171,7 @@ impl<'a> PackedGame<'a> {
     ///
     /// Errors: as [`PackedGame::position`]; `TooLarge` for more than `max` bytes.
     pub fn records(&self, max: usize, position: &mut Position, out: &mut Vec<u8>) -> Result<()> {
-        self.head(self.header.frames, max, position, out)
-    }
-
-    /// Appends the records of the first `frames` frames.
-    ///
-    /// Errors: as [`PackedGame::records`].
-    pub fn head(&self, frames: usize, max: usize, position: &mut Position, out: &mut Vec<u8>) -> Result<()> {
-        let (frames, size) = (frames.min(self.header.frames), self.header.version.bytes());
+        let (frames, size) = (self.header.frames, self.header.version.bytes());
         let bytes = check_room(frames, size, max)?;
         let first = out.len();
         out.resize(first + bytes, 0);

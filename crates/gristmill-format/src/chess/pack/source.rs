@@ -35,9 +35,9 @@ impl Packing for Chess {
         };
         let (position, to) = (out.kept.tool::<Position>(), &mut out.bytes);
         out.frames = match wanted {
-            Wanted::Head(most) => {
-                game.head(most, max, position, to)?;
-                most.min(frames)
+            Wanted::All => {
+                game.records(max, position, to)?;
+                frames
             }
             Wanted::Rows(rows) => {
                 game.rows(rows, max, position, to)?;

@@ -34,9 +34,8 @@ impl Packing for Demo {
         agree(packed.frames(), frames)?;
         let (size, layout) = (packed.record_bytes(), packed.about()?.layout);
         let count = match wanted {
-            Wanted::Head(most) => most.min(frames),
             Wanted::Rows(rows) => rows.len(),
-            Wanted::Judged => frames,
+            Wanted::All | Wanted::Judged => frames,
         };
         let bytes = check_room(count, size, max)?;
         out.bytes.reserve_exact(bytes);
