@@ -37,9 +37,17 @@ fn source(bytes: &[u8], facts: &Arc<Facts>) -> Arc<Source> {
         watch: false,
         rescan: Duration::from_secs(1),
         expected: Default::default(),
+        waits: true,
         stop: Arc::new(AtomicBool::new(false)),
     };
-    let spec = LogSpec { store, find: search.ready(), provider: 0, version: None, facts: Some(Arc::clone(facts)) };
+    let spec = LogSpec {
+        store,
+        find: search.ready(),
+        provider: 0,
+        version: None,
+        facts: Some(Arc::clone(facts)),
+        waits: false,
+    };
     let log = SourceLog::start(spec, &|_, task| task(), Arc::new(|| ()));
     log.open(log.initial().unwrap()[0].id).unwrap()
 }

@@ -10,7 +10,7 @@ const ENGINE: &str = "crates/gristmill-engine/src/";
 const GAMES: [&str; 3] = ["chess", "g2048", "demo"];
 
 /// The nouns that every format shares; they name only one another.
-const NOUNS: [&str; 4] = ["error", "layout", "source", "encode"];
+const NOUNS: [&str; 5] = ["error", "layout", "source", "encode", "head"];
 
 /// The preset that turns a bound on memory into a reservoir asks the planner what everything else takes.
 const ASKS_THE_PLANNER: &str = "crates/gristmill-engine/src/config/preset.rs";
