@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from packs2048 import make_rows, write_pack, write_tokenizer
+from sides import refuses_impossible_sides, resumes_only_itself
 
 import gristmill as gm
 
@@ -174,24 +175,11 @@ def test_a_test_side_and_folds(tmp_path: Path, pack: gm.Rows) -> None:
         for fold in folds:
             assert set(fold.train.run_ids) == every - set(fold.val.run_ids)
             assert len(fold.train) + len(fold.val) == len(pack)
-        # States say which side it was, and resume with no other.
         for side, other in ((test, train), (folds[0].val, folds[1].val)):
-            options: dict[str, Any] = {"encoder": gm.g2048.Steps(), "batch_size": 4, "seed": 1}
-            state = gm.DataLoader(side, **options).state_dict()
-            gm.DataLoader(side, **options).load_state_dict(state)
-            with pytest.raises(gm.StateError, match="selection"):
-                gm.DataLoader(other, **options).load_state_dict(state)
+            resumes_only_itself(side, other, encoder=gm.g2048.Steps(), batch_size=4, seed=1)
     again = gm.open(write_pack(tmp_path / "again", make_rows(25)))
     assert again.split(0.2, test=0.3, seed=3).test.run_ids == pack.split(0.2, test=0.3, seed=3).test.run_ids
-    for wrong, field in (((0.5, 0.5), "test"), ((0.5, 1.0), "test"), ((-0.1, 0.1), "val"), ((0.1, 1e-9), "test")):
-        with pytest.raises(gm.ConfigError) as caught:
-            pack.split(wrong[0], test=wrong[1])
-        assert caught.value.field == field
-    with pytest.raises(TypeError, match="test side"):
-        pack.split(val_where="id < 3", test=0.1)  # type: ignore[call-overload]
-    for count in (1, 1001, 400):
-        with pytest.raises(gm.ConfigError):
-            pack.folds(count)
+    refuses_impossible_sides(pack)
 
 
 def test_rows_are_taken_by_any_whole_numbers(pack: gm.Rows, rows: np.ndarray[Any, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from generated_games import Records, write_games
+from sides import refuses_impossible_sides, resumes_only_itself
 
 import gristmill as gm
 
@@ -150,28 +151,15 @@ def test_a_test_side_and_folds(tmp_path: Path) -> None:
         for fold in folds:
             assert set(fold.train.game_ids) == ids[0] - set(fold.val.game_ids)
             assert fold.train.num_frames + fold.val.num_frames == train.num_frames
-        # States say which side it was, and resume no other.
         for side, other in ((test, train), (folds[0].val, folds[1].val), (folds[0].train, folds[0].val)):
-            options: dict[str, Any] = {"batch_size": 4, "seed": 1}
-            state = gm.DataLoader(side, **options).state_dict()
-            gm.DataLoader(side, **options).load_state_dict(state)
-            with pytest.raises(gm.StateError, match="selection"):
-                gm.DataLoader(other, **options).load_state_dict(state)
+            resumes_only_itself(side, other, batch_size=4, seed=1)
     # The same sides in another pack of the games.
     gm.pack(tmp_path / "drop", tmp_path / "again", shard_rows=50)
     again = gm.open(tmp_path / "again")
     assert isinstance(again, gm.Games)
     members = [{side.member(i) for i in range(len(side))} for side in pack.split(0.2, test=0.3, seed=3)]
     assert [{side.member(i) for i in range(len(side))} for side in again.split(0.2, test=0.3, seed=3)] == members
-    for wrong, field in (((0.5, 0.5), "test"), ((0.5, 1.0), "test"), ((-0.1, 0.1), "val"), ((0.1, 1e-9), "test")):
-        with pytest.raises(gm.ConfigError) as caught:
-            pack.split(wrong[0], test=wrong[1])
-        assert caught.value.field == field
-    with pytest.raises(TypeError, match="test side"):
-        pack.split(val_where="id < 3", test=0.1)  # type: ignore[call-overload]
-    for count in (1, 1001, 400):
-        with pytest.raises(gm.ConfigError):
-            pack.folds(count)
+    refuses_impossible_sides(pack)
 
 
 def test_games_are_selected_in_sql_and_split(records: tuple[Path, Records]) -> None:

@@ -17,7 +17,7 @@ from gristmill.arrays import Array
 from gristmill.drawing import table
 from gristmill.layout import Layout
 from gristmill.packed import Selection
-from gristmill.rows import Parameter, places, sides, span
+from gristmill.rows import Parameter, places, sides, span, three_sides
 
 if TYPE_CHECKING:
     from gristmill.chess import Tensors
@@ -173,9 +173,7 @@ class Games(Selection[_gristmill.Games]):
         if test is None:
             found = sides(self._compiled, val, seed, val_where, params, "val_games", val_games, by == "content")
             return GameSplit(*map(type(self), found))
-        if val is None or val_where is not None or val_games is not None:
-            raise TypeError("a test side goes with the share val; for other ones split the train side again")
-        three = self._compiled.split_three(float(val), float(test), seed, by == "content")
+        three = three_sides(self._compiled, val, test, seed, (val_where, val_games), by == "content")
         return GameThreeWaySplit(*map(type(self), three))
 
     @named

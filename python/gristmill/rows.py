@@ -202,9 +202,8 @@ class Rows(Selection[_gristmill.Rows]):
         if test is None:
             found = sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs, by == "content")
             return Split(*map(Rows, found))
-        if val is None or val_where is not None or val_runs is not None:
-            raise TypeError("a test side goes with the share val; for other ones split the train side again")
-        return ThreeWaySplit(*map(Rows, self._compiled.split_three(float(val), float(test), seed, by == "content")))
+        three = three_sides(self._compiled, val, test, seed, (val_where, val_runs), by == "content")
+        return ThreeWaySplit(*map(Rows, three))
 
     @remembered
     def folds(self, count: int, *, seed: int = 42, by: Literal["seed", "content"] = "seed") -> list[Split]:
@@ -325,6 +324,19 @@ def sides(
     if val_ids is not None:
         return compiled.split_ids([operator.index(one) for one in val_ids])
     return (compiled.split_by_content if by_content else compiled.split)(float(val or 0.0), seed)
+
+
+def three_sides(
+    compiled: _Selection, val: float | None, test: float, seed: int, others: tuple[object, ...], by_content: bool
+) -> tuple[_Selection, _Selection, _Selection]:
+    """The three sides of a split by shares; `others` are the options that name a val side otherwise.
+
+    Raises:
+        TypeError: no share `val`, or one of the others.
+    """
+    if val is None or any(given is not None for given in others):
+        raise TypeError("a test side goes with the share val; for other ones split the train side again")
+    return compiled.split_three(float(val), float(test), seed, by_content)
 
 
 def span(index: slice, count: int) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 
+mod chess_games;
+
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +12,6 @@ use std::sync::Arc;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{IndexConfig, Longer, Pad, View};
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
@@ -37,7 +38,7 @@ struct Game {
 fn main() {
     let given = std::env::args().skip(1).find(|word| !word.starts_with('-')).map(PathBuf::from);
     let made = tempfile::tempdir().expect("a folder");
-    let folder = given.unwrap_or_else(|| generated(made.path()));
+    let folder = given.unwrap_or_else(|| chess_games::write(made.path(), GAMES, 1));
     let games = read(&folder);
     let bytes = |part: fn(&Game) -> &Vec<u8>| games.iter().map(|game| part(game).len()).sum::<usize>();
     let (stored, packed) = (bytes(|game| &game.stored), bytes(|game| &game.packed));
@@ -123,21 +124,6 @@ fn fed(all: &GameSelection, threads: usize, planes: &[&str], view: Option<View>)
 
 fn open(packed: &[u8]) -> PackedGame<'_> {
     PackedGame::new(packed).expect("what was packed")
-}
-
-fn generated(folder: &Path) -> PathBuf {
-    let options = ChessOptions {
-        folder: folder.to_owned(),
-        games: GAMES,
-        first: 1,
-        seed: 1,
-        plies_max: 200,
-        version: Version::V6,
-        games_per_tar: None,
-    };
-    let mut generator = ChessGenerator::new(options).expect("options");
-    while generator.write_next().expect("a game").is_some() {}
-    folder.to_owned()
 }
 
 fn read(folder: &Path) -> Vec<Game> {

@@ -4,6 +4,9 @@
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 #![allow(unsafe_code, reason = "the peer that it is measured against is a C library")]
 
+mod chess_games;
+mod processor;
+
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
@@ -15,17 +18,17 @@ use gristmill_engine::config::{
     DataLoaderConfig, HanseSamplingConfig, IndexConfig, JoinPositionsConfig, Lc0Preset, PositionSamplingConfig,
     QueueConfig, StageConfig, Weighted, lc0,
 };
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::pipeline::Metrics;
 use gristmill_engine::runtime::sheet::SheetPool;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{DataLoader, IndexLoader, Next};
 use gristmill_format::chess::record::V6_BYTES;
-use gristmill_format::chess::{ChessEncoder, Outputs, Version};
+use gristmill_format::chess::{ChessEncoder, Outputs};
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::container::salvage::inflate_prefix;
 use gristmill_format::encode::{Encoder, Provenance, Row};
+use processor::cpu;
 
 const ROUNDS: usize = 3;
 const RECORD: usize = V6_BYTES;
@@ -37,11 +40,6 @@ const TOGETHER: usize = 16;
 const AHEAD: usize = 6;
 /// Positions that the cache keeps of a game: seven draws in eight are hits once it is full.
 const PREFETCH: u32 = 7;
-
-fn cpu() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
 
 fn best(mut measure: impl FnMut() -> f64) -> f64 {
     (0..ROUNDS).map(|_| measure()).fold(f64::INFINITY, f64::min)
@@ -332,20 +330,7 @@ fn from_a_pack(folder: &Path, games: usize) {
 fn main() {
     let own = tempfile::tempdir().expect("a folder");
     let given = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).map(PathBuf::from);
-    let folder = given.unwrap_or_else(|| {
-        let options = ChessOptions {
-            folder: own.path().to_owned(),
-            games: 1500,
-            first: 1,
-            seed: 5,
-            plies_max: 200,
-            version: Version::V6,
-            games_per_tar: None,
-        };
-        let mut generator = ChessGenerator::new(options).expect("options");
-        while generator.write_next().expect("written").is_some() {}
-        own.path().to_owned()
-    });
+    let folder = given.unwrap_or_else(|| chess_games::write(own.path(), 1500, 5));
     let games = Games::read(&folder);
     let frames: usize = games.0.values().map(|(_, frames)| frames).sum();
     let mean = frames as f64 / games.0.len() as f64;

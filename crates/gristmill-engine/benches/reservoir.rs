@@ -4,39 +4,27 @@
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
+mod chess_games;
+mod processor;
+
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::runtime::sheet::{Sheet, SheetPool};
 use gristmill_engine::runtime::slots::{Long, Slots};
-use gristmill_format::chess::{ChessEncoder, Output, Version, game, layout_v6, layout_v7};
+use gristmill_format::chess::{ChessEncoder, Output, game, layout_v6, layout_v7};
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::{Chunk, Limits};
+use processor::cpu;
 
 const BATCH: usize = 1024;
 const PIECE: usize = 64;
 const ROUNDS: usize = 7;
 
-fn cpu() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
-
 fn games() -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = ChessOptions {
-        folder: folder.path().to_owned(),
-        games: 1000,
-        first: 1,
-        seed: 5,
-        plies_max: 200,
-        version: Version::V6,
-        games_per_tar: None,
-    };
-    let mut generator = ChessGenerator::new(options).expect("options");
-    while generator.write_next().expect("written").is_some() {}
-    let paths = std::fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.expect("entry").path());
+    let written = chess_games::write(folder.path(), 1000, 5);
+    let paths = std::fs::read_dir(written).expect("a folder").map(|entry| entry.expect("entry").path());
     paths.map(|path| std::fs::read(path).expect("readable")).collect()
 }
 

@@ -3,11 +3,13 @@
 
 #![allow(clippy::print_stdout, reason = "the figures are what a benchmark is for")]
 
+mod chess_games;
+mod processor;
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use gristmill_engine::config::{Lc0Preset, Weighted, lc0};
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::runtime::arena::Arena;
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::runtime::sheet::SheetPool;
@@ -17,16 +19,12 @@ use gristmill_format::container::gzip::Inflater;
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::{Chunk, Limits};
+use processor::cpu;
 
 const RESERVOIR: usize = 32_768;
 const BATCH: usize = 1024;
 const PIECE: usize = 64;
 const ROUNDS: usize = 3;
-
-fn cpu() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
 
 fn games(folder: &Path) -> Vec<Vec<u8>> {
     let mut paths: Vec<PathBuf> =
@@ -219,20 +217,7 @@ fn best(mut measure: impl FnMut() -> f64) -> f64 {
 fn main() {
     let own = tempfile::tempdir().expect("a folder");
     let given = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).map(PathBuf::from);
-    let folder = given.unwrap_or_else(|| {
-        let options = ChessOptions {
-            folder: own.path().to_owned(),
-            games: 1500,
-            first: 1,
-            seed: 5,
-            plies_max: 200,
-            version: Version::V6,
-            games_per_tar: None,
-        };
-        let mut generator = ChessGenerator::new(options).expect("options");
-        while generator.write_next().expect("written").is_some() {}
-        own.path().to_owned()
-    });
+    let folder = given.unwrap_or_else(|| chess_games::write(own.path(), 1500, 5));
     let games = games(&folder);
     let limit = 200_000;
     let inflate = best(|| inflate_only(&games, limit));

@@ -58,6 +58,10 @@ class Demos(Source):
         """
         if isinstance(index, slice):
             return Selected(self, range(len(self))[index])
+        return self._trajectory(index)
+
+    def _trajectory(self, index: int) -> Array:
+        """One trajectory; subclasses that store steps elsewhere override this."""
         return super().__getitem__(index)
 
     @property

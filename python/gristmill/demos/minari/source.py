@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from gristmill.demos.minari.catalogue import data_folder, read_catalogue, refuse
 from gristmill.demos.minari.hdf5 import Hdf5Episodes
 from gristmill.demos.minari.infos import row
 from gristmill.demos.minari.spill import Spill
-from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import FormatError
@@ -155,19 +154,7 @@ class MinariDemos(Demos):
     def __len__(self) -> int:
         return len(self._episodes.lengths)
 
-    @overload  # type: ignore[override]
-    def __getitem__(self, index: int) -> Array: ...
-    @overload
-    def __getitem__(self, index: slice) -> Selected: ...
-    def __getitem__(self, index: int | slice) -> Array | Selected:
-        """One episode as a structured array, or some of the episodes.
-
-        Raises:
-            IndexError: there is no such episode.
-            FormatError: the episode is damaged; it says where.
-        """
-        if isinstance(index, slice):
-            return Selected(self, range(len(self))[index])
+    def _trajectory(self, index: int) -> Array:
         place = self._place(index)
         steps = self._episodes.lengths[place]
         records = Array.over(_gristmill.allocate(steps * self._layout.itemsize), (steps,), self._layout.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copyreg
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from gristmill.again import open_again
 from gristmill.arrays import Array
 from gristmill.demos.own.episodes import Ends, fault, find_ends, whole_lengths
 from gristmill.demos.own.names import ENDS, usual
-from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, FormatError
 from gristmill.layout import Layout
@@ -130,18 +129,7 @@ class ArrayDemos(Demos):
     def __len__(self) -> int:
         return len(self._columns)
 
-    @overload  # type: ignore[override]
-    def __getitem__(self, index: int) -> Array: ...
-    @overload
-    def __getitem__(self, index: slice) -> Selected: ...
-    def __getitem__(self, index: int | slice) -> Array | Selected:
-        """One trajectory as a structured array, or some of the trajectories.
-
-        Raises:
-            IndexError: there is no such trajectory.
-        """
-        if isinstance(index, slice):
-            return Selected(self, range(len(self))[index])
+    def _trajectory(self, index: int) -> Array:
         place = self._place(index)
         first, last = self._starts[place], self._starts[place + 1]
         records = Array.over(
