@@ -95,42 +95,59 @@ impl Finding<'_> {
     }
 
     /// Looks for the files that are not where they were among those `unmatched`: renamed, or copies of which the first is
-    /// gone. Returns the places of those that it found.
+    /// gone; else among the others, where one file was recorded under two names. Returns the places of those that it found.
     fn elsewhere(&mut self, unmatched: &[(usize, Option<u64>)]) -> HashSet<usize> {
-        let mut by_size: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (at, _) in unmatched {
-            by_size.entry(self.entries[*at].file.size).or_default().push(*at);
-        }
         let mut taken = HashSet::new();
+        if self.recorded.iter().all(|file| self.found.to_log.contains_key(&file.id)) {
+            return taken;
+        }
+        let free: HashSet<usize> = unmatched.iter().map(|(at, _)| *at).collect();
+        let mut by_size: HashMap<u64, Vec<usize>> = HashMap::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            by_size.entry(entry.file.size).or_default().push(at);
+        }
         for file in self.recorded.iter().rev() {
-            if by_size.is_empty() || self.found.to_log.contains_key(&file.id) {
+            if self.found.to_log.contains_key(&file.id) {
                 continue;
             }
             let Some(places) = by_size.get(&file.size) else { continue };
-            let (entries, key) = (self.entries, of_name(&file.name));
-            let mut places: Vec<usize> = places.iter().filter(|at| !taken.contains(*at)).copied().collect();
-            // The likeliest first: fewer are read.
-            let of_time = |at: usize| file.mtime == Some(entries[at].file.mtime_ns);
-            places.sort_by_key(|at| (!of_time(*at), entries[*at].key() != key, *at));
-            let at = match file.digest() {
-                Some(_) => places.into_iter().find(|at| self.has_bytes_of(*at, file)),
-                // Never read: the time of change tells it, or the key of a record that has no time.
-                None => {
-                    let by_key = |at: &usize| entries[*at].key() == key;
-                    let timed: Vec<usize> = places.iter().filter(|at| of_time(**at)).copied().collect();
-                    let one = |places: &[usize]| (places.len() == 1).then(|| places[0]);
-                    let keyed = || one(&places.iter().filter(|at| by_key(at)).copied().collect::<Vec<_>>());
-                    let timed = timed.iter().find(|at| by_key(at)).copied().or_else(|| one(&timed));
-                    timed.or_else(|| keyed().filter(|_| file.mtime.is_none()))
-                }
-            };
-            if let Some(at) = at {
+            let unclaimed = places.iter().filter(|at| free.contains(*at) && !taken.contains(*at)).copied().collect();
+            if let Some(at) = self.among(file, unclaimed) {
                 taken.insert(at);
-                self.found.to_log.insert(file.id, entries[at].id);
-                self.found.from_log.entry(entries[at].id).or_insert(file.id);
+                self.found.to_log.insert(file.id, self.entries[at].id);
+                self.found.from_log.entry(self.entries[at].id).or_insert(file.id);
+            } else if let Some(at) = self.second_name(file, places) {
+                self.found.to_log.insert(file.id, self.entries[at].id);
             }
         }
         taken
+    }
+
+    /// Which of these places has a file, under another name.
+    fn among(&mut self, file: &Recorded, mut places: Vec<usize>) -> Option<usize> {
+        let (entries, key) = (self.entries, of_name(&file.name));
+        // The likeliest first: fewer are read.
+        let of_time = |at: usize| file.mtime == Some(entries[at].file.mtime_ns);
+        places.sort_by_key(|at| (!of_time(*at), entries[*at].key() != key, *at));
+        if file.digest().is_some() {
+            return places.into_iter().find(|at| self.has_bytes_of(*at, file));
+        }
+        // Never read, so that no batch has a row of it: the time of change tells it, or the key.
+        let by_key = |at: &usize| entries[*at].key() == key;
+        let timed: Vec<usize> = places.iter().filter(|at| of_time(**at)).copied().collect();
+        let one = |places: &[usize]| (places.len() == 1).then(|| places[0]);
+        let keyed = || one(&places.iter().filter(|at| by_key(at)).copied().collect::<Vec<_>>());
+        timed.iter().find(|at| by_key(at)).copied().or_else(|| one(&timed)).or_else(keyed)
+    }
+
+    /// Where a file is that another record has, too: whoever else saw it did so before or after it was moved.
+    fn second_name(&mut self, file: &Recorded, places: &[usize]) -> Option<usize> {
+        let (entries, key) = (self.entries, of_name(&file.name));
+        let alike: Vec<usize> = places.iter().filter(|at| entries[**at].key() == key).copied().collect();
+        match file.digest() {
+            Some(_) => alike.into_iter().find(|at| self.has_bytes_of(*at, file)),
+            None => alike.into_iter().find(|at| file.mtime == Some(entries[*at].file.mtime_ns)),
+        }
     }
 }
 
@@ -213,5 +230,18 @@ mod tests {
         assert_eq!(new, [(0, None), (3, None)]);
         let (ids, new, _) = found(&records[1..2], &[("p", 5, 1, None), ("q", 5, 1, None)]);
         assert_eq!((ids, new.len()), (vec![None], 2), "nothing tells which of the two it is");
+        let (ids, new, reads) = found(&records[1..2], &[("y/b", 5, 9, None), ("c", 5, 9, None)]);
+        assert_eq!((ids, new.len(), reads), (vec![Some(100)], 1, 0), "never read, moved and written again: by its key");
+        let (ids, new, _) = found(&records[1..2], &[("x/b", 5, 9, None), ("y/b", 5, 9, None)]);
+        assert_eq!((ids, new.len()), (vec![None], 2), "two have its key");
+    }
+
+    #[test]
+    fn one_file_may_be_recorded_under_two_names() {
+        let records = [("b", 5, 1, None), ("x/b", 5, 1, None), ("y/b", 5, 3, Some(7)), ("y/c", 5, 1, None)];
+        let (ids, new, _) = found(&records, &[("x/b", 5, 1, Some(7))]);
+        assert_eq!((ids, new), (vec![Some(100), Some(100), Some(100), None], vec![]));
+        let (ids, _, _) = found(&records[2..], &[("x/b", 5, 2, Some(8))]);
+        assert_eq!(ids, [None, None], "other bytes; another key");
     }
 }

@@ -1,13 +1,14 @@
 //! The journals of a run -> what arrived, and before which draw of which pool and lane: one file, or one for each rank.
 //! Reads what any number of ranks wrote, under common ids; refuses files of different runs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::drawer::Admission;
+use super::numbering::Numbering;
 use super::parts::Common;
 use super::ranks::Ranks;
 use super::roster::{Event, Recorded};
@@ -41,6 +42,8 @@ pub(super) struct History {
     pub(super) went_on: bool,
     /// Which batches came next where a journal began by resuming from a state.
     pub(super) begun: BTreeMap<PathBuf, BTreeMap<String, u64>>,
+    /// What the ids of each journal mean at its end, by loader stage.
+    pub(super) numbers: BTreeMap<PathBuf, BTreeMap<String, Numbering>>,
     /// Up to where each journal was read.
     pub(super) read: BTreeMap<PathBuf, Place>,
 }
@@ -246,6 +249,22 @@ impl History {
         self.read.iter().filter_map(mark).collect()
     }
 
+    /// An id of a loader stage that no journal mentions, nor any above it.
+    pub(super) fn next(&self, loader: &str) -> u64 {
+        self.numbers.values().filter_map(|numbers| numbers.get(loader)).map(Numbering::next).max().unwrap_or(0)
+    }
+
+    /// What the journal `own` is to be told of its files, for which this run has other ids.
+    pub(super) fn renumbered(&self, own: &Path) -> Vec<Event> {
+        let unknown = BTreeMap::new();
+        let numbers = self.numbers.get(own).unwrap_or(&unknown);
+        let lacks = |(loader, files): (&String, &Vec<Recorded>)| {
+            let files = numbers.get(loader).cloned().unwrap_or_default().lacks(files);
+            (!files.is_empty()).then(|| Event::Known { loader: loader.clone(), files })
+        };
+        self.files.iter().filter_map(lacks).collect()
+    }
+
     /// Whether games went to the sides to which this config sends them.
     ///
     /// Errors: `Config` in `journal`.
@@ -274,18 +293,12 @@ impl History {
 
     fn add(&mut self, path: &Path, common: &mut BTreeMap<String, Common>) -> Result<()> {
         // Ids of this journal, as they are common.
-        let mut ids: HashMap<String, HashMap<u64, u64>> = HashMap::new();
-        let mut know = |loader: &String, file: &Recorded, ids: &mut HashMap<String, HashMap<u64, u64>>| {
-            let own = ids.entry(loader.clone()).or_default();
-            let id = common.entry(loader.clone()).or_default().add(file, own);
-            own.insert(file.id, id);
-            id
-        };
+        let mut numbers: BTreeMap<String, Numbering> = BTreeMap::new();
         let bounded = |at: u64| match at < BOUND {
             true => Ok(at),
             false => Err(Error::State(format!("{}: draw {at}; no run gets to {BOUND}", path.display()))),
         };
-        let (mut admissions, mut read) = (Vec::new(), Vec::new());
+        let mut admissions = Vec::new();
         let (events, place) = Journal::read_to::<Event>(path).map_err(|e| match e.kind() {
             ErrorKind::InvalidData => Error::path(path, &std::io::Error::new(e.kind(), format!("{e}: {MEND}"))),
             _ => Error::path(path, &e),
@@ -308,42 +321,41 @@ impl History {
                 Event::Seed(_) => {}
                 Event::Split { stage, by } => _ = self.splits.insert(stage, by),
                 Event::Initial { loader, files } => {
-                    let found: BTreeSet<u64> = files.iter().map(|file| know(&loader, file, &mut ids)).collect();
+                    let (numbers, common) = of_loader(&mut numbers, common, &loader);
+                    let found: BTreeSet<u64> = files.iter().map(|file| numbers.know(file, common)).collect();
                     self.agreed &= self.first.entry(loader).or_insert_with(|| found.clone()) == &found;
                 }
                 Event::Known { loader, files } => {
+                    let (numbers, common) = of_loader(&mut numbers, common, &loader);
+                    numbers.know_anew(&files, common);
                     self.went_on |= !self.first.contains_key(&loader);
-                    for file in &files {
-                        know(&loader, file, &mut ids);
-                    }
                 }
                 Event::Gone { loader, files } => {
-                    let known = ids.get(&loader);
-                    let files = files.iter().filter_map(|file| known?.get(file).copied());
+                    let known = numbers.get(&loader);
+                    let files = files.iter().filter_map(|file| known?.of(*file));
                     self.gone.entry(loader.clone()).or_default().extend(files);
                 }
-                Event::Read { loader, files } => read.push((loader, files)),
+                Event::Read { loader, files } => {
+                    let (numbers, common) = of_loader(&mut numbers, common, &loader);
+                    for (file, digest) in files {
+                        let what = |e| Error::State(format!("{}: what was read of file {file}: {e}", path.display()));
+                        numbers.read(file, u64::from_str_radix(&digest, 16).map_err(what)?, common);
+                    }
+                }
                 Event::Reached { pool, lane, at } => {
                     let reached = self.reached.entry((pool, lane)).or_default();
                     *reached = bounded(at)?.max(*reached);
                 }
                 Event::Admit { pool, lane, loader, file, admission } => {
-                    let id = know(&loader, &file, &mut ids);
-                    let common = |old| ids.get(&loader).and_then(|ids| ids.get(&old)).copied().unwrap_or(old);
-                    let (at, old) = (bounded(admission.at)?, admission.old.map(common));
+                    let (numbers, common) = of_loader(&mut numbers, common, &loader);
+                    let id = numbers.know(&file, common);
+                    let old = admission.old.map(|old| numbers.of(old).unwrap_or(old));
+                    let at = bounded(admission.at)?;
                     admissions.push(((pool, lane), Admission { id, at, old, ..admission }));
                 }
             }
         }
-        for (loader, (file, digest)) in
-            read.iter().flat_map(|(loader, files)| files.iter().map(move |file| (loader, file)))
-        {
-            let id = ids.get(loader).and_then(|ids| ids.get(file)).copied().unwrap_or(*file);
-            let digest = u64::from_str_radix(digest, 16);
-            let digest =
-                digest.map_err(|e| Error::State(format!("{}: what was read of file {file}: {e}", path.display())))?;
-            common.entry(loader.clone()).or_default().read(id, digest);
-        }
+        self.numbers.insert(path.to_owned(), numbers);
         for (of, admission) in admissions {
             let known = self.admissions.entry(of).or_default();
             if !known.contains(&admission) {
@@ -352,4 +364,13 @@ impl History {
         }
         Ok(())
     }
+}
+
+/// What is known of the files of a loader stage: by one journal, and by all.
+fn of_loader<'a>(
+    numbers: &'a mut BTreeMap<String, Numbering>,
+    common: &'a mut BTreeMap<String, Common>,
+    loader: &str,
+) -> (&'a mut Numbering, &'a mut Common) {
+    (numbers.entry(loader.to_owned()).or_default(), common.entry(loader.to_owned()).or_default())
 }

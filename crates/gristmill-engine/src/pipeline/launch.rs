@@ -294,6 +294,12 @@ fn write_first(journal: &SharedJournal, config: &DataLoaderConfig, observer: &Ob
     }
     let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
     let tells = recall.opening == journal::Opening::Again;
-    let written = if tells { journal.open() } else { journal.append(&events) };
+    let written = match tells {
+        true => journal.open().and_then(|()| {
+            let renumbered = recall.renumbered(journal.path());
+            if renumbered.is_empty() { Ok(()) } else { journal.append(&renumbered) }
+        }),
+        false => journal.append(&events),
+    };
     written.map_err(|e| Error::path(journal.path(), &e))
 }

@@ -67,6 +67,7 @@ mod message;
 mod metrics;
 mod needed;
 mod notices;
+mod numbering;
 mod outage;
 mod output;
 mod parts;

@@ -178,6 +178,11 @@ impl Common {
         id
     }
 
+    /// A file by its common id.
+    pub(super) fn get(&self, id: u64) -> Option<&Recorded> {
+        self.files.get(&id)
+    }
+
     /// Notes what was first read of a file.
     pub(super) fn read(&mut self, id: u64, digest: u64) {
         if let Some(file) = self.files.get_mut(&id) {

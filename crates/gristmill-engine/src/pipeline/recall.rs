@@ -2,17 +2,18 @@
 //! A saved state, and what its journal tells of the time after it; the journal of a run that is replayed, or that never
 //! saved a state; or nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::chain::Chain;
+use super::drawer::Admission;
 use super::journals::{self, Earlier, Files, History, JournalMark, latest};
 use super::needed::Kept;
 use super::outage::{Outages, of_reading};
 use super::plan::Plan;
 use super::ranks::Ranks;
-use super::roster::PastFiles;
+use super::roster::{Event, PastFiles, Roster};
 use super::state::LoaderState;
 use super::vanished::{Lost, Missing, Vanished};
 use crate::config::DataLoaderConfig;
@@ -105,13 +106,19 @@ impl Recall {
     /// The files of a loader stage; `None` in a fresh run.
     pub(super) fn files(&self, loader: &str) -> Option<PastFiles> {
         let files = self.history.files.get(loader)?.clone();
+        let next = self.history.next(loader);
         if self.state.is_some() {
-            return Some(PastFiles { files, ..PastFiles::default() });
+            return Some(PastFiles { files, next, ..PastFiles::default() });
         }
         let first = self.history.first.get(loader);
         let later = files.iter().map(|file| file.id).filter(|id| first.is_none_or(|first| !first.contains(id)));
         let gone = self.history.gone.get(loader).cloned().unwrap_or_default();
-        Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay })
+        Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay, next })
+    }
+
+    /// What the journal that this process appends to is to be told of its files first.
+    pub(super) fn renumbered(&self, own: &Path) -> Vec<Event> {
+        self.history.renumbered(own)
     }
 
     /// What the state that the run resumes from needs, if it does.
@@ -158,6 +165,38 @@ impl Recall {
     /// Whether anything is to be put into the chains once the first scan is in.
     pub(super) fn waits_for_scan(&self) -> bool {
         self.state.is_some() || !self.history.files.is_empty()
+    }
+
+    /// Files of which journals tell that came after the state, or after the first scan, and of which they do not tell that a
+    /// branch took them in: somebody else did, or found them and ended before anybody could. With what each replaces.
+    fn untaken(&self, roster: &Roster, told: &VecDeque<Admission>) -> Vec<(u64, Option<u64>)> {
+        let loader = &roster.loader;
+        let Some(files) = self.history.files.get(loader).filter(|_| !self.replay) else { return Vec::new() };
+        let mut taken: HashSet<u64> = match &self.state {
+            Some(state) => state.files.get(loader).into_iter().flatten().map(|file| file.id).collect(),
+            None => [&self.history.first, &self.history.gone]
+                .iter()
+                .filter_map(|of| of.get(loader))
+                .flatten()
+                .copied()
+                .collect(),
+        };
+        taken.extend(told.iter().map(|admission| admission.id));
+        if files.iter().all(|file| taken.contains(&file.id)) {
+            return Vec::new();
+        }
+        let there: HashSet<u64> = taken.iter().map(|id| roster.of_same_file(*id)).collect();
+        let admissions = self.history.admissions.values().flatten();
+        let replaced: HashMap<u64, u64> = admissions.filter_map(|told| Some((told.id, told.old?))).collect();
+        let mut names: HashMap<&str, u64> = HashMap::new();
+        let mut untaken = Vec::new();
+        for file in files {
+            let before = names.insert(&file.name, file.id).filter(|before| !roster.is_there(*before));
+            if !taken.contains(&file.id) && !there.contains(&file.id) && roster.of_same_file(file.id) == file.id {
+                untaken.push((file.id, replaced.get(&file.id).copied().or(before)));
+            }
+        }
+        untaken
     }
 
     /// Opens what [`Recall::put_into`] opens of a chain; `false` while some of it cannot be read.
@@ -214,8 +253,9 @@ impl Recall {
             branch.reached = self.history.reached.get(&of).copied().unwrap_or(0);
             // What is new stands behind all that: several journals could not tell which came first at the same draw.
             branch.not_before = branch.reached.max(told.back().map_or(0, |last| last.at + 1));
+            let untaken = self.untaken(&branch.roster, &told);
             let Some(saved) = saved else {
-                (branch.counts_again, branch.replay) = (true, told);
+                (branch.counts_again, branch.replay, branch.waiting) = (true, told, untaken);
                 continue;
             };
             // What the journal tells of the time after the state was taken happens again.
@@ -227,6 +267,10 @@ impl Recall {
             branch.replay.extend(later);
             let again: BTreeSet<u64> = branch.replay.iter().map(|admission| admission.id).collect();
             branch.waiting.retain(|(id, _)| !again.contains(id));
+            // A window that is yet to be begun begins with all files.
+            if branch.drawer.is_some() {
+                branch.waiting.extend(untaken);
+            }
         }
         // Their holders may release them before the draws that need them come.
         for branch in &chain.lock().branches {

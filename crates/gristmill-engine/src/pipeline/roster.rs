@@ -54,6 +54,8 @@ pub(super) struct PastFiles {
     pub(super) gone: BTreeSet<u64>,
     /// Nothing beyond them is to be taken in.
     pub(super) fixed: bool,
+    /// No journal has an id from here on.
+    pub(super) next: u64,
 }
 
 /// One line of the journal (docs/format/journal.md).
@@ -68,7 +70,8 @@ pub(super) enum Event {
     Split { stage: String, by: SplitBy },
     /// The first scan of a loader stage.
     Initial { loader: String, files: Vec<Recorded> },
-    /// The files that a resumed run knew, where its rank has no journal yet.
+    /// The files that a resumed run knew, where its rank has no journal yet; in the midst of one: files whose ids are others
+    /// from here on.
     Known { loader: String, files: Vec<Recorded> },
     /// Files of the first scan that were gone before they could be taken in.
     Gone { loader: String, files: Vec<u64> },
@@ -127,6 +130,8 @@ pub(super) struct Roster {
     gone: BTreeSet<u64>,
     /// Nothing beyond the recorded files is taken in.
     fixed: bool,
+    /// What is new gets this id at least.
+    next: u64,
     /// Holds what is opened, for as long as a state needs it.
     spill: Option<Arc<Spill>>,
     outages: Arc<Outages>,
@@ -141,11 +146,11 @@ impl Roster {
         past: Option<PastFiles>,
         (spill, outages): (Option<Arc<Spill>>, Arc<Outages>),
     ) -> Self {
-        let (recorded, PastFiles { later, gone, fixed, .. }) = match past {
+        let (recorded, PastFiles { later, gone, fixed, next, .. }) = match past {
             Some(mut past) => (Some(std::mem::take(&mut past.files)), past),
             None => (None, PastFiles::default()),
         };
-        Roster { loader, log, recorded, later, gone, fixed, spill, outages, names: Mutex::default() }
+        Roster { loader, log, recorded, later, gone, fixed, next, spill, outages, names: Mutex::default() }
     }
 
     pub(super) fn log(&self) -> &SourceLog {
@@ -189,7 +194,8 @@ impl Roster {
         }
         names.ready = true;
         names.files = recorded.iter().map(|file| (file.id, file.clone())).collect();
-        names.next = recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id());
+        names.next =
+            recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id()).max(self.next);
         (names.to_log, names.from_log, names.instead) = (found.to_log, found.from_log, found.instead);
         for (at, old) in found.new.into_iter().filter(|_| !self.fixed) {
             let (id, entry) = (names.next, &entries[at]);
@@ -226,6 +232,17 @@ impl Roster {
             None => file,
         };
         known.map(read).collect()
+    }
+
+    /// The record that counts of those that are of one file which is there; any other means the same bytes.
+    pub(super) fn of_same_file(&self, id: u64) -> u64 {
+        let names = self.lock();
+        names.to_log.get(&id).and_then(|log| names.from_log.get(log)).copied().unwrap_or(id)
+    }
+
+    /// Whether a recorded file is among those that were found.
+    pub(super) fn is_there(&self, id: u64) -> bool {
+        self.lock().to_log.contains_key(&id)
     }
 
     /// What was first read of a file.

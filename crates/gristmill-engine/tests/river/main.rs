@@ -20,6 +20,7 @@ mod lanes;
 mod ledgers;
 mod logs;
 mod needed;
+mod numbering;
 mod outages;
 mod packs;
 mod progress;
