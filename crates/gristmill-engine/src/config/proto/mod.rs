@@ -181,7 +181,7 @@ fn prune(fields: &mut Map<String, Value>, baseline: &Map<String, Value>) -> Resu
         match (value, baseline.get(name)) {
             (Value::Object(inner), Some(Value::Object(baseline))) => prune(inner, baseline)?,
             (Value::Array(list), Some(Value::Array(meant))) if list.is_empty() && !meant.is_empty() => {
-                let text = "protobuf does not distinguish an empty list from an absent one";
+                let text = "an empty list looks like an absent one in protobuf";
                 return Err(Error::config(name, text));
             }
             (Value::Array(list), _) if name == "output" => {

@@ -24,7 +24,7 @@ pub(super) fn choose(choice: &Choice, seed: u64, done: &[bool]) -> Result<Vec<us
         chosen.retain(|i| done[*i]);
         let there = chosen.len();
         if n == 0 || n > there as u64 {
-            let detail = format!("{n} is more than the {there} trajectories that have an end marked by `dones`");
+            let detail = format!("{n} were wanted, and only {there} trajectories have an end marked by `dones`");
             return Err(Error::config("n_traj", detail));
         }
         if choice.sample {
