@@ -198,20 +198,35 @@ pub(crate) struct GenerateG2048 {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  gristmill inspect games\n  gristmill inspect games/training.7.gz --frame 30\n  \
+#[command(
+    after_help = "Examples:\n  gristmill inspect games\n  gristmill inspect pack --frame 100000\n  \
+gristmill inspect steps --run 17 --step 240\n  gristmill inspect games/training.7.gz --frame 30\n  \
 gristmill inspect games.tar --chunk 3 --frame 0 --json | jq .frame.record\n  \
-gristmill inspect demos.tar.zst --png strips --field obs --field next_obs")]
+gristmill inspect demos.tar.zst --png strips --field obs --field next_obs"
+)]
 pub(crate) struct Inspect {
     /// File or directory.
     pub(crate) path: PathBuf,
     /// Chunk (game) to show, counted from 0.
     #[arg(long, value_name = "I")]
     pub(crate) chunk: Option<usize>,
-    /// Frame (position) of that chunk to show in full, counted from 0.
+    /// Frame (position, step) to show, counted from 0: of that chunk, else of a file's first one, of a pack over all its games.
     #[arg(long, value_name = "J")]
     pub(crate) frame: Option<usize>,
+    /// Run of a pack of 2048 to show a step of, by its id.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["chunk", "frame"])]
+    pub(crate) run: Option<u64>,
+    /// Step of that run, counted from 0.
+    #[arg(long, value_name = "N", requires = "run", default_value_t = 0)]
+    pub(crate) step: u64,
+    /// Show the layout of the records.
+    #[arg(long)]
+    pub(crate) layout: bool,
+    /// Show every field of the record.
+    #[arg(long)]
+    pub(crate) record: bool,
     /// Show how a pack, or a folder that a job wrote, was made: jobs, their options, and the games that they took.
-    #[arg(long, conflicts_with_all = ["chunk", "frame"])]
+    #[arg(long, conflicts_with_all = ["chunk", "frame", "run", "layout", "record"])]
     pub(crate) lineage: bool,
     /// Draw the board with letters instead of chess symbols.
     #[arg(long)]

@@ -8,6 +8,7 @@ mod demonstrations;
 mod demos;
 mod feed;
 mod kills;
+mod looking;
 mod manners;
 mod marks;
 mod memory;

@@ -48,7 +48,7 @@ fn a_frame_is_drawn() {
     let folder = tempfile::tempdir().unwrap();
     generate(folder.path(), "1", &[]);
     let file = only(folder.path(), ".gz");
-    let shown = run(&["inspect", text(&file), "--frame", "3", "--ascii"]).ok();
+    let shown = run(&["inspect", text(&file), "--frame", "3", "--ascii", "--layout"]).ok();
     for part in ["lc0.gz", "probabilities", "frame 3 of", "black to move", "a b c d e f g h", "legal moves", "result"] {
         assert!(shown.out.contains(part), "no `{part}` in {}", shown.out);
     }
@@ -116,7 +116,7 @@ fn games_of_2048() {
     let checked = run(&["verify", text(folder.path()), "--json"]).ok().json();
     assert_eq!((checked["ok"].as_bool(), checked["checked"].as_u64()), (Some(true), Some(180)));
     let file = only(folder.path(), "game000001.jsonl.gz");
-    let shown = run(&["inspect", text(&file), "--frame", "20"]).ok();
+    let shown = run(&["inspect", text(&file), "--frame", "20", "--record"]).ok();
     for part in ["tile_65536_mask", "frame 20 of 60: run 0, step 20, seed 6", "up  ", "right", "*", "board_eval"] {
         assert!(shown.out.contains(part), "no `{part}` in {}", shown.out);
     }

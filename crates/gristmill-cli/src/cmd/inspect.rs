@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gristmill_engine::job::inspect::{self, Inspection, StripOptions};
+use gristmill_engine::job::inspect::{self, Inspection, StripOptions, Which};
 use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::strip;
@@ -32,9 +32,15 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
         return Ok(report::either(args.json, &steps, |steps| lineage::text(steps))?);
     }
     let whole = args.pictures.png.is_some() && args.frame.is_none();
-    let frame = (args.frame.is_some() || args.chunk.is_some() && !whole)
-        .then(|| (args.chunk.unwrap_or_default(), args.frame.unwrap_or_default()));
-    let seen = inspect::inspect(&args.path, frame)?;
+    let which = match (args.chunk, args.frame, args.run) {
+        (_, _, Some(run)) => Some(Which::Step { run, step: args.step }),
+        (None, Some(frame), _) => Some(Which::Frame(frame as u64)),
+        (Some(chunk), frame, _) if frame.is_some() || !whole => Some(Which::InChunk(chunk, frame.unwrap_or_default())),
+        _ => None,
+    };
+    // A record is shown of a frame that was named, or of the first.
+    let which = which.or((args.record && !whole).then_some(Which::Frame(0)));
+    let seen = inspect::inspect(&args.path, which)?;
     let mut pictures = Vec::new();
     if let Some(out) = &args.pictures.png {
         let Some(demo) = &seen.demo else {
@@ -52,10 +58,13 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
         report::json(&Told { seen: &seen, pictures })?;
         return judged(&seen);
     }
-    let mut text = inspection::text(&seen, args.ascii);
+    let parts =
+        inspection::Parts { ascii: args.ascii, layout: args.layout, record: args.record, color: report::is_colorful() };
+    let picture = inspection::picture(&seen, &parts);
+    let mut text = inspection::text(&seen, &parts);
     let verb = if args.pictures.dry_run { "would be written" } else { "written" };
     pictures.iter().for_each(|path| text.push_str(&format!("\n{verb}: {}", path.display())));
-    let mut text = report::lines(&text);
+    let mut text = picture + &report::lines(&text);
     if let Some(demo) = seen.demo.as_ref().filter(|_| args.pictures.png.is_none()) {
         text.push_str(&drawn(demo, args)?);
     }

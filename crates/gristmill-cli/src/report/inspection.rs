@@ -1,4 +1,4 @@
-//! An inspection as text: the header, the layout, the frame drawn. Prints nothing.
+//! An inspection as text: the frame drawn, then what the data is, and where wanted its layout and the whole record. Prints nothing.
 
 mod chess;
 mod demo;
@@ -11,8 +11,32 @@ use std::fmt::Write;
 use gristmill_engine::job::inspect::{FieldView, FramePlace, FrameView, Inspection};
 use gristmill_format::error::plain;
 
-/// The text of `seen`; the board in letters if `ascii`.
-pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
+/// What is shown, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts {
+    /// Boards in letters.
+    pub(crate) ascii: bool,
+    /// The layout of the records.
+    pub(crate) layout: bool,
+    /// Every field of the record.
+    pub(crate) record: bool,
+    /// Boards in colours.
+    pub(crate) color: bool,
+}
+
+/// The frame of `seen`, drawn; nothing where there is none. Colours are in it, and names are plain.
+pub(crate) fn picture(seen: &Inspection, parts: &Parts) -> String {
+    let Some(view) = &seen.frame else { return String::new() };
+    let (place, drawn) = match view {
+        FrameView::Chess(view) => (&view.place, chess::text(view, parts)),
+        FrameView::G2048(view) => (&view.place, g2048::text(view, parts.color)),
+        FrameView::Demo(view) => (&view.place, demo::text(view)),
+    };
+    head(place) + &drawn + "\n"
+}
+
+/// What is said of `seen` below the picture.
+pub(crate) fn text(seen: &Inspection, parts: &Parts) -> String {
     let mut out = format!("{}: {}, {}\n", plain(&seen.path), seen.format, super::bytes(seen.size));
     let _ = write!(out, "{} chunks, {} frames", seen.chunks, seen.frames);
     if seen.key.is_none() {
@@ -36,22 +60,18 @@ pub(crate) fn text(seen: &Inspection, ascii: bool) -> String {
     for (name, value) in &seen.about {
         let _ = writeln!(out, "{}: {}", plain(name), plain(value));
     }
-    if let Some(layout) = &seen.layout {
+    if let Some(layout) = seen.layout.as_ref().filter(|_| parts.layout) {
         let _ = writeln!(out, "\nrecord of {} bytes:", layout.size);
         layout.fields.iter().for_each(|f| out.push_str(&field(f)));
     }
-    if let Some(view) = &seen.frame {
-        out.push('\n');
-        let (place, drawn) = match view {
-            FrameView::Chess(view) => (&view.place, chess::text(view, ascii)),
-            FrameView::G2048(view) => (&view.place, g2048::text(view)),
-            FrameView::Demo(view) => (&view.place, demo::text(view)),
-        };
-        out.push_str(&(head(place) + &drawn));
-        if let Some(record) = &place.record {
-            let _ = writeln!(out, "\nthe record in full:");
-            out.push_str(&record::text(record));
-        }
+    let place = seen.frame.as_ref().map(|view| match view {
+        FrameView::Chess(view) => &view.place,
+        FrameView::G2048(view) => &view.place,
+        FrameView::Demo(view) => &view.place,
+    });
+    if let Some(record) = place.and_then(|place| place.record.as_ref()).filter(|_| parts.record) {
+        let _ = writeln!(out, "\nthe record in full:");
+        out.push_str(&record::text(record));
     }
     out
 }

@@ -74,7 +74,7 @@ fn a_frame_is_told_in_full() {
     let legal = policy.iter().filter(|p| p.as_f64().unwrap() >= 0.0).count() as u64;
     assert_eq!((policy.len(), Some(legal)), (1858, seen["frame"]["legal_moves"].as_u64()));
     assert!(run(&["inspect", text(&file), "--json"]).ok().json()["frame"].get("record").is_none());
-    let shown = run(&["inspect", text(&file), "--frame", "2", "--ascii"]).ok().out;
+    let shown = run(&["inspect", text(&file), "--frame", "2", "--ascii", "--record"]).ok().out;
     for part in ["a b c d e f g h", "the record in full:", "1858 numbers, all -1 but", "next_played_idx", "d_st"] {
         assert!(shown.contains(part), "no `{part}` in {shown}");
     }

@@ -4,17 +4,21 @@ use std::fmt::Write;
 
 use gristmill_engine::job::inspect::{ChessView, ValueRow};
 
-/// The text of a position, to follow its place; the board in letters if `ascii`.
-pub(super) fn text(view: &ChessView, ascii: bool) -> String {
+use super::Parts;
+
+/// The text of a position, to follow its place.
+pub(super) fn text(view: &ChessView, parts: &Parts) -> String {
     let mut out = format!(": version {}, input format {}\n", view.version, view.input_format);
     let _ = writeln!(out, "{}\n", view.fen);
-    let board = view.drawings[usize::from(ascii)].trim_end().to_owned();
-    let moves = moves(view);
+    let board = view.drawings[usize::from(parts.ascii)].trim_end().to_owned();
+    let moves = moves(view, parts.record);
     let rows = board.lines().count().max(moves.len());
     for row in 0..rows {
         let left = board.lines().nth(row).unwrap_or_default();
+        let pad = " ".repeat(22_usize.saturating_sub(left.chars().count()));
+        let left = if parts.color { squares(left, row, view) } else { left.to_owned() };
         let right = moves.get(row).map_or("", String::as_str);
-        let _ = writeln!(out, "{}", format!("  {left:<22}{right}").trim_end());
+        let _ = writeln!(out, "{}", format!("  {left}{pad}{right}").trim_end());
     }
     let _ = writeln!(out, "\n             q        d        m");
     view.values.iter().for_each(|row| out.push_str(&value(row)));
@@ -33,13 +37,45 @@ pub(super) fn text(view: &ChessView, ascii: bool) -> String {
     out
 }
 
-fn moves(view: &ChessView) -> Vec<String> {
+/// The moves that were visited, or all of them.
+fn moves(view: &ChessView, all: bool) -> Vec<String> {
     let mut lines = vec![format!("{} legal moves", view.legal_moves)];
-    for m in &view.moves {
-        let bar = "#".repeat((m.share * 24.0).round().clamp(0.0, 24.0) as usize);
-        lines.push(format!("{:<5} {:>5.1} % {bar}", m.uci, m.share * 100.0));
+    let most = view.moves.iter().map(|m| m.share).fold(f32::MIN_POSITIVE, f32::max);
+    for m in view.moves.iter().filter(|m| all || m.share > 0.0) {
+        let bar = "#".repeat((m.share / most * 24.0).round().clamp(0.0, 24.0) as usize);
+        let is = |named: &Option<String>| named.as_ref() == Some(&m.uci);
+        let mark = match (is(&view.best), is(&view.played)) {
+            (true, true) => " best, played",
+            (true, false) => " best",
+            (false, true) => " played",
+            (false, false) => "",
+        };
+        lines.push(format!("{:<5} {:>5.1} % {bar}{mark}", m.uci, m.share * 100.0));
     }
     lines
+}
+
+/// A line of the board with the colours of its squares; the squares of the move that was played are green.
+fn squares(line: &str, row: usize, view: &ChessView) -> String {
+    const LIGHT: &str = "180";
+    const DARK: &str = "137";
+    const PLAYED: &str = "71";
+    let Some((rank, files)) = line.split_once(' ').filter(|_| row < 8) else { return line.to_owned() };
+    let mut out = format!("{rank} ");
+    for (file, piece) in files.chars().filter(|c| *c != ' ').take(8).enumerate() {
+        let square = format!("{}{rank}", char::from(b'a' + file as u8));
+        let played = view.played.as_ref().is_some_and(|uci| uci.starts_with(&square) || uci.get(2..4) == Some(&square));
+        let ground = if played {
+            PLAYED
+        } else if (file + row) % 2 == 0 {
+            LIGHT
+        } else {
+            DARK
+        };
+        let piece = if piece == '.' || piece == '·' { ' ' } else { piece };
+        let _ = write!(out, "\x1b[48;5;{ground}m\x1b[38;5;16m{piece} ");
+    }
+    out + "\x1b[0m"
 }
 
 fn value(row: &ValueRow) -> String {

@@ -5,6 +5,7 @@ mod chess;
 mod chunk_pack;
 mod demo;
 mod g2048;
+mod pack_frame;
 mod record;
 mod strip;
 
@@ -137,15 +138,34 @@ pub struct FramePlace {
     pub record: Option<Record>,
 }
 
-/// Inspects the file or directory at `path`; `frame` is the (chunk, frame) of a file to show in full. Without it the
+/// Which frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// A frame of a chunk, both counted from 0.
+    InChunk(usize, usize),
+    /// A frame of a pack, counted over all its games; of another file that of its first chunk.
+    Frame(u64),
+    /// A step of a run of a pack of 2048.
+    Step {
+        /// Id of the run.
+        run: u64,
+        /// Number of the step, from 0.
+        step: u64,
+    },
+}
+
+/// Inspects the file or directory at `path`; `which` is the frame of a file or pack to show in full. Without it the
 /// first frame of a good first chunk is shown in short.
 ///
 /// Errors: `Format` when a file cannot be opened, or the requested frame does not exist or cannot be drawn.
-pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection> {
+pub fn inspect(path: &Path, which: Option<Which>) -> Result<Inspection> {
     let mut seen = Inspection { path: path.display().to_string(), ..Inspection::default() };
     if path.is_dir() {
-        if frame.is_some() {
-            let detail = "a directory has no chunk of its own; name one of its files";
+        let is_rows = || path.join(METADATA).is_file();
+        if let Some(which) = which.filter(|_| is_pack(path) || is_rows()) {
+            seen.frame = Some(pack_frame::view(path, which)?);
+        } else if which.is_some() {
+            let detail = "a directory has no chunk of its own; name one of its files, or a pack";
             return Err(Error::new(Kind::Missing, detail).in_source(&seen.path).into());
         }
         if is_pack(path) {
@@ -166,8 +186,12 @@ pub fn inspect(path: &Path, frame: Option<(usize, usize)>) -> Result<Inspection>
         };
         let key = file.source.describe().key.clone();
         seen.demo = file.demo.clone();
-        seen.frame = match frame {
-            Some((chunk, at)) => Some(view(&file, chunk, at, true)?),
+        seen.frame = match which {
+            Some(Which::InChunk(chunk, at)) => Some(view(&file, chunk, at, true)?),
+            Some(Which::Frame(at)) => Some(view(&file, 0, usize::try_from(at).unwrap_or(usize::MAX), true)?),
+            Some(Which::Step { .. }) => {
+                return Err(crate::Error::config("run", "runs are those of packs of 2048; name the folder of one"));
+            }
             None => view(&file, 0, 0, false).ok(),
         };
         seen.add(Found::File(file))?;
