@@ -110,6 +110,27 @@ def test_an_overlay_reaches_what_messages_have_no_field_for(
     assert (tmp_path / "other").exists()
 
 
+def test_an_overlay_holds_files_and_reports_bad_games(
+    games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, report = games / ".held", tmp_path / "bad.jsonl"
+    for game in sorted(games.glob("*.gz"))[:6]:
+        game.write_bytes(b"no gzip")
+    over = tmp_path / "over.toml"
+    over.write_text(
+        f"seed = 5\nspill = '{held}'\nbad_chunks = 'quarantine'\nquarantine = '{report}'\n"
+        "[[stage]]\nname = 'split'\nchunk_source_splitter = { weight = [1, 0] }\n"
+    )
+    monkeypatch.setenv(lczero.OVERLAY, str(over))
+    loader = lczero.make_dataloader(message(games))
+    for _ in range(20):
+        loader.get_next()
+    loader.save(tmp_path / "state.json")
+    loader.stop()
+    assert "training." in report.read_text()
+    assert any(held.iterdir())
+
+
 def test_an_overlay_belongs_to_stages_by_name(games: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     over = tmp_path / "over.toml"
     monkeypatch.setenv(lczero.OVERLAY, str(over))
