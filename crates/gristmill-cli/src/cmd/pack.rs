@@ -16,6 +16,9 @@ use crate::failure::{Failure, Result};
 use crate::report::{self, packing};
 use crate::stopping;
 
+/// What comes before a job can resume whose output could not be written.
+const ROOM: &str = "make room on the disk, or raise the quota or the limit of the size of files (ulimit -f), then ";
+
 pub(crate) fn run(args: &Pack) -> Result<()> {
     let (input, output) = args.places()?;
     let Some(input) = input else { return abandon(args, output) };
@@ -52,6 +55,9 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
         Error::Stopped => Failure::stopped(left(output, "")),
         Error::Format(e) if args.on_error == OnError::Raise && !matches!(e.kind(), Kind::Io(_)) => {
             Failure::Failed(format!("{e}\n{}", left(output, "mend or remove the game, then ")))
+        }
+        Error::Format(e) if e.place().source.as_deref().is_some_and(|source| Path::new(source).starts_with(output)) => {
+            Failure::Failed(format!("{e}\n{}", left(output, ROOM)))
         }
         Error::Format(e) if pack::is_unreadable(&e) => Failure::Failed(format!(
             "{e}\nwhat cannot be read is no bad game, and is not left out: make it readable; {}",
