@@ -7,7 +7,9 @@ use gristmill_engine::job::mark::{MarkOptions, Which, mark, update};
 use gristmill_engine::job::values::{ValuesOptions, values};
 use gristmill_engine::marks::Markable;
 use gristmill_engine::pack::select::Selection;
-use gristmill_format::g2048::StepRow;
+use gristmill_format::container::npy::Spelling;
+use gristmill_format::g2048::{RowForm, StepRow};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::fixture::{Form, forms, open, rows, runs, taken, write_pack, write_rows, write_runs};
 
@@ -79,4 +81,36 @@ fn values_beside_the_rows_can_be_asked_for_and_rows_that_were_added_are() {
     other[0].board ^= 0x11;
     write_rows(folder.path(), &other, &Form::default());
     assert!(open(folder.path()).unwrap().marked("late").unwrap_err().to_string().contains("mark_of_another_pack"));
+}
+
+/// The names and types of a row of 46 bytes, spelled as NumPy does.
+const PACKED_DESCR: &str = "[('run_id', '<u4'), ('step_index', '<u4'), ('board', '<u8'), ('board_eval', '<i4'), \
+    ('tile_65536_mask', '<u2'), ('move_dir', '|u1'), ('valuation_type', '|u1'), ('ev_legal', '|u1'), ('max_rank', '|u1'), \
+    ('seed', '<u4'), ('branch_evs', '<f4', (4,))]";
+
+#[test]
+fn the_identity_of_packed_rows_is_that_of_the_page_whatever_their_header_spells() {
+    for spelling in [Spelling::NumPy, Spelling::Reserved, Spelling::Spaced] {
+        let folder = tempfile::tempdir().unwrap();
+        let form = Form { layout: Arc::clone(RowForm::Packed.layout()), spelling, shard_rows: None };
+        write_pack(folder.path(), 5, &form);
+        marked(&open(folder.path()).unwrap(), "a", "move_dir = 1").unwrap();
+        let file = std::fs::read(folder.path().join("marks/a.mark")).unwrap();
+
+        let data = std::fs::read(folder.path().join("steps.npy")).unwrap();
+        let total = rows(5).len() as u64;
+        let records = &data[data.len() - total as usize * 46..];
+        let mut hashed = PACKED_DESCR.as_bytes().to_vec();
+        let mut first = 0u64;
+        for run in runs(5).iter().filter(|run| run.steps > 0) {
+            [first, run.id, run.seed.unwrap()].iter().for_each(|number| hashed.extend(number.to_le_bytes()));
+            first += run.steps;
+        }
+        hashed.extend(total.to_le_bytes());
+        for i in 0..64.min(total) {
+            let at = ((total - 1) * i / 63) as usize * 46;
+            hashed.extend_from_slice(&records[at..at + 46]);
+        }
+        assert_eq!(file[32..40], xxh3_64(&hashed).to_le_bytes());
+    }
 }
