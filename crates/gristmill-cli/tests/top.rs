@@ -60,13 +60,17 @@ fn a_running_loader_is_seen_at_80_by_24_and_keys_move_through_it() {
     let feeding = Feeding::start(folder.path(), "127.0.0.1:0", &[&graph[..], &bad].concat());
     let mut top = Terminal::run(&["top", &feeding.address]);
     top.wait_line(&["running", "1 quarantined"]);
-    top.wait_line(&["unpack_train", "/2.0", "k"]);
+    top.wait_line(&["tensors_train", "/2.0"]);
     top.press("\x1b[C");
     let lines = top.wait("the stream `train`", |lines, _| lines.iter().all(|line| !line.contains("_test")));
-    assert!(lines[0].contains(&feeding.address) && lines[0].contains("seed 5") && lines[1].contains("train"));
-    let order =
-        ["files", "load", "split", "pool_train", "unpack_train"].map(|name| place(&lines, &format!(" {name} ")));
-    assert!(order.is_sorted() && order[0] == 3, "{lines:#?}");
+    assert!(lines[0].contains(&feeding.address) && lines[0].contains("seed 5") && lines[2].contains("train"));
+    let order = ["tensors_train", "sample_train"].map(|name| place(&lines, &format!(" {name} ")));
+    assert!(order.is_sorted() && order[0] == 4, "outputs first: {lines:#?}");
+    assert!(lines[1].contains("positions/s") && lines[1].contains("MiB") && lines[1].contains("waits"), "{lines:#?}");
+    top.press("?");
+    top.wait_line(&["this help, and back"]);
+    top.press("?");
+    top.wait_line(&[" sample_train "]);
     assert!(lines[23].contains("quit") && lines.iter().any(|line| line.contains(" log ──")));
     top.press("c");
     top.press("c");
@@ -80,6 +84,7 @@ fn a_running_loader_is_seen_at_80_by_24_and_keys_move_through_it() {
     top.press("\x1b[D\x1b[D");
     top.wait("the stream `test`", |lines, _| lines.iter().all(|line| !line.contains("_train")));
     top.press("c");
+    top.press("\x1b[F");
     top.wait_line(&["last_chunk_key", "training."]);
     // Until a second after the scan its files count as files of the last second.
     let lines = top.wait_line(&[" load ", " 0.0 "]);
@@ -87,7 +92,7 @@ fn a_running_loader_is_seen_at_80_by_24_and_keys_move_through_it() {
     let column = load.chars().position(|c| c == '.').unwrap() - 1;
     let row = u16::try_from(place(&lines, " load ")).unwrap();
     let cell = top.screen().cell(row, u16::try_from(column).unwrap()).unwrap();
-    assert_eq!((cell.contents(), cell.fgcolor()), ("0", vt100::Color::Idx(1)), "no file comes: a red zero in {load}");
+    assert_eq!((cell.contents(), cell.fgcolor()), ("0", vt100::Color::Default), "idle by nature: no red in {load}");
     top.press("ll");
     let lines = top.wait("no log", |lines, _| lines.iter().all(|line| !line.contains(" log ──")));
     assert!(lines[23].contains("quit"));
@@ -115,9 +120,9 @@ fn the_view_follows_the_size_of_the_terminal() {
     for (columns, rows) in [(132, 43), (40, 12), (20, 5), (80, 24)] {
         top.resize(columns, rows);
         let last = usize::from(rows) - 1;
-        top.wait("keys in the last row", |lines, _| lines.len() == last + 1 && lines[last].starts_with(" q  quit"));
-        let lines =
-            top.wait("stages below the title", |lines, _| lines.iter().skip(1).any(|line| line.starts_with(" files")));
+        top.wait("keys in the last row", |lines, _| lines.len() == last + 1 && lines[last].starts_with(" ?  help"));
+        let lines = top
+            .wait("stages below the title", |lines, _| lines.iter().skip(1).any(|line| line.starts_with(" tensors")));
         assert!(lines[0].starts_with(" gristmill top"), "{lines:#?}");
     }
     top.wait_line(&[" log ──"]);
@@ -259,7 +264,7 @@ fn stages_and_metrics_of_a_later_version_appear_by_themselves() {
     let mut top = Terminal::run(&["top", &answering("200 OK", document.to_string())]);
     let lines = top.wait_line(&["quarry", "1'234'567"]);
     assert!(lines[0].contains("up 1d 01:01:01") && lines[0].contains("in a state of its own"), "{lines:#?}");
-    assert!(place(&lines, "quarry") < place(&lines, "sieve[31m"), "{lines:#?}");
+    assert!(place(&lines, "quarry") > place(&lines, "sieve[31m"), "{lines:#?}");
     for part in ["heap 50/100", "weight 7", "chipped 12'345", "anchor training.42.gz", "└ queue", "dropped 3", "█████"]
     {
         assert!(lines.iter().any(|line| line.contains(part)), "no {part} in {lines:#?}");
@@ -315,7 +320,7 @@ fn looking_once_prints_and_needs_no_terminal() {
     let folder = games();
     let feeding = Feeding::start(folder.path(), "127.0.0.1:0", &["--split", "train:3,test:1"]);
     let table = run(&["top", &feeding.address, "--once"]).ok().out;
-    for part in ["STAGE", "unpack_train", "unpack_test", "└ queue", "seed 5"] {
+    for part in ["STAGE", "unpack_train", "unpack_test", "└ queue", "seed 5", "positions/s", "waits"] {
         assert!(table.contains(part), "no {part} in\n{table}");
     }
     let document = run(&["top", &feeding.address, "--once", "--json"]).ok().json();

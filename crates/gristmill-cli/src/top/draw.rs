@@ -9,12 +9,14 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 
+use super::headline::{self, Waits};
+use super::help;
 use super::numbers;
 use super::rows::{self, Chip, Row};
 use super::screen::{Link, LogSize, Screen};
 
-const KEYS: [(&str, &str); 6] =
-    [("q", "quit"), ("←→", "stream"), ("↑↓", "scroll"), ("c", "chips"), ("l", "log"), ("p", "pause")];
+const KEYS: [(&str, &str); 7] =
+    [("?", "help"), ("q", "quit"), ("←→", "stream"), ("↑↓", "scroll"), ("c", "chips"), ("l", "log"), ("p", "pause")];
 
 /// Widths of the columns between the name and the bar.
 const LOAD: usize = 10;
@@ -35,23 +37,30 @@ pub(super) fn draw(screen: &mut Screen, frame: &mut Frame<'_>) {
         LogSize::Most => area.height - 6,
         LogSize::None => 0,
     };
-    let heights = [1, u16::from(streams.is_some()), 1].map(Constraint::Length);
-    let [title, switch, head, table, log, keys] = Layout::vertical(heights.into_iter().chain([
+    let heights = [1, u16::from(screen.latest.is_some()), u16::from(streams.is_some()), 1].map(Constraint::Length);
+    let [title, summary, switch, head, table, log, keys] = Layout::vertical(heights.into_iter().chain([
         Constraint::Fill(1),
         Constraint::Length(log_height),
         Constraint::Length(1),
     ]))
     .areas(area);
     frame.render_widget(self::title(screen), title);
+    frame.render_widget(self::summary(screen, usize::from(area.width)).unwrap_or_default(), summary);
     frame.render_widget(streams.unwrap_or_default(), switch);
-    draw_table(screen, frame, head, table);
-    draw_log(screen, frame, log);
+    if screen.help {
+        let lines = help::LINES.into_iter().map(Line::from).collect::<Vec<_>>();
+        frame.render_widget(Paragraph::new(lines), head.union(table).union(log));
+    } else {
+        draw_table(screen, frame, head, table);
+        draw_log(screen, frame, log);
+    }
     frame.render_widget(self::keys(), keys);
 }
 
 /// The title and the whole table as plain text, for those who look once.
 pub(crate) fn text(screen: &Screen, width: usize) -> String {
     let mut lines = vec![title(screen)];
+    lines.extend(summary(screen, width));
     lines.extend(streams(screen));
     lines.push(header(width));
     lines.extend(table(screen, width).unwrap_or_default());
@@ -96,6 +105,21 @@ fn title(screen: &Screen) -> Line<'static> {
         add("quarantine report fails".red());
     }
     Line::from(spans)
+}
+
+/// How the loader does: what flows, what it takes, who waits, and the rate over time where there is room.
+fn summary(screen: &Screen, width: usize) -> Option<Line<'static>> {
+    let status = screen.latest.as_ref()?;
+    let found = headline::headline(status, &screen.history, screen.alias());
+    let color = match &found.waits {
+        Waits::Trainer(_) => Color::Yellow,
+        Waits::Loader | Waits::Nobody => Color::Green,
+        Waits::Over => Color::Reset,
+    };
+    let text = cut(&found.text(), width.saturating_sub(2));
+    let room = width.saturating_sub(Span::raw(text.as_str()).width() + 4);
+    let trail = if room >= 5 { numbers::sparkline(&found.trail, room) } else { String::new() };
+    Some(Line::from(vec![Span::raw(" "), Span::styled(text, color).bold(), Span::raw("  "), trail.cyan()]))
 }
 
 /// The outputs to choose from, where there are several.
@@ -189,14 +213,16 @@ fn columns(line: &rows::Line, indent: &str, width: usize) -> Line<'static> {
     let mut spans = vec![
         Span::raw(format!(" {own}{:pad$}", "")),
         Span::raw(if indent.is_empty() { format!("{load:>LOAD$}") } else { " ".repeat(LOAD) }),
-        // What would be shown as zero is zero to people.
-        if line.rate.is_some_and(|rate| rate < 0.05) { rate.red() } else { Span::raw(rate) },
+        // What would be shown as zero is zero to people; it is a fault only where somebody waits.
+        if line.awaited && line.rate.is_some_and(|rate| rate < 0.05) { rate.red() } else { Span::raw(rate) },
         Span::raw(format!("{total:>TOTAL$}")),
     ];
     if let Some((value, capacity)) = line.fill {
         spans.push(Span::raw("  "));
         spans.extend(bar(value, capacity));
         spans.push(Span::raw(format!(" {}/{}", numbers::brief(value), numbers::brief(capacity))));
+    } else if indent.is_empty() {
+        spans.extend([Span::raw("  "), numbers::sparkline(&line.trail, BAR + FILL).cyan()]);
     }
     Line::from(spans)
 }

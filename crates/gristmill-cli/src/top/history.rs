@@ -8,29 +8,56 @@ use gristmill_engine::pipeline::{StageStatus, Status};
 /// Seconds that rates are taken over, where that long was watched.
 const SPAN: f64 = 1.0;
 
+/// Seconds that are remembered.
+const SECONDS: usize = 61;
+
 /// The documents that rates come from, oldest first; events are left out.
 #[derive(Debug, Default)]
-pub(super) struct History(VecDeque<Status>);
+pub(super) struct History {
+    /// Those of the last second.
+    recent: VecDeque<Status>,
+    /// One for each second or so, for what is drawn over time.
+    past: VecDeque<Status>,
+}
 
 impl History {
     /// Takes the next document of the same run.
     pub(super) fn add(&mut self, status: &Status) {
-        if self.0.back().is_some_and(|last| last.uptime_seconds >= status.uptime_seconds) {
+        let back = |kept: &VecDeque<Status>| kept.back().map(|last| last.uptime_seconds);
+        if back(&self.recent).is_some_and(|last| last >= status.uptime_seconds) {
             return;
         }
-        self.0.push_back(Status { events: Vec::new(), ..status.clone() });
-        while self.0.get(1).is_some_and(|second| second.uptime_seconds <= status.uptime_seconds - SPAN) {
-            self.0.pop_front();
+        let kept = Status { events: Vec::new(), ..status.clone() };
+        if back(&self.past).is_none_or(|last| last + SPAN <= status.uptime_seconds) {
+            self.past.push_back(kept.clone());
+            if self.past.len() > SECONDS {
+                self.past.pop_front();
+            }
+        }
+        self.recent.push_back(kept);
+        while self.recent.get(1).is_some_and(|second| second.uptime_seconds <= status.uptime_seconds - SPAN) {
+            self.recent.pop_front();
         }
     }
 
     /// Growth per second of a total of a stage; `None` before there are two documents with it.
     pub(super) fn rate(&self, stage: &str, total: impl Fn(&StageStatus) -> Option<f64>) -> Option<f64> {
-        let (first, last) = (self.0.front()?, self.0.back()?);
-        let of = |status: &Status| status.stages.iter().find(|found| found.name == stage).and_then(&total);
-        let seconds = last.uptime_seconds - first.uptime_seconds;
-        (seconds > 0.0).then_some((of(last)? - of(first)?).max(0.0) / seconds)
+        let (first, last) = (self.recent.front()?, self.recent.back()?);
+        growth(first, last, stage, &total)
     }
+
+    /// The same for each second that is remembered, the oldest first.
+    pub(super) fn trail(&self, stage: &str, total: impl Fn(&StageStatus) -> Option<f64>) -> Vec<f64> {
+        let pairs = self.past.iter().zip(self.past.iter().skip(1));
+        pairs.filter_map(|(first, last)| growth(first, last, stage, &total)).collect()
+    }
+}
+
+/// Growth per second of a total of a stage between two documents.
+fn growth(first: &Status, last: &Status, stage: &str, total: &impl Fn(&StageStatus) -> Option<f64>) -> Option<f64> {
+    let of = |status: &Status| status.stages.iter().find(|found| found.name == stage).and_then(total);
+    let seconds = last.uptime_seconds - first.uptime_seconds;
+    (seconds > 0.0).then_some((of(last)? - of(first)?).max(0.0) / seconds)
 }
 
 #[cfg(test)]
@@ -60,6 +87,10 @@ mod tests {
         history.add(&status(12.0, 999));
         assert_eq!(rate(&history), Some(0.0), "time has to pass");
         assert_eq!(history.rate("other", |_| Some(1.0)), None);
-        assert!(history.0.len() <= 3);
+        assert!(history.recent.len() <= 3);
+        let frames = |stage: &StageStatus| Some(stage.counts[0].total as f64);
+        assert_eq!(history.trail("unpack", frames), [50.0, 0.0]);
+        (0..200).for_each(|second| history.add(&status(f64::from(second) + 20.0, 0)));
+        assert_eq!(history.trail("unpack", frames).len(), SECONDS - 1);
     }
 }

@@ -5,6 +5,8 @@
 //! | `address` | words -> where the loader is, and the token |
 //! | `attach` | asks the loader again and again, in a thread of its own |
 //! | `history` | totals of some moments -> rates |
+//! | `headline` | a document -> who waits for whom, and what limits |
+//! | `help` | what the view shows and which keys it knows, in words |
 //! | `rows` | a document -> the rows of the table, as data |
 //! | `screen` | what is shown now; keys change it |
 //! | `draw` | the screen -> cells of a terminal |
@@ -14,6 +16,8 @@
 pub(crate) mod address;
 pub(crate) mod attach;
 mod draw;
+mod headline;
+mod help;
 mod history;
 mod numbers;
 mod rows;

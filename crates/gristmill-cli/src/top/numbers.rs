@@ -42,6 +42,15 @@ pub(super) fn total(value: u64) -> String {
     text
 }
 
+/// Values over time, a cell each, of the last `room` of them: the highest is a full cell, zero the lowest mark.
+pub(super) fn sparkline(values: &[f64], room: usize) -> String {
+    const MARKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let shown = &values[values.len().saturating_sub(room)..];
+    let most = shown.iter().copied().fold(0.0, f64::max);
+    let mark = |value: &f64| MARKS[((value / most * 7.0).ceil().clamp(0.0, 7.0)) as usize];
+    shown.iter().map(|value| if most > 0.0 { mark(value) } else { MARKS[0] }).collect()
+}
+
 /// Seconds as `12:34:56`, with days in front where there are some: `3d 12:34:56`.
 pub(super) fn time(seconds: f64) -> String {
     let seconds = seconds.clamp(0.0, 1e15) as u64;
@@ -73,6 +82,8 @@ mod tests {
         {
             assert_eq!(time(seconds), text);
         }
+        assert_eq!(sparkline(&[9.0, 0.0, 1.0, 4.0, 8.0], 4), "▁▂▅█");
+        assert_eq!((sparkline(&[], 4), sparkline(&[0.0, 0.0], 4)), (String::new(), "▁▁".into()));
         assert!(time(f64::NAN) == "00:00:00" && time(f64::INFINITY).ends_with("40"));
     }
 }

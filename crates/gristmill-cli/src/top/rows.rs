@@ -3,6 +3,7 @@
 
 use gristmill_engine::pipeline::{QueueStatus, StageStatus, Status};
 
+use super::headline;
 use super::history::History;
 use super::numbers;
 
@@ -31,6 +32,10 @@ pub(super) struct Line {
     pub(super) fill: Option<(u64, u64)>,
     /// Items dropped, and how many a second.
     pub(super) dropped: (u64, f64),
+    /// Items per second of the last seconds, the oldest first.
+    pub(super) trail: Vec<f64>,
+    /// Whether somebody waits for what it gives.
+    pub(super) awaited: bool,
 }
 
 /// A name with a value.
@@ -63,12 +68,13 @@ impl Chips {
     }
 }
 
-/// The rows of all stages, or of those that lead to one output.
+/// The rows of all stages, or of those that lead to one output; what is nearest to the trainer first.
 pub(super) fn rows(status: &Status, history: &History, stream: Option<&str>, chips: Chips) -> Vec<Row> {
     let mut rows = Vec::new();
     let shown = |stage: &&StageStatus| stream.is_none_or(|alias| stage.streams.iter().any(|own| own == alias));
-    for stage in status.stages.iter().filter(shown) {
-        rows.push(Row::Stage(line(stage, history)));
+    for stage in status.stages.iter().rev().filter(shown) {
+        let awaited = headline::is_awaited(status, stage);
+        rows.push(Row::Stage(Line { awaited, ..line(stage, history) }));
         let found = self::chips(stage, history, chips);
         if !found.is_empty() {
             rows.push(Row::Chips(found));
@@ -97,7 +103,8 @@ fn line(stage: &StageStatus, history: &History) -> Line {
         rate: history.rate(&stage.name, |stage| given(stage).map(|total| total as f64)),
         total: given(stage),
         fill: stage.gauges.iter().find_map(|gauge| Some((gauge.value, gauge.capacity?))),
-        dropped: (0, 0.0),
+        trail: history.trail(&stage.name, |stage| given(stage).map(|total| total as f64)),
+        ..Line::default()
     }
 }
 
@@ -114,6 +121,7 @@ fn behind(stage: &StageStatus, queue: &QueueStatus, history: &History) -> Line {
         total: Some(queue.got),
         fill: (queue.capacity > 0).then_some((queue.waiting, queue.capacity)),
         dropped: (queue.dropped, of(|queue| queue.dropped).unwrap_or(0.0)),
+        ..Line::default()
     }
 }
 
@@ -211,20 +219,21 @@ mod tests {
             rate: Some(40.0),
             total: Some(140),
             fill: Some((12_000, 50_000)),
-            dropped: (0, 0.0),
+            trail: vec![40.0],
+            ..Line::default()
         };
-        assert_eq!(found[0], Row::Stage(stage));
-        let Row::Chips(chips) = &found[1] else { panic!("{found:?}") };
+        assert_eq!(found[1], Row::Stage(stage));
+        let Row::Chips(chips) = &found[2] else { panic!("{found:?}") };
         let chips: Vec<String> = chips.iter().map(|chip| format!("{} {}", chip.name, chip.value)).collect();
         assert_eq!(
             chips,
             ["newest a.gz", "depth 7", "heap 12'000/50'000", "warm 0.2/1.0", "cold 0.2/1.0", "lost 70 (20.0/s)"]
         );
-        let Row::Queue(queue) = &found[2] else { panic!("{found:?}") };
+        let Row::Queue(queue) = &found[3] else { panic!("{found:?}") };
         assert_eq!((queue.name.as_str(), queue.rate, queue.total), ("queue out", Some(40.0), Some(140)));
         assert_eq!((queue.fill, queue.dropped), (Some((1, 4)), (2, 0.0)));
         let idle = Line { name: "idle".into(), ..Line::default() };
-        assert_eq!(found[3..], [Row::Stage(idle)]);
+        assert_eq!(found[..1], [Row::Stage(idle)]);
     }
 
     #[test]
@@ -234,7 +243,7 @@ mod tests {
         let count = |stream, chips| rows(&status, &history, stream, chips).len();
         assert_eq!((count(None, Chips::Telling), count(None, Chips::None)), (4, 3));
         assert_eq!((count(Some("train"), Chips::Telling), count(Some("test"), Chips::Telling)), (3, 0));
-        let Row::Chips(all) = &rows(&status, &history, None, Chips::All)[1] else { panic!() };
+        let Row::Chips(all) = &rows(&status, &history, None, Chips::All)[2] else { panic!() };
         assert!(all.iter().any(|chip| chip.name == "never" && chip.value == "0"));
         assert_eq!(Chips::default().next().next().next(), Chips::default());
     }

@@ -67,6 +67,8 @@ pub(crate) struct Screen {
     pub(super) chips: Chips,
     pub(super) log_size: LogSize,
     pub(super) paused: bool,
+    /// Whether the help is shown.
+    pub(super) help: bool,
 }
 
 impl Screen {
@@ -83,6 +85,7 @@ impl Screen {
             chips: Chips::default(),
             log_size: LogSize::default(),
             paused: false,
+            help: false,
         }
     }
 
@@ -115,6 +118,7 @@ impl Screen {
                 chips: self.chips,
                 log_size: self.log_size,
                 stream: self.stream,
+                help: self.help,
                 ..Screen::new(std::mem::take(&mut self.place))
             };
             self.say(Level::Info, "another loader answers now".to_owned());
@@ -173,6 +177,8 @@ impl Screen {
         };
         match key.code {
             KeyCode::Char('c') if control => return Wish::Interrupt,
+            KeyCode::Char('?') | KeyCode::Char('h') => self.help = !self.help,
+            KeyCode::Esc if self.help => self.help = false,
             KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
             KeyCode::Right | KeyCode::Tab => (self.stream, self.scroll) = ((self.stream + 1) % streams, 0),
             KeyCode::Left | KeyCode::BackTab => {

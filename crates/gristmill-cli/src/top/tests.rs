@@ -45,6 +45,7 @@ fn status(seconds: f64, names: &[&str]) -> Status {
         gristmill_status: 1,
         process: 7,
         uptime_seconds: seconds,
+        memory_bytes: Some(3 << 20),
         outputs: ["train", "test"].map(|alias| OutputStatus { alias: alias.into(), ..Default::default() }).to_vec(),
         stages: stages("train").chain(stages("test")).collect(),
         newest_event: seconds as u64,
@@ -57,6 +58,15 @@ fn heard(documents: impl IntoIterator<Item = Status>) -> Screen {
     let mut screen = Screen::new("here:9100".into());
     documents.into_iter().for_each(|status| screen.hear(Heard::Status(Box::new(status))));
     screen
+}
+
+#[test]
+fn a_120_by_40_terminal_has_the_headline_outputs_first_and_rates_over_time() {
+    let mut screen = heard((1..=5).map(|second| status(f64::from(second), &["a-", "b-"])).collect::<Vec<_>>());
+    let lines = shown(&mut screen, 120, 40);
+    assert!(lines[1].contains("positions/s") && lines[1].contains("3.00 MiB"), "{lines:#?}");
+    assert!(lines[4].starts_with(" b-test") && lines[39].contains("?  help"), "{lines:#?}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 120), "{lines:#?}");
 }
 
 #[test]
@@ -94,10 +104,11 @@ fn an_80_by_24_terminal_holds_title_streams_table_log_and_keys() {
     let mut screen = heard([status(1.0, &["pool-", "unpack-"]), status(2.0, &["pool-", "unpack-"])]);
     let lines = shown(&mut screen, 80, 24);
     assert!(lines[0].contains("here:9100") && lines[0].contains("up 00:00:02") && lines[0].contains("running"));
-    assert!(lines[1].contains("all") && lines[1].contains("train") && lines[1].contains("test"));
-    assert!(lines[2].contains("STAGE") && lines[2].contains("ITEMS/S") && lines[2].contains("TOTAL"));
-    assert!(lines[3].starts_with(" pool-train") && lines[3].contains("0.0") && lines[3].contains("10"), "{lines:#?}");
-    assert!(lines[5].contains("└ queue") && lines[6].contains("dropped 10"), "{lines:#?}");
+    assert!(lines[1].contains("positions/s") && lines[1].contains("3.00 MiB"), "{lines:#?}");
+    assert!(lines[2].contains("all") && lines[2].contains("train") && lines[2].contains("test"));
+    assert!(lines[3].contains("STAGE") && lines[3].contains("ITEMS/S") && lines[3].contains("TOTAL"));
+    assert!(lines[4].starts_with(" unpack-test") && lines[4].contains("0.0") && lines[4].contains("10"), "{lines:#?}");
+    assert!(lines[6].contains("└ queue") && lines[7].contains("dropped 10"), "{lines:#?}");
     assert!(
         lines[17].contains(" log ") && lines[18].contains("event 1") && lines[19].contains("event 2"),
         "{lines:#?}"
@@ -118,19 +129,19 @@ fn keys_choose_streams_scroll_and_pause() {
     assert_eq!((rows(&mut screen, "-train"), rows(&mut screen, "-test")), (0, 5));
     press(&mut screen, &[KeyCode::Right, KeyCode::Left, KeyCode::BackTab, KeyCode::Left]);
     let top = shown(&mut screen, 80, 24);
-    assert!(top[3].contains("a-train") && top[2].contains("1-14 of 40"), "{top:#?}");
+    assert!(top[4].contains("e-test") && top[3].contains("1-13 of 40"), "{top:#?}");
     press(&mut screen, &[KeyCode::End]);
     let end = shown(&mut screen, 80, 24);
-    assert!(end[2].contains("27-40 of 40") && end[16].contains("dropped"), "{end:#?}");
+    assert!(end[3].contains("28-40 of 40") && end[16].contains("dropped"), "{end:#?}");
     press(&mut screen, &[KeyCode::Up, KeyCode::Home, KeyCode::Char('c'), KeyCode::Char('c')]);
     assert_eq!(
-        shown(&mut screen, 80, 24)[2..4],
-        top[2..4].iter().map(|line| line.replace("of 40", "of 30")).collect::<Vec<_>>()
+        shown(&mut screen, 80, 24)[3..5],
+        top[3..5].iter().map(|line| line.replace("of 40", "of 30")).collect::<Vec<_>>()
     );
     press(&mut screen, &[KeyCode::Char('p')]);
     screen.hear(Heard::Status(Box::new(Status { stages: Vec::new(), ..status(9.0, &[]) })));
     let paused = shown(&mut screen, 80, 24);
-    assert!(paused[0].contains("paused") && paused[0].contains("00:00:02") && paused[3].contains("a-train"));
+    assert!(paused[0].contains("paused") && paused[0].contains("00:00:02") && paused[4].contains("e-test"));
     assert!(paused.iter().any(|line| line.contains("event 9")), "the log continues");
     assert_eq!(screen.press(KeyEvent::new(KeyCode::Char('q'), KeyModifiers::NONE)), Wish::Quit);
     assert_eq!(screen.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Wish::Interrupt);
@@ -142,7 +153,7 @@ fn the_last_values_stay_when_the_loader_is_gone_and_another_run_begins_anew() {
     screen.hear(Heard::Lost("connection refused".into()));
     screen.hear(Heard::Lost("connection refused".into()));
     let lines = shown(&mut screen, 80, 24);
-    assert!(lines[0].contains("no answer (connection refused)") && lines[3].contains("a-train"), "{lines:#?}");
+    assert!(lines[0].contains("no answer (connection refused)") && lines[4].contains("a-test"), "{lines:#?}");
     let lost = |lines: &[String]| lines.iter().filter(|line| line.contains("the connection is lost")).count();
     assert_eq!(lost(&lines), 1, "reported once");
     screen.hear(Heard::Status(Box::new(status(3.0, &["a-"]))));
@@ -153,12 +164,53 @@ fn the_last_values_stay_when_the_loader_is_gone_and_another_run_begins_anew() {
     assert!(shown(&mut screen, 80, 24)[0].contains("stopped, and gone"));
     screen.hear(Heard::Status(Box::new(Status { process: 8, ..status(1.0, &["b-"]) })));
     let lines = shown(&mut screen, 80, 24);
-    assert!(lines[0].contains("running") && lines[0].contains("00:00:01") && lines[3].contains("b-train"));
+    assert!(lines[0].contains("running") && lines[0].contains("00:00:01") && lines[4].contains("b-test"));
     assert!(lines.iter().any(|line| line.contains("another loader")) && lost(&lines) == 0, "{lines:#?}");
     assert!(lines.iter().any(|line| line.contains("event 1")), "its events count from the beginning");
     screen.hear(Heard::Status(Box::new(Status { process: 8, ..status(0.5, &["c-"]) })));
     let lines = shown(&mut screen, 80, 24);
-    assert!(lines[3].contains("c-train") && lines.iter().any(|line| line.contains("another loader")), "{lines:#?}");
+    assert!(lines[4].contains("c-test") && lines.iter().any(|line| line.contains("another loader")), "{lines:#?}");
+}
+
+#[test]
+fn help_covers_the_table_until_it_is_closed() {
+    let mut screen = heard([status(1.0, &["a-"]), status(2.0, &["a-"])]);
+    press(&mut screen, &[KeyCode::Char('?')]);
+    let lines = shown(&mut screen, 80, 24);
+    for part in ["this help, and back", "loader waits", "ITEMS/S  given in the last second", "Yellow: something was"] {
+        assert!(lines.iter().any(|line| line.contains(part)), "no {part} in {lines:#?}");
+    }
+    assert!(
+        lines[0].contains("running") && lines[23].contains("help") && lines.iter().all(|line| !line.contains("a-test"))
+    );
+    assert!(super::help::LINES.iter().all(|line| line.chars().count() <= 80), "it fits");
+    press(&mut screen, &[KeyCode::Esc]);
+    assert!(shown(&mut screen, 80, 24)[4].contains("a-test"));
+}
+
+#[test]
+fn a_zero_is_red_only_where_somebody_waits() {
+    use ratatui::style::Color;
+    let starving = |waiting, capacity| {
+        let document = |seconds| {
+            let mut document = status(seconds, &["a-", "b-"]);
+            for stage in &mut document.stages {
+                stage.queues[0] = QueueStatus { waiting, capacity, ..QueueStatus::default() };
+            }
+            document.outputs[0].stage = "b-train".into();
+            document
+        };
+        let mut screen = heard([document(1.0), document(2.0)]);
+        let mut terminal = Terminal::new(TestBackend::new(80, 40)).unwrap();
+        terminal.draw(|frame| draw::draw(&mut screen, frame)).unwrap();
+        let buffer = terminal.backend().buffer().clone();
+        let line = |y: u16| (0..80).map(|x| buffer[(x, y)].symbol()).collect::<String>();
+        let is_red = |y: u16| (0..80).any(|x| buffer[(x, y)].fg == Color::Red);
+        (0..40).filter(|y| is_red(*y)).map(line).collect::<Vec<_>>()
+    };
+    let red = starving(0, 4);
+    assert!(red.len() == 1 && red[0].starts_with(" b-train"), "{red:#?}");
+    assert!(starving(4, 4).is_empty(), "nobody reads it: that is no fault");
 }
 
 #[test]

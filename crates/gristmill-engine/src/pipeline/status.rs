@@ -46,6 +46,9 @@ pub struct Status {
     pub state: RunState,
     /// The root seed.
     pub seed: u64,
+    /// Bytes that the process has resident now; absent where the system does not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
     /// The loader's outputs.
     pub outputs: Vec<OutputStatus>,
     /// The stages, each after those that it reads.
@@ -233,6 +236,7 @@ impl Observer {
             uptime_seconds,
             state,
             seed: self.root,
+            memory_bytes: resident(),
             outputs,
             stages: self.flow.iter().map(row).collect(),
             bad_chunks: BadChunksStatus {
@@ -250,6 +254,13 @@ impl Observer {
             events: self.events.since(after),
         }
     }
+}
+
+/// Bytes that this process has resident.
+pub(super) fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? << 10)
 }
 
 /// A stage with its numbers, where it has some.

@@ -4,7 +4,7 @@
 use super::feed::Feed;
 use crate::pipeline::flow::FlowStage;
 use crate::pipeline::metrics::{Gauge, QueueMetrics, StageMetrics, Tally};
-use crate::pipeline::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe};
+use crate::pipeline::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
 
 /// One row per step, without rates.
 pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
@@ -52,6 +52,7 @@ pub(super) fn status(feed: &Feed, seed: u64, uptime: f64, state: RunState) -> St
     let flow = [flow("gather", "gather", "rows", &[]), flow("tensors", "tensor_generator", "batches", &["gather"])];
     let found = |stage: &FlowStage| describe(stage, rows.iter().find(|row| row.name == stage.name), uptime);
     Status {
+        memory_bytes: resident(),
         gristmill_status: STATUS_VERSION,
         gristmill: env!("CARGO_PKG_VERSION").to_owned(),
         process: std::process::id(),
