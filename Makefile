@@ -1,5 +1,5 @@
 # make test   everything that is checked before a change goes in
-# make demo   generated games, more of them while it feeds, and one drawn position; GAMES=DIR feeds real ones instead
+# make demo   throughput, a kill and an exact resume, packs, 2048, demonstrations; GAMES=DIR feeds real games instead
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -19,7 +19,7 @@ FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets
 .PHONY: help demo wheel test-wheel test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes soak fuzz docs clean tools
 
 help:
-	@echo "make demo [GAMES=DIR]   feed generated (or real) games and show throughput and one position"
+	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
 	@echo "make test               formatting, lints, documentation, Rust tests, the Python package and its tests"
 	@echo "make wheel              a stripped wheel with the gristmill command, into target/wheels"
 	@echo "make test-wheel         the wheel in an empty environment without Rust (after make wheel)"
