@@ -198,12 +198,10 @@ pub(crate) struct GenerateG2048 {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  gristmill inspect games\n  gristmill inspect pack --frame 100000\n  \
+#[command(after_help = "Examples:\n  gristmill inspect games\n  gristmill inspect pack --frame 100000\n  \
 gristmill inspect steps --run 17 --step 240\n  gristmill inspect games/training.7.gz --frame 30\n  \
 gristmill inspect games.tar --chunk 3 --frame 0 --json | jq .frame.record\n  \
-gristmill inspect demos.tar.zst --png strips --field obs --field next_obs"
-)]
+gristmill inspect demos.tar.zst --png strips --field obs --field next_obs")]
 pub(crate) struct Inspect {
     /// File or directory.
     pub(crate) path: PathBuf,

@@ -56,7 +56,8 @@ fn colours_are_as_wished_and_change_no_letter() {
     assert!(always.contains("\x1b[48;5;180m") && always.contains("\x1b[48;5;71m"), "squares, and the move: {always}");
     let bare: String = always.split('\x1b').map(|part| part.split_once('m').map_or(part, |cut| cut.1)).collect();
     let letters = |text: &str| text.replace(['.', ' ', '\n'], "");
-    let marked = |text: &str| letters(&text.lines().skip(3).take(8).flat_map(|line| line.chars().take(22)).collect::<String>());
+    let marked =
+        |text: &str| letters(&text.lines().skip(3).take(8).flat_map(|line| line.chars().take(22)).collect::<String>());
     assert_eq!(marked(&plain), marked(&bare), "the same pieces");
 }
 
