@@ -259,8 +259,8 @@ class DataLoader:
 
     def batches(self, alias: str = "") -> Iterator[Batch]:
         """Iterates over what is left of a pass; the next iteration goes over the next one.
-
-        Of a stream, and of rows that are `joined`, over what is left of all passes: an endless one does not end.
+        A pass of a stream with `epochs=` ends with the batch that completes its rows, counted, for its reservoir mixes
+        them across that end. Of `joined` passes or inputs it goes over all that is left; of other streams without end.
 
         Raises:
             EndOfStream: all epochs are over, and a loop would do nothing.
@@ -270,7 +270,7 @@ class DataLoader:
         begun = False
         while True:
             try:
-                batch = self._before(end, alias)
+                batch, ends = self._before(end, alias)
             except EndOfStream as over:
                 if not begun:
                     raise EndOfStream(f"{over}; {advice(self._engine.config())}") from None
@@ -278,15 +278,18 @@ class DataLoader:
             if batch is None:
                 return LOGGER.info("ended: a pass of %s batches is over", passed)
             yield batch
+            if ends:
+                return LOGGER.info("ended: a pass over the files is over with batch %s", batch.number)
             begun = True
 
-    def _before(self, end: int | None, alias: str) -> Batch | None:
-        """The next batch, where its number is below `end`. Several threads may go over one pass."""
+    def _before(self, end: int | None, alias: str) -> tuple[Batch | None, bool]:
+        """The next batch below `end`, and whether a pass of a stream ends with it. Several threads may go over one."""
         if end is None:
-            return self.get_next(alias)
+            batch = self.get_next(alias)
+            return batch, isinstance(self._engine, _gristmill.Loader) and self._engine.ends_pass(alias, batch.number)
         with self._passing:
             upcoming = self._upcoming()
-            return self.get_next(alias) if upcoming is not None and upcoming < end else None
+            return (self.get_next(alias) if upcoming is not None and upcoming < end else None), False
 
     def _pass_batches(self) -> int | None:
         return self._engine.pass_batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
@@ -438,8 +441,7 @@ class DataLoader:
         try:
             found = self._engine.next(alias, _HEAR if timeout is None else timeout)
             while found is None and timeout is None:
-                # Logs why the call waits.
-                self._hear()
+                self._hear()  # Why it waits.
                 found = self._engine.next(alias, _HEAR)
         finally:
             self._hear()

@@ -67,7 +67,7 @@ def lc0(
         hanse_sampling_form: what the chance is made of, `"weight"` (the default) or `"length"`.
         position_cache: positions that are kept of games that were inflated; with `position_count=1`. Never changes a
             batch.
-        epochs: whole passes over the files there are, in order, then the end: for validation.
+        epochs: whole passes over the files there are, in order, then the end: for validation. Each loop is a pass.
         watch: whether files that appear later are taken too; by default unless `epochs` is set. `True` also waits where
             there is no game at all yet, and says so through `logging`; else that is an error.
         split: shares of the games by output alias, such as `{"train": 9, "test": 1}`.

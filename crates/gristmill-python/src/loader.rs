@@ -89,6 +89,11 @@ impl Loader {
         Ok(batch)
     }
 
+    /// Whether batch `number`, the last that was given of an output, ends a pass over its files.
+    fn ends_pass(&self, py: Python<'_>, alias: &str, number: u64) -> bool {
+        py.detach(|| self.0.ends_pass(alias, number))
+    }
+
     /// Load, queues, pool and reservoir, in JSON.
     fn metrics(&self, py: Python<'_>) -> Result<String, Fault> {
         let json = py.detach(|| serde_json::to_string(&self.0.metrics()));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use gristmill_format::encode::Provenance;
 
 use super::branch::Block;
+use super::passes::Passes;
 use super::skip::Skips;
 use crate::error::Error;
 use crate::runtime::sheet::Sheet;
@@ -75,6 +76,8 @@ pub(super) struct Mark {
     pub(super) lanes: Vec<LaneMark>,
     /// Per branch: the draw whose rows come next, and how many of them were taken.
     pub(super) branches: Vec<(u64, usize)>,
+    /// Passes whose ends were known.
+    pub(super) passes: u64,
 }
 
 /// What a [`Mark`] says of one lane.
@@ -140,6 +143,8 @@ pub(super) struct Fold {
     pub(super) pieces: VecDeque<Piece>,
     /// The mark of the last batch in the consumer's hands, then of each later one with the changes that led to it.
     pub(super) delivered: Mark,
+    /// Where there are several.
+    pub(super) passes: Option<Passes>,
     pub(super) marks: VecDeque<(Mark, Changes)>,
     /// Changes in all of these.
     noted: usize,
@@ -166,6 +171,7 @@ impl Fold {
             discarded: VecDeque::new(),
             pieces: VecDeque::new(),
             delivered: mark,
+            passes: None,
             marks: VecDeque::new(),
             noted: 0,
         }
@@ -304,7 +310,8 @@ impl Fold {
     fn mark(&mut self, branches: Vec<(u64, usize)>) {
         let lanes = self.lanes.iter().map(LaneFold::mark).collect();
         let batch = self.batcher.number() + u64::from(self.batcher.partial() > 0);
-        let mark = Mark { batch, lanes, branches };
+        let passes = self.passes.as_ref().map_or(0, Passes::known);
+        let mark = Mark { batch, lanes, branches, passes };
         let changes: Changes = self.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.changes)).collect();
         self.noted += changes.iter().map(Vec::len).sum::<usize>();
         self.marks.push_back((mark, changes));
@@ -315,7 +322,17 @@ impl Fold {
         if let Some((mark, changes)) = self.marks.pop_front() {
             self.noted -= changes.iter().map(Vec::len).sum::<usize>();
             self.delivered = mark;
+            let rows = self.delivered.batch.saturating_mul(self.batcher.size() as u64);
+            self.passes.iter_mut().for_each(|passes| passes.given(rows));
         }
+    }
+
+    /// Draw `number` of the only input, of `live` in a pass, has `left` rows that were not taken in so far.
+    pub(super) fn drawn(&mut self, number: u64, live: u64, left: usize) {
+        let held: usize = self.lanes.iter().map(|lane| lane.reservoir.held().len()).sum();
+        let whole = self.batcher.number().saturating_mul(self.batcher.size() as u64);
+        let rows = whole.saturating_add((self.batcher.partial() + held + left) as u64);
+        self.passes.iter_mut().for_each(|passes| passes.drawn(number, live, rows));
     }
 
     /// Where more changes are noted than is good, and all batches before those left out are with the consumer, that is
@@ -416,6 +433,7 @@ impl Fold {
         while self.marks.front().is_some_and(|(mark, _)| mark.batch <= number + 1) {
             self.advance();
         }
+        self.passes.iter_mut().for_each(|passes| passes.took(number));
     }
 
     /// Sources of the rows that the reservoirs hold, or held at the delivered mark or later; most of them many times.

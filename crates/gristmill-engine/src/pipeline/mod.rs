@@ -71,6 +71,7 @@ mod numbering;
 mod outage;
 mod output;
 mod parts;
+mod passes;
 mod plan;
 mod ranks;
 mod recall;

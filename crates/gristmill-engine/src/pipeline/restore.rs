@@ -9,6 +9,7 @@ use super::branch::Branch;
 use super::chain::{Chain, Inner, Refill};
 use super::drawer::Drawer;
 use super::fold::{Held, LaneMark, Mark};
+use super::passes::Passes;
 use super::state::{BranchState, ChainState, HeldRows, LaneState};
 use super::vanished::Lost;
 use crate::error::{Error, Result};
@@ -35,6 +36,7 @@ impl Chain {
         let inner = self.lock();
         let mark = inner.fold.delivered.clone();
         let held = inner.fold.held();
+        let passes = inner.fold.passes.as_ref().map(|passes| passes.before(mark.passes));
         let branches: Vec<(Option<Drawer>, BranchState)> = inner
             .branches
             .iter()
@@ -67,7 +69,7 @@ impl Chain {
             (plan.lane.map_or(0, |lane| lane.index), state)
         });
         let skipped = self.plan.skips.before(mark.batch);
-        ChainState { batch: mark.batch, skipped, lanes: lanes.collect() }
+        ChainState { batch: mark.batch, skipped, passes, lanes: lanes.collect() }
     }
 
     /// Takes a state over before anything ran. The rows of the reservoirs are read again by the workers.
@@ -98,6 +100,11 @@ impl Chain {
             }
             mark.lanes.push(LaneMark { join: saved.join.clone(), draws: saved.reservoir_draws });
             mark.branches.extend(saved.branches.iter().map(|saved| (saved.head, saved.taken)));
+        }
+        if inner.fold.passes.is_some() {
+            let head = mark.branches.first().map_or(0, |(head, _)| *head);
+            let passes = Passes::resumed(state.passes.as_ref(), head, &inner.branches[0]);
+            (mark.passes, inner.fold.passes) = (passes.known(), Some(passes));
         }
         let restored = inner.fold.restore(mark, held, self.plan.batch_size);
         restored.ok_or_else(|| unfit("it has another number of weights"))?;

@@ -11,6 +11,7 @@ use super::fold::Held;
 use super::journals::JournalMark;
 use super::needed::OldestNeeded;
 use super::parts::whole;
+use super::passes::Passes;
 use super::plan::{Plan, plan};
 use super::roster::Recorded;
 use crate::config::{DataLoaderConfig, FilePathProviderConfig, SplitBy};
@@ -270,6 +271,9 @@ pub(super) struct ChainState {
     /// Batches before it that were left out: first, and the one behind the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) skipped: Vec<(u64, u64)>,
+    /// Of several passes over the files, which are over and where others end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) passes: Option<Passes>,
     /// By number.
     pub(super) lanes: BTreeMap<u32, LaneState>,
 }

@@ -26,6 +26,7 @@ use crate::pipeline::fold::{Fold, LaneFold};
 use crate::pipeline::ledger::{Book, Digests, FileHashes};
 use crate::pipeline::outage::Outages;
 use crate::pipeline::output::{Batch, Delivery};
+use crate::pipeline::passes::Passes;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
 use crate::pipeline::ranks::key;
 use crate::pipeline::roster::{Event, Roster, SharedJournal};
@@ -208,13 +209,14 @@ impl Chain {
             let join = Join::new(key(join), weights.clone(), *exhausted);
             LaneFold::new(join, Reservoir::new(key(sampler), lane.reservoir))
         });
-        let fold = Fold::new(
+        let mut fold = Fold::new(
             lanes.collect(),
             *drain,
             plan.batch_size,
             u32::try_from(slots).unwrap_or(u32::MAX),
             plan.skips.clone(),
         );
+        fold.passes = Passes::of(&plan);
         let room = Room::new(&plan, shared.workers, &shared.limits);
         let inner = Inner {
             branches: branches.collect(),
@@ -276,6 +278,11 @@ impl Chain {
         drop(inner);
         self.shared.signal.notify(Lane::Work);
         Taken::Item(Ok(batch))
+    }
+
+    /// Whether batch `number`, the last that was given, ends a pass over the files.
+    pub(in crate::pipeline) fn ends_pass(&self, number: u64) -> bool {
+        self.lock().fold.passes.as_ref().is_some_and(|passes| passes.end_with(number))
     }
 
     /// Notes a batch that is about to be given: no state may count one that the ledger has not.

@@ -107,7 +107,7 @@ impl Chain {
         for row in front.lost.drain(..).flat_map(|lost| lost.rows()).filter_map(|row| branch.cached.remove(&row)) {
             fold.discard(row);
         }
-        let (place, use_count) = (front.draw.place, front.draw.use_count);
+        let (number, place, use_count) = (front.number, front.draw.place, front.draw.use_count);
         let block = match &front.phase {
             Phase::Done(block) => Arc::clone(block),
             Phase::Cached => return self.fold_cached(inner, chosen),
@@ -118,6 +118,10 @@ impl Chain {
             }
             _ => return false,
         };
+        if fold.passes.is_some() {
+            let live = branch.drawer.as_ref().map_or(0, Drawer::live);
+            fold.drawn(number, live, block.rows.len().saturating_sub(branch.taken));
+        }
         // More were taken than there are where a chunk went bad meanwhile that a state had half taken.
         if branch.taken >= block.rows.len() {
             self.pop(branch);
@@ -134,9 +138,9 @@ impl Chain {
             }
             return true;
         }
-        let number = u32::try_from(chosen).unwrap_or(0);
+        let input = u32::try_from(chosen).unwrap_or(0);
         if branch.taken >= block.given {
-            let Some(row) = fold.hold(number, &block, branch.taken) else { return false };
+            let Some(row) = fold.hold(input, &block, branch.taken) else { return false };
             let ahead = branch.taken - block.given + 1;
             branch.cached.insert((place, use_count.wrapping_add(ahead as u16)), row);
             branch.taken += 1;
@@ -150,7 +154,7 @@ impl Chain {
             }
             let at = branches[chosen].taken;
             branches[chosen].taken += 1;
-            fold.row((lane, number), &block, at, || positions(branches));
+            fold.row((lane, input), &block, at, || positions(branches));
             if inputs > 1 || gives && fold.lanes.len() > 1 {
                 break;
             }

@@ -1,5 +1,5 @@
-//! A loader that waits, before its start or while it runs, for files that cannot be read now: for how long, and for
-//! which. Says so; decides nothing about a stream.
+//! What a loader says of its streams: which files it waits for, before its start or while it runs, and whether a pass is over.
+//! Says so; decides nothing about a stream.
 
 use std::time::Duration;
 
@@ -21,6 +21,13 @@ pub(super) fn may_pass(error: &Error) -> bool {
 }
 
 impl DataLoader {
+    /// Whether batch `number`, the last that [`DataLoader::next`] gave of an output, ends one of several passes over its
+    /// files: it completes their rows. Streams that draw from a pool or join several inputs have no passes.
+    pub fn ends_pass(&self, alias: &str, number: u64) -> bool {
+        let chains = self.running.get().map_or(&[][..], |running| &running.observer.chains);
+        chains.iter().any(|chain| chain.plan.alias == alias && chain.ends_pass(number))
+    }
+
     /// What becomes of its streams where files cannot be read.
     pub fn io_policy(&self) -> IoErrors {
         self.config.io_errors
