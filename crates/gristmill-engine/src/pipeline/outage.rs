@@ -81,13 +81,22 @@ impl Outages {
         self.count.load(Ordering::Acquire) > 0 && self.lock().out.get(&id).is_some_and(|out| Instant::now() < out.due)
     }
 
+    /// A file that may have been moved just now is tried again in a moment; that is no error.
+    pub(super) fn rest(&self, id: u64) {
+        let mut known = self.lock();
+        let due = Instant::now() + FIRST_PAUSE;
+        let new = || Outage { why: "it may have been moved".to_owned(), tries: 0, pause: FIRST_PAUSE, due };
+        known.out.entry(id).or_insert_with(new).due = due;
+        self.count.store(known.out.len(), Ordering::Release);
+    }
+
     /// Notes that a file could not be read, and must be tried again.
     ///
     /// Errors: the same error, where the stream is to end with it.
     pub(super) fn failed(&self, id: u64, error: &gristmill_format::Error) -> Result<()> {
         let mut known = self.lock();
         *known.by_kind.entry(error.kind().name()).or_default() += 1;
-        let fresh = !known.out.contains_key(&id);
+        let fresh = known.out.get(&id).is_none_or(|out| out.tries == 0);
         let now = Instant::now();
         let new = || Outage { why: String::new(), tries: 0, pause: FIRST_PAUSE, due: now };
         let out = known.out.entry(id).or_insert_with(new);
@@ -120,7 +129,7 @@ impl Outages {
         let Some(out) = known.out.remove(&id) else { return };
         self.count.store(known.out.len(), Ordering::Release);
         drop(known);
-        if readable {
+        if readable && out.tries > 0 {
             let message = format!("a file can be read again after {} tries; it was: {}", out.tries, out.why);
             self.events.add(Event::new(Level::Info, "readable", message));
         }

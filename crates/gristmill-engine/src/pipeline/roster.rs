@@ -382,6 +382,12 @@ impl Roster {
         (size != file.size).then(|| (file.name.clone(), format!("has {size} bytes, it had {}", file.size)))
     }
 
+    /// Whether a file that could not be found may have been moved just now: its new name is known in a moment.
+    pub(super) fn may_have_moved(&self, id: u64, error: &gristmill_format::Error) -> bool {
+        error.kind() == Kind::Io(std::io::ErrorKind::NotFound)
+            && self.name(id).is_some_and(|name| self.log.may_have_moved(&name))
+    }
+
     /// Where a source's file is, or was, for people.
     pub(super) fn path(&self, id: u64) -> String {
         format!("{}/{}", self.log.root(), self.name(id).unwrap_or_else(|| "?".into()))

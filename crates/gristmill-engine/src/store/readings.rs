@@ -1,7 +1,9 @@
 //! Bytes of whole files as they were first read -> a digest, found again by what the file is: device, inode, size and time.
-//! Tells a file that was only touched, or written again as it was, from one with other bytes. Reads nothing itself.
+//! Tells a file that was only touched, or written again as it was, from one with other bytes; and one that was moved just now
+//! from one that was deleted, once the search has looked. Reads nothing itself.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
@@ -13,19 +15,50 @@ pub fn digest(bytes: &[u8]) -> u64 {
     xxh3_128(bytes) as u64
 }
 
-/// Digests of the files of a store that were read whole.
+/// Looks of the search after which a file that is not under its name was deleted: the first may have begun before that.
+const LOOKS: u64 = 2;
+
+/// Digests of the files of a store that were read whole, and names that are away while it may be that they were moved.
 #[derive(Debug, Default)]
-pub struct Readings(Mutex<HashMap<u64, u64>>);
+pub struct Readings {
+    digests: Mutex<HashMap<u64, u64>>,
+    /// How often the search has told of all that it was notified of; 0 where nothing notifies it.
+    looks: AtomicU64,
+    /// Looks before a name was first missed.
+    missed: Mutex<HashMap<String, u64>>,
+}
 
 impl Readings {
+    /// The search has told of all moves of which it was notified.
+    pub fn looked(&self) {
+        self.looks.fetch_add(1, Ordering::Release);
+    }
+
+    /// Nothing notifies the search any more.
+    pub fn ended(&self) {
+        self.looks.store(0, Ordering::Release);
+    }
+
+    /// Whether a file that is not under its name may have been moved: the search has not looked since.
+    pub fn may_have_moved(&self, name: &str) -> bool {
+        let looks = self.looks.load(Ordering::Acquire);
+        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = *missed.entry(name.to_owned()).or_insert(looks);
+        let may = looks > 0 && looks < first + LOOKS;
+        if !may {
+            missed.remove(name);
+        }
+        may
+    }
+
     /// Notes what a file was when it was first read.
     pub fn note(&self, file: &FileStat, digest: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(place(file)).or_insert(digest);
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).entry(place(file)).or_insert(digest);
     }
 
     /// What a file was when it was first read, if it ever was.
     pub fn of(&self, file: &FileStat) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&place(file)).copied()
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).get(&place(file)).copied()
     }
 }
 
@@ -37,6 +70,21 @@ fn place(file: &FileStat) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_away_was_deleted_once_the_search_has_looked() {
+        let readings = Readings::default();
+        assert!(!readings.may_have_moved("a"), "nobody would tell");
+        readings.looked();
+        assert!(readings.may_have_moved("a"));
+        readings.looked();
+        assert!(readings.may_have_moved("a"), "that look may have begun before");
+        readings.looked();
+        assert!(!readings.may_have_moved("a"));
+        assert!(readings.may_have_moved("b"));
+        readings.ended();
+        assert!(!readings.may_have_moved("b"));
+    }
 
     #[test]
     fn a_reading_is_of_the_file_as_it_was_under_any_name() {

@@ -101,6 +101,13 @@ impl Chain {
         };
         let mut inner = self.lock();
         inner.refilling -= 1;
+        if let Err(Error::Format(error)) = &read
+            && roster.may_have_moved(refill.source, error)
+        {
+            self.shared.outages.rest(refill.source);
+            inner.refills.push(refill);
+            return;
+        }
         if chunk.bytes.capacity() <= KEEP_BYTES {
             inner.spare_chunks.push(chunk);
         }

@@ -79,6 +79,7 @@ impl Chain {
         let own = branch.plan.number;
         drop(inner);
         let known = self.shared.verdicts.of(own, id, chunk);
+        let unknown = known.is_none();
         let mut refused = false;
         let read = self.branch_totals[b].reading.during(|| match known {
             Some(error) => Err(match &open {
@@ -121,6 +122,17 @@ impl Chain {
         }
         if let Ok(Phase::Read(_, bytes)) = &read {
             self.branch_totals[b].stored_bytes.add(bytes.len() as u64);
+        }
+        // What was moved just now is under its new name in a moment: the ticket waits for that, too.
+        if let Err(error) = &read
+            && unknown
+            && roster.may_have_moved(id, error)
+        {
+            self.shared.outages.rest(id);
+            if let Some(ticket) = self.lock().branches[b].ticket(number) {
+                ticket.phase = Phase::Planned;
+            }
+            return true;
         }
         // What was not read gives no verdict: the ticket waits in its place until it can be.
         if let Err(error) = &read

@@ -231,6 +231,10 @@ impl Discovery<'_> {
                 self.list_again();
             }
             self.settle();
+            match &self.watch {
+                Some(_) => self.search.store.readings().looked(),
+                None => self.search.store.readings().ended(),
+            }
             thread::sleep(POLL);
         }
     }

@@ -180,6 +180,11 @@ impl SourceLog {
         }
     }
 
+    /// Whether a file that is not under its name may have been moved, of which nobody knows yet.
+    pub fn may_have_moved(&self, name: &str) -> bool {
+        self.store.readings().may_have_moved(name)
+    }
+
     /// Counts a file that could not be opened.
     pub fn note(&self, e: &Error) {
         lock(&self.state).counters.faults.error(e);
@@ -455,6 +460,7 @@ impl Drop for Ending {
         if std::thread::panicking() {
             lock(&self.0.state).counters.faults.add("internal", "the search for files has failed; none will be added");
         }
+        self.0.store.readings().ended();
         self.0.ended.store(true, Ordering::Release);
         (self.0.on_change)();
     }
