@@ -125,7 +125,7 @@ fn a_trajectory_that_nothing_ended_goes_on_in_the_next_shard_and_stays_the_last(
     assert_eq!((lengths.len(), lengths[4]), (5, 6));
     assert_ne!(lengths, [3, 4, 2, 5, 6]);
     let refused = run(&["convert", text(&parts), text(&folder.path().join("x.tar")), "--n-traj", "5"]);
-    assert!(refused.code == 2 && refused.err.contains("4 trajectories that have an end"), "{refused:?}");
+    assert!(refused.code == 2 && refused.err.contains("4 trajectories have an end"), "{refused:?}");
 }
 
 #[test]
