@@ -1,4 +1,4 @@
-//! Rows that each pass over the files brought -> the batches that end the passes: those that complete so many rows.
+//! The rows of each pass over the files -> the batch that ends it: the one that completes its rows.
 //! Counts rows, and never changes a batch: a reservoir mixes positions across the ends of passes as it did.
 
 use std::collections::VecDeque;
@@ -44,7 +44,7 @@ impl Passes {
         passes
     }
 
-    /// Draw `number` gives the stream its rows up to `rows`: notes it where the draw is the last of a pass.
+    /// Draw `number` completes the first `rows` rows of the stream; notes the end of a pass where it is its last draw.
     pub(super) fn drawn(&mut self, number: u64, live: u64, rows: u64) {
         if live > 0 && (number + 1).is_multiple_of(live) && number / live == self.known() {
             self.ends.push_back(rows);
@@ -56,7 +56,7 @@ impl Passes {
         self.over + self.ends.len() as u64
     }
 
-    /// So many rows are in batches of the consumer's.
+    /// The batches that the consumer took hold `rows` rows of the stream.
     pub(super) fn given(&mut self, rows: u64) {
         while self.ends.pop_front_if(|end| *end <= rows).is_some() {
             self.over += 1;
