@@ -40,8 +40,7 @@ pub(super) fn headline(status: &Status, history: &History, alias: Option<&str>) 
     let outputs: Vec<_> = status.outputs.iter().filter(|output| shown(&output.alias)).collect();
     let named = |name: &str| status.stages.iter().find(|stage| stage.name == name);
     let stages: Vec<&StageStatus> = outputs.iter().filter_map(|output| named(&output.stage)).collect();
-    let rates: Vec<f64> =
-        stages.iter().filter_map(|stage| history.rate(&stage.name, |stage| positions(stage))).collect();
+    let rates: Vec<f64> = stages.iter().filter_map(|stage| history.rate(&stage.name, positions)).collect();
     let trails: Vec<Vec<f64>> = stages.iter().map(|stage| history.trail(&stage.name, positions)).collect();
     let longest = trails.iter().map(Vec::len).max().unwrap_or(0);
     let at = |i: usize| trails.iter().filter_map(|trail| trail.get(i)).sum();

@@ -67,7 +67,7 @@ fn squares(line: &str, row: usize, view: &ChessView) -> String {
         let played = view.played.as_ref().is_some_and(|uci| uci.starts_with(&square) || uci.get(2..4) == Some(&square));
         let ground = if played {
             PLAYED
-        } else if (file + row) % 2 == 0 {
+        } else if (file + row).is_multiple_of(2) {
             LIGHT
         } else {
             DARK
