@@ -202,8 +202,10 @@ class DataLoader(TorchDataLoader[dict[str, Any]]):
         found: DataLoader = super().__new__(made)
         return found
 
-    def __init__(self, loader: MixedLoader[Any], *, num_workers: int = 0, **options: Any) -> None:
+    def __init__(self, loader: MixedLoader[Any] | RowLoader, *, num_workers: int = 0, **options: Any) -> None:
         _refuse(options)
+        if not isinstance(loader, MixedLoader):
+            raise TypeError(f"expected a loader of gristmill, got {type(loader).__name__}")
         stream = BatchStream(loader)
         super().__init__(stream, batch_size=None, num_workers=num_workers, **options)
         self._loader, self._stream = loader, stream
