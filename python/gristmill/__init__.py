@@ -32,6 +32,7 @@ from gristmill.config import (
     StageConfig,
     TensorGeneratorConfig,
 )
+from gristmill.converting import Converted, ConvertedDemos, ConvertedGames, convert
 from gristmill.demos import Demos, PairLoader, StepLoader, load_dataset_dict, load_wds_datasets
 from gristmill.errors import (
     AliasError,
@@ -55,7 +56,6 @@ from gristmill.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.packed import Duplicate, Duplicates, Mark, Step
 from gristmill.packing import (
     Checksummed,
-    Converted,
     Merged,
     Packed,
     Recovered,
@@ -64,7 +64,6 @@ from gristmill.packing import (
     Skipped,
     Valued,
     checksum,
-    convert,
     merge,
     pack,
     recover,
@@ -97,6 +96,8 @@ __all__ = [
     "ChunkValidatorConfig",
     "ConfigError",
     "Converted",
+    "ConvertedDemos",
+    "ConvertedGames",
     "DataLoader",
     "DataLoaderConfig",
     "Demos",

@@ -1,4 +1,4 @@
-"""Raw games into a pack, packs into one, values beside rows, rows of one form into another: as the commands do it."""
+"""Raw games into a pack, packs into one, values beside rows: as the commands do it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal
 from gristmill import _gristmill
 from gristmill.arguments import named
 from gristmill.config import Path, PositionSamplingConfig, to_json
+from gristmill.converting import convert
 from gristmill.errors import ConfigError
 
 
@@ -116,27 +117,6 @@ class Valued:
     epsilon: float
     reward: float
     highest: float
-    dry_run: bool
-    seconds: float
-    cpu_seconds: float
-    peak_rss: int | None
-
-
-@dataclass(frozen=True)
-class Converted:
-    """What came of `convert`: the forms, what was dropped (`lost`) and made up (`filled`), and what is odd."""
-
-    output: str
-    from_form: str
-    to: str
-    read: int
-    rows: int
-    runs: int
-    files: int
-    sorted: bool
-    lost: list[str]
-    filled: list[str]
-    remarks: list[str]
     dry_run: bool
     seconds: float
     cpu_seconds: float
@@ -374,57 +354,3 @@ def value_rows(
     options |= {} if output is None else {"output": os.fspath(output)}
     options |= {} if workers is None else {"workers": workers}
     return Valued(**json.loads(_gristmill.value_rows(to_json(options))))
-
-
-@named
-def convert(
-    input: Path,  # noqa: A002  (the name of the option)
-    output: Path,
-    to: Literal["aligned48", "packed46", "self-play", "legacy", "exponents", "parquet", "arrow"],
-    *,
-    join: Iterable[Path] = (),
-    inner: bool = False,
-    lossy: bool = False,
-    defaults: bool = False,
-    renumber: bool = False,
-    shard_rows: int | None = None,
-    overwrite: bool = False,
-    dry_run: bool = False,
-) -> Converted:
-    """Makes of a folder of 2048 rows, whatever their form, one of another form; it appears whole or not at all.
-
-    Args:
-        input: a pack, self-play, a legacy pack, or exponents.
-        output: folder of the result; neither `input` nor inside it.
-        to: a pack of 48-byte or 46-byte rows; self-play; a legacy pack; `exponents`: boards decoded, in order of game
-            and step, with everything that is known of each step. `parquet` and `arrow` hold what `exponents` does,
-            and need pyarrow (`pip install gristmill[arrow]`).
-        join: rows whose fields are joined by game and step: folders, or `folder/name` for its files `name.npy` and
-            `name-<digits>.npy`. Only with `exponents`, `parquet` and `arrow`.
-        inner: leave out steps that one of `join` does not have, rather than refuse.
-        lossy: drop what the form has no room for, rather than refuse.
-        defaults: fill fields that the form needs and the data lacks (move 255, no values, seed 0), rather than refuse.
-        renumber: count runs from 0; the ids that they had go to column `original_id` of table `runs`.
-        shard_rows: rows of every file but the last; by default one file (of self-play: a million in each).
-        overwrite: replace what is in the output.
-        dry_run: look only.
-
-    Raises:
-        ConfigError: `field` is `lossy` or `defaults` and the message names what would be dropped or made up; or options
-            that do not fit.
-        FormatError: rows that are damaged, there twice, or without a partner.
-        OSError: a file or folder.
-    """
-    options: dict[str, Any] = {"input": os.fspath(input), "output": os.fspath(output)}
-    options |= {"join": [os.fspath(path) for path in join], "inner": inner, "lossy": lossy, "defaults": defaults}
-    options |= {"renumber": renumber, "overwrite": overwrite, "dry_run": dry_run}
-    options |= {} if shard_rows is None else {"shard_rows": shard_rows}
-    if to == "parquet" or to == "arrow":
-        # pyarrow is an extra, and large.
-        from gristmill import arrow
-
-        result = arrow.convert(options, to)
-    else:
-        result = json.loads(_gristmill.convert_rows(to_json({**options, "to": to})))
-    result["from_form"] = result.pop("from")
-    return Converted(**result)

@@ -4,6 +4,7 @@
 mod array;
 mod chess;
 mod config;
+mod converting;
 mod demos;
 mod error;
 mod g2048;
@@ -46,6 +47,8 @@ mod _gristmill {
         config_to_textproto, config_to_toml, overlay_config, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
+    use crate::converting::{convert_demos, convert_games, convert_rows, convertible};
+    #[pymodule_export]
     use crate::demos::{Demos, Spill, holds_demos, open_demos};
     #[pymodule_export]
     use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
@@ -60,7 +63,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::packed::Packed;
     #[pymodule_export]
-    use crate::packing::{checksum_rows, convert_rows, merge_packs, pack_games, recover_folder, value_rows};
+    use crate::packing::{checksum_rows, merge_packs, pack_games, recover_folder, value_rows};
     #[pymodule_export]
     use crate::pairs::{BatchMemory, Mix, class_order, gather_into, pair_rows, window_rows, write_whole};
     #[pymodule_export]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::job::checksum::{ChecksumOptions, checksum};
-use gristmill_engine::job::convert::{ConvertOptions, convert};
 use gristmill_engine::job::merge::{MergeOptions, merge};
 use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::job::recover::{RecoverOptions, recover};
@@ -54,13 +53,6 @@ pub(crate) fn checksum_rows(py: Python<'_>, pack: PathBuf, overwrite: bool, dry_
             if stop.load(Ordering::Relaxed) { Err(gristmill_engine::Error::Stopped) } else { Ok(()) }
         })
     })
-}
-
-/// Converts rows of 2048.
-#[pyfunction]
-pub(crate) fn convert_rows(py: Python<'_>, options: &str) -> Result<String, Fault> {
-    let options = ConvertOptions::from_json(options)?;
-    watched(py, &options.stop, |look| convert(&options, &mut |_, _| look()))
 }
 
 /// Runs a job that calls `look` now and then, which sets `stop` when Python wants to raise.

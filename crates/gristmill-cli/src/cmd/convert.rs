@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use gristmill_engine::Error;
-use gristmill_engine::chunks::is_pack;
-use gristmill_engine::job::convert::{self as rows, ConvertOptions};
+use gristmill_engine::job::convert::{self as rows, ConvertOptions, Kind};
 use gristmill_engine::job::rewrite::{self as job, Recast};
 use gristmill_engine::pack::METADATA;
 use gristmill_format::chess::Version;
@@ -19,29 +18,16 @@ use crate::stopping;
 /// Games in a tar, unless the command line says otherwise.
 const GAMES_PER_TAR: u32 = 1000;
 
-/// What can be converted.
-enum Source {
-    ChessGames,
-    Rows,
-    Demonstrations,
-}
-
 pub(crate) fn run(args: &Convert) -> Result<()> {
-    match source(args)? {
-        Source::ChessGames => chess(args),
-        Source::Rows => g2048(args),
-        Source::Demonstrations => demonstrations(args),
+    let kind = match Kind::of(&args.rewriting.path, &args.rewriting.out)? {
+        Kind::Games if args.demos.said().is_some() => Kind::Demonstrations,
+        kind => kind,
+    };
+    match kind {
+        Kind::Games => chess(args),
+        Kind::Rows => g2048(args),
+        Kind::Demonstrations => demonstrations(args),
     }
-}
-
-/// What lies at the path: a folder with a database and no chunk files holds rows of 2048.
-fn source(args: &Convert) -> Result<Source> {
-    let path = &args.rewriting.path;
-    Ok(match path.join(METADATA).is_file() && !is_pack(path) {
-        true => Source::Rows,
-        false if demos::are_meant(args)? => Source::Demonstrations,
-        false => Source::ChessGames,
-    })
 }
 
 fn demonstrations(args: &Convert) -> Result<()> {

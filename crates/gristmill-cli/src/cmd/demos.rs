@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use gristmill_engine::Error;
-use gristmill_engine::demos::shard_ending;
 use gristmill_engine::job::demos::{
     self as job, Choice, ConvertOptions, Phase, SpaceOptions, SplitOptions, TaskOptions, is_demonstrations,
 };
@@ -16,14 +15,6 @@ use crate::args::rewrite::Split;
 use crate::failure::{Failure, Result};
 use crate::report::{self, demonstrations};
 use crate::stopping;
-
-/// Whether to convert demonstrations: by what lies at the path, by an option that only they have, or by a name of
-/// the output that only they get.
-pub(super) fn are_meant(args: &Convert) -> Result<bool> {
-    let name = args.rewriting.out.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let named = name.ends_with(".npz") || shard_ending(&name).is_some();
-    Ok(named || args.demos.said().is_some() || lie_at(&args.rewriting.path)?)
-}
 
 /// Whether demonstrations lie at `path`.
 pub(super) fn lie_at(path: &Path) -> Result<bool> {

@@ -4,6 +4,7 @@
 //!
 //! | file | does |
 //! |---|---|
+//! | `kind` | tells rows from games and demonstrations, which other jobs convert |
 //! | `source` | opens a folder of any form, and files that are joined; looks at every row once |
 //! | `stored` | blocks of records with their keys |
 //! | `order` | brings them into order of game and step |
@@ -14,6 +15,7 @@
 
 mod database;
 mod flow;
+mod kind;
 mod order;
 mod plan;
 mod source;
@@ -26,6 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_format::g2048::{Form, RowForm};
 use serde::{Deserialize, Serialize};
+
+pub use self::kind::Kind;
 
 use self::database::Ids;
 use self::plan::Plan;

@@ -1,0 +1,137 @@
+//! Options of a conversion in, what came of it out, as JSON text: rows of 2048, games of chess, demonstrations.
+//! What lies at a path decides which of them takes it; Ctrl-C ends a job between two blocks, files or trajectories.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use gristmill_engine::job::convert::{ConvertOptions, Kind, convert};
+use gristmill_engine::job::demos::{self, Choice, SpaceOptions, TaskOptions};
+use gristmill_engine::job::rewrite::{Container, Recast, RewriteOptions, rewrite};
+use gristmill_format::chess::Version;
+use gristmill_format::demo::native::Semantics;
+use gristmill_format::demo::shard::Members;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::error::Fault;
+use crate::packing::watched;
+
+/// What would be converted: `games`, `rows` or `demonstrations`.
+#[pyfunction]
+pub(crate) fn convertible(py: Python<'_>, path: PathBuf, output: PathBuf) -> Result<&'static str, Fault> {
+    Ok(match py.detach(|| Kind::of(&path, &output))? {
+        Kind::Games => "games",
+        Kind::Rows => "rows",
+        Kind::Demonstrations => "demonstrations",
+    })
+}
+
+/// Converts rows of 2048.
+#[pyfunction]
+pub(crate) fn convert_rows(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let options = ConvertOptions::from_json(options)?;
+    watched(py, &options.stop, |look| convert(&options, &mut |_, _| look()))
+}
+
+/// Options for games of chess, checked in Python.
+#[derive(Deserialize)]
+struct Games {
+    input: PathBuf,
+    output: PathBuf,
+    version: Option<u32>,
+    st_q_theta: Option<f32>,
+    lossy: bool,
+    container: Option<String>,
+    games_per_tar: usize,
+    threads: Option<usize>,
+    dry_run: bool,
+}
+
+/// Converts games of chess.
+#[pyfunction]
+pub(crate) fn convert_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let given: Games = parsed(options)?;
+    let mut recast = Recast::new(given.version.and_then(Version::from_number));
+    recast.lossy = given.lossy;
+    recast.theta = given.st_q_theta.unwrap_or(recast.theta);
+    let options = RewriteOptions {
+        path: given.input,
+        outs: vec![given.output],
+        container: match given.container.as_deref() {
+            Some("tar") => Container::Tars(given.games_per_tar),
+            Some(_) => Container::Loose,
+            None => Container::Same,
+        },
+        threads: given.threads,
+        dry_run: given.dry_run,
+    };
+    let stop = AtomicBool::new(false);
+    watched(py, &stop, |look| rewrite(Arc::new(recast), &options, &stop, &mut |_| look()))
+}
+
+/// Options for demonstrations, checked in Python.
+#[derive(Deserialize)]
+struct Demonstrations {
+    input: PathBuf,
+    output: PathBuf,
+    config: Option<PathBuf>,
+    benchmark: Option<String>,
+    task: Option<String>,
+    magical_preproc: Option<String>,
+    remove_null_actions: bool,
+    frame_stack: Option<u64>,
+    compat: bool,
+    n_traj: Option<u64>,
+    sample: bool,
+    shuffle: bool,
+    seed: Option<u64>,
+    max_frames: Option<u64>,
+    members: Option<String>,
+    level: Option<u32>,
+    n_actions: Option<u32>,
+    action_bounds: Option<(f64, f64)>,
+    obs_bounds: Option<(f64, f64)>,
+    color_space: Option<String>,
+    overwrite: bool,
+    dry_run: bool,
+}
+
+/// Converts demonstrations.
+#[pyfunction]
+pub(crate) fn convert_demos(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let given: Demonstrations = parsed(options)?;
+    let options = demos::ConvertOptions {
+        input: given.input,
+        output: given.output,
+        task: TaskOptions {
+            config: given.config,
+            benchmark: given.benchmark,
+            task: given.task,
+            magical_preproc: given.magical_preproc,
+            remove_null_actions: given.remove_null_actions,
+            frame_stack: given.frame_stack,
+        },
+        spaces: SpaceOptions {
+            n_actions: given.n_actions,
+            action_bounds: given.action_bounds,
+            obs_bounds: given.obs_bounds,
+            color_space: given.color_space.map(|colors| colors.to_uppercase()),
+        },
+        semantics: if given.compat { Semantics::Compat } else { Semantics::Strict },
+        choice: Choice { n_traj: given.n_traj, sample: given.sample, shuffle: given.shuffle },
+        seed: given.seed,
+        level: given.level,
+        max_frames: given.max_frames,
+        members: given.members.map(|members| if members == "npy" { Members::Npy } else { Members::Pickle }),
+        overwrite: given.overwrite,
+        dry_run: given.dry_run,
+        stop: Arc::default(),
+    };
+    watched(py, &options.stop, |look| demos::convert(&options, &mut |_| look()))
+}
+
+fn parsed<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Fault> {
+    serde_json::from_str(options).map_err(|e| PyValueError::new_err(e.to_string()).into())
+}

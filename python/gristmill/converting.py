@@ -1,0 +1,337 @@
+"""Data in another form: rows of 2048, games of chess, demonstrations; as `gristmill convert` makes it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, overload
+
+from gristmill import _gristmill
+from gristmill.arguments import named
+from gristmill.config import Path, to_json
+from gristmill.errors import ConfigError
+
+#: What rows of 2048 become.
+RowForm: TypeAlias = Literal["aligned48", "packed46", "self-play", "legacy", "exponents", "parquet", "arrow"]
+
+#: What each kind of data is called in errors.
+_KINDS = {"rows": "rows of 2048", "games": "games of chess", "demonstrations": "demonstrations"}
+
+#: The options that only some kinds have, and their defaults.
+_OF: dict[str, dict[str, Any]] = {
+    "rows": {"join": (), "inner": False, "lossy": False, "defaults": False, "renumber": False, "shard_rows": None},
+    "games": {"version": None, "st_q_theta": None, "lossy": False, "container": None, "games_per_tar": 1000}
+    | {"threads": None},
+    "demonstrations": {"config": None, "benchmark": None, "task": None, "magical_preproc": None}
+    | {"remove_null_actions": False, "frame_stack": None, "compat": False, "n_traj": None, "sample": False}
+    | {"shuffle": False, "seed": None, "max_frames": None, "members": None, "level": None, "n_actions": None}
+    | {"action_bounds": None, "obs_bounds": None, "color_space": None},
+}
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What came of rows of 2048: the forms, what was dropped (`lost`) and made up (`filled`), and what is odd."""
+
+    output: str
+    from_form: str
+    to: str
+    read: int
+    rows: int
+    runs: int
+    files: int
+    sorted: bool
+    lost: list[str]
+    filled: list[str]
+    remarks: list[str]
+    dry_run: bool
+    seconds: float
+    cpu_seconds: float
+    peak_rss: int | None
+
+
+@dataclass(frozen=True)
+class ConvertedGames:
+    """What came of games of chess."""
+
+    #: Files that hold games, and files of the folder that hold none.
+    files: int
+    skipped: int
+    #: Files that an earlier call had done; they are in all other numbers.
+    resumed: int
+    files_done: int
+    #: Games read; those that kept their bytes, and those that were written anew.
+    chunks: int
+    kept: int
+    changed: int
+    #: Games that were left out: by reason, and those that could not be read by the kind of damage.
+    dropped: dict[str, int]
+    damaged: dict[str, int]
+    #: Positions in and out; 0 where only the container changes.
+    frames_in: int
+    frames_out: int
+    bytes_in: int
+    bytes_out: int
+    files_out: int
+    counts: dict[str, int]
+    #: What is damaged, the first few.
+    faults: list[str]
+    interrupted: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True)
+class ConvertedDemos:
+    """What came of demonstrations."""
+
+    #: The files written.
+    output: list[str]
+    #: The form that was read, such as `demo.magical`, and `shards` or `npz`.
+    from_form: str
+    to: str
+    #: Trajectories read and written, and frames written.
+    read: int
+    trajectories: int
+    frames: int
+    #: Trajectories that were cut, and those whose end no `dones` marks.
+    truncated: int
+    unended: int
+    #: The seed, where something was drawn.
+    seed: int | None
+    remarks: list[str]
+    dry_run: bool
+    seconds: float
+    cpu_seconds: float
+    peak_rss: int | None
+
+
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    to: RowForm,
+    *,
+    join: Iterable[Path] = ...,
+    inner: bool = ...,
+    lossy: bool = ...,
+    defaults: bool = ...,
+    renumber: bool = ...,
+    shard_rows: int | None = ...,
+    overwrite: bool = ...,
+    dry_run: bool = ...,
+) -> Converted: ...
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    *,
+    version: Literal[6, 7],
+    st_q_theta: float | None = ...,
+    lossy: bool = ...,
+    container: Literal["loose", "tar"] | None = ...,
+    games_per_tar: int = ...,
+    threads: int | None = ...,
+    dry_run: bool = ...,
+) -> ConvertedGames: ...
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    *,
+    container: Literal["loose", "tar"],
+    games_per_tar: int = ...,
+    threads: int | None = ...,
+    dry_run: bool = ...,
+) -> ConvertedGames: ...
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    *,
+    config: Path | None = ...,
+    benchmark: str | None = ...,
+    task: str | None = ...,
+    magical_preproc: str | None = ...,
+    remove_null_actions: bool = ...,
+    frame_stack: int | None = ...,
+    compat: bool = ...,
+    n_traj: int | None = ...,
+    sample: bool = ...,
+    shuffle: bool = ...,
+    seed: int | None = ...,
+    max_frames: int | None = ...,
+    members: Literal["pickle", "npy"] | None = ...,
+    level: int | None = ...,
+    n_actions: int | None = ...,
+    action_bounds: tuple[float, float] | None = ...,
+    obs_bounds: tuple[float, float] | None = ...,
+    color_space: Literal["gray", "rgb"] | None = ...,
+    overwrite: bool = ...,
+    dry_run: bool = ...,
+) -> ConvertedDemos: ...
+@named
+def convert(
+    input: Path,  # noqa: A002  (the name of the option)
+    output: Path,
+    to: RowForm | None = None,
+    *,
+    join: Iterable[Path] = (),
+    inner: bool = False,
+    lossy: bool = False,
+    defaults: bool = False,
+    renumber: bool = False,
+    shard_rows: int | None = None,
+    version: Literal[6, 7] | None = None,
+    st_q_theta: float | None = None,
+    container: Literal["loose", "tar"] | None = None,
+    games_per_tar: int = 1000,
+    threads: int | None = None,
+    config: Path | None = None,
+    benchmark: str | None = None,
+    task: str | None = None,
+    magical_preproc: str | None = None,
+    remove_null_actions: bool = False,
+    frame_stack: int | None = None,
+    compat: bool = False,
+    n_traj: int | None = None,
+    sample: bool = False,
+    shuffle: bool = False,
+    seed: int | None = None,
+    max_frames: int | None = None,
+    members: Literal["pickle", "npy"] | None = None,
+    level: int | None = None,
+    n_actions: int | None = None,
+    action_bounds: tuple[float, float] | None = None,
+    obs_bounds: tuple[float, float] | None = None,
+    color_space: Literal["gray", "rgb"] | None = None,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> Converted | ConvertedGames | ConvertedDemos:
+    """Makes data of another form. What lies at `input` decides which options apply; the others are refused.
+
+    A folder of 2048 rows needs `to`, and appears whole or not at all. Games of chess need `version`, `container` or
+    both; the same call resumes one that was interrupted. Of demonstrations the name of the output decides the form.
+    Minari data sets have `gristmill.demos.minari.write` and `write_shards`.
+
+    Args:
+        input: rows: a pack, self-play, a legacy pack, or exponents. Games: a file, or a folder with all below it.
+            Demonstrations: shards, native files, a pack, arrays.
+        output: neither `input` nor inside it. The folder of rows or games; a shard (`.tar.zst`, `.tgz`, `.tar`), an
+            `.npz`, or the folder of a data set of demonstrations.
+        to: a pack of 48-byte or 46-byte rows; self-play; a legacy pack; `exponents`: boards decoded, in order of game
+            and step, with everything that is known of each step. `parquet` and `arrow` hold what `exponents` does,
+            and need pyarrow (`pip install gristmill[arrow]`).
+        join: rows whose fields are joined by game and step: folders, or `folder/name` for its files `name.npy` and
+            `name-<digits>.npy`. Only with `exponents`, `parquet` and `arrow`.
+        inner: leave out steps that one of `join` does not have, rather than refuse.
+        lossy: drop what the form of rows or the version of games has no room for, rather than refuse.
+        defaults: fill fields that the form needs and the data lacks (move 255, no values, seed 0), rather than refuse.
+        renumber: count runs from 0; the ids that they had go to column `original_id` of table `runs`.
+        shard_rows: rows of every file but the last; by default one file (of self-play: a million in each).
+        version: of the records of chess games; by default each game keeps its bytes.
+        st_q_theta: decay per ply of the short-term values that V7 gets, 0 to 1; 0.8333333 by default.
+        container: a `.gz` for each game, or tars; by default what they are in.
+        games_per_tar: games in each new tar, at most.
+        threads: of games; one per core by default. They change no byte.
+        config: a TOML file with the tables `env_cfg` and `env_data`.
+        benchmark: what native files are of: atari, dm_control, gymnasium, magical, minecraft or procgen.
+        task: the task, for the metadata of the shard.
+        magical_preproc: what is made of MAGICAL's two views; "" leaves them as they are.
+        remove_null_actions: leave out the steps of MAGICAL whose action is 0.
+        frame_stack: frames in an observation of native files, 1 to 64.
+        compat: read native files as the loaders of the originals did, faults included.
+        n_traj: take the first `n_traj` trajectories that have an end.
+        sample: draw the `n_traj` trajectories at random instead.
+        shuffle: put the trajectories into a random order.
+        seed: of `sample` and `shuffle`; drawn, and in the result, by default.
+        max_frames: begin a new shard with the next trajectory after as many frames.
+        members: how shards hold their values: pickles, or `.npy` and `.json`.
+        level: of compression: of `.tar.zst` 1 to 22, of `.tgz` 1 to 9, of `.npz` 0 to 9.
+        n_actions: how many discrete actions there are.
+        action_bounds: lowest and highest value of an action.
+        obs_bounds: lowest and highest value of an observation.
+        color_space: colours of the frames.
+        overwrite: replace what rows or demonstrations are in the output.
+        dry_run: look only.
+
+    Raises:
+        ConfigError: options that do not fit the data or each other; `field` is `lossy` or `defaults` where the message
+            names what would be dropped or made up.
+        FormatError: data that is damaged, there twice, or without a partner. A damaged game is counted instead.
+        OSError: a file or folder.
+    """
+    given = {name: value for name, value in locals().items() if name not in ("input", "output", "to")}
+    kind = _gristmill.convertible(os.fspath(input), os.fspath(output))
+    if kind == "games" and any(given[name] != value for name, value in _OF["demonstrations"].items()):
+        kind = "demonstrations"
+    options = {"input": os.fspath(input), "output": os.fspath(output), **_options(kind, os.fspath(input), given)}
+    if to is not None and kind != "rows":
+        raise ConfigError(f"`to`: for rows of 2048; {input} holds {_KINDS[kind]}", field="to")
+    if kind == "rows":
+        return _rows(options, to, overwrite)
+    if kind == "games":
+        return _games(options, overwrite)
+    return _demos(options, overwrite)
+
+
+def _options(kind: str, place: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of this kind of data; one of another kind is refused."""
+    for other, names in _OF.items():
+        for name, default in names.items():
+            if name not in _OF[kind] and given[name] != default:
+                raise ConfigError(f"`{name}`: for {_KINDS[other]}; {place} holds {_KINDS[kind]}", field=name)
+    return {name: given[name] for name in (*_OF[kind], "dry_run")}
+
+
+def _rows(options: dict[str, Any], to: RowForm | None, overwrite: bool) -> Converted:
+    if to is None:
+        raise ConfigError(f"`to`: {options['input']} holds rows of 2048; say what they become", field="to")
+    options = {**options, "join": [os.fspath(path) for path in options["join"]], "overwrite": overwrite}
+    if options["shard_rows"] is None:
+        del options["shard_rows"]
+    if to == "parquet" or to == "arrow":
+        # pyarrow is an extra, and large.
+        from gristmill import arrow
+
+        result = arrow.convert(options, to)
+    else:
+        result = json.loads(_gristmill.convert_rows(to_json({**options, "to": to})))
+    result["from_form"] = result.pop("from")
+    return Converted(**result)
+
+
+def _games(options: dict[str, Any], overwrite: bool) -> ConvertedGames:
+    container, version, theta = options["container"], options["version"], options["st_q_theta"]
+    if overwrite:
+        raise ConfigError("`overwrite`: for rows and demonstrations; games go to a new folder", field="overwrite")
+    if version is None and container is None:
+        raise ConfigError("`version`: nothing to convert to; give version=, container= or both", field="version")
+    if version not in (None, 6, 7):
+        raise ConfigError(f"`version`: {version!r}; expected 6 or 7", field="version")
+    if container not in (None, "loose", "tar"):
+        raise ConfigError(f"`container`: {container!r}; expected 'loose' or 'tar'", field="container")
+    for name in ("lossy", "st_q_theta"):
+        if options[name] not in (None, False) and version is None:
+            raise ConfigError(f"`{name}`: goes with version=", field=name)
+    if theta is not None and not 0.0 <= theta <= 1.0:
+        raise ConfigError(f"`st_q_theta`: {theta}; expected 0 to 1", field="st_q_theta")
+    for name in ("games_per_tar", "threads"):
+        if options[name] is not None and options[name] < 1:
+            raise ConfigError(f"`{name}`: {options[name]}; expected at least 1", field=name)
+    if options["games_per_tar"] != _OF["games"]["games_per_tar"] and container != "tar":
+        raise ConfigError("`games_per_tar`: goes with container='tar'", field="games_per_tar")
+    return ConvertedGames(**json.loads(_gristmill.convert_games(json.dumps(options))))
+
+
+def _demos(options: dict[str, Any], overwrite: bool) -> ConvertedDemos:
+    if options["members"] not in (None, "pickle", "npy"):
+        raise ConfigError(f"`members`: {options['members']!r}; expected 'pickle' or 'npy'", field="members")
+    if options["color_space"] not in (None, "gray", "rgb"):
+        raise ConfigError(f"`color_space`: {options['color_space']!r}; expected 'gray' or 'rgb'", field="color_space")
+    if options["config"] is not None:
+        options["config"] = os.fspath(options["config"])
+    result = json.loads(_gristmill.convert_demos(json.dumps({**options, "overwrite": overwrite})))
+    result["from_form"] = result.pop("from")
+    return ConvertedDemos(**result)
