@@ -1,6 +1,7 @@
 """Passes of a stream: each loop over `epochs=N` ends with the batch that completes the rows of its pass."""
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,23 @@ def test_joined_inputs_have_no_passes_and_one_loop_takes_all(tmp_path: Path) -> 
     assert ids(loader) == whole
     with pytest.raises(gm.EndOfStream, match="epochs="):
         list(loader)
+
+
+def test_threads_that_share_a_pass_all_end_with_it(games: Path) -> None:
+    loader, found, together = stream(games, 4), [], threading.Barrier(4)
+    whole = taken(stream(games, 4))
+
+    def consume() -> None:
+        batches = loader.batches()
+        found.append(next(batches))
+        together.wait(60)
+        found.extend(batches)
+
+    workers = [threading.Thread(target=consume) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    ends = borders(ROWS, 4)
+    assert ids(sorted(found, key=lambda batch: batch.number)) == whole[: ends[0]]
+    assert ids(loader) == whole[ends[0] : ends[1]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -108,7 +107,7 @@ class DataLoader:
         }
         self._stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
         self._begun = False
-        self._hearing, self._made_in, self._passing = Hearing(), os.getpid(), threading.Lock()
+        self._hearing, self._made_in, self._shared = Hearing(), os.getpid(), turns.Shared()
         edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
         if ledger is not None:
             edits["ledger"] = os.fspath(ledger)
@@ -267,29 +266,25 @@ class DataLoader:
         """
         passed, upcoming = self._pass_batches(), self._upcoming()
         end = None if passed is None or upcoming is None else (upcoming // passed + 1) * passed
-        begun = False
+        begun, over_before = False, self._shared.over[alias]
         while True:
             try:
-                batch, ends = self._before(end, alias)
+                batch = self._of_pass(end, over_before, alias)
             except EndOfStream as over:
                 if not begun:
                     raise EndOfStream(f"{over}; {advice(self._engine.config())}") from None
                 return
             if batch is None:
-                return LOGGER.info("ended: a pass of %s batches is over", passed)
+                return LOGGER.info("pass: it is over")
             yield batch
-            if ends:
-                return LOGGER.info("ended: a pass over the files is over with batch %s", batch.number)
             begun = True
 
-    def _before(self, end: int | None, alias: str) -> tuple[Batch | None, bool]:
-        """The next batch below `end`, and whether a pass of a stream ends with it. Several threads may go over one."""
-        if end is None:
-            batch = self.get_next(alias)
-            return batch, isinstance(self._engine, _gristmill.Loader) and self._engine.ends_pass(alias, batch.number)
-        with self._passing:
+    def _of_pass(self, end: int | None, over_before: int, alias: str) -> Batch | None:
+        """The next batch of a pass of rows up to `end`, or of a stream; `None` behind it. Threads may share a pass."""
+        with self._shared.turn[alias]:
             upcoming = self._upcoming()
-            return (self.get_next(alias) if upcoming is not None and upcoming < end else None), False
+            over = self._shared.over[alias] != over_before if end is None else upcoming is None or upcoming >= end
+            return None if over else self.get_next(alias)
 
     def _pass_batches(self) -> int | None:
         return self._engine.pass_batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
@@ -448,6 +443,8 @@ class DataLoader:
         if found is None:
             return None
         number, rows, columns = found
+        if isinstance(self._engine, _gristmill.Loader):
+            self._shared.over[alias] += self._engine.ends_pass(alias, number)
         arrays = {name: Array.over(memory, tuple(shape), dtype) for name, dtype, shape, memory in columns}
         return Batch(number, rows, arrays)
 

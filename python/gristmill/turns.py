@@ -1,9 +1,11 @@
-"""Which worker of PyTorch's this is, and which batches fall to it. Imports no PyTorch."""
+"""Which thread or which worker of PyTorch's takes the next batch of a pass. Imports no PyTorch."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,16 @@ from gristmill.batch import Batch
 
 if TYPE_CHECKING:
     from gristmill.loader import DataLoader
+
+
+class Shared:
+    """What the threads that go over one loader share, by output."""
+
+    def __init__(self) -> None:
+        #: Whose turn it is to take a batch.
+        self.turn: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        #: Passes of a stream whose last batch was taken.
+        self.over: Counter[str] = Counter()
 
 
 def of_worker() -> tuple[int, int] | None:
@@ -26,6 +38,6 @@ def batches(loader: DataLoader, worker: int, workers: int) -> Iterator[Batch]:
     if loader._made_in != os.getpid():
         # A forked worker has no threads of its parent's.
         fresh = make_again(type(loader), loader._given, loader._stands)
-        loader._engine, loader._made_in = fresh._engine, os.getpid()
+        loader._engine, loader._made_in, loader._shared = fresh._engine, os.getpid(), Shared()
         del fresh._engine
     return (batch for batch in loader.batches() if batch.number % workers == worker)
