@@ -1,10 +1,13 @@
-//! A feeding process is killed at random moments while games come, leave and are written again, and resumes from its
-//! last state and journal: every row of every batch that it ever gave is that of the uninterrupted run, but for games
-//! that are skipped because they have left the disk. `GRISTMILL_KILLS` says how often.
+//! A feeding process is killed at random moments while games come, leave, move and are written again, and resumes from its last
+//! state and journal: every row of every batch that it ever gave is that of the uninterrupted run, but for games that are
+//! skipped because they have left the disk. `GRISTMILL_KILLS` says how often, `GRISTMILL_SEED` varies what happens.
 
 #![allow(clippy::print_stdout, reason = "says how much happened")]
 
-use std::collections::{BTreeMap, BTreeSet};
+mod compare;
+mod games;
+
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,10 +15,13 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
 use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
-use gristmill_engine::runtime::seed::{Draws, Key};
+use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use gristmill_format::chess::Version;
 use xxhash_rust::xxh3::xxh3_64;
+
+use compare::{compare, compare_without};
+use games::Games;
 
 /// Long enough for anything on a busy machine; reaching it fails the test.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -26,7 +32,7 @@ const POOL: u64 = 30;
 /// Batches between two saved states.
 const SAVED_EVERY: u64 = 5;
 
-/// How many files must leave the window, and how many more after them, before one leaves the disk.
+/// Files that have left the window, and so many after them, before one leaves the disk.
 const MARGIN: usize = 10;
 
 /// What becomes of games on the disk, and of the states that need them.
@@ -95,6 +101,19 @@ impl Run {
         let journals = files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("journal"));
         let text: String = journals.map(|path| std::fs::read_to_string(path).unwrap()).collect();
         text.split("\"name\":\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    }
+
+    /// Names of the files that are held elsewhere.
+    fn spilled(&self) -> BTreeSet<String> {
+        let mut files: Vec<PathBuf> = vec![self.at("spill")];
+        let (mut at, mut names) = (0, BTreeSet::new());
+        while let Some(file) = files.get(at) {
+            names.extend(file.is_file().then(|| file.file_name().unwrap().to_str().unwrap().to_owned()));
+            let below = std::fs::read_dir(file).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+            files.extend::<Vec<PathBuf>>(below);
+            at += 1;
+        }
+        names
     }
 
     fn log(&self, life: u64, rank: u32) -> PathBuf {
@@ -175,66 +194,6 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// Games that are there, to come, and gone.
-struct Games {
-    all: Vec<PathBuf>,
-    live: PathBuf,
-    /// How many files came, and how many of the first have left the disk.
-    came: usize,
-    left: usize,
-    /// Those that left while they were needed.
-    lost: BTreeSet<String>,
-}
-
-impl Games {
-    fn come(&mut self, games: usize) {
-        for path in &self.all[self.came..self.came + games] {
-            std::fs::hard_link(path, self.live.join(path.file_name().unwrap())).unwrap();
-        }
-        self.came += games;
-    }
-
-    fn leave(&mut self) {
-        while self.left + POOL as usize + MARGIN < self.came {
-            // One that was needed and put back may be gone already.
-            let _ = std::fs::remove_file(self.live.join(self.all[self.left].file_name().unwrap()));
-            self.left += 1;
-        }
-    }
-
-    /// One of the games that the journals tell of leaves at once.
-    fn lose(&mut self, run: &Run, draw: &mut Draws) {
-        let told = run.told();
-        let there: Vec<&PathBuf> = self.all[..self.came].iter().collect();
-        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-        let live = |path: &PathBuf| told.contains(&name(path)) && self.live.join(name(path)).exists();
-        let games: Vec<&PathBuf> = there.into_iter().filter(|path| live(path)).collect();
-        // Among the newest, which the window has.
-        let newest = &games[games.len().saturating_sub(POOL as usize)..];
-        let Some(path) = newest.get(draw.below(newest.len().max(1) as u64) as usize) else { return };
-        std::fs::remove_file(self.live.join(name(path))).unwrap();
-        self.lost.insert(name(path));
-    }
-
-    /// One of the newest games that are there is written again as it was: another file under the same name and size.
-    fn rewrite(&self, draw: &mut Draws) {
-        let newest = &self.all[self.came.saturating_sub(POOL as usize)..self.came];
-        let name = newest[draw.below(newest.len() as u64) as usize].file_name().unwrap();
-        if self.live.join(name).exists() {
-            std::fs::write(self.live.join(".again"), std::fs::read(self.live.join(name)).unwrap()).unwrap();
-            std::fs::rename(self.live.join(".again"), self.live.join(name)).unwrap();
-        }
-    }
-
-    /// Puts back what a refusal names; how many.
-    fn put_back(&self, refused: &str) -> usize {
-        let named = |path: &&PathBuf| refused.contains(&format!("`{}`", path.file_name().unwrap().to_str().unwrap()));
-        let named: Vec<&PathBuf> = self.all[..self.left].iter().filter(named).collect();
-        named.iter().for_each(|path| std::fs::hard_link(path, self.live.join(path.file_name().unwrap())).unwrap());
-        named.len()
-    }
-}
-
 fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
     let child = |rank: u32| {
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -252,8 +211,12 @@ fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
 /// Kills a run over and over; `worlds` are the numbers of ranks of its lives in turn.
 fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
     let kills: u64 = std::env::var("GRISTMILL_KILLS").map_or(20, |kills| kills.parse().unwrap());
+    let seed = std::env::var("GRISTMILL_SEED").map_or(seed, |more| seed + 1000 * more.parse::<u64>().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let run = Run { folder: folder.path().to_owned(), lanes, disk };
+    // Of a run that fails, everything stays to be looked into.
+    let kept = folder.keep();
+    println!("{disk:?}, seed {seed}: {}", kept.display());
     let all = run.at("all");
     let options = ChessOptions {
         folder: all.clone(),
@@ -267,16 +230,13 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
     let mut generator = ChessGenerator::new(options.clone()).unwrap();
     while generator.write_next().unwrap().is_some() {}
     let game = |i| all.join(format!("training.{i}.gz"));
-    let live = run.at("games");
-    std::fs::create_dir(&live).unwrap();
     if lanes.is_some() {
         std::fs::create_dir(run.at("state")).unwrap();
     }
-    let mut games =
-        Games { all: (1..=options.games).map(game).collect(), live, came: 0, left: 0, lost: BTreeSet::new() };
+    let mut games = Games::new((1..=options.games).map(game).collect(), run.at("games"));
     games.come(POOL as usize);
     let (key, mut refusals) = (Key::new(seed, "murder"), 0);
-    let mut farthest = 0;
+    let (mut farthest, mut spilled) = (0, BTreeSet::new());
     for life in 0..=kills {
         let mut draws = key.at(life);
         let (world, last) = (worlds[life as usize % worlds.len()], life == kills);
@@ -284,8 +244,7 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         let seen = |run: &Run| (0..world).map(|rank| run.lines(life, rank).len() as u64).min().unwrap();
         let mut ranks = spawn(&run, life, world, until);
         if life == 0 && (disk != Disk::Keeps || lanes.is_some()) {
-            // All ranks find the same games first; those of the window were taken in, and there is a state to resume
-            // from.
+            // All ranks find the same games first; those of the window were taken in, and there is a state to go on from.
             wait_for("first batches", || seen(&run) > SAVED_EVERY);
         }
         let (first, then) = (draws.below(4) as usize, draws.below(60));
@@ -296,6 +255,7 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         }
         if matches!(disk, Disk::Keeps | Disk::Spills) {
             (0..draws.below(3)).for_each(|_| games.rewrite(&mut draws));
+            (0..draws.below(3)).for_each(|_| games.relocate(&mut draws));
         }
         if last {
             loop {
@@ -337,24 +297,35 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         if disk == Disk::Refuses {
             games.leave();
         }
+        spilled.extend(run.spilled());
+    }
+    let Games { came, left, rewritten, moved, lost, .. } = games;
+    println!("{kills} kills, {disk:?}: {came} games came, {rewritten} were written again, {moved} moved");
+    if matches!(disk, Disk::Keeps | Disk::Spills) {
+        assert!(rewritten as u64 > kills / 4 && moved as u64 > kills / 4, "too few changes to show anything");
     }
     match disk {
         Disk::Keeps => {
-            assert!(run.lines(kills, 0).iter().find_map(|line| batch_of(line)).unwrap() > 0, "it never resumed")
+            assert!(run.lines(kills, 0).iter().find_map(|line| batch_of(line)).unwrap() > 0, "it never went on")
         }
         Disk::Refuses => {
-            assert!(games.left > 0, "none has left the disk");
-            println!("{} games left the disk, {refusals} starts were refused until some were back", games.left);
+            assert!(left > 0, "none has left the disk");
+            println!("{} games left the disk, {refusals} starts were refused until some were back", left);
         }
         Disk::Skips | Disk::Spills => {
-            assert!(games.lost.len() as u64 > kills / 4, "{} have left the disk", games.lost.len());
-            println!("{} games left the disk while the window had them", games.lost.len());
+            if disk == Disk::Spills {
+                assert!(spilled.len() as u64 > kills / 4, "{} were held", spilled.len());
+                println!("{} files were held elsewhere", spilled.len());
+            }
+            assert!(lost.len() as u64 > kills / 4, "{} have left the disk", lost.len());
+            println!("{} games left the disk while the window had them", lost.len());
         }
     }
-    if disk == Disk::Skips {
-        return compare_without(&run, kills, &all, &games.lost);
+    match disk {
+        Disk::Skips => compare_without(&run, kills, &all, &lost),
+        _ => compare(&run, kills, worlds, &all),
     }
-    compare(&run, kills, worlds, &all);
+    std::fs::remove_dir_all(kept).unwrap();
 }
 
 fn batch_of(line: &str) -> Option<u64> {
@@ -368,91 +339,6 @@ fn mend(run: &Run, games: &Games) -> bool {
     // Empty where it was killed while it wrote this.
     assert!(refused.is_empty() || games.put_back(&refused) > 0, "{refused}");
     !refused.is_empty()
-}
-
-/// A batch as one process gave it.
-struct Given {
-    life: u64,
-    rank: usize,
-    world: usize,
-    rows: Vec<u64>,
-}
-
-/// Every batch of every life against the same run without an end to it.
-fn compare(run: &Run, kills: u64, worlds: &[u32], all: &Path) {
-    let mut given: BTreeMap<u64, Vec<Given>> = BTreeMap::new();
-    for life in 0..=kills {
-        let world = worlds[life as usize % worlds.len()];
-        for rank in 0..world {
-            for line in run.lines(life, rank).iter().filter(|line| line.starts_with("batch ")) {
-                let numbers: Vec<u64> = line.split(' ').skip(1).map(|text| text.parse().unwrap()).collect();
-                let one = Given { life, rank: rank as usize, world: world as usize, rows: numbers[1..].to_vec() };
-                given.entry(numbers[0]).or_default().push(one);
-            }
-        }
-    }
-    let config = DataLoaderConfig { replay: true, spill: None, ..run.config(all, 0, 1) };
-    let whole = DataLoader::new(config).unwrap();
-    let last = *given.keys().last().unwrap();
-    assert!(given.keys().copied().eq(0..=last), "no batch is left out");
-    let mut again = 0;
-    for (number, batches) in given {
-        let Next::Batch(batch) = whole.next("", Some(PATIENCE)).unwrap() else { panic!("batch {number}") };
-        let expected = rows(&batch);
-        assert_eq!(batch.number, number);
-        again += batches.len() - 1;
-        for Given { life, rank, world, rows } in batches {
-            let own: Vec<u64> = expected.iter().copied().skip(rank).step_by(world).collect();
-            assert_eq!(rows, own, "batch {number} in life {life}, rank {rank} of {world}");
-        }
-    }
-    assert!(again > 0, "some batches were given again");
-}
-
-/// The rows of every life against the same run without an end to it, in which no game is ever lost: only rows of games that
-/// are may be left out.
-fn compare_without(run: &Run, kills: u64, all: &Path, lost: &BTreeSet<String>) {
-    let mut config = DataLoaderConfig { replay: true, ..run.config(all, 0, 1) };
-    config
-        .stage
-        .iter_mut()
-        .filter_map(|stage| stage.tensor_generator.as_mut())
-        .for_each(|t| t.tensors.push("ids".into()));
-    let whole = DataLoader::new(config).unwrap();
-    // Hash of a row, and its game.
-    let mut rows_of_whole: Vec<(u64, String)> = Vec::new();
-    let mut expected = |at: usize| {
-        while rows_of_whole.len() <= at {
-            let Next::Batch(batch) = whole.next("", Some(PATIENCE)).unwrap() else { panic!("row {at}") };
-            let ids = batch.column("ids").unwrap().bytes().to_vec();
-            let source = |i: usize| u64::from_le_bytes(ids[24 * i..][..8].try_into().unwrap());
-            let row = |(i, hash): (usize, u64)| (hash, whole.source_path(source(i)).unwrap());
-            rows_of_whole.extend(rows(&batch).into_iter().enumerate().map(row));
-        }
-        rows_of_whole[at].clone()
-    };
-    // For each count of batches the row that comes next, by the latest life that gave them.
-    let mut after = BTreeMap::from([(0, 0)]);
-    let mut left_out = 0;
-    for life in 0..=kills {
-        for line in run.lines(life, 0).iter().filter(|line| line.starts_with("batch ")) {
-            let numbers: Vec<u64> = line.split(' ').skip(1).map(|text| text.parse().unwrap()).collect();
-            let mut at = after[&numbers[0]];
-            for row in &numbers[1..] {
-                loop {
-                    let (hash, game) = expected(at);
-                    if hash == *row {
-                        break;
-                    }
-                    assert!(lost.contains(&game), "batch {} in life {life} lacks row {at}, of {game}", numbers[0]);
-                    (at, left_out) = (at + 1, left_out + 1);
-                }
-                at += 1;
-            }
-            after.insert(numbers[0] + 1, at);
-        }
-    }
-    assert!(left_out > 0, "rows of games that are gone are left out");
 }
 
 #[test]
