@@ -53,7 +53,7 @@ def stops(whole: list[list[list[Any]]]) -> list[int]:
 
 
 def run_until(feed: Any, at: int) -> list[list[Any]]:
-    """Trains for so many batches, and leaves the loop."""
+    """Trains for `at` batches, then leaves the loop; what each batch showed."""
     seen: list[list[Any]] = []
     while len(seen) < at:
         for batch in feed:

@@ -1,18 +1,12 @@
 //! Commands that need Python: their words reach the interpreter as they are, its exit code comes back, and where there is no
 //! Python, or none with the package, that is what is said. The package itself is tested with pytest.
-use crate::command::{Ran, gristmill, run};
+use crate::command::{Ran, ended, gristmill, run};
 
 /// Tells its words and ends with 3.
 const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/python");
 
 fn with(python: &str, without_gristmill: &str, words: &[&str]) -> Ran {
-    let mut command = gristmill(words);
-    let output = command.env("GRISTMILL_PYTHON", python).env("WITHOUT_GRISTMILL", without_gristmill).output().unwrap();
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    ended(gristmill(words).env("GRISTMILL_PYTHON", python).env("WITHOUT_GRISTMILL", without_gristmill))
 }
 
 #[test]

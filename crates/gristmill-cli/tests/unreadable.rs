@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::command::{Ran, generate, gristmill, run, text};
+use crate::command::{Ran, ended, generate, gristmill, run, text};
 
 /// Makes the library, which refuses while a file says so; `None`, visibly, where there is no compiler for it.
 fn library(folder: &Path) -> Option<PathBuf> {
@@ -30,12 +30,7 @@ fn library(folder: &Path) -> Option<PathBuf> {
 fn refused(library: &Path, words: &[&str]) -> Ran {
     let control = library.with_file_name("control");
     fs::write(&control, "5 r").unwrap();
-    let ran = gristmill(words).env("LD_PRELOAD", library).env("REFUSE", &control).output().unwrap();
-    Ran {
-        code: ran.status.code().unwrap_or(-1),
-        out: String::from_utf8(ran.stdout).unwrap(),
-        err: String::from_utf8(ran.stderr).unwrap(),
-    }
+    ended(gristmill(words).env("LD_PRELOAD", library).env("REFUSE", &control))
 }
 
 #[test]

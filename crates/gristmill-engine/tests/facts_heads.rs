@@ -2,16 +2,15 @@
 //! beginning of the game, or nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use gristmill_engine::facts::Facts;
-use gristmill_engine::stage::discover::Search;
-use gristmill_engine::stage::load::{LogSpec, Source, SourceLog};
+use gristmill_engine::stage::load::Source;
 use gristmill_engine::store::MemoryStore;
 use gristmill_format::chess::{FrameMut, InputFormat, Version};
 use gristmill_format::container::gzip;
 use gristmill_format::source::{Chunk, Limits};
+
+use crate::facts_index::restart;
 
 /// Frames of the game.
 const FRAMES: usize = 5;
@@ -32,24 +31,7 @@ fn game(version: Version) -> Vec<u8> {
 fn source(bytes: &[u8], facts: &Arc<Facts>) -> Arc<Source> {
     let store = Arc::new(MemoryStore::new());
     store.write("training.1.gz", bytes.to_vec());
-    let search = Search {
-        store: store.clone(),
-        watch: false,
-        rescan: Duration::from_secs(1),
-        expected: Default::default(),
-        waits: true,
-        stop: Arc::new(AtomicBool::new(false)),
-    };
-    let spec = LogSpec {
-        store,
-        find: search.ready(),
-        provider: 0,
-        version: None,
-        facts: Some(Arc::clone(facts)),
-        waits: false,
-    };
-    let log = SourceLog::start(spec, &|_, task| task(), Arc::new(|| ()));
-    log.open(log.initial().unwrap()[0].id).unwrap()
+    Arc::clone(&restart(&store, Some(facts)).0[0])
 }
 
 #[test]

@@ -21,7 +21,7 @@ use gristmill_format::chess::{DiffFocus, Version};
 use gristmill_format::weigh::Weigher;
 
 /// Scans the store and opens everything, as a fresh process would; returns the sources and the reads it took.
-fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (Vec<Arc<Source>>, u64) {
+pub(crate) fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (Vec<Arc<Source>>, u64) {
     let search = Search {
         store: store.clone(),
         watch: false,

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use gristmill_engine::pipeline::{CountStatus, LoadStatus, OutputStatus, QueueStatus};
 
-    /// A loader whose last stage gave 50 batches of 10 rows each second, with so many waiting of 4.
+    /// A loader whose last stage gave 50 batches of 10 rows each second, with `waiting` of at most 4 in its queue.
     fn running(seconds: f64, waiting: u64, busy: f64) -> Status {
         let n = (seconds * 50.0) as u64;
         let count = |name: &str, total| CountStatus { name: name.into(), total };

@@ -23,7 +23,12 @@ pub fn gristmill(words: &[&str]) -> Command {
 
 /// Runs the command to its end.
 pub fn run(words: &[&str]) -> Ran {
-    let Output { status, stdout, stderr } = gristmill(words).output().unwrap();
+    ended(&mut gristmill(words))
+}
+
+/// Runs a prepared command to its end.
+pub fn ended(command: &mut Command) -> Ran {
+    let Output { status, stdout, stderr } = command.output().unwrap();
     Ran {
         code: status.code().unwrap_or(-1),
         out: String::from_utf8(stdout).unwrap(),

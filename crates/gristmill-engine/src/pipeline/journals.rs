@@ -254,7 +254,7 @@ impl History {
         self.numbers.values().filter_map(|numbers| numbers.get(loader)).map(Numbering::next).max().unwrap_or(0)
     }
 
-    /// What the journal `own` is to be told of its files, for which this run has other ids.
+    /// The events that the journal `own` needs where this run gives its files other ids.
     pub(super) fn renumbered(&self, own: &Path) -> Vec<Event> {
         let unknown = BTreeMap::new();
         let numbers = self.numbers.get(own).unwrap_or(&unknown);

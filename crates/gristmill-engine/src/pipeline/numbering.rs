@@ -1,5 +1,5 @@
-//! The ids of one journal, event by event -> ids that all journals have in common; and what it is still to be told of where a
-//! run resumes that numbers files otherwise. Reads no file.
+//! The ids of one journal, event by event -> the ids that all journals share, and the events that the journal still needs when a
+//! run with other ids resumes it. Reads no file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,14 +14,14 @@ const NO_ID: u64 = 1 << 56;
 pub(super) struct Numbering {
     /// Common ids, by those of the journal.
     ids: HashMap<u64, u64>,
-    /// What was read of files that it has not told of yet.
+    /// Digests of files that the journal has not named yet.
     read: HashMap<u64, u64>,
     /// Above every id that it mentions.
     next: u64,
 }
 
 impl Numbering {
-    /// The common id of a file that the journal has told of.
+    /// The common id of a file that the journal names.
     pub(super) fn of(&self, id: u64) -> Option<u64> {
         self.ids.get(&id).copied()
     }

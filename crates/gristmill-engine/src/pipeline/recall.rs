@@ -116,7 +116,7 @@ impl Recall {
         Some(PastFiles { later: later.collect(), gone, files, fixed: self.replay, next })
     }
 
-    /// What the journal that this process appends to is to be told of its files first.
+    /// The events that this process writes first to the journal that it appends to: its files, under this run's ids.
     pub(super) fn renumbered(&self, own: &Path) -> Vec<Event> {
         self.history.renumbered(own)
     }

@@ -22,14 +22,14 @@ const LOOKS: u64 = 2;
 #[derive(Debug, Default)]
 pub struct Readings {
     digests: Mutex<HashMap<u64, u64>>,
-    /// How often the search has told of all that it was notified of; 0 where nothing notifies it.
+    /// How often the search has reported every notice that it had; 0 where nothing notifies it.
     looks: AtomicU64,
     /// Looks before a name was first missed.
     missed: Mutex<HashMap<String, u64>>,
 }
 
 impl Readings {
-    /// The search has told of all moves of which it was notified.
+    /// The search has reported every move that it was notified of.
     pub fn looked(&self) {
         self.looks.fetch_add(1, Ordering::Release);
     }

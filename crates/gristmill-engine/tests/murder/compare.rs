@@ -76,7 +76,7 @@ pub(crate) fn compare_without(run: &Run, kills: u64, all: &Path, lost: &BTreeSet
         }
         rows_of_whole[at].clone()
     };
-    // Row of the whole that comes next after so many batches, as the latest life had it that gave them.
+    // By number of batches: the next row of the uninterrupted run. The latest life that gave those batches decides.
     let mut after = BTreeMap::from([(0, 0)]);
     let mut left_out = 0;
     for life in 0..=kills {

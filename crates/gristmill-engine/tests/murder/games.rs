@@ -17,12 +17,12 @@ const FOLDERS: [&str; 3] = ["", "a", "b"];
 pub(crate) struct Games {
     all: Vec<PathBuf>,
     live: PathBuf,
-    /// So many came, and the first so many have left the disk.
+    /// How many games came, and how many of the first ones left the disk.
     pub(crate) came: usize,
     pub(crate) left: usize,
     /// Those that left while they were needed.
     pub(crate) lost: BTreeSet<String>,
-    /// So many were written again, and moved.
+    /// How many games were written again, and how many were moved.
     pub(crate) rewritten: usize,
     pub(crate) moved: usize,
 }

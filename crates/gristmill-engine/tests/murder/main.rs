@@ -32,7 +32,7 @@ const POOL: u64 = 30;
 /// Batches between two saved states.
 const SAVED_EVERY: u64 = 5;
 
-/// Files that have left the window, and so many after them, before one leaves the disk.
+/// A file leaves the disk only after this many later files have left the window, too.
 const MARGIN: usize = 10;
 
 /// What becomes of games on the disk, and of the states that need them.

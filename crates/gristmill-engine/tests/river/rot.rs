@@ -62,7 +62,8 @@ fn true_rows(folder: &Path) -> BTreeSet<u64> {
     (0..8).flat_map(|_| rows(&next(&loader, "").unwrap()).collect::<Vec<_>>()).collect()
 }
 
-/// Hashes of so many batches or more, up to where all games were drawn, with every row among the `truth`; and the kinds of damage.
+/// Feeds at least `batches` batches, and until every game was drawn. Checks that each row is among the `truth`. Returns the hashes
+/// of the batches, and the damaged chunks by kind.
 fn passed(config: DataLoaderConfig, batches: usize, truth: &BTreeSet<u64>) -> (Vec<u64>, Vec<(String, u64)>) {
     let loader = DataLoader::new(config).unwrap();
     let mut found = Vec::new();

@@ -159,7 +159,7 @@ fn decode_game(bytes: &[u8], limits: &Limits, out: &mut Chunk) -> Result<()> {
 /// The sums of a game that was decoded whole; none where it is not one gzip member of records as they were stored.
 fn head_of(bytes: &[u8], decoded: &Chunk) -> Option<Head> {
     let inside = decoded.records();
-    // Records that were upgraded are longer, and of several members the last one alone is told.
+    // Upgraded records are longer than the stored ones. Of several gzip members, the trailer counts the last one only.
     let alone = bytes.starts_with(&MAGIC) && told(bytes) == Some(inside.len());
     alone.then(|| Head::of(bytes, inside)).flatten()
 }

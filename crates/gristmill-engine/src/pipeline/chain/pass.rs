@@ -42,7 +42,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Decodes the first of so many frames of a chunk alone; `false`, and nothing that counts done, where that cannot be.
+    /// Decodes the first frames of a chunk alone. `false` where they cannot be had alone; the caller then decodes the whole.
     pub(super) fn decode_head(
         &self,
         b: usize,
