@@ -1,11 +1,13 @@
 """`gristmill.convert` of games and demonstrations: the bytes of the command, its resumes, and what it refuses."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
 import demo_files
 import numpy as np
 import pytest
+from generated_games import write_games
 from test_convert_demos import run
 
 import gristmill as gm
@@ -73,7 +75,8 @@ def test_demonstrations_come_as_the_command_makes_them(tmp_path: Path) -> None:
         ({"container": "loose", "games_per_tar": 3}, "goes with container='tar'"),
         ({"container": "tar", "st_q_theta": 0.5}, "goes with version="),
         ({"version": 7, "st_q_theta": 1.5}, "expected 0 to 1"),
-        ({"version": 7, "threads": 0}, "at least 1"),
+        ({"version": 7, "threads": 0}, "whole number, 1 to"),
+        ({"version": 7, "threads": "2"}, "whole number, 1 to"),
         ({"version": 7, "join": ["x"]}, "`join`: for rows of 2048"),
         ({"version": 7, "overwrite": True}, "games go to a new folder"),
         ({"version": 7, "n_traj": 3}, "`version`: for games of chess"),
@@ -90,3 +93,56 @@ def test_unknown_words_and_paths_are_named(games: Path, tmp_path: Path) -> None:
         gm.convert(games, tmp_path / "out", versoin=7)  # type: ignore[call-overload]
     with pytest.raises(FileNotFoundError, match="absent"):
         gm.convert(tmp_path / "absent", tmp_path / "out", version=7)
+
+
+def test_an_interrupted_conversion_raises_and_resumes(tmp_path: Path) -> None:
+    games, out = write_games(tmp_path / "games", 300), tmp_path / "out"
+
+    raised: list[None] = []
+
+    def interrupt(*_: object) -> None:
+        if out.exists() and not raised:
+            raised.append(None)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+        with pytest.raises(KeyboardInterrupt):
+            gm.convert(games, out, version=7, threads=1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    done = gm.convert(games, out, version=7)
+    assert (done.files_done, done.chunks) == (300, 300)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_traj": 0},
+        {"n_traj": -1},
+        {"n_traj": "2"},
+        {"frame_stack": 0},
+        {"frame_stack": 65},
+        {"max_frames": 0},
+        {"level": 99},
+        {"n_actions": 0},
+        {"n_actions": 2, "action_bounds": (0, 1)},
+        {"task": 5},
+        {"action_bounds": (1.0,)},
+        {"obs_bounds": (2.0, 1.0)},
+        {"seed": -1},
+        {"sample": True},
+        {"members": "zip"},
+        {"color_space": "cmyk"},
+        {"benchmark": "pong"},
+    ],
+)
+def test_numbers_out_of_range_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    native = tmp_path / "final.pkl"
+    demo_files.write_imitation(native, [3, 4])
+    words: dict[str, Any] = {"benchmark": "gymnasium", "task": "CartPole-v1", **options}
+    with pytest.raises(gm.ConfigError, match=next(iter(options))):
+        gm.convert(native, tmp_path / "out.tar", **words)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["final.pkl"]

@@ -78,7 +78,6 @@ class ConvertedGames:
     counts: dict[str, int]
     #: What is damaged, the first few.
     faults: list[str]
-    interrupted: bool
     dry_run: bool
 
 
@@ -318,14 +317,40 @@ def _games(options: dict[str, Any], overwrite: bool) -> ConvertedGames:
     if theta is not None and not 0.0 <= theta <= 1.0:
         raise ConfigError(f"`st_q_theta`: {theta}; expected 0 to 1", field="st_q_theta")
     for name in ("games_per_tar", "threads"):
-        if options[name] is not None and options[name] < 1:
-            raise ConfigError(f"`{name}`: {options[name]}; expected at least 1", field=name)
+        _check_whole(options, name, 1)
     if options["games_per_tar"] != _OF["games"]["games_per_tar"] and container != "tar":
         raise ConfigError("`games_per_tar`: goes with container='tar'", field="games_per_tar")
-    return ConvertedGames(**json.loads(_gristmill.convert_games(json.dumps(options))))
+    result = json.loads(_gristmill.convert_games(json.dumps(options)))
+    # An interrupted one raises.
+    del result["interrupted"]
+    return ConvertedGames(**result)
+
+
+def _check_whole(options: Mapping[str, Any], name: str, least: int, most: int = 2**32 - 1) -> None:
+    value = options[name]
+    if value is not None and (type(value) is not int or not least <= value <= most):
+        raise ConfigError(f"`{name}`: {value!r}; expected a whole number, {least} to {most}", field=name)
+
+
+def _check_bounds(options: Mapping[str, Any], name: str) -> None:
+    value = options[name]
+    numbers = isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(x, int | float) for x in value)
+    if value is not None and not (numbers and value[0] < value[1]):
+        raise ConfigError(f"`{name}`: {value!r}; expected two numbers such as (-1, 1), the lower first", field=name)
 
 
 def _demos(options: dict[str, Any], overwrite: bool) -> ConvertedDemos:
+    for name in ("benchmark", "task", "magical_preproc"):
+        if not isinstance(options[name], str | None):
+            raise ConfigError(f"`{name}`: {options[name]!r}; expected a text", field=name)
+    for name, least, most in [("frame_stack", 1, 64), ("n_actions", 1, 2**32 - 1), ("level", 0, 22)]:
+        _check_whole(options, name, least, most)
+    for name, least in [("n_traj", 1), ("max_frames", 1), ("seed", 0)]:
+        _check_whole(options, name, least, 2**64 - 1)
+    for name in ("action_bounds", "obs_bounds"):
+        _check_bounds(options, name)
+    if options["n_actions"] is not None and options["action_bounds"] is not None:
+        raise ConfigError("`n_actions`: does not go with action_bounds=", field="n_actions")
     if options["members"] not in (None, "pickle", "npy"):
         raise ConfigError(f"`members`: {options['members']!r}; expected 'pickle' or 'npy'", field="members")
     if options["color_space"] not in (None, "gray", "rgb"):

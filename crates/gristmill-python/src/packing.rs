@@ -70,8 +70,9 @@ pub(crate) fn watched<T: serde::Serialize + Send>(
             }
         })
     });
-    match (raised, done) {
-        (Some(e), Err(_)) => Err(e.into()),
-        (_, done) => serde_json::to_string(&done?).map_err(|e| PyValueError::new_err(e.to_string()).into()),
+    if let Some(e) = raised {
+        // Some jobs end early with what they have so far, and no error: what Python raised must not be lost.
+        return Err(e.into());
     }
+    serde_json::to_string(&done?).map_err(|e| PyValueError::new_err(e.to_string()).into())
 }
