@@ -7,6 +7,7 @@ mod damage;
 mod demonstrations;
 mod demos;
 mod feed;
+mod kept;
 mod kills;
 mod looking;
 mod manners;
