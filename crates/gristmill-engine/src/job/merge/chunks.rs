@@ -264,7 +264,8 @@ impl File {
 /// The staging in the output, empty.
 fn stage(options: &MergeOptions) -> Result<Staging> {
     let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
-    let there = !files(&options.output)?.is_empty();
+    // Half of a pack is finished first.
+    let there = !publish::is_interrupted(&options.output, STAGING) && !files(&options.output)?.is_empty();
     if there && !is_pack(&options.output) {
         return refuse("there is a pack of something else; take another folder, or remove it first");
     }

@@ -245,7 +245,9 @@ fn marks_of(inputs: &[Input], carried: &Carried) -> Result<marks::Plan> {
 /// The staging in the output, empty.
 fn stage(options: &MergeOptions) -> Result<Staging> {
     let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
-    if !options.overwrite && !pack::files(&options.output)?.is_empty() {
+    // Half of a pack is finished first.
+    let whole = !publish::is_interrupted(&options.output, pack::STAGING);
+    if !options.overwrite && whole && !pack::files(&options.output)?.is_empty() {
         return refuse("there is a pack already; --overwrite replaces it");
     }
     let (mut staging, found) = Staging::open(&options.output, pack::STAGING, JOB)?;
