@@ -94,7 +94,7 @@ tables: .venv/ready
 	$(BIN)/python scripts/fetch_tables.py .venv/syzygy || echo "skipped: no tables, tests of them are skipped"
 
 bench: tables
-	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine --benches
+	$(CARGO) bench --locked -p gristmill-format -p gristmill-engine -p gristmill-jobs --benches
 	bash scripts/syzygy.sh speed
 	bash scripts/bench.sh
 	$(BIN)/python scripts/requirements.py bench | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check

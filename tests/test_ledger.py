@@ -10,7 +10,7 @@ from generated_games import write_games
 
 import gristmill as gm
 
-DROP = Path(__file__).parent.parent / "crates/gristmill-engine/tests/data/drop2048"
+DROP = Path(__file__).parent.parent / "crates/gristmill-jobs/tests/data/drop2048"
 
 
 def test_rows_of_any_batch_are_known_before_and_after_it(tmp_path: Path) -> None:

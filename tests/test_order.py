@@ -19,7 +19,7 @@ import gristmill as gm
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "format" / "order.md"
 #: Logs of a few games of 2048.
-LOGS = ROOT / "crates" / "gristmill-engine" / "tests" / "data" / "drop2048"
+LOGS = ROOT / "crates" / "gristmill-jobs" / "tests" / "data" / "drop2048"
 #: Surprises weigh, and a frame without a value of its own weighs a quarter.
 RULE = gm.PositionSamplingConfig(diff_focus_q_weight=6.0, diff_focus_pol_scale=3.5, default_weight=0.25)
 

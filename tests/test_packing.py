@@ -10,7 +10,7 @@ import pytest
 
 import gristmill as gm
 
-DROP = Path(__file__).parent.parent / "crates/gristmill-engine/tests/data/drop2048"
+DROP = Path(__file__).parent.parent / "crates/gristmill-jobs/tests/data/drop2048"
 
 
 # The documented dtype: the specification of the data, section 2.3.

@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, RwLock};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::job::meter::{Meter, peak_rss};
 use gristmill_format::error::plain;
+use gristmill_jobs::meter::{Meter, peak_rss};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal;
 use serde::Serialize;

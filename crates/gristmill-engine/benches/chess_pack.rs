@@ -12,7 +12,6 @@ use std::sync::Arc;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{IndexConfig, Longer, Pad, View};
-use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
@@ -21,6 +20,7 @@ use gristmill_format::chess::{ChessEncoder, Outputs, Version};
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
+use gristmill_jobs::pack::{PackOptions, pack};
 use rustix::time::{ClockId, clock_gettime};
 
 const GAMES: u64 = 200;

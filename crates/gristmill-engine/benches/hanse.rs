@@ -18,7 +18,6 @@ use gristmill_engine::config::{
     DataLoaderConfig, HanseSamplingConfig, IndexConfig, JoinPositionsConfig, Lc0Preset, PositionSamplingConfig,
     QueueConfig, StageConfig, Weighted, lc0,
 };
-use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::pipeline::Metrics;
 use gristmill_engine::runtime::sheet::SheetPool;
 use gristmill_engine::store::Residence;
@@ -28,6 +27,7 @@ use gristmill_format::chess::{ChessEncoder, Outputs};
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::container::salvage::inflate_prefix;
 use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_jobs::pack::{PackOptions, pack};
 use processor::cpu;
 
 const ROUNDS: usize = 3;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{Augmentation, EncoderConfig, G2048EncoderConfig, G2048Target, IndexConfig, Shuffle};
-use gristmill_engine::job::checksum::{ChecksumOptions, checksum};
 use gristmill_engine::pack::checksums::Verify;
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
@@ -21,6 +20,7 @@ use gristmill_format::g2048::encode::Tokenizer;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::g2048::{Board, StepRow};
 use gristmill_format::layout::DType;
+use gristmill_jobs::checksum::{ChecksumOptions, checksum};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Rows of the sparse pack, and of one of its games.

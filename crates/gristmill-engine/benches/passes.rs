@@ -12,7 +12,6 @@ use std::hint::black_box;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::stage::ChunkPass;
 use gristmill_engine::stage::rescore::Rescore;
 use gristmill_engine::stage::validate::Validate;
@@ -21,6 +20,7 @@ use gristmill_format::chess::check::Rules;
 use gristmill_format::chess::rescore::{Rescorer, Settings};
 use gristmill_format::chess::source::GameFile;
 use gristmill_format::source::{Chunk, ChunkSource, Limits};
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 
 const GAMES: u64 = 100;
 const ROUNDS: usize = 15;

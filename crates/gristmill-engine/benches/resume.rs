@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{EncoderConfig, G2048EncoderConfig, IndexConfig, Shuffle};
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
-use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::Selection;
@@ -25,6 +23,8 @@ use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::container::tar::TarWriter;
 use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::layout::DType;
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_jobs::pack::{PackOptions, pack};
 
 /// Rows of the sparse pack, and of one of its games.
 const ROWS: u64 = 100_000_000;

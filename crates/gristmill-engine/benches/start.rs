@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::{Lc0Preset, Weighted, lc0};
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_format::chess::Version;
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 
 fn options(folder: &Path, first: u64) -> ChessOptions {
     ChessOptions {

@@ -10,7 +10,6 @@ pub mod demos;
 pub mod error;
 pub mod facts;
 pub mod holdings;
-pub mod job;
 pub mod key;
 pub mod lineage;
 pub mod marks;

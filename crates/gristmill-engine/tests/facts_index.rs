@@ -11,14 +11,14 @@ use crate::games::tar;
 use gristmill_engine::chunks::chess::WEIGHER;
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::facts::Facts;
-use gristmill_engine::job;
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
-use gristmill_engine::job::pack::PackOptions;
 use gristmill_engine::stage::discover::Search;
 use gristmill_engine::stage::load::{LogSpec, Source, SourceLog};
 use gristmill_engine::store::{FileStat, MemoryStore, Store};
 use gristmill_format::chess::{DiffFocus, Version};
 use gristmill_format::weigh::Weigher;
+use gristmill_jobs as job;
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
+use gristmill_jobs::pack::PackOptions;
 
 /// Scans the store and opens everything, as a fresh process would; returns the sources and the reads it took.
 pub(crate) fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (Vec<Arc<Source>>, u64) {

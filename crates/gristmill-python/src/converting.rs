@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use gristmill_engine::job::convert::{ConvertOptions, Kind, convert};
-use gristmill_engine::job::demos::{self, Choice, SpaceOptions, TaskOptions};
-use gristmill_engine::job::rewrite::{Container, Recast, RewriteOptions, rewrite};
 use gristmill_format::chess::Version;
 use gristmill_format::demo::native::Semantics;
 use gristmill_format::demo::shard::Members;
+use gristmill_jobs::convert::{ConvertOptions, Kind, convert};
+use gristmill_jobs::demos::{self, Choice, SpaceOptions, TaskOptions};
+use gristmill_jobs::rewrite::{Container, Recast, RewriteOptions, rewrite};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;

@@ -7,14 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, IoErrors, KeyOrder};
-use gristmill_engine::job::selected::Selected;
-use gristmill_engine::job::xray;
 use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions};
 use gristmill_engine::runtime::document;
 use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
+use gristmill_jobs::selected::Selected;
+use gristmill_jobs::xray;
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

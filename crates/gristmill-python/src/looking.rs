@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions, G2048Generator, G2048Options, Generated};
-use gristmill_engine::job::stats::{StatsOptions, stats};
-use gristmill_engine::job::verify::{VerifyOptions, verify};
 use gristmill_engine::runtime::seed;
 use gristmill_format::chess::Version;
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions, G2048Generator, G2048Options, Generated};
+use gristmill_jobs::stats::{StatsOptions, stats};
+use gristmill_jobs::verify::{VerifyOptions, verify};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};

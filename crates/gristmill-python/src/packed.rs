@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::content::Contents;
-use gristmill_engine::job::content::split_keys;
-use gristmill_engine::job::dedup::dedup;
-use gristmill_engine::job::mark::{MarkOptions, Marked, Which, mark, update};
 use gristmill_engine::marks::{self, Markable};
 use gristmill_engine::runtime::intervals::Intervals;
+use gristmill_jobs::content::split_keys;
+use gristmill_jobs::dedup::dedup;
+use gristmill_jobs::mark::{MarkOptions, Marked, Which, mark, update};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Serialize;

@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_engine::job::checksum::{ChecksumOptions, checksum};
-use gristmill_engine::job::merge::{MergeOptions, merge};
-use gristmill_engine::job::pack::{PackOptions, pack};
-use gristmill_engine::job::recover::{RecoverOptions, recover};
-use gristmill_engine::job::values::{ValuesOptions, values};
+use gristmill_jobs::checksum::{ChecksumOptions, checksum};
+use gristmill_jobs::merge::{MergeOptions, merge};
+use gristmill_jobs::pack::{PackOptions, pack};
+use gristmill_jobs::recover::{RecoverOptions, recover};
+use gristmill_jobs::values::{ValuesOptions, values};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use gristmill_engine::RowEncoder;
 use gristmill_engine::config::EncoderConfig;
-use gristmill_engine::job::tokenizer;
 use gristmill_engine::pack::checksums::Verify;
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::{Filter, Selection, SqlValue};
@@ -15,6 +14,7 @@ use gristmill_engine::table::FrameTable;
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::g2048::encode::FitOptions;
 use gristmill_format::layout::Order;
+use gristmill_jobs::tokenizer;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 

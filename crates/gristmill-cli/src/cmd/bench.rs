@@ -1,6 +1,6 @@
 //! `bench`: throughput, ceilings and the bottleneck's name.
 
-use gristmill_engine::job::bench::{self, BenchOptions};
+use gristmill_jobs::bench::{self, BenchOptions};
 
 use super::river;
 use crate::args::Bench;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
-use gristmill_engine::job::checksum::{self, ChecksumOptions};
+use gristmill_jobs::checksum::{self, ChecksumOptions};
 
 use crate::args::pack::Checksum;
 use crate::failure::{Failure, Result};

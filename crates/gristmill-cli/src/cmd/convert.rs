@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use gristmill_engine::Error;
-use gristmill_engine::job::convert::{self as rows, ConvertOptions, Kind};
-use gristmill_engine::job::rewrite::{self as job, Recast};
 use gristmill_engine::pack::METADATA;
 use gristmill_format::chess::Version;
+use gristmill_jobs::convert::{self as rows, ConvertOptions, Kind};
+use gristmill_jobs::rewrite::{self as job, Recast};
 
 use super::{demos, rewrite};
 use crate::args::RecordVersion;

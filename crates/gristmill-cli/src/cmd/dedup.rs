@@ -1,8 +1,8 @@
 //! `dedup`: a pack in, its repeated games out; and a mark of them.
 
 use gristmill_engine::content;
-use gristmill_engine::job::dedup;
-use gristmill_engine::job::mark::MarkOptions;
+use gristmill_jobs::dedup;
+use gristmill_jobs::mark::MarkOptions;
 
 use crate::args::dedup::Dedup;
 use crate::failure::Result;

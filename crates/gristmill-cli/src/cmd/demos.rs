@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use gristmill_engine::Error;
-use gristmill_engine::job::demos::{
+use gristmill_format::demo::native::Semantics;
+use gristmill_jobs::demos::{
     self as job, Choice, ConvertOptions, Phase, SpaceOptions, SplitOptions, TaskOptions, is_demonstrations,
 };
-use gristmill_format::demo::native::Semantics;
 
 use crate::args::convert::Convert;
 use crate::args::demos::Demos;

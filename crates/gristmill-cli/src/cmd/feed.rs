@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::IoErrors;
-use gristmill_engine::job::feed::{self, FeedOptions};
+use gristmill_jobs::feed::{self, FeedOptions};
 
 use super::river::{self, Described};
 use crate::args::Feed;

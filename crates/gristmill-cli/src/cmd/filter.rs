@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gristmill_engine::job::rewrite::{Container, Filter as Filtering};
 use gristmill_format::chess::check::Rules;
+use gristmill_jobs::rewrite::{Container, Filter as Filtering};
 
 use super::rewrite;
 use crate::args::rewrite::Filter;

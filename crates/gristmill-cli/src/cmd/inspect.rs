@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use gristmill_engine::job::inspect::{self, Inspection, StripOptions, Which};
 use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::demo::strip;
 use gristmill_format::error::plain;
+use gristmill_jobs::inspect::{self, Inspection, StripOptions, Which};
 use serde::Serialize;
 
 use crate::args::Inspect;

@@ -1,6 +1,6 @@
 //! `merge`: packs in, one pack out.
 
-use gristmill_engine::job::merge::{self, MergeOptions};
+use gristmill_jobs::merge::{self, MergeOptions};
 
 use crate::args::pack::Merge;
 use crate::failure::Result;

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use gristmill_engine::Error;
 use gristmill_engine::config::PositionSamplingConfig;
-use gristmill_engine::job::pack::{self, Existing, PackOptions};
-use gristmill_engine::job::recover::RecoverOptions;
 use gristmill_engine::pack::STAGING;
 use gristmill_engine::store::publish::is_staged;
 use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
+use gristmill_jobs::pack::{self, Existing, PackOptions};
+use gristmill_jobs::recover::RecoverOptions;
 
 use crate::args::pack::{Layout, OnError, Pack};
 use crate::failure::{Failure, Result};

@@ -1,6 +1,6 @@
 //! `recover`: what killed jobs left in a folder in, what became of it out. Exits with 1 while something is left.
 
-use gristmill_engine::job::recover::{Fate, RecoverOptions, Recovered, recover};
+use gristmill_jobs::recover::{Fate, RecoverOptions, Recovered, recover};
 
 use crate::args::pack::Recover;
 use crate::failure::{Failure, Result};
@@ -22,7 +22,7 @@ fn text(recovered: &Recovered) -> String {
     if recovered.found.is_empty() {
         return format!("{}: no job left anything here", recovered.folder);
     }
-    let line = |found: &gristmill_engine::job::recover::Recovery| {
+    let line = |found: &gristmill_jobs::recover::Recovery| {
         let fate = match (found.fate, recovered.dry_run) {
             (Fate::Finished, false) => "finished",
             (Fate::Finished, true) => "would be finished",

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use gristmill_engine::config::ChunkRescorerConfig;
-use gristmill_engine::job::rewrite::{Container, Passes};
 use gristmill_engine::rescorer::{Extras, prepare};
 use gristmill_engine::stage::rescore::Rescore as Rescoring;
+use gristmill_jobs::rewrite::{Container, Passes};
 use serde_json::json;
 
 use super::rewrite;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gristmill_engine::job::rewrite::{Container, Rewrite, RewriteOptions, rewrite};
+use gristmill_jobs::rewrite::{Container, Rewrite, RewriteOptions, rewrite};
 
 use crate::args::rewrite::Rewriting;
 use crate::failure::{Failure, Result};

@@ -3,8 +3,8 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use gristmill_engine::job::rewrite::{By as Going, Container, Split as Splitting};
 use gristmill_engine::stage::split::Fold;
+use gristmill_jobs::rewrite::{By as Going, Container, Split as Splitting};
 
 use super::{demos, rewrite};
 use crate::args::rewrite::{By, Split};

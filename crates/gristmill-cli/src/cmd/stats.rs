@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::holdings::Holdings;
-use gristmill_engine::job::stats::{self, StatsOptions};
 use gristmill_engine::store::publish::write_whole;
+use gristmill_jobs::stats::{self, StatsOptions};
 
 use crate::args::stats::Stats;
 use crate::failure::{Failure, Result};

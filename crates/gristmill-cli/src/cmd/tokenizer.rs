@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
-use gristmill_engine::job::tokenizer::{self, Summary};
 use gristmill_engine::pack::open::Pack;
 use gristmill_engine::pack::select::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::publish::write_whole;
 use gristmill_format::g2048::encode::FitOptions;
+use gristmill_jobs::tokenizer::{self, Summary};
 
 use crate::args::tokenizer::FitTokenizer;
 use crate::failure::{Failure, Result};

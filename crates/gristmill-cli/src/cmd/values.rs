@@ -1,6 +1,6 @@
 //! `values`: a pack in, rewards and returns of its rows beside them.
 
-use gristmill_engine::job::values::{self, ValuesOptions};
+use gristmill_jobs::values::{self, ValuesOptions};
 
 use crate::args::pack::Values;
 use crate::failure::Result;

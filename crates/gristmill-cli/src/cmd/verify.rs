@@ -1,6 +1,6 @@
 //! `verify`: every check over every frame; faults are the exit code 1.
 
-use gristmill_engine::job::verify::{self, VerifyOptions};
+use gristmill_jobs::verify::{self, VerifyOptions};
 
 use crate::args::Verify;
 use crate::failure::{Failure, Result};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::convert::Converted;
+use gristmill_jobs::convert::Converted;
 
 /// At most this many lines are about single runs.
 const LINES: usize = 20;

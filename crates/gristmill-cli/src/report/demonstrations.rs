@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::demos::{Converted, SplitUp};
+use gristmill_jobs::demos::{Converted, SplitUp};
 
 /// The text of a conversion.
 pub(crate) fn converted(done: &Converted) -> String {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::stats::Spread;
+use gristmill_jobs::stats::Spread;
 
 /// The longest bar in a text.
 const BAR: f64 = 40.0;

@@ -3,7 +3,7 @@
 mod demo;
 mod g2048;
 
-use gristmill_engine::job::stats::{Share, Stats};
+use gristmill_jobs::stats::{Share, Stats};
 
 use super::distribution::Distribution;
 use super::page::{self, Page};

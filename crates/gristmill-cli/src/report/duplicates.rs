@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::dedup::{Duplicates, Relation};
+use gristmill_jobs::dedup::{Duplicates, Relation};
 
 use super::marking;
 

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::bench::{Bench, Bottleneck};
-use gristmill_engine::job::feed::{Ended, Fed};
 use gristmill_engine::pipeline::{IoErrorCounts, Metrics};
+use gristmill_jobs::bench::{Bench, Bottleneck};
+use gristmill_jobs::feed::{Ended, Fed};
 
 /// The message while files cannot be read.
 pub(crate) fn waiting(out: &IoErrorCounts) -> String {

@@ -8,8 +8,8 @@ mod record;
 
 use std::fmt::Write;
 
-use gristmill_engine::job::inspect::{FieldView, FramePlace, FrameView, Inspection};
 use gristmill_format::error::plain;
+use gristmill_jobs::inspect::{FieldView, FramePlace, FrameView, Inspection};
 
 /// What is shown, and how.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::mark::Marked;
 use gristmill_engine::marks::{Fit, Listed};
+use gristmill_jobs::mark::Marked;
 
 /// The text of a marking.
 pub(crate) fn marked(marked: &Marked) -> String {

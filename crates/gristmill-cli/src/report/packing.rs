@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::checksum::Checksummed;
-use gristmill_engine::job::merge::Merged;
-use gristmill_engine::job::pack::Packed;
-use gristmill_engine::job::values::Valued;
 use gristmill_format::error::plain;
+use gristmill_jobs::checksum::Checksummed;
+use gristmill_jobs::merge::Merged;
+use gristmill_jobs::pack::Packed;
+use gristmill_jobs::values::Valued;
 
 /// Lines about single games, at most; the manifest has them all.
 const LINES: usize = 20;

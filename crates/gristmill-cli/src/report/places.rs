@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::selected::RowPlace;
-use gristmill_engine::job::verify_run::{OutputVerification, Place, RunVerification, Stretch};
-use gristmill_engine::job::xray::{SeenFrame, SeenRow};
 use gristmill_engine::pipeline::Origin;
 use gristmill_format::error::plain;
+use gristmill_jobs::selected::RowPlace;
+use gristmill_jobs::verify_run::{OutputVerification, Place, RunVerification, Stretch};
+use gristmill_jobs::xray::{SeenFrame, SeenRow};
 
 /// The text of a verification.
 pub(crate) fn verification(found: &RunVerification) -> String {

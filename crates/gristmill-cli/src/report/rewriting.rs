@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use gristmill_engine::job::rewrite::Rewritten;
 use gristmill_engine::tablebase::Syzygy;
+use gristmill_jobs::rewrite::Rewritten;
 use serde::Serialize;
 
 /// The summary as JSON: where it went, and the numbers.

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::verify::{Example, Fault, Verification};
 use gristmill_format::error::plain;
+use gristmill_jobs::verify::{Example, Fault, Verification};
 
 use super::inspection::g2048;
 

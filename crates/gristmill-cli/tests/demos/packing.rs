@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use gristmill_engine::chunks::metadata::Games;
-use gristmill_engine::job::pack::{self, PackOptions};
 use gristmill_engine::open::open;
 use gristmill_engine::pack::select::SqlValue;
 use gristmill_format::source::Chunk;
+use gristmill_jobs::pack::{self, PackOptions};
 
 use super::files::{imitation, read, shard, steps};
 use crate::command::{run, text};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::job::pack::{self as job, PackOptions};
 use gristmill_engine::stage::split::Side;
 use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
+use gristmill_jobs::pack::{self as job, PackOptions};
 
 use super::files::{names, read, shard, steps, trajectories};
 use crate::command::{run, text};

@@ -14,9 +14,9 @@ pub mod open;
 pub mod select;
 mod sides;
 mod steps;
-pub(crate) mod sums;
+pub mod sums;
 pub mod trajectories;
-pub(crate) mod weigh;
+pub mod weigh;
 
 use crate::error::{Error, Result};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};

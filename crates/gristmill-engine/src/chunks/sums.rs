@@ -17,7 +17,7 @@ pub(crate) fn path(chunks: &Path, rule: u64) -> PathBuf {
 }
 
 /// What each game of the chunk file at `chunks` weighs by a rule, where that is kept.
-pub(crate) fn read(chunks: &Path, index: &ChunkFile, rule: u64) -> Option<Vec<f32>> {
+pub fn read(chunks: &Path, index: &ChunkFile, rule: u64) -> Option<Vec<f32>> {
     let path = path(chunks, rule);
     if fs::metadata(&path).ok()?.len() != sums::size(index.len()) {
         return None;
@@ -26,7 +26,7 @@ pub(crate) fn read(chunks: &Path, index: &ChunkFile, rule: u64) -> Option<Vec<f3
 }
 
 /// All sums that are kept of the chunk file at `chunks`: ids of rules, ascending, and what each game weighs.
-pub(crate) fn all(chunks: &Path, index: &ChunkFile) -> Vec<(u64, Vec<f32>)> {
+pub fn all(chunks: &Path, index: &ChunkFile) -> Vec<(u64, Vec<f32>)> {
     let mut rules = rules(chunks);
     rules.sort_unstable();
     rules.into_iter().filter_map(|rule| Some((rule, read(chunks, index, rule)?))).collect()
@@ -42,6 +42,6 @@ fn rules(chunks: &Path) -> Vec<u64> {
 /// Writes the sums beside the chunk file at `chunks`, whose index has the checksum `index`; whole or not at all.
 ///
 /// Errors: `Path`.
-pub(crate) fn write(chunks: &Path, index: u64, rule: u64, weights: &[f32]) -> Result<()> {
+pub fn write(chunks: &Path, index: u64, rule: u64, weights: &[f32]) -> Result<()> {
     write_whole(&path(chunks, rule), &[&sums::write(index, rule, weights)])
 }

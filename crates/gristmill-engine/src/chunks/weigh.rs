@@ -52,7 +52,7 @@ impl File {
 /// kept beside it already.
 ///
 /// Errors: `Format`, with file and game.
-pub(crate) fn unkept(path: &Path, weigher: &dyn Weigher) -> Result<Option<(u64, Vec<f32>)>> {
+pub fn unkept(path: &Path, weigher: &dyn Weigher) -> Result<Option<(u64, Vec<f32>)>> {
     let file = File::open(path.to_owned(), Residence::Mapped)?;
     if sums::read(path, file.index(), weigher.id()).is_some() {
         return Ok(None);
@@ -64,7 +64,7 @@ pub(crate) fn unkept(path: &Path, weigher: &dyn Weigher) -> Result<Option<(u64, 
 /// What each game of the chunk file at `path` weighs, from their bytes.
 ///
 /// Errors: `Format`, with file and game.
-pub(crate) fn weigh_file(path: &Path, weigher: &dyn Weigher) -> Result<Vec<f32>> {
+pub fn weigh_file(path: &Path, weigher: &dyn Weigher) -> Result<Vec<f32>> {
     File::open(path.to_owned(), Residence::Mapped)?.weigh(weigher).collect()
 }
 

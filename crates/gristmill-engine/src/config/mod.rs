@@ -5,7 +5,7 @@ mod chunks;
 mod g2048;
 mod index;
 mod overlay;
-pub(crate) mod parse;
+pub mod parse;
 mod preset;
 pub mod proto;
 mod rescorer;

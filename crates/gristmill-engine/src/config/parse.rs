@@ -50,7 +50,7 @@ impl PositionSamplingConfig {
 }
 
 /// Reads any config type from JSON, with a suggestion for unknown keys.
-pub(crate) fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
+pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
     let mut json = serde_json::Deserializer::from_str(text);
     let read = tracked(&mut json).and_then(|value| json.end().map(|()| value).map_err(|e| (Vec::new(), e)));
     read.map_err(|(path, e): (Vec<String>, serde_json::Error)| {

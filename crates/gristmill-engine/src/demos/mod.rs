@@ -12,6 +12,6 @@ mod write;
 
 pub use data::{Demonstrations, Extras};
 pub use open::{DemosOptions, holds, how, open, open_demos, shards};
-pub(crate) use packed::Packed;
+pub use packed::Packed;
 pub use spill::{Spill, Spilled};
 pub use write::{SHARD_ENDINGS, ShardFiles, ShardOptions, shard_ending};

@@ -24,7 +24,7 @@ const STEPS: usize = 4096;
 
 /// The trajectories of a pack.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub struct Packed {
     pack: ChunkPack,
     layout: Arc<Layout>,
     ends: Vec<(usize, End)>,
@@ -37,7 +37,7 @@ impl Packed {
     ///
     /// Errors: as [`ChunkPack::open`] and [`ChunkPack::told`]; `OutOfRange` where trajectories cannot be one data set, since
     /// colours, spaces or environments differ.
-    pub(crate) fn open(folder: &Path, max: usize) -> crate::Result<Self> {
+    pub fn open(folder: &Path, max: usize) -> crate::Result<Self> {
         let pack = ChunkPack::open(folder, Residence::Mapped)?;
         let ends = pack.ends()?;
         let fits = |end: u64| usize::try_from(end).map_err(|_| Error::new(Kind::TooLarge, format!("{end} steps")));
@@ -67,11 +67,13 @@ impl Packed {
         Ok(Packed { pack, layout, ends: ends?, meta, about })
     }
 
-    pub(crate) fn layout(&self) -> Option<&Arc<Layout>> {
+    /// The layout of the records; `None` in a pack without trajectories.
+    pub fn layout(&self) -> Option<&Arc<Layout>> {
         (!self.ends.is_empty()).then_some(&self.layout)
     }
 
-    pub(crate) fn ends(&self) -> &[(usize, End)] {
+    /// Where each trajectory ends, in frames, and how.
+    pub fn ends(&self) -> &[(usize, End)] {
         &self.ends
     }
 
@@ -79,11 +81,13 @@ impl Packed {
         self.ends.last().map_or(0, |(end, _)| *end)
     }
 
-    pub(crate) fn meta(&self) -> Option<&ShardMeta> {
+    /// The metadata of the shard that the trajectories came from.
+    pub fn meta(&self) -> Option<&ShardMeta> {
         self.meta.as_ref()
     }
 
-    pub(crate) fn about(&self) -> &[(String, String)] {
+    /// What else the pack says of its trajectories: names and values.
+    pub fn about(&self) -> &[(String, String)] {
         &self.about
     }
 
@@ -99,7 +103,7 @@ impl Packed {
     }
 
     /// Unpacks some fields, which there are, of some frames to the start of their buffers.
-    pub(crate) fn columns(&self, frames: impl Iterator<Item = usize>, wanted: &mut [(&str, &mut [u8])]) -> Result<()> {
+    pub fn columns(&self, frames: impl Iterator<Item = usize>, wanted: &mut [(&str, &mut [u8])]) -> Result<()> {
         let fields = self.layout.fields();
         let number = |name: &str| fields.iter().position(|field| field.name == name);
         let numbers: Vec<usize> = wanted.iter().filter_map(|(name, _)| number(name)).collect();
@@ -110,7 +114,7 @@ impl Packed {
     /// Replaces `out` by the records of the frames of one trajectory.
     ///
     /// Errors: as [`Packed::records`]; `TooLarge` for more than is ever packed.
-    pub(crate) fn trajectory(&self, frames: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
+    pub fn trajectory(&self, frames: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         let bytes = frames.len().checked_mul(self.layout.size()).filter(|bytes| *bytes <= MAX_BYTES);
         let too_large = || Error::new(Kind::TooLarge, format!("a trajectory of {} frames", frames.len()));
         out.clear();
@@ -122,7 +126,7 @@ impl Packed {
     /// say that, no file and a hash of it, which is the same in every pack.
     ///
     /// Errors: those of the database.
-    pub(crate) fn keys(&self) -> crate::Result<Vec<(String, u64)>> {
+    pub fn keys(&self) -> crate::Result<Vec<(String, u64)>> {
         let named = (0..self.ends.len()).map(|game| begun(self.pack.source(game as u64)));
         let mut found: Vec<(String, u64)> =
             named.map(|name| name.map_or_else(Default::default, |(file, number)| (file.to_owned(), number))).collect();
@@ -140,7 +144,7 @@ impl Packed {
     }
 
     /// What travels beside some frames, by field; frames are counted from the first of them.
-    pub(crate) fn extras(&self, frames: Range<usize>) -> Result<Vec<(String, Extras)>> {
+    pub fn extras(&self, frames: Range<usize>) -> Result<Vec<(String, Extras)>> {
         let mut found: Vec<(String, Extras)> = Vec::new();
         let first = self.ends.partition_point(|(end, _)| *end <= frames.start);
         for game in first..self.ends.len() {

@@ -84,7 +84,7 @@ pub struct Sources {
 
 impl Sources {
     /// Adds logs and their bytes, up to the largest number: a manifest may have said anything before.
-    pub(crate) fn add(&mut self, logs: u64, stored_bytes: u64) {
+    pub fn add(&mut self, logs: u64, stored_bytes: u64) {
         self.logs = self.logs.saturating_add(logs);
         self.stored_bytes = self.stored_bytes.saturating_add(stored_bytes);
     }

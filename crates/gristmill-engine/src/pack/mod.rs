@@ -60,7 +60,7 @@ pub fn layout_of(name: &str) -> Option<RowForm> {
 /// Reads the name of a form of rows.
 ///
 /// Errors: an unknown name.
-pub(crate) fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm, D::Error> {
+pub fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm, D::Error> {
     let name = String::deserialize(text)?;
     let unknown = || serde::de::Error::unknown_variant(&name, &["aligned48", "packed46"]);
     layout_of(&name).ok_or_else(unknown)

@@ -232,7 +232,7 @@ fn steps_kind() -> ArrayKind {
 }
 
 /// The kind of vectors of `size` numbers.
-pub(crate) fn vectors_kind(size: usize) -> ArrayKind {
+pub fn vectors_kind(size: usize) -> ArrayKind {
     let dtype = DType::Scalar(Scalar::F32, Order::Little);
     ArrayKind { dtype, row_shape: vec![size as u64], spelling: Spelling::Spaced }
 }

@@ -297,7 +297,7 @@ impl RunIds {
 
 /// An unsigned number in a record, whatever its width.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Number {
+pub struct Number {
     offset: usize,
     bytes: usize,
 }
@@ -306,7 +306,7 @@ impl Number {
     /// The field called `name`.
     ///
     /// Errors: `Missing` where there is none; `Unsupported` where it is no single little-endian unsigned number.
-    pub(crate) fn new(layout: &Layout, name: &str) -> gristmill_format::Result<Self> {
+    pub fn new(layout: &Layout, name: &str) -> gristmill_format::Result<Self> {
         let Some(Field { dtype, shape, offset, .. }) = layout.field(name) else {
             let found: Vec<&str> = layout.fields().iter().map(|field| &*field.name).collect();
             return Err(Error::new(
@@ -324,7 +324,7 @@ impl Number {
     }
 
     /// Its value in a record.
-    pub(crate) fn of(self, record: &[u8]) -> u64 {
+    pub fn of(self, record: &[u8]) -> u64 {
         let mut value = [0; 8];
         value[..self.bytes].copy_from_slice(&record[self.offset..self.offset + self.bytes]);
         u64::from_le_bytes(value)

@@ -76,7 +76,7 @@ fn cache(
 }
 
 /// What weighs frames as a stage's `position_sampling` says.
-pub(crate) fn weigher(stage: &str, config: Option<&PositionSamplingConfig>) -> Result<Arc<dyn Weigher>> {
+pub fn weigher(stage: &str, config: Option<&PositionSamplingConfig>) -> Result<Arc<dyn Weigher>> {
     let config = config.copied().unwrap_or_default();
     let fault = |text: &str| Error::field(stage, "position_sampling", text);
     let focus = DiffFocus {

@@ -41,7 +41,7 @@
 //! | `index` | the other way to feed: rows of a table by number |
 //! | `loader` | the shell that people hold |
 
-pub(crate) mod acceptance;
+pub mod acceptance;
 mod anchors;
 mod barren;
 mod branch;
@@ -98,7 +98,7 @@ pub use output::{Batch, Column};
 pub use parts::merge_states;
 pub use saved::read as read_state;
 pub use sight::Reads;
-pub(crate) use state::differences;
+pub use state::differences;
 pub use status::{
     BadChunksStatus, CountStatus, GaugeStatus, InputStatus, IoErrorsStatus, LoadStatus, OutputStatus, QueueStatus,
     RunState, STATUS_VERSION, StageStatus, Status, TextStatus,

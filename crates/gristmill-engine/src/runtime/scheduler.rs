@@ -25,7 +25,7 @@ pub trait Tasks: Send + Sync {
 }
 
 /// Runs one task, `false` when there is none; a panic ends the task, not the thread.
-pub(crate) fn guarded(tasks: &dyn Tasks, lane: Lane) -> bool {
+pub fn guarded(tasks: &dyn Tasks, lane: Lane) -> bool {
     catch_unwind(AssertUnwindSafe(|| tasks.run(lane))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         tasks.panicked(text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message"));

@@ -82,14 +82,14 @@ fn a_stage_knows_itself_and_the_machinery_alone() {
         }
     }
     report(
-        "A stage imports no other stage; only `discover` and `load` know stores; none knows config, pipeline or jobs.",
+        "A stage imports no other stage; only `discover` and `load` know stores; none knows config or pipeline.",
         breaches,
     );
 }
 
 #[test]
 fn several_stages_are_named_only_where_they_are_put_together() {
-    let free = ["stage", "pipeline", "config", "job"];
+    let free = ["stage", "pipeline", "config"];
     let mut breaches = Vec::new();
     for file in rust(ENGINE).filter(|file| !file.is_test()) {
         let room = file.module().into_iter().next().unwrap_or_default();
@@ -102,10 +102,9 @@ fn several_stages_are_named_only_where_they_are_put_together() {
             breaches.push(format!("{}: names {stages:?}: let `pipeline/` put them together", file.path));
         }
         let forbidden: &[&str] = match room.as_str() {
-            "store" => &["stage", "pipeline", "config", "job", "facts", "open"],
-            "facts" => &["stage", "pipeline", "config", "job"],
-            "config" => &["pipeline", "job", "store"],
-            "stage" | "runtime" | "pipeline" => &["job"],
+            "store" => &["stage", "pipeline", "config", "facts", "open"],
+            "facts" => &["stage", "pipeline", "config"],
+            "config" => &["pipeline", "store"],
             _ => &[],
         };
         for (line, path) in &paths {
@@ -116,7 +115,7 @@ fn several_stages_are_named_only_where_they_are_put_together() {
             if forbidden.contains(&to) {
                 breaches.push(format!("{}:{line}: `{}`: `{room}` must not know `{to}`", file.path, path.join("::")));
             }
-            if to == "pipeline" && !matches!(room.as_str(), "pipeline" | "job" | "") {
+            if to == "pipeline" && !matches!(room.as_str(), "pipeline" | "") {
                 breaches.push(format!(
                     "{}:{line}: `{}`: only jobs and the faces use the pipeline",
                     file.path,
@@ -125,5 +124,5 @@ fn several_stages_are_named_only_where_they_are_put_together() {
             }
         }
     }
-    report("Only config, pipeline and jobs name several stages; the river's folders look one way.", breaches);
+    report("Only config and pipeline name several stages; the river's folders look one way.", breaches);
 }

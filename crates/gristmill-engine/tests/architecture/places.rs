@@ -34,7 +34,7 @@ const PLACES: [Place; 6] = [
         allowed: &[
             ("gristmill-engine/src/runtime/metrics.rs", "rates and loads"),
             ("gristmill-engine/src/store/", "modification times of files"),
-            ("gristmill-engine/src/job/meter.rs", "what feed and bench report"),
+            ("gristmill-jobs/src/meter.rs", "what feed and bench report"),
             ("gristmill-engine/src/pipeline/loader/mod.rs", "how long the consumer wants to wait"),
             ("gristmill-engine/src/pipeline/outage.rs", "when a file that cannot be read is tried again"),
             ("gristmill-cli/src/report.rs", "how often progress is shown"),

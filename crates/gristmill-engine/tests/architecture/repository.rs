@@ -80,7 +80,7 @@ impl SourceFile {
     pub(crate) fn paths(&self) -> Vec<(usize, Vec<String>)> {
         let code: Vec<(usize, &str)> = self.code().collect();
         let text = code.iter().flat_map(|(_, line)| [line, "\n"]).collect::<String>();
-        let starts = ["crate::", "super::", "gristmill_format::", "gristmill_engine::"];
+        let starts = ["crate::", "super::", "gristmill_format::", "gristmill_engine::", "gristmill_jobs::"];
         let mut found = Vec::new();
         let mut at = 0;
         while let Some(next) = starts.iter().filter_map(|start| Some(at + text[at..].find(start)?)).min() {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use gristmill_engine::content::Contents;
-use gristmill_engine::job::content::split_keys;
-use gristmill_engine::job::dedup::{Relation, dedup};
-use gristmill_engine::job::mark::MarkOptions;
 use gristmill_engine::pack::metadata::Run;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::encode::Symmetry;
+use gristmill_jobs::content::split_keys;
+use gristmill_jobs::dedup::{Relation, dedup};
+use gristmill_jobs::mark::MarkOptions;
 
 use crate::fixture::{forms, open, row, steps, write_rows, write_runs};
 

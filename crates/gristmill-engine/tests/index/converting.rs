@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
-use gristmill_engine::job::convert::{ConvertOptions, Converted, To, convert};
 use gristmill_engine::pack::manifest::Manifest;
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, Run};
 use gristmill_engine::pack::select::Selection;
@@ -14,6 +13,7 @@ use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::form::{Columns, Form as Rows, Step};
 use gristmill_format::layout::{Conform, DType, Layout, Order, Scalar};
+use gristmill_jobs::convert::{ConvertOptions, Converted, To, convert};
 
 use crate::fixture::{Form, open, row, rows, runs, write_pack, write_rows, write_runs};
 use crate::forms::{interleaved, write};

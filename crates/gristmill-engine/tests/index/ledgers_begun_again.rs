@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig};
-use gristmill_engine::job::verify_run::{Against, RunVerification, VerifyRunOptions, verify_run};
 use gristmill_engine::{Error, IndexLoader, Next};
+use gristmill_jobs::verify_run::{Against, RunVerification, VerifyRunOptions, verify_run};
 
 use crate::fixture::{Form, open, write_pack};
 

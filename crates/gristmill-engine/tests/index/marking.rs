@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use gristmill_engine::job::mark::{MarkOptions, Which, mark, update};
-use gristmill_engine::job::values::{ValuesOptions, values};
 use gristmill_engine::marks::Markable;
 use gristmill_engine::pack::select::Selection;
 use gristmill_format::container::npy::Spelling;
 use gristmill_format::g2048::{RowForm, StepRow};
+use gristmill_jobs::mark::{MarkOptions, Which, mark, update};
+use gristmill_jobs::values::{ValuesOptions, values};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::fixture::{Form, forms, open, rows, runs, taken, write_pack, write_rows, write_runs};

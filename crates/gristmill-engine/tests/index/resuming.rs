@@ -1,9 +1,9 @@
 //! Every encoder of 2048 rows, in every order of rows: what is continued after any batch is what would have come.
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Longer, Pad, Shuffle, View};
-use gristmill_engine::job::values::{ValuesOptions, values};
 use gristmill_engine::pack::select::Selection;
 use gristmill_format::g2048::form::Form as Rows;
+use gristmill_jobs::values::{ValuesOptions, values};
 
 use crate::fixture::{Form, open, runs, write_pack, write_runs};
 use crate::forms::{interleaved, write};

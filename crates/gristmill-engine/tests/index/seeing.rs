@@ -1,8 +1,8 @@
 //! Which row of which game stands in a batch, from the state alone, against the batches themselves.
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, Shuffle};
-use gristmill_engine::job::xray::{XrayOptions, xray};
 use gristmill_engine::{IndexLoader, Next};
+use gristmill_jobs::xray::{XrayOptions, xray};
 
 use crate::fixture::{Form, open, write_pack};
 

@@ -14,10 +14,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use gristmill_format::chess::Version;
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
 use compare::{compare, compare_without};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{ControlRequest, DataLoader};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{config, generate, hashes, loader, next, of_pool, options, preset};
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::Lc0Preset;
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Missing, Next};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{changed, generate, hash, hashes, ids, loader, next, of_pool, options, preset, single, with_cache};
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gristmill_engine::config::Lc0Preset;
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Error};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::damage::every_damage;
 use super::games::{generate, hash, hashes, loader, next, of_pool, options, preset, without_checksums};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gristmill_engine::config::DataLoaderConfig;
-use gristmill_engine::job::generate::{G2048Generator, G2048Options};
 use gristmill_engine::{DataLoader, Next};
+use gristmill_jobs::generate::{G2048Generator, G2048Options};
 
 fn logs(folder: &Path) {
     let options = G2048Options {

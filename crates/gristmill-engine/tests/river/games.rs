@@ -9,12 +9,12 @@ use gristmill_engine::config::{
     ChunkUnpackerConfig, DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, ShufflingChunkPoolConfig,
     StageConfig, Weighted, lc0,
 };
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::{Batch, DataLoader, Next};
 use gristmill_format::chess::record::V6_BYTES;
 use gristmill_format::chess::{FrameMut, Version};
 use gristmill_format::container::gzip;
 use gristmill_format::source::Chunk;
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Long enough for any batch of these tests on a busy machine; reaching it fails the test.

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gristmill_engine::config::{Lc0Preset, MemorySize};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Missing};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{config, generate, hash, hashes, ids, loader, next, of_pool, options, preset};
 

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Overflow, Weighted};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{Batch, DataLoader, Error};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{changed, config, generate, ids, next, options, preset, single, with_cache, without_checksum};
 

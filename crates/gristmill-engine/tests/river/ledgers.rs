@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Overflow};
-use gristmill_engine::job::generate::ChessOptions;
-use gristmill_engine::job::verify_run::{Against, Place, RunVerification, VerifyRunOptions, verify_run};
 use gristmill_engine::pipeline::ledger::{Account, Digests};
 use gristmill_engine::pipeline::{Reads, SightOptions};
 use gristmill_engine::{DataLoader, Error};
+use gristmill_jobs::generate::ChessOptions;
+use gristmill_jobs::verify_run::{Against, Place, RunVerification, VerifyRunOptions, verify_run};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::games::{config, generate, ids, mixed, next, options, preset, without_checksum};

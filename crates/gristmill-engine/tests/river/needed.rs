@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Missing, OldestNeeded};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{config, generate, hashes, loader, next, of_pool, options, preset};
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::runtime::journal::{Journal, Opening};
 use gristmill_engine::{DataLoader, Missing};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{config, generate, hash, hashes, loader, next, of_pool, options, preset};
 

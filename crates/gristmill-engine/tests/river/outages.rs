@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{BadChunks, IoErrors, Lc0Preset};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Error, Next};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{config, generate, hashes, loader, next, options, preset};
 

@@ -8,8 +8,8 @@ use gristmill_engine::DataLoader;
 use gristmill_engine::config::{
     ChunkValidatorConfig, DataLoaderConfig, FrameFormat, HanseForm, Lc0Preset, PositionSamplingConfig, StageConfig,
 };
-use gristmill_engine::job::pack::{PackOptions, pack};
 use gristmill_engine::open::open;
+use gristmill_jobs::pack::{PackOptions, pack};
 
 use super::games::{changed, config, hashes, ids, next, of_pool, preset, single, varied, with_cache};
 use super::resume::check_every_batch_of;

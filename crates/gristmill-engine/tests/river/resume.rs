@@ -6,8 +6,8 @@ use gristmill_engine::config::{
     CacheQuota, ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, EncoderConfig, Exhausted, ExtractOrder,
     HanseForm, KeyOrder, LastBatch, Lc0Preset, PositionSamplingConfig, StageConfig, Weighted,
 };
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Error, Missing};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{
     changed, config, generate, hash, hashes, ids, loader, mixed, next, options, preset, single, varied, with_cache,

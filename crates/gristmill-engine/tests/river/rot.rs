@@ -7,10 +7,10 @@ use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{Batch, DataLoader};
 use gristmill_format::container::gzip;
 use gristmill_format::container::tar::TarWriter;
+use gristmill_jobs::generate::ChessOptions;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::games::{changed, config, decodes, generate, hash, loader, next, of_pool, options, preset};

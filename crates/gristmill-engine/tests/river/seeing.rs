@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, TensorGeneratorConfig};
-use gristmill_engine::job::xray::{SeenFrame, seen_frames, xray_stream};
 use gristmill_engine::pipeline::{Reads, SightOptions};
 use gristmill_engine::{DataLoader, Error, Result};
+use gristmill_jobs::xray::{SeenFrame, seen_frames, xray_stream};
 
 use super::games::{changed, config, generate, ids, mixed, next, options, preset, single, varied, with_cache};
 

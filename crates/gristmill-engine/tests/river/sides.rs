@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, SplitBy};
-use gristmill_engine::job::generate::ChessOptions;
-use gristmill_engine::job::pack::{PackOptions, pack};
-use gristmill_engine::job::rewrite::{By, Container, RewriteOptions, Split, rewrite};
 use gristmill_engine::stage::split::Fold;
 use gristmill_engine::{DataLoader, Error};
+use gristmill_jobs::generate::ChessOptions;
+use gristmill_jobs::pack::{PackOptions, pack};
+use gristmill_jobs::rewrite::{By, Container, RewriteOptions, Split, rewrite};
 
 use super::games::{config, generate, hashes, loader, mixed, next, options, preset, without_checksum};
 
@@ -38,7 +38,7 @@ fn rows(options: &Lc0Preset, alias: &str) -> Vec<Vec<u8>> {
     rows
 }
 
-fn dealt(input: &Path, out: &Path, by: By) -> gristmill_engine::Result<gristmill_engine::job::rewrite::Rewritten> {
+fn dealt(input: &Path, out: &Path, by: By) -> gristmill_engine::Result<gristmill_jobs::rewrite::Rewritten> {
     let options = RewriteOptions {
         path: input.to_owned(),
         outs: SIDES.map(|(name, _)| out.join(name)).to_vec(),

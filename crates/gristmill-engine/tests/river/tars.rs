@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::Lc0Preset;
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{ControlRequest, DataLoader};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{generate, hashes, loader, next, of_pool, options, preset};
 

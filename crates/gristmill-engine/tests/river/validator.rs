@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use gristmill_engine::config::{BadChunks, ChunkValidatorConfig, DataLoaderConfig, Lc0Preset, StageConfig};
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Error, Next};
 use gristmill_format::chess::record::{V6_BYTES, at};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{all_ids, config, generate, hash, hashes, ids, next, options, preset, spoil};
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::Lc0Preset;
-use gristmill_engine::job::generate::ChessOptions;
 use gristmill_engine::{DataLoader, Missing};
+use gristmill_jobs::generate::ChessOptions;
 
 use super::games::{generate, hash, hashes, loader, next, of_pool, options, preset};
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use gristmill_engine::job::generate::{ChessGenerator, ChessOptions};
 use gristmill_engine::runtime::seed;
 use gristmill_format::chess::Version;
+use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 
 use super::{Written, advise};
 use crate::args::{GenerateChess, RecordVersion};

@@ -1,6 +1,6 @@
 //! What demonstrations are like, as distributions. Prints nothing.
 
-use gristmill_engine::job::stats::{DemoStats, Numbers};
+use gristmill_jobs::stats::{DemoStats, Numbers};
 
 use super::super::distribution::Distribution;
 

@@ -1,6 +1,6 @@
 //! What 2048 games are like, as distributions. Prints nothing.
 
-use gristmill_engine::job::stats::{Gaps, StepStats};
+use gristmill_jobs::stats::{Gaps, StepStats};
 
 use super::super::distribution::Distribution;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::inspect::{ChessView, ValueRow};
+use gristmill_jobs::inspect::{ChessView, ValueRow};
 
 use super::Parts;
 

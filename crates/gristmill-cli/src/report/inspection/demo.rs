@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::inspect::{DemoView, ValueView};
+use gristmill_jobs::inspect::{DemoView, ValueView};
 
 /// The text of a step, to follow its place.
 pub(super) fn text(view: &DemoView) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::inspect::{Step, StepView};
+use gristmill_jobs::inspect::{Step, StepView};
 
 /// The text of a step, to follow its place.
 pub(super) fn text(view: &StepView, color: bool) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::inspect::PackView;
+use gristmill_jobs::inspect::PackView;
 
 use crate::report::bytes;
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use gristmill_engine::job::inspect::{Cell, Record};
+use gristmill_jobs::inspect::{Cell, Record};
 
 /// Arrays of at most this many elements are written out.
 const SHORT: usize = 16;

@@ -50,7 +50,7 @@ pub fn ends_when(look: impl Fn() -> bool + Send + Sync + 'static) {
 }
 
 /// Whether the user wants the process to end.
-pub(crate) fn ended() -> bool {
+pub fn ended() -> bool {
     LOOK.get().is_some_and(|look| look())
 }
 

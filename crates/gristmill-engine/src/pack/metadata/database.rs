@@ -156,7 +156,8 @@ pub(crate) fn complaint(e: &rusqlite::Error) -> String {
     }
 }
 
-pub(crate) fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
+/// What SQLite refused, with the file, and what to do where another process holds it.
+pub fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
     if let Some(ended) = given_up(e, None) {
         return ended;
     }

@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 use gristmill_format::{Error, Kind};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+pub use self::asking::ended;
 pub use self::asking::ends_when;
-pub(crate) use self::asking::{Patience, advice, allowed, bound, ended, given_up, is_condition};
+pub(crate) use self::asking::{Patience, advice, allowed, bound, given_up, is_condition};
 use self::database::has_table;
-pub(crate) use self::database::{close, close_anew, columns, complaint, open_connection, open_to_write, refusal};
+pub use self::database::refusal;
+pub(crate) use self::database::{close, close_anew, columns, complaint, open_connection, open_to_write};
 use crate::error::Result;
 
 /// One game, as table `runs` has it.
@@ -357,7 +359,7 @@ impl Metadata {
 /// database, or not yet one. Nothing is changed.
 ///
 /// Errors: `Format` with the path where it cannot be read.
-pub(crate) fn progress_of(path: &Path) -> Result<Option<String>> {
+pub fn progress_of(path: &Path) -> Result<Option<String>> {
     let read = || -> Result<Option<String>> {
         let db = open_connection(path)?;
         let read = || match has_table(&db, "progress")? {

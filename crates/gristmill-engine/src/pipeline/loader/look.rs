@@ -159,7 +159,7 @@ impl Sight {
     }
 
     /// What stands for the file of a row in the ledger.
-    pub(crate) fn file_hash(&self, row: Provenance) -> u64 {
+    pub fn file_hash(&self, row: Provenance) -> u64 {
         let running = self.loader.runs_here();
         let chain = running.and_then(|r| r.observer.chains.iter().find(|chain| chain.plan.alias == self.output));
         chain.map_or(0, |chain| chain.file_hash(row.source))

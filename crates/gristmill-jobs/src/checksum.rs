@@ -1,0 +1,91 @@
+//! `checksum`: the rows of a pack -> checksums of their blocks beside them, for packs that have none. Rows are not changed, and
+//! are held against the manifest before anything is written of them.
+
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::error::Result;
+use gristmill_engine::pack::checksums::{self, Guard};
+use gristmill_engine::pack::manifest::Manifest;
+use gristmill_engine::pack::{open, shards};
+use gristmill_engine::store::publish;
+use gristmill_format::{Error as FormatError, Kind};
+use serde::Serialize;
+
+/// What came of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Checksummed {
+    /// The folder of the pack.
+    pub pack: String,
+    /// Rows of all files.
+    pub rows: u64,
+    /// Files of checksums that were made, by name.
+    pub made: Vec<String>,
+    /// Files of checksums that were there already, and fit.
+    pub there: Vec<String>,
+    /// Whether the rows could be held against a manifest: those of other programs cannot.
+    pub known: bool,
+    /// Whether this was a dry run, which writes nothing.
+    pub dry_run: bool,
+}
+
+/// What to make checksums of.
+#[derive(Debug, Clone, Default)]
+pub struct ChecksumOptions {
+    /// The folder of the pack.
+    pub pack: PathBuf,
+    /// Replace existing checksums.
+    pub overwrite: bool,
+    /// Read everything, and write nothing.
+    pub dry_run: bool,
+}
+
+/// Makes the checksums that the pack lacks, or with `overwrite` all of them. `progress` gets the rows done, and
+/// all; what it says ends the job between two files.
+///
+/// Errors: `Path`; `Format` with the file: `Corrupt` for rows that do not have the hash of the manifest, of which nothing is
+/// written, and for checksums that do not fit, unless they are made anew; what is wrong with the pack.
+pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Checksummed> {
+    let (folder, dry_run) = (options.pack.as_path(), options.dry_run);
+    let files = shards::list(folder)?;
+    open::recognise(&files)?;
+    let manifest = Manifest::read(folder)?;
+    let rows = files.iter().map(|file| file.rows).sum();
+    let mut done = Checksummed {
+        pack: folder.display().to_string(),
+        rows,
+        dry_run,
+        known: manifest.is_some(),
+        ..Default::default()
+    };
+    let mut so_far = 0;
+    for file in files {
+        progress(so_far, rows)?;
+        let path: PathBuf = checksums::beside(&file.path);
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        so_far += file.rows;
+        if !options.overwrite && Guard::open(&file)?.is_some() {
+            done.there.push(name(&path));
+            continue;
+        }
+        let (bytes, hash) = checksums::of(&file)?;
+        let of_file =
+            manifest.as_ref().map(|manifest| manifest.files.iter().find(|said| said.name == name(&file.path)));
+        let said = of_file.map(|said| said.map(|said| said.xxh3_128.as_str()));
+        let found = format!("{hash:032x}");
+        if let Some(said) = said.filter(|said| *said != Some(&found)) {
+            let said = said.map_or("does not list it".to_owned(), |said| format!("says {said}"));
+            let detail = format!(
+                "the rows have the hash {found}; the manifest {said}: they are damaged or were changed, and get no checksums; \
+                 `gristmill verify` says what is wrong"
+            );
+            let e = FormatError::new(Kind::Corrupt, detail).in_source(file.path.display().to_string());
+            return Err(e.into());
+        }
+        if !dry_run {
+            publish::write_whole(&path, &[&bytes])?;
+        }
+        done.made.push(name(&path));
+    }
+    progress(rows, rows)?;
+    Ok(done)
+}

@@ -1,0 +1,270 @@
+//! A path -> its data files, opened one after another, in order of name, and the errors of those that cannot be opened.
+//! Decodes nothing by itself; the jobs that read data share it.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_engine::pack;
+use gristmill_engine::store::{DirStore, Store};
+use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
+use gristmill_format::demo::source::DemoFile;
+use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
+use gristmill_format::{Error, Kind, Result, detect};
+
+/// What can be opened, for errors.
+pub(super) const KNOWN: &str = "a game (.gz, plain records, or .jsonl.gz), a .tar of games, or demonstrations (.tar, .tar.zst, .tgz, \
+                                .pkl.gz, .pkl, .npz)";
+
+/// An opened data file.
+pub(super) struct Opened {
+    /// The path, as it was given or found.
+    pub(super) path: String,
+    /// Its length in bytes.
+    pub(super) size: u64,
+    pub(super) source: Arc<dyn ChunkSource>,
+    /// The same, where it is a file of demonstrations.
+    pub(super) demo: Option<Arc<DemoFile>>,
+    bytes: Arc<dyn ReadAt>,
+    limits: Limits,
+}
+
+impl Opened {
+    /// Name of the member that holds chunk `i`, if it has one.
+    pub(super) fn member(&self, i: usize) -> Option<&str> {
+        self.source.locate(i)?.1
+    }
+
+    /// Reads the stored bytes of chunk `i`.
+    ///
+    /// Errors: `Truncated`, `TooLarge`, `Missing` or `Io`, with the place.
+    pub(super) fn fetch(&self, i: usize, stored: &mut Vec<u8>) -> Result<()> {
+        let len = self.source.len();
+        let Some((span, member)) = self.source.locate(i) else {
+            let detail = format!("there is no chunk {i}; there are {len}, counted from 0");
+            return Err(Error::new(Kind::Missing, detail).in_source(&self.path));
+        };
+        read_span(self.bytes.as_ref(), span, self.limits.max_chunk_bytes as u64, stored).map_err(|e| {
+            let e = e.in_chunk(i).in_source(&self.path);
+            member.map(|name| e.clone().in_member(name)).unwrap_or(e)
+        })
+    }
+
+    /// Decodes chunk `i` from its stored bytes.
+    ///
+    /// Errors: what the format finds, with the place.
+    pub(super) fn decode(&self, i: usize, stored: &[u8], chunk: &mut Chunk) -> Result<()> {
+        self.source.decode(i, stored, &self.limits, chunk).map_err(|e| e.in_chunk(i).in_source(&self.path))
+    }
+
+    /// The licences that a tar brings along: name and text.
+    pub(super) fn licences(&self) -> Vec<(String, Vec<u8>)> {
+        const MOST: u64 = 1 << 20;
+        if self.source.describe().format != "lc0.tar" {
+            return Vec::new();
+        }
+        let Ok(index) = walk_tar(self.bytes.as_ref(), &TarLimits::default()) else { return Vec::new() };
+        let mut found = Vec::new();
+        for entry in index.iter().filter(|entry| entry.base_name() == "LICENSE") {
+            let mut text = Vec::new();
+            let span = Span { offset: entry.offset, len: entry.len };
+            if read_span(self.bytes.as_ref(), span, MOST, &mut text).is_ok() {
+                found.push((entry.name.to_owned(), text));
+            }
+        }
+        found
+    }
+
+    /// Maximum number of bytes of a decoded chunk.
+    pub(super) fn max_chunk_bytes(&self) -> usize {
+        self.limits.max_chunk_bytes
+    }
+}
+
+/// What lies at a path.
+pub(super) enum Found {
+    /// A data file.
+    File(Opened),
+    /// The folder of a pack.
+    Pack(PathBuf),
+    /// A file in a directory that is of no format known here.
+    Other,
+    /// A file or folder that cannot be opened.
+    Fault(Error),
+    /// Files or folders that the walk of a directory could not read.
+    Unlisted(Unlisted),
+}
+
+/// Files or folders that could not be read while a directory was listed.
+pub(super) struct Unlisted {
+    /// A short stable word for the cause.
+    pub(super) kind: &'static str,
+    /// How many.
+    pub(super) count: u64,
+    /// The latest, in words.
+    pub(super) latest: String,
+}
+
+impl Unlisted {
+    /// Whether the system refused to read, rather than that links or names are wrong.
+    pub(super) fn is_unreadable(&self) -> bool {
+        ["permission", "mount_lost", "away", "io"].contains(&self.kind)
+    }
+}
+
+/// What lies at a path, with no file opened yet.
+#[derive(Default)]
+pub(super) struct Listing {
+    /// Files, in order of name.
+    pub(super) files: Vec<Closed>,
+    /// Folders that are packs, in order of name.
+    pub(super) packs: Vec<PathBuf>,
+    /// What could not be listed.
+    pub(super) unlisted: Vec<Unlisted>,
+}
+
+/// A file that is not open yet.
+pub(super) struct Closed {
+    store: Arc<DirStore>,
+    name: String,
+    path: String,
+    in_folder: bool,
+}
+
+impl Closed {
+    /// Whether its name ends so.
+    pub(super) fn named(&self, suffix: &str) -> bool {
+        self.name.ends_with(suffix)
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its format, by its name and first bytes; none for what is of no known format, or cannot be read.
+    pub(super) fn format(&self) -> Option<detect::Format> {
+        detect::detect_alone(&self.name, &*self.store.open(&self.name).ok()?).ok()?
+    }
+
+    /// Opens it.
+    pub(super) fn open(&self) -> Found {
+        open(&self.store, &self.name, self.path.clone(), self.in_folder)
+    }
+}
+
+/// Gives what lies at `path` (a file, or all files and packs below a directory) to `each`, in order of name.
+pub(super) fn walk(
+    path: &Path,
+    each: &mut dyn FnMut(Found) -> gristmill_engine::Result<()>,
+) -> gristmill_engine::Result<()> {
+    let listing = match list(path) {
+        Ok(listing) => listing,
+        Err(e) => return each(Found::Fault(e)),
+    };
+    for file in &listing.files {
+        each(file.open())?;
+    }
+    for pack in listing.packs {
+        each(Found::Pack(pack))?;
+    }
+    for unlisted in listing.unlisted {
+        each(Found::Unlisted(unlisted))?;
+    }
+    Ok(())
+}
+
+/// Lists what lies at `path`. The files that make up a pack are the pack.
+///
+/// Errors: `Io` for a path that does not exist, or a folder that cannot be read.
+pub(super) fn list(path: &Path) -> Result<Listing> {
+    let named = path.display().to_string();
+    let refused = |e: std::io::Error| Error::from(e).in_source(&named);
+    let unusable = |e: gristmill_engine::Error| Error::new(Kind::Io(ErrorKind::Other), e.to_string()).in_source(&named);
+    let mut listing = Listing::default();
+    if !std::fs::metadata(path).map_err(refused)?.is_dir() {
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().ok_or_else(|| refused(ErrorKind::InvalidInput.into()))?;
+        let name = name.to_string_lossy().into_owned();
+        let store = Arc::new(DirStore::new(folder).map_err(unusable)?);
+        listing.files.push(Closed { store, name, path: named, in_folder: false });
+        return Ok(listing);
+    }
+    let store = match DirStore::new(path) {
+        Ok(store) => Arc::new(store),
+        Err(gristmill_engine::Error::Path { kind, message, .. }) => {
+            return Err(Error::new(Kind::Io(kind), message).in_source(&named));
+        }
+        Err(e) => return Err(unusable(e)),
+    };
+    let mut names: Vec<Arc<str>> = Vec::new();
+    let faults = store.list(&mut |stat| {
+        names.push(stat.name);
+        ControlFlow::Continue(())
+    });
+    names.sort_unstable_by(|a, b| gristmill_engine::key::natural_cmp(a, b));
+    let packs: BTreeSet<&str> = names
+        .iter()
+        .map(|name| split(name))
+        .filter(|(_, name)| pack::is_rows(name))
+        .map(|(folder, _)| folder)
+        .collect();
+    listing.packs = packs.iter().map(|folder| path.join(folder)).collect();
+    for name in &names {
+        let (folder, base) = split(name);
+        if !(packs.contains(folder) && pack::is_part(base)) {
+            let path = path.join(&**name).display().to_string();
+            listing.files.push(Closed { store: store.clone(), name: name.to_string(), path, in_folder: true });
+        }
+    }
+    for (kind, count) in faults.counts() {
+        let latest = faults.latest(kind).unwrap_or("no longer known").to_owned();
+        listing.unlisted.push(Unlisted { kind, count, latest });
+    }
+    Ok(listing)
+}
+
+/// The folder and the last part of a name.
+fn split(name: &str) -> (&str, &str) {
+    name.rsplit_once('/').unwrap_or(("", name))
+}
+
+/// The one file at `path`.
+pub(super) fn file(path: &Path) -> Found {
+    match list(path) {
+        Ok(Listing { files, .. }) if files.len() == 1 && !path.is_dir() => files[0].open(),
+        Ok(_) => Found::Other,
+        Err(e) => Found::Fault(e),
+    }
+}
+
+/// Opens one file of a store; `path` is its name for people. Only `in_folder` may it be something else than data.
+pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) -> Found {
+    let opened = || -> Result<Option<Opened>> {
+        let bytes = store.open(name)?;
+        let size = bytes.len()?;
+        let Some(format) = detect::detect_alone(name, &*bytes)? else { return Ok(None) };
+        let key = name.rsplit('/').next().unwrap_or(name);
+        let (source, demo): (Arc<dyn ChunkSource>, _) = match format {
+            detect::Format::Demonstrations => {
+                // What lies behind its end is a fault of the file; what lies before is still read.
+                let file = Arc::new(DemoFile::open_as(key, bytes.as_ref(), false)?);
+                (file.clone(), Some(file))
+            }
+            other => (detect::open(other, key, bytes.as_ref())?, None),
+        };
+        let limits = source.limits();
+        Ok(Some(Opened { path: path.clone(), size, source, demo, bytes, limits }))
+    };
+    match opened() {
+        Ok(Some(file)) => Found::File(file),
+        Ok(None) if in_folder => Found::Other,
+        Ok(None) => {
+            let detail = format!("no format known here; expected {KNOWN}");
+            Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
+        }
+        Err(e) => Found::Fault(e.in_source(&path)),
+    }
+}

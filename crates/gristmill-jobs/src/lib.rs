@@ -1,0 +1,33 @@
+//! The verbs that end: each takes options and gives back data. Faces render it; nothing here prints.
+//! Stands on the engine, which knows nothing of it; starts no thread of its own.
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+pub mod bench;
+pub mod checksum;
+pub mod content;
+pub mod convert;
+pub mod dedup;
+pub mod demos;
+pub mod feed;
+pub mod generate;
+pub mod inspect;
+pub mod mark;
+pub mod merge;
+pub mod meter;
+pub mod pack;
+pub mod recover;
+pub mod rewrite;
+pub mod selected;
+pub mod stats;
+pub mod tokenizer;
+pub mod values;
+pub mod verify;
+pub mod verify_run;
+pub mod xray;
+
+mod ceiling;
+mod files;
+mod in_order;
+mod npy;
+mod sidecar;

@@ -1,0 +1,413 @@
+//! Chunk packs -> one: their files one after another, games numbered anew; games that came before are passed over.
+//! Nothing is decoded: a file that is taken whole is the same file under another name where the file system can do that.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use gristmill_engine::chunks::codec::Codec;
+use gristmill_engine::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
+use gristmill_engine::chunks::metadata::{Game, Games, GamesWriter};
+use gristmill_engine::chunks::open::ChunkPack;
+use gristmill_engine::chunks::sums;
+use gristmill_engine::chunks::{CODECS, file_name, files, is_chunks, is_pack};
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::lineage::Step;
+use gristmill_engine::pack::manifest::WRITER;
+use gristmill_engine::pack::metadata::progress_of;
+use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
+use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_engine::store::{HeldFile, Residence};
+use gristmill_engine::table::FrameTable;
+use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
+use gristmill_format::{Error as FormatError, Kind};
+
+use super::{MergeOptions, Merged, clear, marks};
+
+/// A pack that goes in.
+struct Input {
+    folder: PathBuf,
+    manifest: Manifest,
+    files: Vec<File>,
+    games: Vec<Game>,
+}
+
+struct File {
+    path: PathBuf,
+    held: HeldFile,
+    index: ChunkFile,
+}
+
+/// Whether these are chunk packs.
+///
+/// Errors: `Config` where some are and others are not.
+pub(super) fn are_chunks(inputs: &[PathBuf]) -> Result<bool> {
+    let (chunks, others): (Vec<&PathBuf>, Vec<&PathBuf>) = inputs.iter().partition(|input| is_pack(input));
+    match (chunks.first(), others.first()) {
+        (Some(chunks), Some(other)) => {
+            let (chunks, other) = (chunks.display(), other.display());
+            Err(Error::config(
+                "packs",
+                format!("{chunks} is a pack of whole games, {other} is none; merge packs of one kind"),
+            ))
+        }
+        (chunks, _) => Ok(chunks.is_some()),
+    }
+}
+
+/// Merges chunk packs, with options that were checked.
+pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Merged> {
+    if options.shard_rows.is_some() {
+        return Err(Error::config("shard_rows", "files of whole games are taken as they are; leave it out"));
+    }
+    let inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
+    let codec = codec(&inputs)?;
+    let packs = same_records(&inputs)?;
+    let mut known = HashSet::new();
+    let wanted: Vec<Vec<bool>> = inputs.iter().map(|input| input.wanted(&mut known)).collect();
+    let marks = marks_of(&inputs, &wanted, packs)?;
+    let mut merged = Merged {
+        pack: options.output.display().to_string(),
+        layout: codec.name,
+        packs: inputs.len() as u64,
+        marks: marks.names(),
+        lost: marks.lost().to_vec(),
+        dry_run: options.dry_run,
+        ..Merged::default()
+    };
+    let all = inputs.iter().zip(&wanted).flat_map(|(input, wanted)| input.games.iter().zip(wanted));
+    for (game, is_wanted) in all {
+        merged.known += u64::from(!is_wanted);
+        merged.runs += u64::from(*is_wanted);
+        merged.rows += if *is_wanted { game.frames } else { 0 };
+    }
+    if options.dry_run {
+        return Ok(merged);
+    }
+    let staging = stage(options)?;
+    let mut assembly =
+        Assembly { options, codec, staging: &staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
+    let written =
+        assembly.write(&inputs, &wanted, merged.rows, progress).and_then(|()| match merged.marks.is_empty() {
+            true => Ok(()),
+            false => marks.write(&Arc::new(ChunkPack::open(&staging.path(""), Residence::Mapped)?)),
+        });
+    let entries = assembly.files;
+    if let Err(e) = written {
+        // The inputs are all there; that the staging could not be removed as well says nothing new.
+        let _ = staging.discard();
+        return Err(e);
+    }
+    merged.files = entries.len() as u64;
+    let mut outdated = files(&options.output)?;
+    outdated.extend(gristmill_engine::marks::files(&options.output)?);
+    staging.publish(&outdated)?;
+    if options.delete_inputs {
+        read_back(&options.output, &entries, merged.runs)?;
+        drop(inputs);
+        for folder in &options.inputs {
+            merged.left.extend(clear(folder, files(folder)?, &marks)?);
+            merged.deleted.push(folder.display().to_string());
+        }
+    }
+    Ok(merged)
+}
+
+/// The packs opened. Refuses such whose records differ, since those of one pack are alike.
+fn same_records(inputs: &[Input]) -> Result<Vec<Arc<ChunkPack>>> {
+    let mut packs: Vec<Arc<ChunkPack>> = Vec::new();
+    for input in inputs {
+        let pack = ChunkPack::open(&input.folder, Residence::Mapped)?;
+        if let Some(first) = packs.first().map(|first| first.layout()).filter(|first| *first != pack.layout()) {
+            let (folder, one, two) = (input.folder.display(), pack.layout().to_descr(), first.to_descr());
+            return Err(Error::config("packs", format!("{folder} has records of {one}, the first pack of {two}")));
+        }
+        packs.push(Arc::new(pack));
+    }
+    Ok(packs)
+}
+
+/// What becomes of the marks of these packs, of whose games those are taken that are wanted.
+fn marks_of(inputs: &[Input], wanted: &[Vec<bool>], packs: Vec<Arc<ChunkPack>>) -> Result<marks::Plan> {
+    let (mut sources, mut first) = (Vec::new(), 0);
+    for ((input, wanted), pack) in inputs.iter().zip(wanted).zip(packs) {
+        let mut places: Vec<(u64, u64, u64)> = Vec::new();
+        for (game, _) in input.games.iter().zip(wanted).filter(|(_, wanted)| **wanted) {
+            match places.last_mut().filter(|(_, behind, _)| *behind == game.first_frame) {
+                Some((_, behind, _)) => *behind += game.frames,
+                None => places.push((game.first_frame, game.first_frame + game.frames, first)),
+            }
+            first += game.frames;
+        }
+        if !places.is_empty() {
+            sources.push(marks::Source { pack: Arc::new(pack), places });
+        }
+    }
+    marks::Plan::of(
+        sources,
+        &["frame.frame", "frame.game_id", "game.id", "game.file", "game.chunk", "game.first_frame"],
+    )
+}
+
+/// What the chunks of all packs hold.
+fn codec(inputs: &[Input]) -> Result<&'static Codec> {
+    let name = inputs.first().map_or("", |input| &input.manifest.codec);
+    if let Some(other) = inputs.iter().find(|input| input.manifest.codec != name) {
+        let (folder, codec) = (other.folder.display(), &other.manifest.codec);
+        return Err(Error::config("packs", format!("{folder} holds chunks of `{codec}`, the first pack of `{name}`")));
+    }
+    let codec = CODECS.into_iter().find(|codec| codec.name == name);
+    let codec =
+        codec.ok_or_else(|| Error::config("packs", format!("chunks of `{name}`; a newer gristmill wrote them")))?;
+    let strange = |file: &&File| file.index.codec() != codec.tag;
+    let columns = (codec.columns)().len();
+    let other = |input: &&Input| input.games.first().is_some_and(|game| game.facts.len() != columns);
+    if let Some(input) = inputs.iter().find(other) {
+        let detail = "its games have other columns: another version wrote it; pack it anew";
+        let path = input.folder.join(METADATA).display().to_string();
+        return Err(FormatError::new(Kind::UnknownVersion, detail).in_source(path).into());
+    }
+    match inputs.iter().flat_map(|input| &input.files).find(strange) {
+        Some(file) => Err(corrupt(&file.path, &format!("it does not hold chunks of `{name}`, as the manifest says"))),
+        None => Ok(codec),
+    }
+}
+
+fn corrupt(path: &Path, detail: &str) -> Error {
+    FormatError::new(Kind::Corrupt, format!("{detail}; see `gristmill verify`"))
+        .in_source(path.display().to_string())
+        .into()
+}
+
+impl Input {
+    /// Opens a pack and holds files, manifest and database against each other.
+    ///
+    /// Errors: `Format` with the file.
+    fn open(folder: &Path) -> Result<Self> {
+        if publish::is_interrupted(folder, STAGING) {
+            let detail = "a job was interrupted while it put its files in place; `gristmill recover` finishes it";
+            return Err(FormatError::new(Kind::Truncated, detail).in_source(folder.display().to_string()).into());
+        }
+        let manifest = Manifest::read(folder)?;
+        let mut names = files(folder)?;
+        names.retain(|name| is_chunks(name));
+        let files = names.iter().map(|name| File::open(folder.join(name))).collect::<Result<Vec<_>>>()?;
+        let found =
+            names.iter().zip(&files).map(|(name, file)| (name.as_str(), format!("{:016x}", file.index.identity())));
+        if !found.eq(manifest.files.iter().map(|file| (file.name.as_str(), file.index_xxh3.clone()))) {
+            return Err(corrupt(&folder.join(MANIFEST), "its files are not those that are there"));
+        }
+        let path = folder.join(METADATA);
+        let mut games = Vec::new();
+        Games::open(&path)?.each(&mut |game| {
+            games.push(game);
+            Ok(())
+        })?;
+        let (mut next, mut first) = (games.iter(), 0);
+        for (number, file) in files.iter().enumerate() {
+            for chunk in 0..file.index.len() {
+                let frames = u64::from(file.index.frames(chunk));
+                let fits = next.next().is_some_and(|game| {
+                    let said = (game.file, game.chunk, game.first_frame, game.frames, game.source.as_str());
+                    said == (number as u64, chunk as u64, first, frames, file.index.name(chunk))
+                });
+                if !fits {
+                    return Err(corrupt(&path, &format!("its games are not those of {}", names[number])));
+                }
+                first += frames;
+            }
+        }
+        if next.next().is_some() {
+            return Err(corrupt(&path, "it has more games than the files"));
+        }
+        Ok(Input { folder: folder.to_owned(), manifest, files, games })
+    }
+
+    /// Which games are taken: those that no pack before had. `known` has their hashes, and those of this pack afterwards.
+    fn wanted(&self, known: &mut HashSet<u128>) -> Vec<bool> {
+        let wanted = self.games.iter().map(|game| !known.contains(&game.content)).collect();
+        known.extend(self.games.iter().map(|game| game.content));
+        wanted
+    }
+
+    /// How it came to be.
+    fn lineage(&self) -> Vec<Step> {
+        match self.manifest.lineage.as_slice() {
+            [] => vec![Step::unrecorded().with("games", self.manifest.games)],
+            steps => steps.to_vec(),
+        }
+    }
+}
+
+impl File {
+    fn open(path: PathBuf) -> Result<Self> {
+        let place = |e: FormatError| e.in_source(path.display().to_string());
+        let len = fs::metadata(&path).map_err(|e| Error::path(&path, &e))?.len();
+        let held = HeldFile::open(&path, 0, len, Residence::Mapped)?;
+        let index = ChunkFile::open(held.bytes()).map_err(place)?;
+        Ok(File { path, held, index })
+    }
+
+    /// The stored bytes of a chunk, which have their checksum.
+    fn chunk(&self, i: usize) -> Result<&[u8]> {
+        let span = self.index.span(i).unwrap_or_default();
+        let bytes = &self.held.bytes()[span.offset as usize..][..span.len as usize];
+        let checked = self.index.check(i, bytes);
+        checked.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)).in_source(self.path.display().to_string()))?;
+        Ok(bytes)
+    }
+}
+
+/// The staging in the output, empty.
+fn stage(options: &MergeOptions) -> Result<Staging> {
+    let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
+    // Half of a pack is finished first.
+    let there = !publish::is_interrupted(&options.output, STAGING) && !files(&options.output)?.is_empty();
+    if there && !is_pack(&options.output) {
+        return refuse("there is a pack of something else; take another folder, or remove it first");
+    }
+    if there && !options.overwrite {
+        return refuse("there is a pack already; --overwrite replaces it");
+    }
+    let (mut staging, found) = Staging::open(&options.output, STAGING, super::JOB)?;
+    if found == Found::Published && !options.overwrite {
+        return refuse("an interrupted job was completed there now; --overwrite replaces the pack");
+    }
+    // A merge that was killed left nothing that is worth more than its inputs; a job of packing did.
+    if !options.overwrite && progress_of(&staging.path(METADATA))?.is_some() {
+        return refuse("an interrupted job of `pack` is there; --overwrite gives it up");
+    }
+    staging.clear(super::JOB)?;
+    Ok(staging)
+}
+
+/// The new pack in the making.
+struct Assembly<'a> {
+    options: &'a MergeOptions,
+    codec: &'static Codec,
+    staging: &'a Staging,
+    games: u64,
+    frames: u64,
+    stored: u64,
+    files: Vec<ChunkFileEntry>,
+}
+
+impl Assembly<'_> {
+    fn write(
+        &mut self,
+        inputs: &[Input],
+        wanted: &[Vec<bool>],
+        rows: u64,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let mut metadata = GamesWriter::open(self.staging.path(METADATA), self.codec)?;
+        for (input, wanted) in inputs.iter().zip(wanted) {
+            let mut first = 0;
+            for file in &input.files {
+                if self.options.stop.load(Ordering::Relaxed) {
+                    return Err(Error::Stopped);
+                }
+                let of = first..first + file.index.len();
+                first = of.end;
+                self.take(file, &input.games[of.clone()], &wanted[of], &mut metadata)?;
+                progress(self.frames, rows);
+            }
+        }
+        metadata.finish()?;
+        let manifest = Manifest {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            writer: WRITER.to_owned(),
+            codec: self.codec.name.to_owned(),
+            frames: self.frames,
+            games: self.games,
+            files: self.files.clone(),
+            stored_bytes: self.stored,
+            skipped: inputs.iter().flat_map(|input| input.manifest.skipped.clone()).collect(),
+            lineage: vec![
+                Step::new("merge")
+                    .with("codec", self.codec.name)
+                    .made_from(inputs.iter().map(Input::lineage).collect()),
+            ],
+        };
+        publish::write_whole(&self.staging.path(MANIFEST), &[manifest.to_json()?.as_bytes()])
+    }
+
+    /// Stages the wanted games of a file, if there are any, as the next file.
+    fn take(&mut self, file: &File, games: &[Game], wanted: &[bool], metadata: &mut GamesWriter) -> Result<()> {
+        let number = self.files.len();
+        let taken: Vec<&Game> = games.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(game, _)| game).collect();
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let to = self.staging.path(&file_name(number));
+        let identity = if taken.len() == games.len() { link(file, &to)? } else { self.copy(file, &taken, &to)? };
+        for (rule, sums) in sums::all(&file.path, &file.index) {
+            let of = |game: &&Game| sums.get(game.chunk as usize).copied();
+            let sums: Vec<f32> = taken.iter().filter_map(of).collect();
+            sums::write(&to, identity, rule, &sums)?;
+        }
+        let first = self.frames;
+        for (chunk, game) in taken.iter().enumerate() {
+            let place = (number as u64, chunk as u64);
+            let game =
+                Game { id: self.games, file: place.0, chunk: place.1, first_frame: self.frames, ..(*game).clone() };
+            metadata.put(&game)?;
+            self.games += 1;
+            self.frames += game.frames;
+            self.stored = self.stored.saturating_add(game.stored_bytes);
+        }
+        let (name, games) = (file_name(number), taken.len() as u64);
+        self.files.push(ChunkFileEntry {
+            name,
+            games,
+            frames: self.frames - first,
+            index_xxh3: format!("{identity:016x}"),
+        });
+        Ok(())
+    }
+
+    /// Writes these games of a file as a file of their own.
+    fn copy(&self, file: &File, games: &[&Game], to: &Path) -> Result<u64> {
+        let refuse = |e: std::io::Error| Error::path(to, &e);
+        let mut out = BufWriter::with_capacity(1 << 20, fs::File::create(to).map_err(refuse)?);
+        let mut index = ChunkFileWriter::new(self.codec.tag);
+        out.write_all(&MAGIC).map_err(refuse)?;
+        for game in games {
+            let chunk = game.chunk as usize;
+            let bytes = file.chunk(chunk)?;
+            index.add(file.index.name(chunk), file.index.frames(chunk), bytes)?;
+            out.write_all(bytes).map_err(refuse)?;
+        }
+        let end = index.finish();
+        out.write_all(&end).and_then(|()| out.flush()).map_err(refuse)?;
+        let written = File::open(to.to_owned())?;
+        Ok(written.index.identity())
+    }
+}
+
+/// The file under another name: the same file where that can be, else a copy. Its chunks have their checksums.
+fn link(file: &File, to: &Path) -> Result<u64> {
+    for chunk in 0..file.index.len() {
+        file.chunk(chunk)?;
+    }
+    if fs::hard_link(&file.path, to).is_err() {
+        fs::copy(&file.path, to).map_err(|e| Error::path(to, &e))?;
+    }
+    Ok(file.index.identity())
+}
+
+/// Reads the published pack back: every chunk by its checksum, files, manifest and database against each other.
+fn read_back(output: &Path, entries: &[ChunkFileEntry], games: u64) -> Result<()> {
+    let read = Input::open(output)?;
+    for file in &read.files {
+        (0..file.index.len()).try_for_each(|chunk| file.chunk(chunk).map(drop))?;
+    }
+    if read.manifest.files == entries && read.games.len() as u64 == games {
+        return Ok(());
+    }
+    Err(corrupt(output, "what was read back is not what was written; the inputs were kept"))
+}

@@ -1,0 +1,335 @@
+//! A folder of chess games or demonstrations -> a chunk pack: anew, after a kill, or after what is there. Refuses before anything is changed.
+
+mod assemble;
+mod demos;
+mod games;
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use gristmill_engine::chunks::chess::{CHESS, WEIGHER};
+use gristmill_engine::chunks::codec::Codec;
+use gristmill_engine::chunks::manifest::Manifest;
+use gristmill_engine::chunks::metadata::Games as Database;
+use gristmill_engine::chunks::{self, is_chunks};
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::pack::manifest::Skipped;
+use gristmill_engine::pack::metadata::progress_of;
+use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
+use gristmill_engine::pipeline::acceptance::weigher;
+use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_format::container::sums;
+use gristmill_format::weigh::Weigher;
+use gristmill_format::{Error as FormatError, Kind};
+
+use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
+use assemble::{Assembly, Rules, Standing};
+pub(super) use demos::Demos;
+pub(super) use games::Games;
+
+/// The default number of frames in a chunk file: some 300 MB.
+const FILE_FRAMES: u64 = 4_000_000;
+
+/// Told of the pack as far as it is, and of how many games were found so far.
+type Finds<'a> = dyn FnMut(&Assembly<'_>, u64) + 'a;
+
+/// What is packed: games of one kind, in an order that the input alone decides.
+pub(super) trait Input {
+    /// What becomes of them.
+    fn codec(&self) -> &'static Codec;
+
+    /// The name of this form in what [`Packed`] says.
+    fn label(&self) -> &'static str;
+
+    /// What could not be opened or listed, and the first error among that: one of reading, where there is one.
+    fn unusable(&self) -> (&[Skipped], Option<&FormatError>);
+
+    /// How many games there are.
+    ///
+    /// Errors: what cannot be counted.
+    fn count(&self, options: &PackOptions) -> Result<u64>;
+
+    /// Gives every game to `assembly`, in order, and says how many there were.
+    ///
+    /// Errors: as [`Assembly::take`] and [`Assembly::recall`]; `Stopped`.
+    fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> Result<u64>;
+}
+
+/// Packs `games`, with options that were checked.
+pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    if options.layout.is_some() {
+        return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
+    }
+    if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
+        let text = "each chunk file is a point to go on from; shard_rows says how many frames one has";
+        return Err(Error::config("checkpoint_rows", text));
+    }
+    let (skipped, fault) = games.unusable();
+    if let Some(e) = fault.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
+        return Err(e.clone().into());
+    }
+    fits(options)?;
+    let (codec, label) = (games.codec(), games.label());
+    let rules = rules(options, codec)?;
+    if options.dry_run {
+        let found = games.count(options)?;
+        let skipped = skipped.to_vec();
+        return Ok(Packed { games: found, runs: found, skipped, dry_run: true, ..packed(options, label) });
+    }
+    let (staging, standing, known) = match start(options, codec, skipped)? {
+        Start::From(staging, standing, known) => (staging, *standing, known),
+        Start::Complete => return complete(options, label),
+    };
+    let resumed = standing.games - standing.games_before;
+    let mut assembly = Assembly::new(options, codec, staging, standing, rules, known)?;
+    let found = games.feed(&mut assembly, &mut |assembly, games| {
+        progress(Progress {
+            done: assembly.standing.done as u64,
+            games,
+            rows: assembly.standing.frames,
+            skipped: (assembly.standing.skipped.len() - assembly.standing.skipped_before) as u64,
+        });
+    })?;
+    finish(options, label, assembly, found, resumed)
+}
+
+/// The rules that weigh games: the one of the column `weight`, and those of the options.
+///
+/// Errors: `Config` in `weigh`.
+fn rules(options: &PackOptions, codec: &Codec) -> Result<Rules> {
+    let refuse = |text: &str| Err(Error::config("weigh", text));
+    if codec.tag != CHESS.tag {
+        return if options.weigh.is_empty() { Ok(Rules::default()) } else { refuse("only positions of chess weigh") };
+    }
+    let mut rules: Vec<Arc<dyn Weigher>> = vec![Arc::new(WEIGHER)];
+    for rule in &options.weigh {
+        let rule = weigher("", Some(rule)).map_err(|e| match e {
+            Error::Config { message, .. } => Error::config("weigh", message),
+            e => e,
+        })?;
+        if rule.uniform().is_some() {
+            return refuse("all positions weigh the same by it; set diff_focus_q_weight or diff_focus_pol_scale");
+        }
+        if rules.iter().all(|before| before.id() != rule.id()) {
+            rules.push(rule);
+        }
+    }
+    Ok(rules.into())
+}
+
+/// Publishes what was packed, if it is anything.
+fn finish(
+    options: &PackOptions,
+    label: &'static str,
+    assembly: Assembly<'_>,
+    found: u64,
+    resumed: u64,
+) -> Result<Packed> {
+    let fresh = assembly.standing.games - assembly.standing.games_before;
+    let append = assembly.standing.append;
+    if fresh == 0 && !append {
+        let detail = assembly.standing.skipped.first();
+        let detail = detail.map_or(String::new(), |s| format!("; the first, {}: {}: {}", s.file, s.kind, s.detail));
+        assembly.staging.discard()?;
+        let e = FormatError::new(Kind::Empty, format!("not one game could be taken{detail}"));
+        return Err(e.in_source(options.input.display().to_string()).into());
+    }
+    let (staging, standing) = assembly.complete()?;
+    if fresh == 0 {
+        staging.discard()?;
+    } else {
+        let outdated = outdated(&options.output, append)?;
+        staging.publish(&outdated)?;
+    }
+    Ok(Packed {
+        games: found,
+        known: standing.known,
+        runs: standing.games,
+        rows: standing.frames,
+        files: standing.files.len() as u64,
+        skipped: standing.skipped[standing.skipped_before..].to_vec(),
+        resumed,
+        ..packed(options, label)
+    })
+}
+
+/// Files of the pack in the output that the new one has no use for.
+fn outdated(output: &Path, append: bool) -> Result<Vec<String>> {
+    let mut names = chunks::files(output)?;
+    names.retain(|name| !append || name.ends_with("-wal") || name.ends_with("-shm"));
+    Ok(names)
+}
+
+fn packed(options: &PackOptions, label: &'static str) -> Packed {
+    Packed { pack: options.output.display().to_string(), layout: label, ..Packed::default() }
+}
+
+/// What there is where nothing is left to do.
+fn complete(options: &PackOptions, label: &'static str) -> Result<Packed> {
+    let manifest = Manifest::read(&options.output)?;
+    Ok(Packed {
+        games: manifest.games,
+        runs: manifest.games,
+        rows: manifest.frames,
+        files: manifest.files.len() as u64,
+        resumed: manifest.games,
+        ..packed(options, label)
+    })
+}
+
+fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
+    Err(Error::config("output", format!("{}: {message}", options.output.display())))
+}
+
+/// Refuses options that the output, with no job on it, rules out.
+fn fits(options: &PackOptions) -> Result<()> {
+    let there = !chunks::files(&options.output)?.is_empty();
+    let other = there && !chunks::is_pack(&options.output);
+    match options.existing {
+        _ if other => refuse(options, "there is a pack of something else; take another folder, or remove it first"),
+        _ if publish::is_staged(&options.output, STAGING) => Ok(()),
+        Existing::Refuse if there => {
+            refuse(options, "there is a pack already; --overwrite replaces it, --append adds what is new")
+        }
+        Existing::Append if !there => refuse(options, "there is no pack to add to; leave --append out"),
+        _ => Ok(()),
+    }
+}
+
+/// Where packing starts.
+enum Start {
+    /// From here; the hashes are those of games that were in the pack before.
+    From(Staging, Box<Standing>, HashSet<u128>),
+    /// Nowhere: the pack is complete.
+    Complete,
+}
+
+fn start(options: &PackOptions, codec: &'static Codec, skipped: &[Skipped]) -> Result<Start> {
+    let (staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
+    let there = chunks::is_pack(&options.output);
+    let left = left(&staging)?;
+    let existing = match (options.existing, found, &left) {
+        // The interrupted job had not begun: its options apply now.
+        (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
+        (existing, ..) => existing,
+    };
+    match (existing, left) {
+        (Existing::Resume, Some(Left::Complete)) => {
+            publish_left(&options.output, staging)?;
+            Ok(Start::Complete)
+        }
+        (Existing::Resume, Some(Left::At(standing))) => resume(options, staging, standing),
+        (Existing::Resume, None) if there => Ok(Start::Complete),
+        (Existing::Refuse | Existing::Append, _) if found == Found::Published => {
+            refuse(options, "an interrupted job was completed there now; look at it, then say --overwrite or --append")
+        }
+        (Existing::Refuse | Existing::Append, Some(_)) => refuse(options, super::start::LEFT),
+        (Existing::Refuse, None) if there => {
+            refuse(options, "there is a pack already; --overwrite replaces it, --append adds what is new")
+        }
+        (Existing::Append, None) if !there => refuse(options, "there is no pack to add to; leave --append out"),
+        (Existing::Append, None) => append(options, codec, staging, skipped),
+        _ => {
+            let mut staging = staging;
+            staging.clear(existing.job())?;
+            let mut standing = Box::new(Standing { file_frames: file_frames(options), ..Standing::default() });
+            standing.skipped = skipped.to_vec();
+            Ok(Start::From(staging, standing, HashSet::new()))
+        }
+    }
+}
+
+/// What an interrupted job left.
+enum Left {
+    /// Everything is staged: only publishing is left.
+    Complete,
+    /// What was written up to here.
+    At(Box<Standing>),
+}
+
+fn left(staging: &Staging) -> Result<Option<Left>> {
+    if !Existing::packs(staging) || !staging.path(METADATA).exists() {
+        return Ok(None);
+    }
+    staging.owned()?;
+    if staging.path(MANIFEST).exists() {
+        return Ok(Some(Left::Complete));
+    }
+    let Some(text) = progress_of(&staging.path(METADATA))? else { return Ok(None) };
+    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
+    let standing: Standing = serde_json::from_str(&text).map_err(other)?;
+    match standing.files.iter().find(|file| !is_chunks(&file.name)) {
+        Some(file) => Err(Error::State(format!("`{}` is no file of a pack", file.name.escape_debug()))),
+        None => Ok(Some(Left::At(Box::new(standing)))),
+    }
+}
+
+/// Publishes what an interrupted job had completed.
+pub(super) fn publish_left(output: &Path, staging: Staging) -> Result<()> {
+    let append = Manifest::read(staging.path("").as_path())?.files.len() > staged(&staging)?;
+    let outdated = outdated(output, append)?;
+    staging.publish(&outdated)
+}
+
+fn file_frames(options: &PackOptions) -> u64 {
+    options.shard_rows.unwrap_or(FILE_FRAMES)
+}
+
+/// Chunk files in the staging.
+fn staged(staging: &Staging) -> Result<usize> {
+    Ok(staging.names()?.iter().filter(|name| is_chunks(name)).count())
+}
+
+/// Resumes where an interrupted job closed its last file.
+fn resume(options: &PackOptions, staging: Staging, standing: Box<Standing>) -> Result<Start> {
+    if options.shard_rows.is_some_and(|rows| rows != standing.file_frames) {
+        let text = format!("the interrupted job makes files of {} frames; leave it out", standing.file_frames);
+        return Err(Error::config("shard_rows", text));
+    }
+    for name in staging.names()? {
+        let chunks = sums::named(&name).map_or(name.clone(), |(chunks, _)| chunks);
+        if is_chunks(&chunks) && !standing.files.iter().any(|file| file.name == chunks) {
+            let path = staging.path(&name);
+            fs::remove_file(&path).map_err(|e| Error::path(path, &e))?;
+        }
+    }
+    let known =
+        if standing.append { Database::open(&options.output.join(METADATA))?.contents()? } else { HashSet::new() };
+    Ok(Start::From(staging, standing, known))
+}
+
+/// Adds to an existing pack: new files behind its own.
+fn append(options: &PackOptions, codec: &'static Codec, mut staging: Staging, unusable: &[Skipped]) -> Result<Start> {
+    let manifest = Manifest::read(&options.output)?;
+    if manifest.codec != codec.name {
+        return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, codec.name));
+    }
+    staging.clear(Existing::Append.job())?;
+    let path = options.output.join(METADATA);
+    let known = Database::open(&path)?.contents()?;
+    if known.len() as u64 > manifest.games {
+        let e = FormatError::new(Kind::Corrupt, "the games are not those of the manifest; see `gristmill verify`");
+        return Err(e.in_source(path.display().to_string()).into());
+    }
+    staging.bring(METADATA)?;
+    let mut skipped = manifest.skipped;
+    skipped.retain(|before| unusable.iter().all(|now| now.file != before.file));
+    let skipped_before = skipped.len();
+    skipped.extend(unusable.iter().cloned());
+    let standing = Standing {
+        append: true,
+        file_frames: file_frames(options),
+        games: manifest.games,
+        games_before: manifest.games,
+        frames: manifest.frames,
+        files_before: manifest.files.len(),
+        files: manifest.files,
+        stored_bytes: manifest.stored_bytes,
+        skipped_before,
+        skipped,
+        ..Standing::default()
+    };
+    Ok(Start::From(staging, Box::new(standing), known))
+}

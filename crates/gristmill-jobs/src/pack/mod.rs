@@ -1,0 +1,291 @@
+//! A folder of raw games -> a pack, whole or not at all, in bounded memory; resumes after a kill, and adds to an
+//! existing pack. The door of the job: what it takes, what it gives back, and what kinds of data it knows.
+
+mod assemble;
+mod chunks;
+mod discover;
+mod flow;
+mod game;
+mod lineage;
+mod start;
+mod strangers;
+mod work;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use gristmill_engine::config::{PositionSamplingConfig, parse};
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::pack::manifest::{Remarked, Skipped};
+use gristmill_engine::pack::{STAGING, read_layout};
+use gristmill_engine::store::publish::Staging;
+use gristmill_format::Kind;
+use gristmill_format::g2048::RowForm;
+use serde::{Deserialize, Deserializer, Serialize};
+
+pub(crate) use self::lineage::{known_of, left_in};
+use super::meter::{Meter, peak_rss};
+
+/// What to do about a game that cannot be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnError {
+    /// Leave it out; the manifest says so.
+    #[default]
+    Skip,
+    /// Leave it out, and list it in `quarantine.jsonl` of the pack too.
+    Quarantine,
+    /// End with its error; what was packed before can be resumed.
+    Raise,
+}
+
+/// What to do about what is in the output folder already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Existing {
+    /// Refuse to touch it.
+    #[default]
+    Refuse,
+    /// Replace the pack, when the new one is complete.
+    Overwrite,
+    /// Resume an interrupted job; does nothing where the pack is complete.
+    Resume,
+    /// Add the games that are not in the pack yet.
+    Append,
+}
+
+impl Existing {
+    /// What the job is called in its staging.
+    fn job(self) -> &'static str {
+        match self {
+            Existing::Refuse | Existing::Resume => "pack",
+            Existing::Overwrite => "overwrite",
+            Existing::Append => "append",
+        }
+    }
+
+    /// Whether a staging is that of a job of packing, as far as it says.
+    fn packs(staging: &Staging) -> bool {
+        ["", "pack", "overwrite", "append"].contains(&staging.job())
+    }
+}
+
+/// What to pack, and how.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PackOptions {
+    /// Folder with raw games, at any depth.
+    pub input: PathBuf,
+    /// Folder of the pack; made when it does not exist.
+    pub output: PathBuf,
+    /// Form of the rows; none for that of the pack that is added to, else 48 bytes.
+    #[serde(deserialize_with = "some_layout")]
+    pub layout: Option<RowForm>,
+    /// Rows of every file but the last; none or 0 for one file, or that of the pack that is added to.
+    pub shard_rows: Option<u64>,
+    /// Worker threads, from 1 on. Changes no byte of the pack.
+    pub workers: usize,
+    /// What is there already.
+    pub existing: Existing,
+    /// Games that cannot be taken.
+    pub on_error: OnError,
+    /// Rows between two points to which a killed job can return.
+    pub checkpoint_rows: u64,
+    /// Rules by which chess games are weighed, beside that of the column `weight`: streams and loaders that sample by these very
+    /// numbers need not weigh them again.
+    pub weigh: Vec<PositionSamplingConfig>,
+    /// Bytes of one data set of demonstrations that are held in memory; a larger one goes through columns beside the pack.
+    pub held_bytes: usize,
+    /// Look at the games only, and write nothing.
+    pub dry_run: bool,
+    /// Set from another thread to end early.
+    #[serde(skip)]
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for PackOptions {
+    /// What JSON starts from: no folders.
+    fn default() -> Self {
+        PackOptions::new("", "")
+    }
+}
+
+fn some_layout<'de, D: Deserializer<'de>>(text: D) -> Result<Option<RowForm>, D::Error> {
+    read_layout(text).map(Some)
+}
+
+impl PackOptions {
+    /// Reads the options from JSON; what is absent has its default, and what is unknown is refused with the nearest
+    /// known one.
+    ///
+    /// Errors: `Config`.
+    pub fn from_json(text: &str) -> Result<Self> {
+        parse::from_json(text)
+    }
+
+    /// How to resume an interrupted job that had not begun: by its own options, or, where these are unknown, in the way
+    /// that changes no data.
+    ///
+    /// Errors: `Config` for a job of another kind.
+    fn again(&self, staging: &Staging, there: bool) -> Result<Existing> {
+        match staging.job() {
+            "overwrite" => Ok(Existing::Overwrite),
+            "append" => Ok(Existing::Append),
+            "pack" => Ok(Existing::Refuse),
+            "" if there => Ok(Existing::Append),
+            "" => Ok(Existing::Refuse),
+            other => {
+                let text = format!(
+                    "`{}` did not end here; start that again, or give it up with --abandon",
+                    other.escape_debug()
+                );
+                Err(Error::config("output", format!("{}: {text}", self.output.display())))
+            }
+        }
+    }
+
+    /// Packs `input` into `output` as the defaults have it: new, one file of 48-byte rows, one worker per core.
+    pub fn new(input: impl Into<PathBuf>, output: impl Into<PathBuf>) -> Self {
+        PackOptions {
+            input: input.into(),
+            output: output.into(),
+            layout: None,
+            shard_rows: None,
+            workers: std::thread::available_parallelism().map_or(1, usize::from),
+            existing: Existing::default(),
+            on_error: OnError::default(),
+            checkpoint_rows: 4_000_000,
+            weigh: Vec::new(),
+            held_bytes: 512 << 20,
+            dry_run: false,
+            stop: Arc::default(),
+        }
+    }
+}
+
+/// How far packing is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// Games read, of `games`.
+    pub done: u64,
+    /// All games found.
+    pub games: u64,
+    /// Rows written so far.
+    pub rows: u64,
+    /// Games left out.
+    pub skipped: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Packed {
+    /// The folder of the pack.
+    pub pack: String,
+    /// `aligned48` or `packed46`.
+    pub layout: &'static str,
+    /// Games found in the input.
+    pub games: u64,
+    /// Games that were in the pack already.
+    pub known: u64,
+    /// Games in the pack now. In a dry run: those that would be read.
+    pub runs: u64,
+    /// Rows in the pack now. In a dry run: as many as the sidecars of 2048 promise; 0 of others, which are not decoded.
+    pub rows: u64,
+    /// Files of rows.
+    pub files: u64,
+    /// What was found and is not in the pack, this time.
+    pub skipped: Vec<Skipped>,
+    /// What is odd about games that went in, this time.
+    pub remarks: Vec<Remarked>,
+    /// Games that were taken over from an interrupted job.
+    pub resumed: u64,
+    /// Files of values and vectors that no longer fit the rows, since games were added.
+    pub stale: Vec<String>,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// How long it took by the clock.
+    pub seconds: f64,
+    /// How long all threads worked.
+    pub cpu_seconds: f64,
+    /// Peak resident memory of the process, in bytes; `None` where the system does not say.
+    pub peak_rss: Option<u64>,
+}
+
+/// Whether an error says that a file could not be read, rather than that what was read is no game: such a file is left out by
+/// no policy, since its content is unknown.
+pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof, Unsupported};
+    match e.kind() {
+        Kind::Away => true,
+        Kind::Io(kind) => ![InvalidData, InvalidInput, UnexpectedEof, Unsupported].contains(&kind),
+        _ => false,
+    }
+}
+
+/// Packs a folder. It calls `progress` now and then.
+///
+/// Errors: `Config` naming the option; `Path`, of the input where it is no folder or file that can be read; `Format` for a file or folder
+/// in it that [cannot be read](is_unreadable), for a game that cannot be taken under [`OnError::Raise`], or where there is none
+/// to take; `Stopped`. After an error the output holds what it held before, and perhaps a staging that [`Existing::Resume`]
+/// resumes.
+pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    // As the reference has it: 0 is no bound.
+    let options = &PackOptions { shard_rows: options.shard_rows.filter(|rows| *rows > 0), ..options.clone() };
+    if options.workers == 0 || options.workers > 256 {
+        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
+    }
+    if options.checkpoint_rows == 0 {
+        return Err(Error::config("checkpoint_rows", "expected at least one row"));
+    }
+    if !is_data_file(&options.input) {
+        std::fs::read_dir(&options.input).map_err(|e| Error::path(&options.input, &e))?;
+    }
+    let meter = Meter::default();
+    let before = meter.now();
+    let packed = one_kind(options, progress)?;
+    let now = meter.now();
+    Ok(Packed { seconds: now.wall - before.wall, cpu_seconds: now.cpu - before.cpu, peak_rss: peak_rss(), ..packed })
+}
+
+/// Publishes what an interrupted job had completed in `output`, and what was not published.
+///
+/// Errors: those of the files.
+pub(crate) fn finish_left(output: &Path) -> Result<()> {
+    let (staging, _) = Staging::open(output, STAGING, Existing::Resume.job())?;
+    staging.owned()?;
+    if staging.names()?.iter().any(|name| gristmill_engine::chunks::is_chunks(name))
+        || gristmill_engine::chunks::is_pack(output)
+    {
+        return chunks::publish_left(output, staging);
+    }
+    start::publish_left(output, staging)
+}
+
+/// Whether the input is a single file: one of demonstrations, or of chess games.
+fn is_data_file(path: &Path) -> bool {
+    let known = |listing: crate::files::Listing| listing.files.iter().any(|file| file.format().is_some());
+    path.is_file() && crate::files::list(path).is_ok_and(known)
+}
+
+/// Packs the games of the one kind that the input holds.
+fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    let mut steps = discover::discover(&options.input);
+    if !steps.sidecars.is_empty() {
+        steps.faults.extend(strangers::beside_logs(&options.input));
+        if gristmill_engine::chunks::is_pack(&options.output) {
+            let text = "there is a pack of something else; take another folder for games of 2048, or remove it first";
+            return Err(Error::config("output", format!("{}: {text}", options.output.display())));
+        }
+        return start::pack(options, steps, progress);
+    }
+    if let Ok(Some(demos)) = chunks::Demos::list(options) {
+        return chunks::pack(options, Box::new(demos), progress);
+    }
+    match chunks::Games::list(&options.input) {
+        Ok(games) if !games.games.is_empty() => chunks::pack(options, Box::new(games), progress),
+        // What these files are, only a reading tells.
+        Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => Err(e.into()),
+        _ => start::pack(options, steps, progress),
+    }
+}

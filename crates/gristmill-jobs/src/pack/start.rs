@@ -1,0 +1,458 @@
+//! The options and what lies in the output -> where packing starts: anew, after a kill, or after what is there.
+//! Refuses before anything is changed, and says what to do.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::pack::manifest::{Manifest, Skipped};
+use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, progress_of};
+use gristmill_engine::pack::shards;
+use gristmill_engine::pack::valuation::ValuationTypes;
+use gristmill_engine::pack::writer::{RowWriter, hash_rows};
+use gristmill_engine::pack::{self, embeddings, layout_name, layout_of, values};
+use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_format::{Error as FormatError, Kind};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::assemble::{Assembly, Standing};
+use super::discover::Discovered;
+use super::flow::{Flow, Work};
+use super::game::Identity;
+use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
+use crate::sidecar;
+
+/// The error where an interrupted job is in the way.
+pub(super) const LEFT: &str =
+    "an interrupted job is here; --resume resumes it, --abandon gives it up, --overwrite starts again";
+
+/// Packs, with options that were checked.
+pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    let unreadable = found.faults.iter().find(|e| is_unreadable(e));
+    let first = found.faults.first().filter(|_| options.on_error == OnError::Raise);
+    if let Some(e) = unreadable.or(first).filter(|_| !found.sidecars.is_empty()) {
+        return Err(e.clone().into());
+    }
+    if found.sidecars.is_empty() {
+        return Err(nothing(options, &found).into());
+    }
+    fits(options)?;
+    if options.dry_run {
+        return Ok(dry_run(options, &found));
+    }
+    let start = match Start::choose(options)? {
+        Start::Nothing(complete) => return Ok(complete),
+        start => start,
+    };
+    let (mut assembly, known) = start.assembly(options, &found)?;
+    let sidecars: Arc<[String]> = found.sidecars.into();
+    let resumed = assembly.standing.runs - assembly.standing.runs_before;
+    let work = Work { root: options.input.clone(), sidecars: sidecars.clone(), first: assembly.standing.done, known };
+    let mut flow = Flow::start(work, options.workers, options.stop.clone())?;
+    assembly.run(&sidecars, &mut flow, progress)?;
+    drop(flow);
+    let fresh = assembly.standing.runs - assembly.standing.runs_before;
+    if fresh == 0 && !assembly.standing.append {
+        let detail = "not one game could be taken";
+        let first = assembly.standing.skipped.first();
+        let detail =
+            first.map_or(detail.to_owned(), |s| format!("{detail}; the first, {}: {}: {}", s.file, s.kind, s.detail));
+        assembly.staging.discard()?;
+        return Err(FormatError::new(Kind::Empty, detail).in_source(options.input.display().to_string()).into());
+    }
+    let append = assembly.standing.append;
+    let untouched = append && fresh == 0;
+    let form = assembly.form;
+    let (staging, standing, files) = assembly.complete()?;
+    if untouched {
+        staging.discard()?;
+    } else {
+        let outdated = outdated(staging.target(), append)?;
+        staging.publish(&outdated)?;
+    }
+    let mut stale = Vec::new();
+    if append && !untouched {
+        stale.extend(values::names(&options.output)?.into_iter().filter(|name| values::is_values(name)));
+        stale.extend(embeddings::names(&options.output)?);
+    }
+    Ok(Packed {
+        pack: options.output.display().to_string(),
+        layout: layout_name(form),
+        games: sidecars.len() as u64,
+        known: standing.known,
+        runs: standing.runs,
+        rows: files.iter().map(|file| file.rows).sum(),
+        files: files.len() as u64,
+        skipped: standing.skipped[standing.skipped_before..].to_vec(),
+        remarks: standing.remarks[standing.remarks_before..].to_vec(),
+        resumed,
+        stale,
+        ..Packed::default()
+    })
+}
+
+/// Refuses options that the output, with no job on it, rules out.
+fn fits(options: &PackOptions) -> Result<()> {
+    if !options.weigh.is_empty() {
+        return Err(Error::config("weigh", "only positions of chess weigh"));
+    }
+    let there = !pack::files(&options.output)?.is_empty();
+    let message = match options.existing {
+        _ if publish::is_staged(&options.output, pack::STAGING) => return Ok(()),
+        Existing::Refuse if there => "there is a pack already; --overwrite replaces it, --append adds what is new",
+        Existing::Append if !there => "there is no pack to add to; leave --append out",
+        _ => return Ok(()),
+    };
+    Err(Error::config("output", format!("{}: {message}", options.output.display())))
+}
+
+fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
+    let detail = match found.faults.first() {
+        Some(e) => format!("no games could be found: {}", e.detail()),
+        None => {
+            "no games here; expected chess games (.gz, or tars of them), for 2048 pairs of .meta.json (or .meta.json.gz) and \
+             .jsonl.gz files of one name, or demonstrations (.tar.zst, .tgz, .tar, .pkl.gz, .pkl, .npz)"
+                .to_owned()
+        }
+    };
+    let kind = found.faults.first().map_or(Kind::Missing, FormatError::kind);
+    FormatError::new(kind, detail).in_source(options.input.display().to_string())
+}
+
+/// What packing would begin with.
+fn dry_run(options: &PackOptions, found: &Discovered) -> Packed {
+    let mut planned = Packed {
+        pack: options.output.display().to_string(),
+        layout: layout_name(options.layout.unwrap_or_default()),
+        games: found.sidecars.len() as u64,
+        runs: found.sidecars.len() as u64,
+        skipped: left_out(options, found),
+        dry_run: true,
+        ..Packed::default()
+    };
+    for name in &found.sidecars {
+        match sidecar::read(&options.input.join(name)) {
+            Ok((sidecar, _)) => planned.rows = planned.rows.saturating_add(sidecar.num_moves),
+            Err(e) => {
+                planned.runs -= 1;
+                planned.skipped.push(Skipped::new(name, &e));
+            }
+        }
+    }
+    planned.files = options.shard_rows.map_or(1, |most| planned.rows.div_ceil(most).max(1));
+    planned
+}
+
+/// What discovery could not make a game of, with paths below the input.
+fn left_out(options: &PackOptions, found: &Discovered) -> Vec<Skipped> {
+    let below = |e: &FormatError| {
+        let source = e.place().source.clone().unwrap_or_default();
+        let below = Path::new(&source).strip_prefix(&options.input).map(|path| path.display().to_string());
+        Skipped::new(below.as_deref().unwrap_or(&source), e)
+    };
+    found.faults.iter().map(below).chain(found.halves.iter().cloned()).collect()
+}
+
+/// Files of the pack in `target` that the new one has no use for.
+fn outdated(target: &Path, append: bool) -> Result<Vec<String>> {
+    let mut names = pack::files(target)?;
+    if append {
+        names.retain(|name| name.ends_with("-wal") || name.ends_with("-shm"));
+    }
+    Ok(names)
+}
+
+/// Where packing starts.
+enum Start {
+    /// With an empty staging.
+    Anew(Staging),
+    /// After the games of the existing pack.
+    After(Staging, Manifest),
+    /// Where an interrupted job stood.
+    From(Staging, Standing),
+    /// Nowhere: the pack is complete.
+    Nothing(Packed),
+}
+
+impl Start {
+    fn choose(options: &PackOptions) -> Result<Start> {
+        let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
+        let there = !pack::files(&options.output)?.is_empty();
+        let (staging, found) = Staging::open(&options.output, pack::STAGING, options.existing.job())?;
+        let standing = match found {
+            Found::Unfinished => standing(&staging)?,
+            _ => None,
+        };
+        let existing = match (options.existing, found, &standing) {
+            // The interrupted job had not begun: its options apply now.
+            (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
+            (existing, ..) => existing,
+        };
+        match (existing, standing) {
+            (Existing::Resume, Some(Left::Complete)) => {
+                publish_left(&options.output, staging)?;
+                Self::complete(options)
+            }
+            (Existing::Resume, Some(Left::At(standing))) => Ok(Start::From(staging, *standing)),
+            (Existing::Resume, None) if !there && found != Found::Published => Self::anew(existing, staging),
+            (Existing::Resume, None) => {
+                staging.discard()?;
+                Self::complete(options)
+            }
+            (Existing::Overwrite, _) => Self::anew(existing, staging),
+            (_, Some(_)) => refuse(LEFT),
+            (Existing::Refuse | Existing::Append, None) if found == Found::Published => {
+                refuse("an interrupted job was completed there now; look at it, then say --overwrite or --append")
+            }
+            (Existing::Refuse, None) if there => {
+                refuse("there is a pack already; --overwrite replaces it, --append adds what is new")
+            }
+            (Existing::Refuse, None) => Self::anew(existing, staging),
+            (Existing::Append, None) if !there => refuse("there is no pack to add to; leave --append out"),
+            (Existing::Append, None) => {
+                let mut staging = staging;
+                staging.clear(Existing::Append.job())?;
+                match Manifest::read(&options.output)? {
+                    Some(manifest) => Ok(Start::After(staging, manifest)),
+                    None => {
+                        refuse("this pack has no manifest, so that its games are not known; `merge` it with a new pack")
+                    }
+                }
+            }
+        }
+    }
+
+    fn anew(existing: Existing, mut staging: Staging) -> Result<Start> {
+        staging.clear(existing.job())?;
+        Ok(Start::Anew(staging))
+    }
+
+    /// The pack as it is.
+    fn complete(options: &PackOptions) -> Result<Start> {
+        let Some(manifest) = Manifest::read(&options.output)? else {
+            let message =
+                format!("{}: there is nothing to resume, and the pack has no manifest", options.output.display());
+            return Err(Error::config("output", message));
+        };
+        Ok(Start::Nothing(Packed {
+            pack: options.output.display().to_string(),
+            layout: layout_of(&manifest.layout).map_or("", layout_name),
+            games: manifest.sources.logs,
+            runs: manifest.runs,
+            rows: manifest.rows,
+            files: manifest.files.len() as u64,
+            resumed: manifest.runs,
+            ..Packed::default()
+        }))
+    }
+
+    /// The pack in the making, and the keys of games that are in it already.
+    fn assembly<'a>(self, options: &'a PackOptions, found: &Discovered) -> Result<(Assembly<'a>, HashSet<u128>)> {
+        let (staging, mut standing, known) = match self {
+            Start::Anew(staging) => (staging, Standing::default(), HashSet::new()),
+            Start::After(staging, manifest) => {
+                let (standing, known) = after(options, &staging, manifest)?;
+                (staging, standing, known)
+            }
+            Start::From(staging, standing) => {
+                let known =
+                    if standing.append { known(&options.output, standing.runs_before)? } else { HashSet::new() };
+                return Ok((from(options, staging, standing, found)?, known));
+            }
+            Start::Nothing(_) => unreachable!("there is nothing to assemble"),
+        };
+        if !standing.append {
+            standing.layout = layout_name(options.layout.unwrap_or_default()).to_owned();
+            standing.shard_rows = options.shard_rows;
+            standing.valuations = ValuationTypes::default().names().to_vec();
+        }
+        left_out(options, found).into_iter().for_each(|skipped| standing.skip(skipped));
+        let mut assembly = assemble(options, staging, standing, Xxh3::new())?;
+        assembly.checkpoint()?;
+        assembly.staging.keep();
+        Ok((assembly, known))
+    }
+}
+
+/// Publishes what an interrupted job had completed.
+///
+/// Errors: those of the files.
+pub(super) fn publish_left(output: &Path, staging: Staging) -> Result<()> {
+    let metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
+    let standing = metadata.progress()?.map(|text| parse(&text)).transpose()?;
+    // Where no progress is noted, the database was finished as well: the manifest says whether files stay.
+    let append = match standing {
+        Some(standing) => standing.append,
+        None if staging.job() == Existing::Append.job() => true,
+        None => Manifest::read(&staging.path(""))?.is_some_and(|staged| {
+            let staged_too = |name: &str| staging.path(name).exists();
+            staged.files.iter().any(|file| !staged_too(&file.name))
+        }),
+    };
+    metadata.finish_anew()?;
+    let outdated = outdated(output, append)?;
+    staging.publish(&outdated)
+}
+
+/// Sets everything up as `standing` says.
+fn assemble(options: &PackOptions, staging: Staging, standing: Standing, names: Xxh3) -> Result<Assembly<'_>> {
+    let form = layout_of(&standing.layout).unwrap_or_default();
+    let asked = options.layout.is_some_and(|asked| asked != form);
+    if asked || options.shard_rows.is_some_and(|asked| Some(asked) != standing.shard_rows) {
+        let rows = standing.shard_rows.map_or("one file".to_owned(), |rows| format!("files of {rows} rows"));
+        let message =
+            format!("the pack has the layout {} and {rows}; leave --layout and --shard-rows out", standing.layout);
+        return Err(Error::config("layout", message));
+    }
+    let folder = staging.path("");
+    let complete = standing.complete.clone();
+    let writer = RowWriter::resume(&folder, form, standing.shard_rows, complete, standing.open_rows)?;
+    let metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
+    let text = serde_json::to_string(&standing.valuations).unwrap_or_default();
+    let types = ValuationTypes::parse(&text)?;
+    let checkpoint = writer.rows();
+    Ok(Assembly { options, staging, form, writer, metadata, types, standing, names, checkpoint })
+}
+
+/// What an interrupted job left.
+enum Left {
+    /// Everything is staged: only publishing is left.
+    Complete,
+    /// What was written up to here.
+    At(Box<Standing>),
+}
+
+fn standing(staging: &Staging) -> Result<Option<Left>> {
+    if !Existing::packs(staging) || !staging.path(pack::METADATA).exists() {
+        return Ok(None);
+    }
+    staging.owned()?;
+    if staging.path(pack::MANIFEST).exists() {
+        return Ok(Some(Left::Complete));
+    }
+    let standing = progress_of(&staging.path(pack::METADATA))?.map(|text| parse(&text)).transpose()?;
+    Ok(standing.map(|standing| Left::At(Box::new(standing))))
+}
+
+fn parse(text: &str) -> Result<Standing> {
+    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
+    let standing: Standing = serde_json::from_str(text).map_err(other)?;
+    match standing.complete.iter().find(|file| !is_name(&file.name)) {
+        Some(file) => Err(Error::State(format!("`{}` is no file of a pack", file.name.escape_debug()))),
+        None => Ok(standing),
+    }
+}
+
+/// Goes on where an interrupted job stood, if the games that it took are still there.
+fn from<'a>(
+    options: &'a PackOptions,
+    staging: Staging,
+    standing: Standing,
+    found: &Discovered,
+) -> Result<Assembly<'a>> {
+    let mut names = Xxh3::new();
+    for name in found.sidecars.iter().take(standing.done) {
+        names.update(name.as_bytes());
+        names.update(b"\n");
+    }
+    let changed = |what: &str| {
+        let advice = "; pack it from the start with --overwrite";
+        Err(Error::State(format!("{what} in {} since the job was interrupted{advice}", options.input.display())))
+    };
+    if found.sidecars.len() < standing.done || format!("{:032x}", names.digest128()) != standing.names {
+        return changed("games were added, removed or renamed");
+    }
+    let mut resized = None;
+    Metadata::open(staging.path(pack::METADATA))?.extras(&mut |extra| {
+        let there = || fs::metadata(options.input.join(&extra.source)).is_ok_and(|log| log.len() == extra.stored_bytes);
+        if extra.run_id >= standing.runs_before && !there() {
+            resized.get_or_insert(extra.source);
+        }
+        Ok(())
+    })?;
+    if let Some(log) = resized {
+        return changed(&format!("the log {log} has changed"));
+    }
+    assemble(options, staging, standing, names)
+}
+
+/// Stages the part of the pack in the output that its addition continues.
+fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result<(Standing, HashSet<u128>)> {
+    let place = |e: FormatError, name: &str| Error::from(e.in_source(options.output.join(name).display().to_string()));
+    let known = known(&options.output, manifest.runs)?;
+    let Some(form) = layout_of(&manifest.layout) else {
+        let e = FormatError::new(Kind::Unsupported, format!("layout `{}`", manifest.layout));
+        return Err(place(e, pack::MANIFEST));
+    };
+    let there = shards::list(&options.output)?;
+    let same = there.len() == manifest.files.len()
+        && there.iter().zip(&manifest.files).all(|(there, said)| {
+            is_name(&said.name)
+                && there.path.ends_with(&said.name)
+                && there.rows == said.rows
+                && there.layout == **form.layout()
+        });
+    if !same {
+        let e =
+            FormatError::new(Kind::Corrupt, "the files of rows are not those of the manifest; see `gristmill verify`");
+        return Err(place(e, pack::MANIFEST));
+    }
+    let types = fs::read_to_string(options.output.join(pack::VALUATION_TYPES));
+    let types = types.map_err(|e| Error::path(options.output.join(pack::VALUATION_TYPES), &e))?;
+    let types = ValuationTypes::parse(&types).map_err(|e| place(e, pack::VALUATION_TYPES))?;
+    let mut standing = Standing {
+        layout: manifest.layout,
+        shard_rows: manifest.shard_rows,
+        append: true,
+        runs: manifest.runs,
+        runs_before: manifest.runs,
+        complete: manifest.files,
+        valuations: types.names().to_vec(),
+        sources: manifest.sources,
+        skipped_before: manifest.skipped.len(),
+        skipped: manifest.skipped,
+        remarks_before: manifest.remarks.len(),
+        remarks: manifest.remarks,
+        ..Standing::default()
+    };
+    if let Some(last) = standing.complete.pop_if(|last| manifest.shard_rows != Some(last.rows)) {
+        let written = there.last().map(|there| hash_rows(&there.path, there.offset, last.rows * form.bytes() as u64));
+        if written.transpose()?.map(|hash| format!("{hash:032x}")).as_ref() != Some(&last.xxh3_128) {
+            let e = FormatError::new(
+                Kind::Corrupt,
+                "the rows do not have the hash of the manifest; see `gristmill verify`",
+            );
+            return Err(place(e, &last.name));
+        }
+        standing.open_rows = last.rows;
+        staging.bring(&last.name)?;
+    }
+    staging.bring(pack::METADATA)?;
+    Ok((standing, known))
+}
+
+/// Whether a file of rows has such a name.
+fn is_name(name: &str) -> bool {
+    pack::is_rows(name) && !name.contains('/')
+}
+
+/// Keys of the games in a pack of `runs` runs.
+fn known(pack: &Path, runs: u64) -> Result<HashSet<u128>> {
+    let path = pack.join(pack::METADATA);
+    let metadata = Metadata::open(&path)?;
+    let (mut known, mut count) = (HashSet::new(), 0);
+    metadata.extras(&mut |extra| {
+        count += 1;
+        known.insert(Identity { bytes: extra.stored_bytes, xxh3: extra.stored_xxh3 }.key(&extra.sidecar));
+        Ok(())
+    })?;
+    if count != runs || metadata.run_count()? != runs {
+        let detail = format!(
+            "the pack knows the logs of {count} of its {runs} games, so new ones cannot be recognized: `merge` a new pack"
+        );
+        return Err(FormatError::new(Kind::Missing, detail).in_source(path.display().to_string()).into());
+    }
+    Ok(known)
+}

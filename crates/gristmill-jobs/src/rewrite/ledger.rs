@@ -1,0 +1,219 @@
+//! A list of finished files in the first folder, written as they finish: with it a run resumes an earlier one.
+//! Omits unfinished files: they are done again.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::lineage::{self, Step};
+use gristmill_engine::pack::manifest::WRITER;
+use gristmill_engine::runtime::journal::{Journal, Opening};
+use gristmill_engine::store::publish::{Touched, withdraw};
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::plan::Unit;
+use super::unit::Finished;
+use super::{Done, RewriteOptions, lies_in};
+use crate::pack::left_in;
+
+/// Name of the ledger; hidden, so that no reader takes it for data.
+const NAME: &str = ".gristmill-rewrite.jsonl";
+
+/// Commands that write games anew, as settings name them.
+const COMMANDS: [&str; 4] = ["rescore", "filter", "split", "convert"];
+
+/// Units between two entries: each costs a wait for the disk.
+const TOGETHER: usize = 64;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Event {
+    /// First line: what is being done.
+    Begun { settings: serde_json::Value, path: String, container: String, outs: Vec<String> },
+    /// Second line: which program wrote it, and the lineage of the input, where that is known.
+    From { writer: String, lineage: Vec<Vec<Step>> },
+    /// One target is written, or has nothing to hold; `sources` is a hash of names, sizes and times of change.
+    Done { target: String, sources: u64, done: Done },
+}
+
+/// The ledger of a run; none in a dry run.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    journal: Option<Journal>,
+    known: HashMap<String, (u64, Done)>,
+    waiting: Vec<Event>,
+    touched: Touched,
+}
+
+impl Ledger {
+    /// Opens the ledger that an earlier run of the same command left, or starts one in new or empty folders.
+    ///
+    /// Errors: `Config` for folders that hold something else, or another command's work; `Path`.
+    pub(super) fn open(settings: serde_json::Value, options: &RewriteOptions) -> Result<Self> {
+        if let Some(inside) = options.outs.iter().find(|out| lies_in(out, &options.path)) {
+            let text =
+                format!("{} lies in {}: what is written would be read", inside.display(), options.path.display());
+            return Err(Error::config("out", text));
+        }
+        if let Some(i) = (1..options.outs.len()).find(|&i| options.outs[..i].contains(&options.outs[i])) {
+            return Err(Error::config("out", format!("{} is given twice", options.outs[i].display())));
+        }
+        let Some(first) = options.outs.first() else { return Ok(Ledger::default()) };
+        if options.dry_run {
+            if !first.join(NAME).exists() {
+                options.outs.iter().filter(|out| out.is_dir()).try_for_each(|out| empty(out))?;
+            }
+            return Ok(Ledger::default());
+        }
+        let place = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string();
+        for out in &options.outs {
+            fs::create_dir_all(out).map_err(|e| Error::path(out, &e))?;
+        }
+        let begun = Event::Begun {
+            settings,
+            path: place(&options.path),
+            container: format!("{:?}", options.container),
+            outs: options.outs.iter().map(|out| place(out)).collect(),
+        };
+        let path = first.join(NAME);
+        let failed = |e: std::io::Error| Error::path(&path, &e);
+        let earlier = if path.exists() { Journal::read::<Event>(&path).map_err(failed)? } else { Vec::new() };
+        let mut earlier = earlier.into_iter();
+        let journal = match earlier.next() {
+            Some(same) if same == begun => Journal::opened(&path, Opening::Again).map_err(failed)?,
+            Some(other) => {
+                let there = first.display();
+                let text = match split_otherwise(&other, &begun) {
+                    Some(by) => format!(
+                        "{there} holds the work of a split by {by}: `--by {by}` resumes it; for any other split choose another folder"
+                    ),
+                    None => format!(
+                        "{there} holds the work of another command or of other settings (see {NAME} in it); choose another folder"
+                    ),
+                };
+                return Err(Error::config("out", text));
+            }
+            None => {
+                options.outs.iter().try_for_each(|out| empty(out))?;
+                // A first line that was torn says nothing.
+                withdraw(&path)?;
+                let mut journal = Journal::opened(&path, Opening::New).map_err(failed)?;
+                let from = left_in(&options.path);
+                let from = Event::From { writer: WRITER.to_owned(), lineage: from.into_iter().collect() };
+                journal.append(&[begun, from]).map_err(failed)?;
+                journal
+            }
+        };
+        let known = earlier.filter_map(|event| match event {
+            Event::Done { target, sources, done } => Some((target, (sources, done))),
+            Event::Begun { .. } | Event::From { .. } => None,
+        });
+        Ok(Ledger { known: known.collect(), journal: Some(journal), ..Ledger::default() })
+    }
+
+    /// What an earlier run did of the unit, unless its sources changed since.
+    pub(super) fn done(&self, unit: &Unit) -> Option<&Done> {
+        let (sources, done) = self.known.get(unit.target.name())?;
+        (*sources == hash(unit)).then_some(done)
+    }
+
+    /// Takes note of a unit whose files are published.
+    ///
+    /// Errors: `Path`.
+    pub(super) fn add(&mut self, finished: &Finished) -> Result<()> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        finished.published.iter().for_each(|path| self.touched.add(path));
+        let unit = &finished.unit;
+        let (target, done) = (unit.target.name().to_owned(), finished.done.clone());
+        self.waiting.push(Event::Done { target, sources: hash(unit), done });
+        if self.waiting.len() >= TOGETHER { self.commit() } else { Ok(()) }
+    }
+
+    /// Forces the folders and then the notes to the disk, in this order.
+    ///
+    /// Errors: `Path`.
+    pub(super) fn commit(&mut self) -> Result<()> {
+        let Some(journal) = self.journal.as_mut().filter(|_| !self.waiting.is_empty()) else { return Ok(()) };
+        self.touched.force()?;
+        let path: PathBuf = journal.path().to_owned();
+        journal.append(&std::mem::take(&mut self.waiting)).map_err(|e| Error::path(path, &e))
+    }
+}
+
+/// What an earlier split went by, where that is all in which it is another one.
+fn split_otherwise(earlier: &Event, now: &Event) -> Option<String> {
+    let rest = |event: &Event| {
+        let mut event = event.clone();
+        let by = match &mut event {
+            Event::Begun { settings, .. } if settings.get("split").is_some() => settings.as_object_mut()?.remove("by"),
+            _ => return None,
+        };
+        // Jobs from before there was a choice say nothing.
+        Some((event, by.and_then(|by| by.as_str().map(str::to_owned)).unwrap_or("file".to_owned())))
+    };
+    let ((earlier, by), (now, _)) = (rest(earlier)?, rest(now)?);
+    (earlier == now).then_some(by)
+}
+
+/// Tells the folders of a run but the first, which has the ledger, how they came to be.
+///
+/// Errors: `Path`.
+pub(super) fn tell_others(outs: &[PathBuf]) -> Result<()> {
+    let Some((first, others)) = outs.split_first() else { return Ok(()) };
+    let Some(steps) = lineage(first) else { return Ok(()) };
+    others.iter().try_for_each(|out| {
+        let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        lineage::write(out, steps.iter().map(|step| step.clone().with("folder", name.clone())).collect())
+    })
+}
+
+/// How what a run wrote into `folder` came to be; none where no run did, or one of an earlier version.
+pub(crate) fn lineage(folder: &Path) -> Option<Vec<Step>> {
+    let path = folder.join(NAME);
+    let mut events = path.is_file().then(|| Journal::read::<Event>(&path).ok())??.into_iter();
+    let (Event::Begun { settings, path, container, .. }, Event::From { writer, lineage }) =
+        (events.next()?, events.next()?)
+    else {
+        return None;
+    };
+    let (mut frames, mut chunks) = (0, 0);
+    for event in events {
+        if let Event::Done { done, .. } = event {
+            (frames, chunks) = (frames + done.frames_out, chunks + done.chunks);
+        }
+    }
+    // Settings have an entry of the command's name.
+    let job = COMMANDS.into_iter().find(|command| settings.get(command).is_some()).unwrap_or("rewrite");
+    let mut step = Step::new(job).with("settings", settings).with("container", container).with("input", path);
+    step.writer = writer;
+    step = step.with("games", chunks).with("frames", frames);
+    Some(vec![step.made_from(lineage)])
+}
+
+/// Errors: `Config` when something visible or another ledger is in the folder.
+fn empty(folder: &Path) -> Result<()> {
+    let mut entries = fs::read_dir(folder).map_err(|e| Error::path(folder, &e))?;
+    match entries.find(|entry| entry.as_ref().map_or(true, |entry| entry.file_name() != NAME)) {
+        None => Ok(()),
+        Some(Err(e)) => Err(Error::path(folder, &e)),
+        Some(Ok(entry)) => {
+            let text =
+                format!("{} holds {:?} already; choose a new or empty folder", folder.display(), entry.file_name());
+            Err(Error::config("out", text))
+        }
+    }
+}
+
+fn hash(unit: &Unit) -> u64 {
+    let mut hash = Xxh3::new();
+    for stat in &unit.sources {
+        hash.update(stat.name.as_bytes());
+        hash.update(&[0]);
+        hash.update(&stat.size.to_le_bytes());
+        hash.update(&stat.mtime_ns.to_le_bytes());
+    }
+    hash.digest()
+}

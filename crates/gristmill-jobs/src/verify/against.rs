@@ -1,0 +1,133 @@
+//! A chunk pack and the folder that it was made of -> whether every record of the games there is in the pack, bit for bit.
+//! Games are found by the hash of their records and then compared; names and order do not matter.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_engine::chunks::chess::CHESS;
+use gristmill_engine::chunks::manifest::Manifest;
+use gristmill_engine::chunks::metadata::Games;
+use gristmill_engine::chunks::{FORMAT, is_pack};
+use gristmill_engine::error::Result;
+use gristmill_engine::open::{OpenSource, open};
+use gristmill_engine::pack::METADATA;
+use gristmill_format::source::Chunk;
+use gristmill_format::{Error, Kind};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Fault, Progress, Verification, VerifyOptions};
+use crate::files::{self, Closed, Found, Opened};
+use crate::in_order::InOrder;
+
+/// Formats of files whose chunks are games.
+const GAMES: [&str; 3] = ["lc0.gz", "lc0.tar", FORMAT];
+
+/// A pack whose games are looked for.
+struct Pack {
+    folder: PathBuf,
+    files: Vec<OpenSource>,
+    /// File and chunk of each game, by the hash of its records.
+    games: HashMap<u128, (usize, usize)>,
+}
+
+impl Pack {
+    /// Errors: `Config` for what is no pack of chess games; `Format` with the file.
+    fn open(folder: &Path) -> Result<Self> {
+        let refuse = |text: String| Err(gristmill_engine::Error::config("against", text));
+        if !is_pack(folder) {
+            return refuse(format!(
+                "{} is no pack of whole games; sources can be compared with such only",
+                folder.display()
+            ));
+        }
+        let manifest = Manifest::read(folder)?;
+        if manifest.codec != CHESS.name {
+            return refuse(format!(
+                "{} holds chunks of `{}`; games of chess are compared",
+                folder.display(),
+                manifest.codec
+            ));
+        }
+        let files = manifest.files.iter().map(|file| open(folder.join(&file.name)));
+        let files = files.collect::<gristmill_format::Result<Vec<_>>>()?;
+        let mut games = HashMap::new();
+        Games::open(&folder.join(METADATA))?.each(&mut |game| {
+            games.insert(game.content, (game.file as usize, game.chunk as usize));
+            Ok(())
+        })?;
+        Ok(Pack { folder: folder.to_owned(), files, games })
+    }
+
+    /// Whether the pack has a game of these records.
+    ///
+    /// Errors: with the place in the pack, where what it has there is another or cannot be read.
+    fn has(&self, records: &[u8], chunk: &mut Chunk) -> gristmill_format::Result<bool> {
+        let Some((file, number)) = self.games.get(&xxh3_128(records)) else { return Ok(false) };
+        let missing = || Error::new(Kind::Missing, format!("chunk file {file}, which the database names"));
+        self.files.get(*file).ok_or_else(missing)?.chunk(*number, chunk)?;
+        Ok(chunk.records() == records)
+    }
+}
+
+/// Adds the games below `sources` that are not in the pack to `report`.
+///
+/// Errors: `Config`, `Stopped`; `Format` for a pack that cannot be opened.
+pub(super) fn verify(
+    folder: &Path,
+    sources: &Path,
+    options: &VerifyOptions,
+    report: &mut Verification,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let (pack, keep) = (Arc::new(Pack::open(folder)?), options.max_faults);
+    let listing = files::list(sources)?;
+    let files: Arc<[Closed]> = listing.files.into();
+    let (count, listed) = (files.len(), Arc::clone(&files));
+    let compare = move |i: usize| one_file(&listed[i], &pack, keep);
+    let started = InOrder::start(options.workers.min(count.max(1)), count, options.stop.clone(), compare);
+    let mut flow = started.map_err(|e| gristmill_engine::Error::path(sources, &e))?;
+    while let Some(found) = flow.next()? {
+        report.absorb(keep, found);
+        progress(report, None);
+    }
+    for unlisted in listing.unlisted {
+        report.add(keep, Fault::unlisted(sources, unlisted));
+    }
+    if report.chunks == 0 && report.fault_count == 0 {
+        let e = Error::new(Kind::Empty, "there is no chess game in it to compare with");
+        report.add(keep, Fault::new(&e.in_source(sources.display().to_string())));
+    }
+    Ok(())
+}
+
+fn one_file(file: &Closed, pack: &Pack, keep: usize) -> Verification {
+    let mut found = Verification::default();
+    match file.open() {
+        Found::File(file) if GAMES.contains(&file.source.describe().format) => games(&file, pack, keep, &mut found),
+        Found::Fault(e) => found.add(keep, Fault::new(&e)),
+        _ => found.skipped += 1,
+    }
+    found
+}
+
+fn games(file: &Opened, pack: &Pack, keep: usize, found: &mut Verification) {
+    found.files += 1;
+    let (mut stored, mut chunk, mut packed) = (Vec::new(), Chunk::default(), Chunk::default());
+    for i in 0..file.source.len() {
+        found.chunks += 1;
+        let read = file.fetch(i, &mut stored).and_then(|()| file.decode(i, &stored, &mut chunk));
+        let compared = read.and_then(|()| pack.has(chunk.records(), &mut packed));
+        found.checked += chunk.frames as u64;
+        let e = match compared {
+            Ok(true) => continue,
+            Ok(false) => {
+                let detail = format!("its records are not in {}", pack.folder.display());
+                let e = Error::new(Kind::Missing, detail).in_chunk(i).in_source(&file.path);
+                file.member(i).map(|name| e.clone().in_member(name)).unwrap_or(e)
+            }
+            Err(e) => e,
+        };
+        found.add(keep, Fault::new(&e));
+    }
+}

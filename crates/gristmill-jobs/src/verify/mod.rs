@@ -1,0 +1,220 @@
+//! Paths -> every check over every chunk, frame and row of a pack, and a list of what failed.
+//! Damage is data here, not an error: the job continues to the last file. The findings do not depend on the threads.
+
+mod against;
+mod chunk_pack;
+mod chunks;
+mod demo;
+mod fault;
+mod game;
+mod pack;
+mod told;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use gristmill_engine::chunks::is_pack;
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::holdings::Holdings;
+use gristmill_engine::pack::STAGING;
+use gristmill_engine::store::publish::is_interrupted;
+use gristmill_format::{Error as FormatError, Kind};
+use serde::Serialize;
+
+use super::files::{self, Closed, Found};
+use super::in_order::InOrder;
+use chunks::Hands;
+pub use fault::{Example, Fault};
+
+/// What to verify, and how.
+#[derive(Debug, Clone)]
+pub struct VerifyOptions {
+    /// Files, packs, and folders of them.
+    pub paths: Vec<PathBuf>,
+    /// Folder of games that one pack, which is then the only path, is compared with: each must be in it.
+    pub against: Option<PathBuf>,
+    /// Faults that are listed, at most; all are counted.
+    pub max_faults: usize,
+    /// Worker threads, from 1 on. Changes nothing in the result.
+    pub workers: usize,
+    /// Set from another thread to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl VerifyOptions {
+    /// Verifies `paths` with one worker per core, listing up to a hundred faults.
+    pub fn new(paths: Vec<PathBuf>) -> Self {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        VerifyOptions { paths, against: None, max_faults: 100, workers, stop: Arc::default() }
+    }
+}
+
+/// What a verification found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Verification {
+    /// Whether nothing is wrong.
+    pub ok: bool,
+    /// Frames checked.
+    pub checked: u64,
+    /// Chunks checked, bad ones included; of a pack, its runs.
+    pub chunks: u64,
+    /// Data files checked.
+    pub files: u64,
+    /// Files in directories that are of no known format.
+    pub skipped: u64,
+    /// The faults, at most `max_faults`.
+    pub faults: Vec<Fault>,
+    /// How many faults there are in all.
+    pub fault_count: u64,
+    /// How many of them are of unreadable files, whose content is unknown.
+    pub unreadable: u64,
+    /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows and of demonstrations that found
+    /// none are there too.
+    pub checks: BTreeMap<&'static str, u64>,
+    /// The first fault of each check of 2048 rows, drawn.
+    pub examples: Vec<Example>,
+    /// Whole records that can still be had from damaged chunks.
+    pub salvageable: u64,
+}
+
+impl Verification {
+    fn add(&mut self, keep: usize, fault: Fault) {
+        self.fault_count += 1;
+        self.salvageable += fault.salvageable.unwrap_or(0);
+        self.unreadable += u64::from(fault.unreadable);
+        *self.checks.entry(fault.check()).or_default() += 1;
+        if self.faults.len() < keep {
+            self.faults.push(fault);
+        }
+    }
+
+    /// Adds a fault in a row of a 2048 game; the rows are drawn where it is the first of its check.
+    fn add_row(&mut self, keep: usize, fault: Fault, rows: impl FnOnce(Fault) -> Example) {
+        if self.checks.get(fault.check()).is_none_or(|count| *count == 0) {
+            self.examples.push(rows(fault.clone()));
+        }
+        self.add(keep, fault);
+    }
+
+    /// Names checks that are made, so that those that find nothing are listed as well.
+    fn will_check(&mut self, checks: impl IntoIterator<Item = &'static str>) {
+        for check in checks {
+            self.checks.entry(check).or_default();
+        }
+    }
+
+    /// Takes in what was found later.
+    fn absorb(&mut self, keep: usize, later: Verification) {
+        self.checked += later.checked;
+        self.chunks += later.chunks;
+        self.files += later.files;
+        self.skipped += later.skipped;
+        self.fault_count += later.fault_count;
+        self.salvageable += later.salvageable;
+        self.unreadable += later.unreadable;
+        let room = keep - self.faults.len();
+        self.faults.extend(later.faults.into_iter().take(room));
+        let new = |example: &Example| self.checks.get(example.fault.check()).is_none_or(|count| *count == 0);
+        self.examples.extend(later.examples.into_iter().filter(new));
+        for (check, count) in later.checks {
+            *self.checks.entry(check).or_default() += count;
+        }
+    }
+}
+
+/// Told what was found so far; within a pack, also how many of its rows were checked, and how many there are.
+pub type Progress<'a> = dyn FnMut(&Verification, Option<(u64, u64)>) + 'a;
+
+/// Verifies every file and pack at or below the paths. It calls `progress` after each file, and after each block
+/// of a pack.
+///
+/// Errors: `Config`, `Stopped`, and what else is no fault of the data.
+pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Verification> {
+    if options.workers == 0 || options.workers > 256 {
+        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
+    }
+    let mut report = Verification::default();
+    if let Some(sources) = &options.against {
+        let [pack] = options.paths.as_slice() else {
+            return Err(Error::config("against", "expected one pack to compare the games with"));
+        };
+        against::verify(pack, sources, options, &mut report, progress)?;
+        report.ok = report.fault_count == 0;
+        return Ok(report);
+    }
+    for path in &options.paths {
+        let (files, faults) = (report.files, report.fault_count);
+        one_path(path, options, &mut report, progress)?;
+        // What was not found was not verified.
+        if (report.files, report.fault_count) == (files, faults) {
+            let holds = Holdings::of(path).told(path);
+            let detail = format!("nothing to verify: it {holds}; expected {}", files::KNOWN);
+            let nothing = FormatError::new(Kind::Empty, detail).in_source(path.display().to_string());
+            report.add(options.max_faults, Fault::new(&nothing));
+        }
+    }
+    report.ok = report.fault_count == 0;
+    Ok(report)
+}
+
+fn one_path(
+    path: &Path,
+    options: &VerifyOptions,
+    report: &mut Verification,
+    progress: &mut Progress<'_>,
+) -> Result<()> {
+    let keep = options.max_faults;
+    if is_interrupted(path, STAGING) {
+        let detail = format!(
+            "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",
+            path.display()
+        );
+        report.files += 1;
+        report.add(keep, Fault::new(&FormatError::new(Kind::Corrupt, detail).in_source(path.display().to_string())));
+        return Ok(());
+    }
+    let listing = match files::list(path) {
+        Ok(listing) => listing,
+        Err(e) => {
+            report.files += 1;
+            report.add(keep, Fault::new(&e));
+            return Ok(());
+        }
+    };
+    let (count, files, hands) = (listing.files.len(), Arc::<[Closed]>::from(listing.files), Hands::default());
+    let check = move |i: usize| one_file(&files[i], keep, &hands);
+    let workers = options.workers.min(count.max(1));
+    let started = InOrder::start(workers, count, options.stop.clone(), check);
+    let mut flow = started.map_err(|e| Error::path(path, &e))?;
+    while let Some(found) = flow.next()? {
+        report.absorb(keep, found);
+        progress(report, None);
+    }
+    if is_pack(path) {
+        chunk_pack::verify(path, keep, report);
+    } else {
+        chunk_pack::verify_file(path, keep, report);
+    }
+    for folder in listing.packs {
+        pack::verify(&folder, options, report, progress)?;
+    }
+    for unlisted in listing.unlisted {
+        report.add(keep, Fault::unlisted(path, unlisted));
+    }
+    Ok(())
+}
+
+fn one_file(file: &Closed, keep: usize, hands: &Hands) -> Verification {
+    let mut found = Verification::default();
+    match file.open() {
+        Found::File(file) => chunks::verify(&file, keep, hands, &mut found),
+        Found::Fault(e) => {
+            found.files += 1;
+            found.add(keep, Fault::new(&e));
+        }
+        Found::Other | Found::Pack(_) | Found::Unlisted(_) => found.skipped += 1,
+    }
+    found
+}

@@ -1,0 +1,69 @@
+//! What `metadata.db` says of the chess games in one file of a pack -> whether their records say the same.
+//! Whether there is a row for each game is checked elsewhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::chunks::FORMAT;
+use gristmill_engine::chunks::chess::{CHESS, facts};
+use gristmill_engine::chunks::manifest::Manifest;
+use gristmill_engine::chunks::metadata::{Game, Games};
+use gristmill_engine::pack::METADATA;
+use gristmill_format::chess::Version;
+use gristmill_format::source::Chunk;
+use gristmill_format::{Error, Kind};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{Fault, Verification};
+use crate::files::Opened;
+
+/// The rows of the games in one file, by number of the chunk.
+pub(super) struct Told {
+    database: PathBuf,
+    rows: BTreeMap<u64, Game>,
+}
+
+impl Told {
+    /// Reads the rows of a chess file in a pack; of anything else, and where the database cannot say it, there are none.
+    pub(super) fn of(file: &Opened) -> Option<Self> {
+        if file.source.describe().format != FORMAT {
+            return None;
+        }
+        let path = Path::new(&file.path);
+        let folder = path.parent()?;
+        let files = Manifest::read(folder).ok()?.files;
+        let number = files.iter().position(|one| path.file_name().is_some_and(|name| *name == *one.name))?;
+        let first = files[..number].iter().map(|one| one.games).sum::<u64>();
+        let database = folder.join(METADATA);
+        let mut rows = BTreeMap::new();
+        let read = Games::open(&database).and_then(|games| {
+            games.of(first..first + files[number].games, &mut |game| {
+                if game.file == number as u64 {
+                    rows.insert(game.chunk, game);
+                }
+                Ok(())
+            })
+        });
+        read.ok().map(|()| Told { database, rows })
+    }
+
+    /// Holds the row of game `i` against its records.
+    pub(super) fn check(&self, i: usize, chunk: &Chunk, keep: usize, found: &mut Verification) {
+        let Some(row) = self.rows.get(&(i as u64)) else { return };
+        let wide = chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
+        // The rules report records without these facts.
+        let Ok(are) = facts(if wide { Version::V7 } else { Version::V6 }, chunk) else { return };
+        let columns = (CHESS.columns)().into_iter().map(|(name, _)| name);
+        let differing = columns.zip(row.facts.iter().zip(&are)).filter(|(_, (said, is))| said != is);
+        let mut names: Vec<&str> = differing.map(|(name, _)| name).collect();
+        if row.content != xxh3_128(chunk.records()) {
+            names.push("content_xxh3");
+        }
+        if !names.is_empty() {
+            let detail =
+                format!("the records of game {} ({}) say otherwise in {}", row.id, row.source, names.join(", "));
+            let e = Error::new(Kind::Corrupt, detail).in_source(self.database.display().to_string());
+            found.add(keep, Fault::new(&e));
+        }
+    }
+}

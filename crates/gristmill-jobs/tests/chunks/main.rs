@@ -1,0 +1,16 @@
+//! Chunk packs through the engine's doors: packed from games, opened, selected from, fed by number.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod content;
+mod document;
+mod feeding;
+mod fixture;
+mod keeping;
+mod marking;
+mod merging;
+mod packing;
+#[path = "../../../gristmill-engine/tests/resumed/mod.rs"]
+mod resumed;
+mod siding;
+mod verifying;
+mod weighted;
