@@ -1,9 +1,14 @@
 """Numbers of loaders: as Prometheus reads them, flat for logs of experiments, and of pairs and steps."""
 
+import gc
+import json
+import socket
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client.openmetrics import parser
 from steps_in_memory import columns
 
@@ -79,3 +84,46 @@ def test_pairs_and_steps_have_numbers() -> None:
     steps = gm.StepLoader(columns([5, 7]), batch_size=4, seed=1)
     next(iter(steps))
     assert steps.metrics()["rows"] == 4
+
+
+def test_pairs_and_steps_serve_their_numbers() -> None:
+    loader = gm.PairLoader(columns([5, 7]), batch_size=4, seed=1, rank=1, world_size=2)
+    address = loader.serve_metrics()
+    given = sum(len(batch.context) for _ in range(2) for batch in loader)
+    families = {family.name: family for family in read(scraped(address))}
+    for name, value in [("rows", given), ("batches", 2 * len(loader)), ("epoch", 1), ("rank", 1), ("world_size", 2)]:
+        (sample,) = families[f"gristmill_{name}"].samples
+        assert sample.value == value, name
+    (wait,) = families["gristmill_consumer_wait_seconds"].samples
+    assert wait.labels == {"stage": "pairs", "kind": "pairs"}
+    assert wait.value > 0
+    with urllib.request.urlopen(f"http://{address}/status", timeout=30) as answer:
+        status = json.load(answer)
+    assert (status["gristmill_status"], status["state"], status["seed"]) == (1, "running", 1)
+    (stage,) = status["stages"]
+    assert (stage["name"], stage["gives"]) == ("pairs", "batches")
+    assert {"name": "rows", "total": given} in stage["counts"]
+    with pytest.raises(gm.ConfigError, match="token"):
+        loader.serve_metrics("0.0.0.0:0")
+    steps = gm.StepLoader(columns([5, 7]), batch_size=4, seed=1)
+    assert 'stage="steps"' in scraped(steps.serve_metrics())
+    host, port = address.split(":")
+    del loader
+    gc.collect()
+    until = time.monotonic() + 30
+    with pytest.raises(ConnectionRefusedError):  # noqa: PT012
+        while time.monotonic() < until:
+            socket.create_connection((host, int(port)), timeout=5).close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torch_workers_batches_are_counted(workers: int) -> None:
+    pytest.importorskip("torch")
+    from gristmill import torch as adapter
+
+    loader = gm.PairLoader(columns([5, 7]), batch_size=4, seed=1)
+    feed = adapter.DataLoader(loader, num_workers=workers)
+    rows = sum(len(batch["context"]) for batch in feed)
+    found = loader.metrics()
+    assert (found["batches"], found["rows"]) == (len(feed), rows)
+    assert found["consumer_wait_seconds"] > 0

@@ -112,6 +112,103 @@ def test_torch_accelerate_saves_and_loads_a_registered_loader(make: Callable[[],
         assert rest[: len(given) - at] == given[at:]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torch_accelerate_resumes_a_prepared_loader_with_a_state(
+    make: Callable[[], Any], tmp_path: Path, workers: int
+) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    pytest.importorskip("torchdata.stateful_dataloader")
+    from gristmill import torch as adapter
+
+    def prepared() -> tuple[Any, Any]:
+        keeps = accelerate.DataLoaderConfiguration(use_stateful_dataloader=True)
+        accelerator = accelerate.Accelerator(cpu=True, dataloader_config=keeps)
+        feed = make()
+        if workers and isinstance(feed._loader, gm.PairLoader):
+            feed = adapter.DataLoader(feed._loader, num_workers=workers)
+        return accelerator, accelerator.prepare(feed)
+
+    whole = passes(make())
+    given = [batch for one in whole for batch in one]
+    for at in stops(whole):
+        first, feed = prepared()
+        assert run_until(feed, at) == given[:at]
+        first.save_state(str(tmp_path / str(at)))
+        if at == 1:
+            # The run that continues takes its state again.
+            run_until(feed, 2)
+            first.load_state(str(tmp_path / str(at)))
+            assert run_until(feed, 2) == given[at : at + 2]
+        second, again = prepared()
+        second.load_state(str(tmp_path / str(at)))
+        rest: list[list[Any]] = []
+        while len(rest) < len(given) - at:
+            rest += [shown(batch) for batch in again]
+        assert rest[: len(given) - at] == given[at:], at
+
+
+def test_torch_accelerate_may_not_count_passes_anew(tmp_path: Path) -> None:
+    accelerate = pytest.importorskip("accelerate")
+    pytest.importorskip("torchdata.stateful_dataloader")
+    from gristmill import torch as adapter
+
+    keeps = accelerate.DataLoaderConfiguration(use_stateful_dataloader=True)
+    loader = gm.PairLoader(columns([30], shape=(1,)), gm.pairs.Windows(1), batch_size=4, seed=1)
+    for dataset in (loader, adapter.BatchStream(loader)):
+        plain = torch.utils.data.DataLoader(dataset, batch_size=None, collate_fn=adapter.convert)
+        accelerator = accelerate.Accelerator(cpu=True, dataloader_config=keeps)
+        with pytest.raises(gm.ConfigError, match=r"prepare gristmill\.torch\.DataLoader"):
+            next(iter(accelerator.prepare(plain)))
+    # Without a state it counts right: from the first pass on.
+    fed = accelerate.Accelerator(cpu=True).prepare(adapter.DataLoader(loader))
+    assert [shown(batch) for batch in fed] == passes(adapter.DataLoader(_beginning(loader)), 1)[0]
+
+
+def _beginning(loader: gm.PairLoader) -> gm.PairLoader:
+    loader.set_epoch(0)
+    return loader
+
+
+@pytest.mark.parametrize("stop", range(4))
+def test_torch_lightning_counts_a_batch_that_it_took_ahead_as_not_given(
+    make: Callable[[], Any], tmp_path: Path, stop: int
+) -> None:
+    lightning = pytest.importorskip("lightning")
+
+    class Model(lightning.LightningModule):  # type: ignore[misc, name-defined]
+        def __init__(self, seen: list[list[Any]]) -> None:
+            super().__init__()
+            self.layer, self.seen = torch.nn.Linear(1, 1), seen
+
+        def training_step(self, batch: Any, _: int) -> Any:
+            self.seen.append(shown(batch))
+            return self.layer(torch.ones(1, 1)).sum()
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), 0.1)
+
+    def trainer(**options: Any) -> Any:
+        quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+        return lightning.Trainer(default_root_dir=tmp_path, **quiet, **options)
+
+    whole = passes(make())
+    given, saved = [batch for one in whole for batch in one], stops(whole)[stop]
+    callback = lightning.pytorch.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=saved, save_top_k=-1)
+    seen: list[list[Any]] = []
+    feed = make()
+    trainer(max_epochs=EPOCHS, max_steps=saved, callbacks=[callback]).fit(Model(seen), feed)
+    assert seen == given[:saved]
+    (checkpoint,) = tmp_path.glob("*.ckpt")
+    again: list[list[Any]] = []
+    trainer(max_epochs=EPOCHS, enable_checkpointing=False).fit(Model(again), make(), ckpt_path=str(checkpoint))
+    assert seen + again == given
+    # The same loader, too: nothing that was taken ahead is lost.
+    rest: list[list[Any]] = []
+    while len(rest) < len(given) - saved:
+        rest += [shown(batch) for batch in feed]
+    assert rest[: len(given) - saved] == given[saved:]
+
+
 def test_torch_fabric_saves_and_loads_a_loader(make: Callable[[], Any], tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning")
     whole = passes(make())

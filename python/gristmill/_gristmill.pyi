@@ -8,6 +8,7 @@ from typing_extensions import CapsuleType
 
 __all__ = [
     "BatchMemory",
+    "Counted",
     "Demos",
     "Games",
     "IndexLoader",
@@ -204,6 +205,13 @@ class BatchMemory:
     def gather(
         self, rows: int, columns: list[tuple[int, str, list[tuple[_Bytes, _Bytes, _Bytes | None]]]]
     ) -> list[Memory]: ...
+
+@final
+class Counted:
+    def __new__(cls, pairs: bool, seed: int, rank: int, world_size: int) -> Counted: ...
+    def add(self, rows: int, waited_ns: int, epoch: int) -> None: ...
+    def metrics(self) -> str: ...
+    def serve_metrics(self, address: str, token: str | None) -> str: ...
 
 @final
 class ShardFiles:

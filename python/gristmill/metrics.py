@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from gristmill import _gristmill
 
 _Made = TypeVar("_Made")
 
@@ -38,14 +41,25 @@ def _named(name: str, total: int) -> dict[str, float | int]:
 class Counted:
     """What a loader that works in its consumer's thread has given, and how long the consumer waited for it."""
 
-    def __init__(self) -> None:
-        self.batches, self.rows, self.seconds = 0, 0, 0.0
+    def __init__(self, pairs: bool, seed: int, rank: int, world_size: int) -> None:
+        self._engine = _gristmill.Counted(pairs, seed, rank, world_size)
 
-    def during(self, rows: int, make: Callable[[], _Made]) -> _Made:
-        """Makes a batch of `rows` rows."""
-        begun = time.perf_counter()
+    def numbers(self) -> dict[str, float | int]:
+        """Batches, rows, and seconds that the consumer waited."""
+        found = flat(json.loads(self._engine.metrics()))
+        return {
+            name.rpartition("/")[2]: found[name]
+            for name in found
+            if name.endswith(("/batches", "/rows", "_wait_seconds"))
+        }
+
+    def during(self, rows: int, epoch: int, make: Callable[[], _Made]) -> _Made:
+        """Waits for a batch of `rows` rows of this pass."""
+        begun = time.perf_counter_ns()
         made = make()
-        self.seconds += time.perf_counter() - begun
-        self.batches += 1
-        self.rows += rows
+        self._engine.add(rows, time.perf_counter_ns() - begun, epoch)
         return made
+
+    def serve(self, address: str, token: str | None) -> str:
+        """Serves the numbers; gives the address with its port."""
+        return self._engine.serve_metrics(address, token)

@@ -1,4 +1,4 @@
-"""Which thread or which worker of PyTorch's takes the next batch of a pass. Imports no PyTorch."""
+"""Which thread or worker takes the next batch of a pass, and who says which pass is next. Imports no PyTorch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gristmill.again import make_again
 from gristmill.batch import Batch
+from gristmill.errors import ConfigError
 
 if TYPE_CHECKING:
     from gristmill.loader import DataLoader
@@ -37,7 +38,32 @@ def batches(loader: DataLoader, worker: int, workers: int) -> Iterator[Batch]:
     """The batches of a stream or of rows that fall to a worker: it makes all of them, and gives one in `workers`."""
     if loader._made_in != os.getpid():
         # A forked worker has no threads of its parent's.
-        fresh = make_again(type(loader), loader._given, loader._stands)
-        loader._engine, loader._made_in, loader._shared = fresh._engine, os.getpid(), Shared()
-        del fresh._engine
+        _begin_anew(loader, loader._stands)
     return (batch for batch in loader.batches() if batch.number % workers == worker)
+
+
+def renew(loader: DataLoader) -> None:
+    """A loader that ran stands at its beginning again, to be put elsewhere."""
+    loader.stop()
+    _begin_anew(loader, None)
+
+
+def _begin_anew(loader: DataLoader, stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None) -> None:
+    fresh = make_again(type(loader), loader._given, stands)
+    loader._engine, loader._made_in, loader._shared = fresh._engine, os.getpid(), Shared()
+    loader._hearing, loader._stands, loader._begun = fresh._hearing, stands, False
+    del fresh._engine
+
+
+def refuse_other_counting() -> None:
+    """Refuses `set_epoch` by a loader of accelerate that keeps a state.
+
+    Raises:
+        ConfigError: it is one: it counts passes from 0 in each process.
+    """
+    frame = sys._getframe(2)
+    if frame.f_globals.get("__name__") != "accelerate.data_loader":
+        return
+    if getattr(frame.f_locals.get("self"), "use_stateful_dataloader", False):
+        message = "accelerate counts passes from 0 in each process, so that a run that resumes would repeat some"
+        raise ConfigError(f"{message}; prepare gristmill.torch.DataLoader(loader), whose passes follow each other")

@@ -65,7 +65,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::packing::{checksum_rows, merge_packs, pack_games, recover_folder, value_rows};
     #[pymodule_export]
-    use crate::pairs::{BatchMemory, Mix, class_order, gather_into, pair_rows, window_rows, write_whole};
+    use crate::pairs::{BatchMemory, Counted, Mix, class_order, gather_into, pair_rows, window_rows, write_whole};
     #[pymodule_export]
     use crate::recorder::{Recorder, Session};
     #[pymodule_export]

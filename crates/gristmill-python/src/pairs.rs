@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gristmill_engine::Error as EngineError;
+use gristmill_engine::pipeline::Counted as Totals;
 use gristmill_engine::runtime::collect::{Cast, Part, Wanted};
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::runtime::sheet::SheetPool;
@@ -218,6 +219,37 @@ fn wanted((row_bytes, cast, parts): &(usize, String, Vec<ColumnPart>)) -> PyResu
         places: places.as_ref().map(Contiguous::bytes),
     });
     Ok(Wanted { row_bytes: *row_bytes, cast, parts: parts.collect() })
+}
+
+/// What a loader of pairs or steps has given.
+#[pyclass(module = "gristmill._gristmill", frozen)]
+pub(crate) struct Counted(Totals);
+
+#[pymethods]
+impl Counted {
+    /// Nothing yet; of `pairs` or of steps.
+    #[new]
+    fn new(pairs: bool, seed: u64, rank: u64, world_size: u64) -> Self {
+        Counted(Totals::new(if pairs { "pairs" } else { "steps" }, seed, (rank, world_size)))
+    }
+
+    /// A batch was given, for which the consumer waited; the next one is of pass `epoch`.
+    fn add(&self, rows: u64, waited_ns: u64, epoch: u64) {
+        self.0.add(rows, waited_ns);
+        self.0.turn(epoch);
+    }
+
+    /// All that is known, in JSON.
+    fn metrics(&self) -> Result<String, Fault> {
+        let json = serde_json::to_string(&self.0.metrics());
+        json.map_err(|e| PyValueError::new_err(e.to_string()).into())
+    }
+
+    /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
+    #[pyo3(signature = (address, token))]
+    fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
+        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
+    }
 }
 
 /// Writes a small file whole or not at all.

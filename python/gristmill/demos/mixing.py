@@ -151,7 +151,7 @@ class MixedLoader(Generic[Made]):
             "pad": pad,
         }
         self._data: list[dict[str, Any]] | None = None
-        self._counted = Counted()
+        self._counted = Counted(isinstance(self, PairLoader), seed, self._rank, self._world)
         self._stream: Any = None
 
     @property
@@ -191,21 +191,33 @@ class MixedLoader(Generic[Made]):
 
     def _left(self) -> Iterator[Made]:
         for start in self.starts():
-            rows = -(-(min(self._batch_size, self._length - start) - self._rank) // self._world)
-            batch = self._counted.during(rows, partial(self.batch_at, self._pass, start))
+            batch = self.counted(self._pass, start, partial(self.batch_at, self._pass, start))
             self.move(self._pass, start + self._batch_size)
             yield batch
 
+    def counted(self, epoch: int, start: int, wait: Callable[[], Any]) -> Any:
+        """What `wait` gives: the batch that begins at a row of a pass, counted among those that were given."""
+        rows = -(-(min(self._batch_size, self._length - start) - self._rank) // self._world)
+        return self._counted.during(rows, epoch, wait)
+
     def metrics(self, *, flat: bool = False) -> dict[str, Any]:
-        """What was given since the loader was made, and how long the consumer waited for it, in whose thread batches
-        are made. (Workers of PyTorch have loaders of their own.)
+        """What was given since the loader was made, and how long the consumer waited for it. Batches are made in its
+        thread, or by workers of `gristmill.torch.DataLoader`; workers of PyTorch's own have loaders of their own.
 
         Args:
             flat: nothing is nested here, so that it changes nothing; as for `DataLoader.metrics`.
         """
-        counted = self._counted
-        found = {"batches": counted.batches, "rows": counted.rows, "consumer_wait_seconds": counted.seconds}
+        found = self._counted.numbers()
         return {**found, "epoch": self._pass, "rank": self._rank, "world_size": self._world}
+
+    def serve_metrics(self, address: str = "127.0.0.1:0", *, token: str | None = None) -> str:
+        """Serves these numbers for as long as the loader lives, as `DataLoader.serve_metrics` does those of streams:
+        for Prometheus, and for `gristmill top <address>`. Returns the address with the port that was taken.
+
+        Raises:
+            ConfigError: the address cannot be listened on, or the token is missing or too simple.
+        """
+        return self._counted.serve(address, token)
 
     def starts(self) -> range:
         """The rows of this pass, counted over all ranks, at which its batches begin that are still to come."""
@@ -222,8 +234,9 @@ class MixedLoader(Generic[Made]):
         """Goes to the beginning of a pass.
 
         Raises:
-            ConfigError: there is no such pass.
+            ConfigError: there is no such pass; or a loader of accelerate with a state asks, which counts passes anew.
         """
+        turns.refuse_other_counting()
         if not 0 <= epoch < self._passes():
             raise ConfigError(f"epoch {epoch}; expected 0 to {self._passes() - 1}", field="epoch")
         self.move(epoch)

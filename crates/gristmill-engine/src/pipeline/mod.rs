@@ -28,6 +28,7 @@
 //! | `recall` | what an earlier run left: a state, a journal |
 //! | `flow` | stages in flow order with their edges, for views |
 //! | `metrics` | what each stage did, as data |
+//! | `counted` | the same of a loader without threads of its own |
 //! | `lane_metrics` | the rows of several lanes as one |
 //! | `history` | the same by period, as lc0 names it |
 //! | `message` | requests, replies and metrics as messages of the lc0 interface |
@@ -48,6 +49,7 @@ mod branch;
 pub(crate) mod budget;
 mod chain;
 mod conform;
+mod counted;
 mod deal;
 mod decide;
 mod drawer;
@@ -88,6 +90,7 @@ mod verdict;
 
 pub use anchors::{ControlReply, ControlRequest};
 pub use budget::promise;
+pub use counted::Counted;
 pub use encoder::tokenizer;
 pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing};
 pub use loader::{DataLoader, Next, Origin, Output, SeenBatch, Sight, SightOptions};
