@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::command::{generate, only, run, text};
+use crate::terminal::Terminal;
 
 /// A folder with chess games, and a pack of them.
 fn chess() -> tempfile::TempDir {
@@ -59,6 +60,33 @@ fn colours_are_as_wished_and_change_no_letter() {
     let marked =
         |text: &str| letters(&text.lines().skip(3).take(8).flat_map(|line| line.chars().take(22)).collect::<String>());
     assert_eq!(marked(&plain), marked(&bare), "the same pieces");
+}
+
+#[test]
+fn a_terminal_shows_colours_unless_no_color_is_set() {
+    let folder = chess();
+    let file = only(&folder.path().join("games"), "training.1.gz");
+    let logs = folder.path().join("logs");
+    run(&["generate", "2048", text(&logs), "--games", "1", "--seed", "5", "--moves-max", "40", "-q"]).ok();
+    let log = only(&logs, "game000000.jsonl.gz");
+    let coloured = |file: &Path, more: &[&str], variables: &[(&str, &str)]| {
+        let words = [&["inspect", text(file), "--frame", "5"], more].concat();
+        let mut terminal = Terminal::run_with(&words, variables);
+        terminal.resize(80, 100);
+        let (code, lines) = terminal.end();
+        assert_eq!(code, 0, "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("best")), "{lines:#?}");
+        let cells = (0..100).flat_map(|row| (0..80).map(move |column| (row, column)));
+        let filled = |cell: &vt100::Cell| cell.bgcolor() != vt100::Color::Default;
+        cells.filter_map(|(row, column)| terminal.screen().cell(row, column)).filter(|cell| filled(cell)).count()
+    };
+    for file in [&file, &log] {
+        assert!(coloured(file, &[], &[]) > 16);
+        assert_eq!(coloured(file, &[], &[("NO_COLOR", "1")]), 0);
+        assert_eq!(coloured(file, &["--color", "never"], &[]), 0);
+        assert!(coloured(file, &[], &[("NO_COLOR", "")]) > 16, "an empty one is none");
+        assert!(coloured(file, &["--color", "always"], &[("NO_COLOR", "1")]) > 16, "the option is nearer");
+    }
 }
 
 #[test]

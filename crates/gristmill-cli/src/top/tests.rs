@@ -70,6 +70,44 @@ fn a_120_by_40_terminal_has_the_headline_outputs_first_and_rates_over_time() {
 }
 
 #[test]
+fn rates_over_time_are_drawn_as_far_as_there_is_room() {
+    use ratatui::style::Color;
+    // Each second gives a frame more than the one before, of rows that the headline counts.
+    let document = |second: u64| {
+        let mut document = status(second as f64, &["a-"]);
+        for stage in &mut document.stages {
+            (stage.gauges, stage.queues) = (Vec::new(), Vec::new());
+            stage.counts[0].total = second * (second + 1) / 2;
+        }
+        document.outputs[0].stage = "a-train".into();
+        document.outputs.truncate(1);
+        document
+    };
+    let mut screen = heard((0..=8).map(document).collect::<Vec<_>>());
+    for (width, height) in [(80, 24), (120, 40)] {
+        let lines = shown(&mut screen, width, height);
+        let row = lines.iter().find(|line| line.starts_with(" a-train")).unwrap();
+        assert!(row.ends_with("  ▂▃▄▅▆▇██"), "{lines:#?}");
+        assert!(lines[1].ends_with("  ▂▃▄▅▆▇██"), "{lines:#?}");
+    }
+    let long = (0..=60).map(document).collect::<Vec<_>>();
+    let mut screen = heard(long);
+    for width in [40, 80, 120] {
+        let lines = shown(&mut screen, width, 24);
+        assert!(lines.iter().all(|line| line.chars().count() <= usize::from(width)), "{lines:#?}");
+    }
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    terminal.draw(|frame| draw::draw(&mut screen, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let marks = |y: u16| (0..80).filter(|x| "▁▂▃▄▅▆▇█".contains(buffer[(*x, y)].symbol())).collect::<Vec<u16>>();
+    let row = (0..24).find(|y| (0..8).map(|x| buffer[(x, *y)].symbol()).collect::<String>() == " a-train").unwrap();
+    for y in [1, row] {
+        assert!(marks(y).len() >= 5 && marks(y).iter().all(|x| buffer[(*x, y)].fg == Color::Cyan), "line {y}");
+        assert_eq!(buffer[(*marks(y).last().unwrap(), y)].symbol(), "█", "the newest is the highest, at the right");
+    }
+}
+
+#[test]
 fn every_size_is_drawn_in_every_state() {
     let names: Vec<String> = (0..20).map(|i| format!("stage-with-a-long-name-{i}-")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
