@@ -7,8 +7,9 @@ cargo=${CARGO:-cargo}
 python=.venv/bin/python
 target=${CARGO_TARGET_DIR:-target}
 
-CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false \
-  "$cargo" build --locked --release --package gristmill-cli
+# One profile for both, so that what they share is compiled once.
+export CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false
+"$cargo" build --locked --release --package gristmill-cli
 rm -rf "$target/wheels"
-CARGO_PROFILE_RELEASE_DEBUG=false .venv/bin/maturin build --locked --release --strip --out "$target/wheels"
+.venv/bin/maturin build --locked --release --out "$target/wheels"
 exec "$python" scripts/put_command.py "$target/release/gristmill" "$target"/wheels/*.whl

@@ -52,7 +52,7 @@ def shown(batch: Any) -> list[Any]:
 def fed(loader: Any, workers: int = 0) -> Any:
     from gristmill import torch as adapter
 
-    length = {"length": LENGTH} if isinstance(loader, gm.DataLoader) and loader.num_rows is None else {}
+    length: dict[str, Any] = {"length": LENGTH} if isinstance(loader, gm.DataLoader) and loader.num_rows is None else {}
     return adapter.DataLoader(loader, num_workers=workers, **length)
 
 

@@ -232,6 +232,7 @@ class RowFeed(Feed):
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """The batches that are left of this pass."""
         takes_ahead = _takes_ahead()
+        rest: Iterator[Batch]
         if self._ahead is None:
             rest = itertools.islice(self._loader.batches(self._alias), self._length)
         else:
