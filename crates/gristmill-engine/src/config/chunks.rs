@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stages::QueueConfig;
+use crate::runtime::options::options;
+use crate::stage::QueueConfig;
 
 /// How file names are ordered from oldest to newest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -102,45 +103,47 @@ pub enum CacheQuota {
     Compat,
 }
 
-/// Keeps the newest chunks and hands them out shuffled, each once per pass (§1.4).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ShufflingChunkPoolConfig {
-    /// How many chunks the window holds.
-    pub chunk_pool_size: u64,
-    /// Accepted for existing configs; indexing has one thread per loader stage.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source_ingestion_threads: Option<usize>,
-    /// Maximum number of chunks being loaded at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chunk_loading_threads: Option<usize>,
-    /// How names are ordered from oldest to newest.
-    pub key_order: KeyOrder,
-    /// Switches Hanse sampling on where it is above 0; frames of a chunk that is always taken, in the length form.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hanse_sampling_threshold: Option<u64>,
-    /// Exponent of a chunk's chance.
-    pub hanse_sampling_gamma: f64,
-    /// What a chunk's chance is made of.
-    pub hanse_sampling_form: HanseForm,
-    /// What a frame weighs, for Hanse sampling by weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position_sampling: Option<PositionSamplingConfig>,
-    /// Frames that the position cache holds in all; needs `cachehit_output`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position_cache_size: Option<u64>,
-    /// How many frames of a chunk the cache keeps.
-    pub cache_quota: CacheQuota,
-    /// Draws from a chunk's miss to the first draw that may hit what the miss kept; at least 1.
-    pub cache_lookahead: u64,
-    /// Accepted for existing configs; caching costs no thread.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub caching_threads: Option<usize>,
-    /// Where the chunks go.
-    pub output: QueueConfig,
-    /// Where cached frames go; switches the position cache on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cachehit_output: Option<QueueConfig>,
+options! {
+    /// Keeps the newest chunks and hands them out shuffled, each once per pass (§1.4).
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ShufflingChunkPoolConfig {
+        /// How many chunks the window holds.
+        batches chunk_pool_size: u64,
+        /// Accepted for existing configs; indexing has one thread per loader stage.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speed source_ingestion_threads: Option<usize>,
+        /// Maximum number of chunks being loaded at once.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speed chunk_loading_threads: Option<usize>,
+        /// How names are ordered from oldest to newest.
+        batches key_order: KeyOrder,
+        /// Switches Hanse sampling on where it is above 0; frames of a chunk that is always taken, in the length form.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches hanse_sampling_threshold: Option<u64>,
+        /// Exponent of a chunk's chance.
+        batches hanse_sampling_gamma: f64,
+        /// What a chunk's chance is made of.
+        batches hanse_sampling_form: HanseForm,
+        /// What a frame weighs, for Hanse sampling by weight.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches position_sampling: Option<PositionSamplingConfig>,
+        /// Frames that the position cache holds in all; needs `cachehit_output`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches position_cache_size: Option<u64>,
+        /// How many frames of a chunk the cache keeps.
+        batches cache_quota: CacheQuota,
+        /// Draws from a chunk's miss to the first draw that may hit what the miss kept; at least 1.
+        batches cache_lookahead: u64,
+        /// Accepted for existing configs; caching costs no thread.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speed caching_threads: Option<usize>,
+        /// Where the chunks go.
+        table output: QueueConfig,
+        /// Where cached frames go; switches the position cache on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        table cachehit_output: Option<QueueConfig>,
+    }
 }
 
 impl Default for ShufflingChunkPoolConfig {
@@ -175,18 +178,20 @@ pub enum ExtractOrder {
     Shuffled,
 }
 
-/// Whole passes over what the first scan found, then the end: for validation (§1.5).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SimpleChunkExtractorConfig {
-    /// The order within a pass.
-    pub order: ExtractOrder,
-    /// How many passes; at least 1.
-    pub epochs: u32,
-    /// How names are ordered.
-    pub key_order: KeyOrder,
-    /// Where the chunks go.
-    pub output: QueueConfig,
+options! {
+    /// Whole passes over what the first scan found, then the end: for validation (§1.5).
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct SimpleChunkExtractorConfig {
+        /// The order within a pass.
+        batches order: ExtractOrder,
+        /// How many passes; at least 1.
+        batches epochs: u32,
+        /// How names are ordered.
+        batches key_order: KeyOrder,
+        /// Where the chunks go.
+        table output: QueueConfig,
+    }
 }
 
 impl Default for SimpleChunkExtractorConfig {
@@ -200,28 +205,30 @@ impl Default for SimpleChunkExtractorConfig {
     }
 }
 
-/// Selects positions of each chunk, other ones at each use (§1.7). Exactly one of rate and count.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ChunkUnpackerConfig {
-    /// Maximum number of chunks being unpacked at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<usize>,
-    /// Share of the positions taken at each use, 0 < rate <= 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position_sampling_rate: Option<f32>,
-    /// Number of positions taken at each use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position_count: Option<u32>,
-    /// What a frame weighs: with a count, a frame is taken with its share of the chunk's largest weight.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position_sampling: Option<PositionSamplingConfig>,
-    /// Positions of the next uses that go to the pool's cache; needs `prefetch_output` and a count of 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefetch_count: Option<u32>,
-    /// Where the frames go.
-    pub output: QueueConfig,
-    /// Where the positions of the next uses go: an input of the pool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prefetch_output: Option<QueueConfig>,
+options! {
+    /// Selects positions of each chunk, other ones at each use (§1.7). Exactly one of rate and count.
+    #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ChunkUnpackerConfig {
+        /// Maximum number of chunks being unpacked at once.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speed threads: Option<usize>,
+        /// Share of the positions taken at each use, 0 < rate <= 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches position_sampling_rate: Option<f32>,
+        /// Number of positions taken at each use.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches position_count: Option<u32>,
+        /// What a frame weighs: with a count, a frame is taken with its share of the chunk's largest weight.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches position_sampling: Option<PositionSamplingConfig>,
+        /// Positions of the next uses that go to the pool's cache; needs `prefetch_output` and a count of 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches prefetch_count: Option<u32>,
+        /// Where the frames go.
+        table output: QueueConfig,
+        /// Where the positions of the next uses go: an input of the pool.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        table prefetch_output: Option<QueueConfig>,
+    }
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::chunks::*;
 use super::stages::*;
-use super::{BadChunks, DataLoaderConfig, IoErrors, MemorySize, parse};
+use super::{BadChunks, DataLoaderConfig, IoErrors, JoinPositionsConfig, MemorySize, QueueConfig};
+use super::{ShufflingFrameSamplerConfig, StageConfig, parse};
 use crate::error::{Error, Result};
 
 /// A directory of games and its share of the positions.

@@ -7,46 +7,50 @@ use gristmill_format::chess::InputFormat;
 use gristmill_format::chess::rescore::{Compat, HALF_TURN, Quirk};
 use serde::{Deserialize, Serialize};
 
-use super::{QueueConfig, parse};
+use super::parse;
 use crate::error::Result;
+use crate::runtime::options::options;
+use crate::stage::QueueConfig;
 
-/// Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7 (§1.6, §7).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ChunkRescorerConfig {
-    /// Maximum number of chunks being rescored at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<usize>,
-    /// Directories with Syzygy tables, between commas or what separates paths on this system; empty for none.
-    pub syzygy_paths: String,
-    /// Temperature of the policy; above 1 flattens it.
-    pub dist_temp: f32,
-    /// Added to each probability before the temperature; negative prunes rare moves.
-    pub dist_offset: f32,
-    /// Shared out among the moves that win fastest by the tablebase, before the temperature.
-    pub dtz_boost: f32,
-    /// Input format to convert to; -1 keeps what the game has.
-    pub new_input_format: i32,
-    /// Loss of value by the move played that makes it a blunder; set it together with the width, or neither.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deblunder_threshold: Option<f32>,
-    /// Width around the threshold within which a blunder counts in part.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deblunder_width: Option<f32>,
-    /// Known so that it can be refused by name: Gaviota tables are not supported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gaviota_paths: Option<String>,
-    /// Decay of the short-term values per ply.
-    pub st_q_theta: f32,
-    /// Whether tables may be missing or damaged; then what cannot be probed stays as it is, and is counted.
-    pub allow_missing_tables: bool,
-    /// A directory of games whose policies replace those of the frames that follow the same moves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy_directory: Option<PathBuf>,
-    /// Quirks of the lc0 rescorer to reproduce, by name.
-    pub compat: Vec<String>,
-    /// Where the chunks go.
-    pub output: QueueConfig,
+options! {
+    /// Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7 (§1.6, §7).
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ChunkRescorerConfig {
+        /// Maximum number of chunks being rescored at once.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speed threads: Option<usize>,
+        /// Directories with Syzygy tables, between commas or what separates paths on this system; empty for none.
+        batches syzygy_paths: String,
+        /// Temperature of the policy; above 1 flattens it.
+        batches dist_temp: f32,
+        /// Added to each probability before the temperature; negative prunes rare moves.
+        batches dist_offset: f32,
+        /// Shared out among the moves that win fastest by the tablebase, before the temperature.
+        batches dtz_boost: f32,
+        /// Input format to convert to; -1 keeps what the game has.
+        batches new_input_format: i32,
+        /// Loss of value by the move played that makes it a blunder; set it together with the width, or neither.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches deblunder_threshold: Option<f32>,
+        /// Width around the threshold within which a blunder counts in part.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches deblunder_width: Option<f32>,
+        /// Known so that it can be refused by name: Gaviota tables are not supported.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches gaviota_paths: Option<String>,
+        /// Decay of the short-term values per ply.
+        batches st_q_theta: f32,
+        /// Whether tables may be missing or damaged; then what cannot be probed stays as it is, and is counted.
+        batches allow_missing_tables: bool,
+        /// A directory of games whose policies replace those of the frames that follow the same moves.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches policy_directory: Option<PathBuf>,
+        /// Quirks of the lc0 rescorer to reproduce, by name.
+        batches compat: Vec<String>,
+        /// Where the chunks go.
+        table output: QueueConfig,
+    }
 }
 
 impl Default for ChunkRescorerConfig {

@@ -473,12 +473,12 @@ mod tests {
     use super::*;
     use crate::config::Skip;
     use crate::runtime::seed::Key;
-    use crate::stage::join::WhenExhausted;
+    use crate::stage::join::Exhausted;
 
     #[test]
     fn what_is_noted_of_a_long_gap_is_bounded() {
         let key = Key::new(1, "fold");
-        let lane = LaneFold::new(Join::new(key, vec![1.0], WhenExhausted::Stop), Reservoir::new(key, 8));
+        let lane = LaneFold::new(Join::new(key, vec![1.0], Exhausted::Stop), Reservoir::new(key, 8));
         let gap: Skip = "1..3000".parse().unwrap();
         let skips = Skips::of(&[gap], &[String::new()]).unwrap().remove(0);
         let mut fold = Fold::new(vec![lane], false, 1024, 4096, skips);

@@ -2,24 +2,12 @@
 //! Knows what each kind reads and gives; starts nothing.
 
 use std::collections::HashMap;
-use std::iter;
 
-use crate::config::{DataLoaderConfig, Overflow, QueueConfig, StageConfig, StageKind};
+use crate::config::{DataLoaderConfig, Item, Overflow, QueueConfig, StageConfig, StageKind};
 use crate::error::{Error, Result};
 
-/// What flows on an edge. References may have many readers; bytes have one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Item {
-    File,
-    Source,
-    Chunk,
-    Frame,
-    /// Positions that an unpacker foresees for its pool's cache.
-    CacheRequest,
-    Batch,
-}
-
 impl Item {
+    /// Whether many may read it.
     fn is_reference(self) -> bool {
         matches!(self, Item::File | Item::Source)
     }
@@ -36,60 +24,22 @@ impl Item {
     }
 }
 
-/// What a kind reads (`None`: nothing) and gives.
-fn items(kind: StageKind<'_>) -> (Option<Item>, Item) {
-    match kind {
-        StageKind::FilePathProvider(_) => (None, Item::File),
-        StageKind::ChunkSourceLoader(_) => (Some(Item::File), Item::Source),
-        StageKind::ChunkSourceSplitter(_) => (Some(Item::Source), Item::Source),
-        StageKind::ShufflingChunkPool(_) | StageKind::SimpleChunkExtractor(_) => (Some(Item::Source), Item::Chunk),
-        StageKind::ChunkValidator(_) | StageKind::ChunkRescorer(_) => (Some(Item::Chunk), Item::Chunk),
-        StageKind::ChunkUnpacker(_) => (Some(Item::Chunk), Item::Frame),
-        StageKind::JoinPositions(_) | StageKind::ShufflingFrameSampler(_) => (Some(Item::Frame), Item::Frame),
-        StageKind::TensorGenerator(_) => (Some(Item::Frame), Item::Batch),
-    }
-}
-
 /// What a kind gives, in one word and the plural.
 pub(super) fn given_name(kind: StageKind<'_>) -> &'static str {
-    match items(kind).1 {
-        Item::Source => "sources",
-        other => other.name(),
-    }
-}
-
-/// What input `i` of a kind reads.
-fn reads(kind: StageKind<'_>, i: usize) -> Option<Item> {
-    match kind {
-        StageKind::ShufflingChunkPool(_) if i == 1 => Some(Item::CacheRequest),
-        _ => items(kind).0,
+    match gives(kind, 0) {
+        Some(Item::Source) => "sources",
+        other => other.map_or("nothing", Item::name),
     }
 }
 
 /// What an output of a kind gives.
-fn gives(kind: StageKind<'_>, output: usize) -> Item {
-    match kind {
-        StageKind::ShufflingChunkPool(_) if output == 1 => Item::Frame,
-        StageKind::ChunkUnpacker(_) if output == 1 => Item::CacheRequest,
-        _ => items(kind).1,
-    }
+fn gives(kind: StageKind<'_>, output: usize) -> Option<Item> {
+    kind.outputs().get(output).map(|(_, item)| *item)
 }
 
 /// The output queues of a kind.
 pub(super) fn queues(kind: StageKind<'_>) -> Vec<&QueueConfig> {
-    match kind {
-        StageKind::FilePathProvider(c) => vec![&c.output],
-        StageKind::ChunkSourceLoader(c) => vec![&c.output],
-        StageKind::ChunkSourceSplitter(c) => c.output.iter().collect(),
-        StageKind::ShufflingChunkPool(c) => iter::once(&c.output).chain(&c.cachehit_output).collect(),
-        StageKind::SimpleChunkExtractor(c) => vec![&c.output],
-        StageKind::ChunkValidator(c) => vec![&c.output],
-        StageKind::ChunkRescorer(c) => vec![&c.output],
-        StageKind::ChunkUnpacker(c) => iter::once(&c.output).chain(&c.prefetch_output).collect(),
-        StageKind::JoinPositions(c) => vec![&c.output],
-        StageKind::ShufflingFrameSampler(c) => vec![&c.output],
-        StageKind::TensorGenerator(c) => vec![&c.output],
-    }
+    kind.outputs().into_iter().map(|(queue, _)| queue).collect()
 }
 
 /// One output of one stage.
@@ -153,9 +103,9 @@ impl<'a> Graph<'a> {
     fn check(&self) -> Result<()> {
         let mut readers: HashMap<Port, &str> = HashMap::new();
         for node in &self.nodes {
-            let (reads, _) = items(node.kind);
+            let reads = node.kind.reads();
             let many = matches!(node.kind, StageKind::JoinPositions(_));
-            match (reads, node.inputs.len()) {
+            match (reads.first(), node.inputs.len()) {
                 (None, 0) | (Some(_), 1) => {}
                 (Some(_), n) if many && n > 0 => {}
                 (Some(_), 2) if matches!(node.kind, StageKind::ShufflingChunkPool(c) if c.cachehit_output.is_some()) => {
@@ -167,13 +117,13 @@ impl<'a> Graph<'a> {
                 }
             }
             for (i, &port) in node.inputs.iter().enumerate() {
-                self.check_edge(node, port, self::reads(node.kind, i), &mut readers)?;
+                self.check_edge(node, port, reads.get(i).or(reads.last()).copied(), &mut readers)?;
             }
         }
         self.check_cycles()?;
         for (alias, port) in &self.outputs {
             let stage = &self.nodes[port.stage];
-            if gives(stage.kind, port.output) != Item::Batch {
+            if gives(stage.kind, port.output) != Some(Item::Batch) {
                 let text = format!("output `{alias}` is stage `{}`, which gives no batches", stage.name);
                 return Err(Error::config("output", text));
             }
@@ -191,12 +141,13 @@ impl<'a> Graph<'a> {
     ) -> Result<()> {
         let from = &self.nodes[port.stage];
         let gives = gives(from.kind, port.output);
-        if Some(gives) != reads {
+        if gives.is_none() || gives != reads {
             let wanted = reads.map_or("nothing", Item::name);
-            let text = format!("expected {wanted}, but stage `{}` gives {}", from.name, gives.name());
+            let given = gives.map_or("nothing", Item::name);
+            let text = format!("expected {wanted}, but stage `{}` gives {given}", from.name);
             return Err(Error::field(node.name, "input", text));
         }
-        if !gives.is_reference() {
+        if !gives.is_some_and(Item::is_reference) {
             self.claim(port, node.name, readers)?;
             if queues(from.kind)[port.output].overflow_behavior != Overflow::Block {
                 let text = "dropping is done whole batches at a time: set it on the tensor generator's output";
@@ -234,7 +185,7 @@ impl<'a> Graph<'a> {
 
     /// Whether a port only carries requests: the way back from an unpacker to its pool's cache.
     pub(super) fn is_request(&self, port: Port) -> bool {
-        gives(self.nodes[port.stage].kind, port.output) == Item::CacheRequest
+        gives(self.nodes[port.stage].kind, port.output) == Some(Item::CacheRequest)
     }
 
     fn claim(&self, port: Port, reader: &'a str, readers: &mut HashMap<Port, &'a str>) -> Result<()> {

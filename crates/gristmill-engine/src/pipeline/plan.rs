@@ -25,7 +25,6 @@ use crate::runtime::handoff::WhenFull;
 use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
 use crate::stage::complete::Complete;
-use crate::stage::join::WhenExhausted;
 use crate::stage::lane::HashLane;
 use crate::stage::rescore::Rescore;
 use crate::stage::split::{Fold, Side};
@@ -118,7 +117,7 @@ pub(crate) struct ChainPlan {
     pub(crate) lanes: Vec<LanePlan>,
     pub(crate) ranks: Ranks,
     /// Name of the join (empty without one), weights, what happens at an input's end.
-    pub(crate) join: (String, Vec<f64>, WhenExhausted),
+    pub(crate) join: (String, Vec<f64>, Exhausted),
     /// Name of the sampler (empty without one), its frames in all lanes, whether it drains.
     pub(crate) reservoir: (String, usize, bool),
     /// Name of the tensor generator.
@@ -219,11 +218,11 @@ impl<'a> Lower<'a> {
             StageKind::JoinPositions(config) => {
                 let weights = weights(at, config)?;
                 let (branches, shares) = self.inputs(at.inputs.iter().copied().zip(weights).collect())?;
-                (branches, (at.name.to_owned(), shares, exhausted(config)))
+                (branches, (at.name.to_owned(), shares, config.exhausted))
             }
             _ => {
                 let (branches, shares) = self.inputs(vec![(reads, 1.0)])?;
-                (branches, (String::new(), shares, WhenExhausted::Drop))
+                (branches, (String::new(), shares, Exhausted::Drop))
             }
         };
         let lanes = vec![LanePlan { lane: None, reservoir: reservoir.1 }];
@@ -426,14 +425,6 @@ fn weights(node: &Node<'_>, config: &JoinPositionsConfig) -> Result<Vec<f64>> {
     Ok(weights)
 }
 
-fn exhausted(config: &JoinPositionsConfig) -> WhenExhausted {
-    match config.exhausted {
-        Exhausted::Drop => WhenExhausted::Drop,
-        Exhausted::Restart => WhenExhausted::Restart,
-        Exhausted::Stop => WhenExhausted::Stop,
-    }
-}
-
 fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<ChainPlan> {
     if config.batch_size == 0 || config.batch_size > 1 << 20 {
         return Err(Error::field(stage, "batch_size", "expected 1 to 1 048 576 rows"));
@@ -443,7 +434,7 @@ fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<C
         branches: Vec::new(),
         lanes: Vec::new(),
         ranks: Ranks { lanes: 1, rank: 0, world: 1 },
-        join: (String::new(), Vec::new(), WhenExhausted::Drop),
+        join: (String::new(), Vec::new(), Exhausted::Drop),
         reservoir: (String::new(), 0, false),
         stage: stage.to_owned(),
         batch_size: config.batch_size,

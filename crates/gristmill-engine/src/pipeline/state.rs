@@ -14,35 +14,15 @@ use super::parts::whole;
 use super::passes::Passes;
 use super::plan::{Plan, plan};
 use super::roster::Recorded;
-use crate::config::{DataLoaderConfig, FilePathProviderConfig, SplitBy};
+use crate::config::{DataLoaderConfig, FilePathProviderConfig, SplitBy, StageConfig};
 use crate::error::{Error, Result};
+use crate::runtime::options::{Effect, Options, without};
 use crate::runtime::{document, packed};
 use crate::stage::pool::{AcceptState, Anchor};
 
-/// Options of stages that change how fast a batch comes and never what is in it, wherever they stand.
-const SPEED: [&str; 5] =
-    ["threads", "queue_capacity", "chunk_loading_threads", "source_ingestion_threads", "caching_threads"];
-
-/// The part of a config that changes batches: no paths, threads, windows, queues or bounds; of tables, which there are.
+/// The part of a config that changes batches, as its options say of themselves; of tables, which there are.
 pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json::Value {
-    let mut config = DataLoaderConfig {
-        seed: None,
-        threads: None,
-        io_threads: None,
-        memory: None,
-        quarantine: None,
-        journal: None,
-        ledger: None,
-        replay: false,
-        spill: None,
-        spill_limit: None,
-        index: None,
-        rank: None,
-        world_size: None,
-        skip: Vec::new(),
-        lanes: config.lanes.filter(|lanes| *lanes > 1),
-        ..config.clone()
-    };
+    let mut config = DataLoaderConfig { lanes: config.lanes.filter(|lanes| *lanes > 1), ..config.clone() };
     for stage in &mut config.stage {
         if let Some(files) = &mut stage.file_path_provider {
             // As states noted it before `watch` decided whether to wait.
@@ -54,24 +34,22 @@ pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json:
             (rescorer.syzygy_paths, rescorer.policy_directory) = (tables.unwrap_or_default(), policies.map(Into::into));
         }
     }
-    compared(&serde_json::to_value(config).unwrap_or_default())
+    let mut noted = serde_json::to_value(config).unwrap_or_default();
+    reduced(&mut noted, &[Effect::Speed]);
+    // What states say of these although it changes no batch.
+    let usual = serde_json::to_value(DataLoaderConfig::default()).unwrap_or_default();
+    for name in ["bad_chunks", "replay"] {
+        noted[name] = usual[name].clone();
+    }
+    noted
 }
 
 /// What is compared of a config that was noted by this or an earlier version.
 pub(super) fn compared(noted: &serde_json::Value) -> serde_json::Value {
     let mut config = noted.clone();
-    if let Some(config) = config.as_object_mut() {
-        // Whether a stream waits changes none of its batches; older versions do not name it.
-        config.remove("io_errors");
-    }
+    reduced(&mut config, &[Effect::Speed, Effect::Place, Effect::Apart]);
     let stages = config.get_mut("stage").and_then(serde_json::Value::as_array_mut);
     for kind in stages.into_iter().flatten().filter_map(serde_json::Value::as_object_mut) {
-        // The threads of a sampler are a factor of its reservoir.
-        let sampler = kind.get("shuffling_frame_sampler").and_then(|sampler| sampler.get("threads").cloned());
-        kind.values_mut().for_each(without_speed);
-        if let (Some(threads), Some(sampler)) = (sampler, kind.get_mut("shuffling_frame_sampler")) {
-            sampler["threads"] = threads;
-        }
         if let Some(splitter) = kind.get_mut("chunk_source_splitter").and_then(serde_json::Value::as_object_mut) {
             splitter.entry("by").or_insert_with(|| SplitBy::File.name().into());
         }
@@ -79,14 +57,14 @@ pub(super) fn compared(noted: &serde_json::Value) -> serde_json::Value {
     config
 }
 
-fn without_speed(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            fields.retain(|name, _| !SPEED.contains(&name.as_str()));
-            fields.values_mut().for_each(without_speed);
+/// Takes out of a config what never changes a batch, and of its stages the options with one of these effects.
+fn reduced(config: &mut serde_json::Value, effects: &[Effect]) {
+    without(DataLoaderConfig::OPTIONS, &[Effect::Speed, Effect::Place, Effect::Apart], config);
+    let stages = config.get_mut("stage").and_then(serde_json::Value::as_array_mut);
+    for stage in stages.into_iter().flatten() {
+        for (kind, options) in StageConfig::KINDS {
+            stage.get_mut(*kind).into_iter().for_each(|stage| without(options, effects, stage));
         }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(without_speed),
-        _ => {}
     }
 }
 
@@ -94,7 +72,7 @@ fn without_speed(value: &mut serde_json::Value) {
 fn config_differences(noted: &serde_json::Value, config: &DataLoaderConfig, plan: &Plan) -> Vec<String> {
     let mut differences = Vec::new();
     let noted = compared(noted);
-    compare("", &noted, &fingerprint(config, plan), &mut differences);
+    compare("", &noted, &compared(&fingerprint(config, plan)), &mut differences);
     let splitter = |by: &SplitBy| format!("chunk_source_splitter.by: saved \"{}\"", by.name());
     if let Some(saved) = differences.iter_mut().find(|text| text.contains(&splitter(&SplitBy::File))) {
         saved.push_str(NAMED);

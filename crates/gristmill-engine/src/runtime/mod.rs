@@ -11,6 +11,7 @@ pub mod handoff;
 pub mod intervals;
 pub mod journal;
 pub mod metrics;
+pub mod options;
 pub mod packed;
 pub mod pages;
 pub mod period;

@@ -1,17 +1,37 @@
 //! Several streams of rows -> one: each row comes from a seeded weighted choice among those not ended.
 //! A choice depends on the row's ordinal alone, so it never matters which stream is ready first.
 
+use serde::{Deserialize, Serialize};
+
+use super::QueueConfig;
+use crate::runtime::options::options;
 use crate::runtime::seed::Key;
 
-/// What happens when one input ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhenExhausted {
-    /// Leave it out; the others share its weight.
+/// What a join does when one of its inputs has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exhausted {
+    /// Leave it out and share its weight among the others (the default).
+    #[default]
     Drop,
-    /// The input starts again.
+    /// Start its passes again.
     Restart,
-    /// The whole stream ends.
+    /// End the output.
     Stop,
+}
+
+options! {
+    /// Joins streams of frames: each frame comes from a seeded weighted choice of input (§1.9).
+    #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct JoinPositionsConfig {
+        /// Weights parallel to the stage's inputs; equal when empty.
+        batches weight: Vec<f64>,
+        /// What happens when an input ends.
+        batches exhausted: Exhausted,
+        /// Where the frames go.
+        table output: QueueConfig,
+    }
 }
 
 /// A weighted join.
@@ -19,13 +39,13 @@ pub enum WhenExhausted {
 pub struct Join {
     key: Key,
     weights: Vec<f64>,
-    when_exhausted: WhenExhausted,
+    when_exhausted: Exhausted,
     ordinal: u64,
 }
 
 impl Join {
     /// A join of as many inputs as there are weights.
-    pub fn new(key: Key, weights: Vec<f64>, when_exhausted: WhenExhausted) -> Self {
+    pub fn new(key: Key, weights: Vec<f64>, when_exhausted: Exhausted) -> Self {
         Join { key, weights, when_exhausted, ordinal: 0 }
     }
 
@@ -45,9 +65,9 @@ impl Join {
     /// An input has ended. Returns whether it is to start again.
     pub fn exhausted(&mut self, input: usize) -> bool {
         match self.when_exhausted {
-            WhenExhausted::Restart => return true,
-            WhenExhausted::Drop => self.weights[input] = 0.0,
-            WhenExhausted::Stop => self.weights.fill(0.0),
+            Exhausted::Restart => return true,
+            Exhausted::Drop => self.weights[input] = 0.0,
+            Exhausted::Stop => self.weights.fill(0.0),
         }
         false
     }
@@ -72,7 +92,7 @@ mod tests {
 
     #[test]
     fn rows_come_in_proportion_and_weights_are_shared_out() {
-        let mut join = Join::new(Key::new(4, "join"), vec![0.7, 0.3], WhenExhausted::Drop);
+        let mut join = Join::new(Key::new(4, "join"), vec![0.7, 0.3], Exhausted::Drop);
         let mut counts = [0u32; 2];
         for _ in 0..20_000 {
             counts[join.choose().unwrap()] += 1;
@@ -87,10 +107,10 @@ mod tests {
 
     #[test]
     fn stop_and_restart_do_what_they_say() {
-        let mut join = Join::new(Key::new(4, "join"), vec![1.0, 1.0], WhenExhausted::Stop);
+        let mut join = Join::new(Key::new(4, "join"), vec![1.0, 1.0], Exhausted::Stop);
         assert!(!join.exhausted(1));
         assert_eq!(join.choose(), None);
-        let mut join = Join::new(Key::new(4, "join"), vec![1.0], WhenExhausted::Restart);
+        let mut join = Join::new(Key::new(4, "join"), vec![1.0], Exhausted::Restart);
         assert!(join.exhausted(0));
         assert_eq!(join.choose(), Some(0));
     }

@@ -33,6 +33,7 @@ pub mod load;
 pub mod mix;
 pub mod pair;
 pub mod pool;
+mod queue;
 pub mod rescore;
 pub mod sample;
 pub mod split;
@@ -44,6 +45,8 @@ pub mod weighted;
 use std::fmt::Debug;
 
 use gristmill_format::source::Chunk;
+
+pub use queue::{Overflow, QueueConfig, Queues};
 
 /// What a [`ChunkPass`] did to a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

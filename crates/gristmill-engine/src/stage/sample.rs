@@ -1,7 +1,38 @@
 //! Rows -> rows in another order: a reservoir that emits a random one of those it holds for each that comes.
 //! Holds references, never bytes; every change can be undone, so that the state of any earlier batch is at hand.
 
+use serde::{Deserialize, Serialize};
+
+use super::QueueConfig;
+use crate::runtime::options::options;
 use crate::runtime::seed::Key;
+
+options! {
+    /// A reservoir: emits a random frame of those it holds and keeps the new one in its place (§1.8).
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ShufflingFrameSamplerConfig {
+        /// Factor of the reservoir's size; existing configs mean one reservoir per thread.
+        batches threads: usize,
+        /// Frames held per thread; the whole reservoir is the product.
+        batches reservoir_size_per_thread: usize,
+        /// Whether what it still holds at the end of the stream is emitted, shuffled.
+        batches drain: bool,
+        /// Where the frames go.
+        table output: QueueConfig,
+    }
+}
+
+impl Default for ShufflingFrameSamplerConfig {
+    fn default() -> Self {
+        ShufflingFrameSamplerConfig {
+            threads: 1,
+            reservoir_size_per_thread: 1_000_000,
+            drain: true,
+            output: QueueConfig::default(),
+        }
+    }
+}
 
 /// One change of the reservoir, enough to take it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

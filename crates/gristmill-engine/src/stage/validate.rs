@@ -6,8 +6,31 @@ use std::ops::ControlFlow;
 use gristmill_format::chess::check::{self, Breach, REFUSED_BY, Rules};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
+use serde::{Deserialize, Serialize};
 
-use super::{ChunkPass, Passed};
+use super::{ChunkPass, Passed, QueueConfig};
+use crate::runtime::options::options;
+
+options! {
+    /// Passes on the chess games that break none of its rules; the others give no rows and are counted by rule.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields, default)]
+    pub struct ChunkValidatorConfig {
+        /// Maximum number of chunks being judged at once.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        speed threads: Option<usize>,
+        /// The rules, by name; `default` and `all` stand for several, `-name` takes one out again.
+        batches rules: Vec<String>,
+        /// Where the chunks go.
+        table output: QueueConfig,
+    }
+}
+
+impl Default for ChunkValidatorConfig {
+    fn default() -> Self {
+        ChunkValidatorConfig { threads: None, rules: vec!["default".to_owned()], output: QueueConfig::default() }
+    }
+}
 
 /// Lets chess games through that break none of its rules.
 #[derive(Debug, Clone, Copy)]

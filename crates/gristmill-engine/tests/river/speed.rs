@@ -1,17 +1,16 @@
-//! Options that only change speed: each of them may be another one where a state is restored, and the batches are the same.
-//! Every number of a configuration is varied, so that one that is forgotten here or in the state is found.
+//! Options that say that they never change a batch: each of them may be another one where a state is restored, and the
+//! batches are the same. All that are declared are varied, none by a list of its own.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::{ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, Lc0Preset, StageConfig};
-use serde_json::Value;
+use gristmill_engine::runtime::options::{Effect, Opt, Options};
+use serde_json::{Value, json};
 
 use super::games::{changed, config, hashes, mixed, preset, with_cache};
-
-/// Names of the options that never change a batch.
-const SPEED: [&str; 5] =
-    ["threads", "queue_capacity", "chunk_loading_threads", "source_ingestion_threads", "caching_threads"];
 
 /// A stream with every kind of stage, and every option that has a number set.
 fn whole() -> DataLoaderConfig {
@@ -48,78 +47,136 @@ fn whole() -> DataLoaderConfig {
     config
 }
 
-/// The paths of all numbers in a configuration.
-fn numbers(at: String, value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => fields.iter().for_each(|(name, value)| numbers(format!("{at}/{name}"), value, found)),
-        Value::Array(items) => {
-            (0..).zip(items).for_each(|(i, value): (usize, _)| numbers(format!("{at}/{i}"), value, found))
-        }
-        Value::Number(_) => found.push(at),
-        _ => {}
+/// An option of a configuration, by its path, and what it says of itself.
+type Found = (String, Effect);
+
+/// Every option that is declared, at each place of a configuration where it stands or may stand.
+fn options(at: &str, options: &[Opt], value: &Value, found: &mut Vec<Found>) {
+    if let Value::Array(items) = value {
+        items.iter().enumerate().for_each(|(i, item)| self::options(&format!("{at}/{i}"), options, item, found));
+        return;
     }
+    for Opt { name, effect } in options {
+        let path = format!("{at}/{name}");
+        match (effect, value.get(name)) {
+            (Effect::Table(inner), Some(value)) => self::options(&path, inner, value, found),
+            (Effect::Table(_), None) => {}
+            (effect, _) => found.push((path, *effect)),
+        }
+    }
+}
+
+fn all(config: &Value) -> Vec<Found> {
+    let mut found = Vec::new();
+    options("", DataLoaderConfig::OPTIONS, config, &mut found);
+    for (i, stage) in config["stage"].as_array().unwrap().iter().enumerate() {
+        for (kind, declared) in StageConfig::KINDS {
+            stage.get(kind).into_iter().for_each(|value| {
+                options(&format!("/stage/{i}/{kind}"), declared, value, &mut found);
+            });
+        }
+    }
+    found
+}
+
+/// The same configuration with another value of an option, if there is one that a loader can be made of.
+fn other(config: &Value, path: &str, places: &Path) -> Option<Value> {
+    let (table, name) = path.rsplit_once('/').unwrap();
+    let now = config.pointer(path).cloned().unwrap_or_default();
+    let number = now.as_f64().map_or(3.0, |number| if number.fract() == 0.0 { number + 3.0 } else { number / 2.0 });
+    let whole = if number.fract() == 0.0 { Value::from(number as u64) } else { number.into() };
+    let words = ["bytes", "length", "compat", "V6TrainingData", "shuffled", "stop", "pad", "DROP_NEW", "file", "raise"];
+    let text = if name.ends_with("limit") || name == "memory" { json!("1GiB") } else { json!(places) };
+    let values = [whole, text, json!(!now.as_bool().unwrap_or(false)), json!({"queue_capacity": 9})];
+    values.into_iter().chain(words.map(Value::from)).filter(|value| *value != now).find_map(|value| {
+        let mut other = config.clone();
+        // What goes with another option alone.
+        match name {
+            "quarantine" => other["bad_chunks"] = "quarantine".into(),
+            "spill_limit" => other["spill"] = json!(places),
+            _ => {}
+        }
+        other.pointer_mut(table).unwrap()[name] = value;
+        DataLoader::new(DataLoaderConfig::from_json(&other.to_string()).ok()?).ok()?;
+        Some(other)
+    })
 }
 
 fn of(config: &Value) -> DataLoader {
     DataLoader::new(DataLoaderConfig::from_json(&config.to_string()).unwrap()).unwrap()
 }
 
-/// Whether the option at a path only changes speed. The threads of a sampler are a factor of its reservoir.
-fn is_speed(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap();
-    SPEED.contains(&name) && !path.contains("shuffling_frame_sampler/threads")
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let copied = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &copied);
+            continue;
+        }
+        fs::copy(&path, &copied).unwrap();
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::File::options().write(true).open(copied).unwrap().set_modified(time).unwrap();
+    }
 }
 
-/// Restores a state with each such option changed; the kinds of stages that have one.
+/// Restores a state with each option another one that says that it never changes a batch; the names of the tables that
+/// have such an option.
 fn vary(config: DataLoaderConfig, alias: &str) -> BTreeSet<String> {
+    // The same games elsewhere: what is there counts, and not where it is.
+    let elsewhere = tempfile::tempdir().unwrap();
+    copy(mixed(), elsewhere.path());
     let config = serde_json::to_value(config).unwrap();
     let original = of(&config);
     hashes(&original, alias, 5);
     let state = original.state().unwrap();
     let expected = hashes(&original, alias, 6);
-    let (mut paths, mut kinds) = (Vec::new(), BTreeSet::new());
-    numbers(String::new(), &config, &mut paths);
-    for path in paths.into_iter().filter(|path| is_speed(path)) {
-        let mut other = config.clone();
-        let number = other.pointer_mut(&path).unwrap();
-        *number = (number.as_u64().unwrap() + 3).into();
+    let mut kinds = BTreeSet::new();
+    for (path, effect) in all(&config) {
+        let places = match path.as_str() {
+            "/spill" | "/spill_limit" | "/index" | "/quarantine" => elsewhere.path().join("new").join(&path[1..]),
+            _ => elsewhere.path().to_owned(),
+        };
+        if effect == Effect::Apart || effect == Effect::Batches {
+            continue;
+        }
+        let other = other(&config, &path, &places).unwrap_or_else(|| panic!("{path} has no other value"));
+        fs::create_dir_all(elsewhere.path().join("new")).unwrap();
         let restored = of(&other);
         restored.restore(&state).unwrap_or_else(|e| panic!("{path}: {e}"));
         assert_eq!(hashes(&restored, alias, 6), expected, "{path}");
+        restored.stop();
+        fs::remove_dir_all(elsewhere.path().join("new")).unwrap();
         kinds.insert(path.split('/').nth(3).unwrap_or("loader").to_owned());
     }
     kinds
 }
 
 #[test]
-fn each_option_that_only_changes_speed_may_be_another_when_a_state_is_restored() {
-    let kinds = vary(whole(), "train");
-    assert_eq!(kinds.len(), 11, "the loader, and each kind of stage but one: {kinds:?}");
+fn each_option_that_never_changes_a_batch_may_be_another_when_a_state_is_restored() {
+    let mut kinds = vary(whole(), "train");
     let passes = Lc0Preset { epochs: Some(3), ..preset(mixed()) };
-    assert!(vary(config(&passes), "").contains("simple_chunk_extractor"));
+    kinds.extend(vary(config(&passes), ""));
+    let every = StageConfig::KINDS.iter().map(|(kind, _)| (*kind).to_owned()).chain(["loader".to_owned()]);
+    assert_eq!(kinds, every.collect(), "the loader, and each kind of stage");
 }
 
+/// Every option that says that it changes batches refuses the state, by its name.
 #[test]
-fn every_other_number_that_a_stream_goes_by_refuses_the_state() {
+fn every_other_option_refuses_the_state() {
     let config = serde_json::to_value(whole()).unwrap();
     let original = of(&config);
     hashes(&original, "train", 2);
     let state = original.state().unwrap();
-    let mut paths = Vec::new();
-    numbers(String::new(), &config, &mut paths);
-    let counts = |path: &String| !is_speed(path) && !path.contains("file_path_provider");
-    for path in paths.into_iter().filter(counts) {
-        let mut other = config.clone();
-        let number = other.pointer_mut(&path).unwrap();
-        *number = match number.as_i64() {
-            Some(n) => (n + 1).into(),
-            None => (number.as_f64().unwrap() / 2.0 + 0.125).into(),
-        };
-        let parsed = DataLoaderConfig::from_json(&other.to_string()).unwrap();
+    let mut varied = 0;
+    for (path, _) in all(&config).into_iter().filter(|(_, effect)| *effect == Effect::Batches) {
         // An impossible configuration is refused before the state is read.
-        let Ok(loader) = DataLoader::new(parsed) else { continue };
-        let refused = loader.restore(&state).unwrap_err().to_string();
-        let name = path.rsplit('/').find(|part| part.parse::<u32>().is_err()).unwrap();
+        let Some(other) = other(&config, &path, Path::new("none")) else { continue };
+        let refused = of(&other).restore(&state).err().map(|e| e.to_string()).unwrap_or_default();
+        let name = path.rsplit('/').next().unwrap();
         assert!(refused.contains(name), "{path}: {refused}");
+        varied += 1;
     }
+    assert!(varied > 25, "{varied}");
 }

@@ -1,0 +1,121 @@
+//! The table of the kinds of stages, in flow order: one row each says its name, its options, what it reads and what it gives.
+//! What a kind does is in its own file; nothing here runs.
+
+use serde::{Deserialize, Serialize};
+
+use super::chunks::{ChunkUnpackerConfig, ShufflingChunkPoolConfig, SimpleChunkExtractorConfig};
+use super::rescorer::ChunkRescorerConfig;
+use super::stages::{
+    ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, FilePathProviderConfig, TensorGeneratorConfig,
+};
+use crate::runtime::options::{Opt, Options};
+use crate::stage::join::JoinPositionsConfig;
+use crate::stage::sample::ShufflingFrameSamplerConfig;
+use crate::stage::validate::ChunkValidatorConfig;
+use crate::stage::{QueueConfig, Queues};
+
+/// What flows on an edge. References may have many readers; bytes have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item {
+    /// Names of files.
+    File,
+    /// Sources of chunks.
+    Source,
+    /// Games.
+    Chunk,
+    /// Positions.
+    Frame,
+    /// Positions that an unpacker foresees for its pool's cache.
+    CacheRequest,
+    /// Tensors.
+    Batch,
+}
+
+/// Makes of each row a field of [`StageConfig`], a variant of [`StageKind`], and what both say of it.
+macro_rules! stages {
+    ($($name:ident: $kind:ident($config:ident), [$($reads:ident),*] -> [$($queue:ident: $gives:ident),*];)*) => {
+        /// One stage: a name, the outputs it reads, and exactly one kind.
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        #[allow(missing_docs, reason = "each field is the config of the kind it names")]
+        pub struct StageConfig {
+            pub name: String,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            pub input: Vec<String>,
+            $(#[serde(skip_serializing_if = "Option::is_none")]
+            pub $name: Option<$config>,)*
+        }
+
+        /// The kind of a stage, in flow order.
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is the kind its config names")]
+        pub enum StageKind<'a> {
+            $($kind(&'a $config),)*
+        }
+
+        impl StageConfig {
+            /// Every kind by name, with its options.
+            pub const KINDS: &'static [(&'static str, &'static [Opt])] =
+                &[$((stringify!($name), <$config as Options>::OPTIONS),)*];
+
+            /// All kinds that are set.
+            fn kinds(&self) -> impl Iterator<Item = StageKind<'_>> {
+                [$(self.$name.as_ref().map(StageKind::$kind),)*].into_iter().flatten()
+            }
+        }
+
+        impl<'a> StageKind<'a> {
+            /// Its name in a configuration.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(StageKind::$kind(_) => stringify!($name),)*
+                }
+            }
+
+            /// What its inputs carry, in order.
+            pub fn reads(self) -> &'static [Item] {
+                match self {
+                    $(StageKind::$kind(_) => &[$(Item::$reads),*],)*
+                }
+            }
+
+            /// Its outputs, and what each gives.
+            pub fn outputs(self) -> Vec<(&'a QueueConfig, Item)> {
+                match self {
+                    $(StageKind::$kind(config) => {
+                        let mut outputs = Vec::new();
+                        $(outputs.extend(config.$queue.queues().map(|queue| (queue, Item::$gives)));)*
+                        outputs
+                    })*
+                }
+            }
+        }
+    };
+}
+
+stages! {
+    file_path_provider: FilePathProvider(FilePathProviderConfig), [] -> [output: File];
+    chunk_source_loader: ChunkSourceLoader(ChunkSourceLoaderConfig), [File] -> [output: Source];
+    chunk_source_splitter: ChunkSourceSplitter(ChunkSourceSplitterConfig), [Source] -> [output: Source];
+    shuffling_chunk_pool: ShufflingChunkPool(ShufflingChunkPoolConfig), [Source, CacheRequest] ->
+        [output: Chunk, cachehit_output: Frame];
+    simple_chunk_extractor: SimpleChunkExtractor(SimpleChunkExtractorConfig), [Source] -> [output: Chunk];
+    chunk_validator: ChunkValidator(ChunkValidatorConfig), [Chunk] -> [output: Chunk];
+    chunk_rescorer: ChunkRescorer(ChunkRescorerConfig), [Chunk] -> [output: Chunk];
+    chunk_unpacker: ChunkUnpacker(ChunkUnpackerConfig), [Chunk] -> [output: Frame, prefetch_output: CacheRequest];
+    join_positions: JoinPositions(JoinPositionsConfig), [Frame] -> [output: Frame];
+    shuffling_frame_sampler: ShufflingFrameSampler(ShufflingFrameSamplerConfig), [Frame] -> [output: Frame];
+    tensor_generator: TensorGenerator(TensorGeneratorConfig), [Frame] -> [output: Batch];
+}
+
+impl StageConfig {
+    /// Its kind; an error when none or several are set.
+    pub fn kind(&self) -> crate::Result<StageKind<'_>> {
+        let mut kinds = self.kinds();
+        match (kinds.next(), kinds.next()) {
+            (Some(kind), None) => Ok(kind),
+            (None, _) => Err(crate::Error::stage(&self.name, "has no kind; set exactly one, such as `chunk_unpacker`")),
+            (Some(_), Some(_)) => Err(crate::Error::stage(&self.name, "has several kinds; set exactly one")),
+        }
+    }
+}
