@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use gristmill_format::demo::pack::PACKED;
+use gristmill_format::Kind;
+use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::demo;
 use gristmill_format::detect::{self, Format};
 use gristmill_format::g2048::log::STEPS_SUFFIX;
 
-use crate::chunks::is_chunks;
+use crate::kinds;
 use crate::pack::{STAGING, is_part, is_rows, values};
 use crate::store::publish::{is_interrupted, is_staged};
 use crate::store::{DirStore, Store};
@@ -35,6 +37,8 @@ enum What {
     Demos,
     /// Values of rows of 2048.
     Values,
+    /// Chunks of a kind that is not known here.
+    Unknown,
     /// What no format claims.
     Other,
 }
@@ -118,6 +122,10 @@ impl Holdings {
                     "holds values of 2048 rows without the rows ({first}): they lie beside the steps.npy of their pack"
                 )
             }
+            What::Unknown => format!(
+                "holds {} of a kind of games that is not known here; the gristmill that wrote them, or a newer one, reads them",
+                files("a chunk file", "chunk files")
+            ),
             What::Other => {
                 format!("holds {}", files("one file that no format here claims", "files that no format here claims"))
             }
@@ -145,15 +153,14 @@ fn what(store: &DirStore, name: &str, open: bool) -> What {
         None => detect::detect(name, &[]),
     };
     match format {
-        Ok(Some(Format::Chunks)) if is_chunks(base) => {
-            let opened = bytes.and_then(|bytes| detect::open(Format::Chunks, base, &*bytes).ok());
-            if opened.is_some_and(|opened| opened.describe().format == PACKED) {
-                What::PackedDemos
-            } else {
-                What::Games
+        Ok(Some(Format::Chunks)) => {
+            match bytes.map(|bytes| ChunkFile::open(&*bytes).and_then(|index| kinds::codec(index.codec()))) {
+                Some(Ok(codec)) if codec.name() == demo::KIND => What::PackedDemos,
+                Some(Err(e)) if e.kind() == Kind::Unsupported => What::Unknown,
+                _ => What::Games,
             }
         }
-        Ok(Some(Format::ChessGame | Format::ChessTar | Format::Chunks)) => What::Games,
+        Ok(Some(Format::ChessGame | Format::ChessTar)) => What::Games,
         Ok(Some(Format::G2048Log)) => What::Log,
         Ok(Some(Format::Demonstrations)) => What::Demos,
         Ok(Some(_) | None) | Err(_) => What::Other,

@@ -11,6 +11,7 @@ pub mod error;
 pub mod facts;
 pub mod holdings;
 pub mod key;
+pub mod kinds;
 pub mod lineage;
 pub mod marks;
 pub mod open;

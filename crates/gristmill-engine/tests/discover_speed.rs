@@ -46,7 +46,15 @@ fn a_hundred_thousand_files() {
             waits: true,
             stop: stop.clone(),
         };
-        let spec = LogSpec { store, find: search.ready(), provider: 0, version: None, facts: None, waits: false };
+        let spec = LogSpec {
+            store,
+            find: search.ready(),
+            provider: 0,
+            version: None,
+            fits: |_| Ok(()),
+            facts: None,
+            waits: false,
+        };
         let spawn = |_: &str, task: Box<dyn FnOnce() + Send>| drop(std::thread::spawn(task));
         let log = SourceLog::start(spec, &spawn, Arc::new(move || tell.send(()).unwrap_or_default()));
         while log.initial().is_none() {

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::games::tar;
-use gristmill_engine::chunks::chess::WEIGHER;
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::facts::Facts;
 use gristmill_engine::stage::discover::Search;
@@ -35,6 +34,7 @@ pub(crate) fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (
         find: search.ready(),
         provider: 0,
         version: None,
+        fits: |_| Ok(()),
         facts: facts.cloned(),
         waits: false,
     };

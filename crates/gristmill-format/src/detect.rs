@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::chess::pack::PackedGames;
+use crate::chess::pack::{self as chess, PackedGames};
 use crate::chess::source::{GameFile, GameTar, is_game};
 use crate::container::chunks::{self, ChunkFile};
 use crate::container::gzip;
@@ -69,12 +69,32 @@ const ROWS: [Row; 4] = [
     },
 ];
 
+/// Opens the chunks of one kind.
+type OpenPacked = fn(&str, ChunkFile) -> Result<Arc<dyn ChunkSource>>;
+
+/// What chunk files may say that they hold, and how that is opened.
+const PACKINGS: [(chunks::Codec, OpenPacked); 2] = [
+    (chess::CODEC, |key, index| Ok(Arc::new(PackedGames::new(key, index)?))),
+    (demo::CODEC, |key, index| Ok(Arc::new(PackedDemos::new(key, index)?))),
+];
+
 /// The chunks of a chunk file, by what they are.
 fn packed(key: &str, index: ChunkFile) -> Result<Arc<dyn ChunkSource>> {
-    match index.codec() {
-        demo::CODEC => Ok(Arc::new(PackedDemos::new(key, index)?)),
-        _ => Ok(Arc::new(PackedGames::new(key, index)?)),
+    match PACKINGS.iter().find(|(codec, _)| *codec == index.codec()) {
+        Some((_, open)) => open(key, index),
+        None => Err(unknown_codec(index.codec()).at_byte(0)),
     }
+}
+
+/// The error for chunks of a kind that is not known here.
+pub fn unknown_codec(codec: chunks::Codec) -> Error {
+    let name = codec.trim_ascii_end().strip_suffix(b"\x01").unwrap_or(&codec);
+    let end = name.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let detail = format!(
+        "chunks of `{}`, a kind that is not known here; the gristmill that wrote them, or a newer one, reads them",
+        name[..end].escape_ascii()
+    );
+    Error::new(Kind::Unsupported, detail)
 }
 
 /// Files that are read whole, one at a time: no river streams them.

@@ -69,6 +69,8 @@ pub struct Description {
     pub key: String,
     /// Short name of the container and format, such as `lc0.gz` or `lc0.tar`.
     pub format: &'static str,
+    /// What its frames are of: the name that the folder of a game gives itself.
+    pub kind: &'static str,
     /// How its chunks can be reached.
     pub access: Access,
 }

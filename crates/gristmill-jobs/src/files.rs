@@ -7,6 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gristmill_engine::kinds;
 use gristmill_engine::pack;
 use gristmill_engine::store::{DirStore, Store};
 use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
@@ -24,6 +25,9 @@ pub(super) struct Opened {
     pub(super) path: String,
     /// Its length in bytes.
     pub(super) size: u64,
+    format: detect::Format,
+    /// What its frames are of.
+    pub(super) kind: &'static dyn kinds::Kind,
     pub(super) source: Arc<dyn ChunkSource>,
     /// The same, where it is a file of demonstrations.
     pub(super) demo: Option<Arc<DemoFile>>,
@@ -62,7 +66,7 @@ impl Opened {
     /// The licences that a tar brings along: name and text.
     pub(super) fn licences(&self) -> Vec<(String, Vec<u8>)> {
         const MOST: u64 = 1 << 20;
-        if self.source.describe().format != "lc0.tar" {
+        if self.format != detect::Format::ChessTar {
             return Vec::new();
         }
         let Ok(index) = walk_tar(self.bytes.as_ref(), &TarLimits::default()) else { return Vec::new() };
@@ -255,8 +259,9 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
             }
             other => (detect::open(other, key, bytes.as_ref())?, None),
         };
+        let kind = kinds::of(source.describe().kind)?;
         let limits = source.limits();
-        Ok(Some(Opened { path: path.clone(), size, source, demo, bytes, limits }))
+        Ok(Some(Opened { path: path.clone(), size, format, kind, source, demo, bytes, limits }))
     };
     match opened() {
         Ok(Some(file)) => Found::File(file),

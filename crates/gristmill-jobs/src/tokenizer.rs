@@ -138,7 +138,7 @@ fn lineage(selection: &Selection, options: &FitOptions) -> Step {
         .made_from(vec![known_of(selection.pack().folder())])
 }
 
-pub use gristmill_engine::pipeline::tokenizer as read;
+pub use gristmill_engine::kinds::g2048::tokenizer as read;
 
 /// Refuses an existing file, unless it may be replaced.
 ///

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gristmill_engine::RowEncoder;
-use gristmill_engine::chunks::chess::CHESS;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
-use gristmill_engine::config::EncoderConfig;
+use gristmill_engine::kinds;
 use gristmill_engine::store::Residence;
 use gristmill_format::demo::trajectory::End;
 use pyo3::prelude::*;
@@ -53,7 +52,7 @@ impl Games {
 
     /// What the games are: `chess` or `demo`.
     fn codec(&self) -> &'static str {
-        self.0.pack().codec().name
+        self.0.pack().codec().name()
     }
 
     /// Whether the trajectory at a place was cut, instead of ended by the environment.
@@ -192,7 +191,7 @@ impl Games {
     /// Tensors of the frames at these places (u64).
     fn encode(&self, py: Python<'_>, tensors: Vec<String>, places: Contiguous) -> Result<Vec<Tensor>, Fault> {
         py.detach(|| {
-            let config = if self.codec() == CHESS.name { EncoderConfig::Chess } else { EncoderConfig::Fields };
+            let config = kinds::of(self.codec())?.encoder();
             let encoder = RowEncoder::new(&self.0.input(), &config, &tensors)?;
             encoded(&encoder, &numbers(&places), 0, 0)
         })

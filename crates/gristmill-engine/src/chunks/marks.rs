@@ -5,11 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_format::chess::identity::{Identity, identity};
-use gristmill_format::chess::pack::Position;
-use gristmill_format::chess::{Frame, InputFormat};
 use gristmill_format::{Error, Kind, Result};
-use xxhash_rust::xxh3::xxh3_128;
 
 use super::metadata::Games;
 use super::open::{ChunkPack, table};
@@ -18,12 +14,6 @@ use crate::marks::{Markable, Place};
 use crate::pack::METADATA;
 use crate::runtime::intervals::Intervals;
 use crate::table::FrameTable;
-
-/// Planes of the pieces of both sides in the position itself, six each; the thirteenth of a board tells repetitions.
-const PIECES: usize = 12;
-
-/// Bit of `invariance_info` that says in canonical formats that Black is to move.
-const BLACK: u8 = 1 << 7;
 
 impl Markable for Arc<ChunkPack> {
     fn folder(&self) -> &Path {
@@ -46,18 +36,11 @@ impl Markable for Arc<ChunkPack> {
     }
 
     fn derived(&self) -> &'static [&'static str] {
-        if self.is_chess() { &["men", "black_to_move"] } else { &[] }
+        self.codec().derived()
     }
 
     fn derive(&self, i: usize, record: &[u8]) -> Result<i64> {
-        let frame = Frame::new(record)?;
-        Ok(match i {
-            0 => (0..PIECES).map(|plane| i64::from(frame.plane(plane).count_ones())).sum(),
-            _ => match frame.input_format()? {
-                InputFormat::Classical | InputFormat::Castling => i64::from(frame.side_to_move_or_enpassant() != 0),
-                _ => i64::from(frame.invariance_info() & BLACK != 0),
-            },
-        })
+        self.codec().derive(i, record)
     }
 
     fn total(&self) -> u64 {
@@ -75,27 +58,11 @@ impl Contents for Arc<ChunkPack> {
     }
 
     fn contents(&self, from: usize, to: usize) -> Result<Vec<Content>> {
-        let (mut position, mut records) = (Position::default(), Vec::new());
-        let content = |game: u64| {
-            let size = self.records_of(game, &mut position, &mut records)?;
-            let Identity { key, black_first } = identity(&records, size)?;
-            Ok(Content { game, key, image: black_first.into(), records: xxh3_128(&records) })
-        };
-        (from as u64..to as u64).map(content).collect()
+        self.codec().contents(self, from as u64..to as u64)
     }
 
     fn known(&self) -> crate::Result<Option<Vec<Content>>> {
-        let database = Games::open(&ChunkPack::folder(self).join(METADATA))?;
-        if self.is_chess() {
-            return database.identities();
-        }
-        // What has no symmetries is known by its records alone.
-        let mut all = Vec::new();
-        database.each(&mut |game| {
-            all.push(Content { game: game.id, key: game.content, image: 0, records: game.content });
-            Ok(())
-        })?;
-        Ok(Some(all))
+        self.codec().known(&Games::open(&ChunkPack::folder(self).join(METADATA))?)
     }
 
     fn sources(&self) -> crate::Result<HashMap<u64, String>> {

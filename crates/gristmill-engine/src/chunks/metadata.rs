@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use gristmill_format::{Error, Kind};
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
-use super::codec::Codec;
 use crate::content::Content;
 use crate::error::Result;
 use crate::pack::metadata::{close, open_connection, open_to_write, refusal};
@@ -45,7 +44,7 @@ pub struct Game {
     pub stored_bytes: u64,
     /// XXH3-128 of its records.
     pub content: u128,
-    /// What its codec says of it: a value for each of [`Codec::columns`].
+    /// What its codec says of it: a value for each of [`Codec::columns`](super::codec::Codec::columns).
     pub facts: Vec<SqlValue>,
 }
 
@@ -58,13 +57,13 @@ pub struct GamesWriter {
 }
 
 impl GamesWriter {
-    /// Opens the database at `path`, made when it does not exist, for games of `codec`. Nothing shows before
+    /// Opens the database at `path`, made when it does not exist, for games with these facts: the columns of their codec. Nothing shows before
     /// [`GamesWriter::commit`].
     ///
     /// Errors: `Format` with the path; `UnknownVersion` for one whose table has other columns.
-    pub fn open(path: impl Into<PathBuf>, codec: &Codec) -> Result<Self> {
+    pub fn open(path: impl Into<PathBuf>, facts: &[(&'static str, &'static str)]) -> Result<Self> {
         let path = path.into();
-        let columns: Vec<(&str, &str)> = COMMON.into_iter().chain((codec.columns)()).collect();
+        let columns: Vec<(&str, &str)> = COMMON.into_iter().chain(facts.iter().copied()).collect();
         let defined: Vec<String> = columns.iter().map(|(name, sql)| format!("{name} {sql}")).collect();
         let schema = format!(
             "CREATE TABLE IF NOT EXISTS games ({});
@@ -248,11 +247,7 @@ mod tests {
     fn games_come_back_and_what_was_not_committed_does_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metadata.db");
-        let codec = Codec {
-            name: "any",
-            tag: *b"any\0\0\0\0\0",
-            columns: || vec![("colour", "TEXT NOT NULL"), ("score", "REAL")],
-        };
+        let columns = [("colour", "TEXT NOT NULL"), ("score", "REAL")];
         let game = |id: u64| Game {
             id,
             file: 0,
@@ -264,15 +259,14 @@ mod tests {
             content: u128::MAX - u128::from(id),
             facts: vec!["red".to_owned().into(), if id == 0 { SqlValue::Null } else { 0.5.into() }],
         };
-        let mut writer = GamesWriter::open(&path, &codec).unwrap();
+        let mut writer = GamesWriter::open(&path, &columns).unwrap();
         writer.put(&game(0)).unwrap();
         writer.commit("here").unwrap();
         writer.put(&game(1)).unwrap();
         drop(writer);
-        let narrower = Codec { columns: Vec::new, ..codec };
-        let refused = GamesWriter::open(&path, &narrower).unwrap_err().to_string();
+        let refused = GamesWriter::open(&path, &[]).unwrap_err().to_string();
         assert!(refused.contains("\"colour\"") && refused.contains("pack it anew"), "{refused}");
-        let mut writer = GamesWriter::open(&path, &codec).unwrap();
+        let mut writer = GamesWriter::open(&path, &columns).unwrap();
         assert_eq!(writer.progress().unwrap().as_deref(), Some("here"));
         writer.put(&game(1)).unwrap();
         writer.finish().unwrap();

@@ -1,31 +1,21 @@
 //! What a chunk pack is on disk: chunk files, a database with a row for each game, a manifest (docs/format/chunk-pack.md).
-//! The job that makes packs and the readers that feed from them share it; each codec says what its columns are.
+//! The job that makes packs and the readers that feed from them share it; `kinds` says what the chunks of each game are.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
-pub mod chess;
 pub mod codec;
-pub mod demo;
 pub mod manifest;
 mod marks;
 pub mod metadata;
 pub mod open;
 pub mod select;
 mod sides;
-mod steps;
 pub mod sums;
-pub mod trajectories;
 pub mod weigh;
 
 use crate::error::{Error, Result};
 use crate::pack::{MANIFEST, METADATA, QUARANTINE};
-
-/// What the chunks of a pack may be.
-pub const CODECS: [&codec::Codec; 2] = [&chess::CHESS, &demo::DEMO];
-
-/// How sources call chunk files of packed chess games.
-pub const FORMAT: &str = "chess.chunks";
 
 /// What the names of chunk files begin and end with.
 const NAME: (&str, &str) = ("games-", ".chunks");

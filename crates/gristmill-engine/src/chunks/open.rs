@@ -1,4 +1,4 @@
-//! The folder of a chunk pack -> its positions by number: mapped files, their indexes, and a table that packs tensors straight.
+//! The folder of a chunk pack -> its frames by number: mapped files, their indexes, and a table that makes tensors straight.
 //! Each game is held against its checksum before its first position is read; nothing is ever changed.
 
 use std::collections::BTreeMap;
@@ -7,57 +7,45 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gristmill_format::chess::layout_v7;
-use gristmill_format::chess::pack::{PackedGame, Position};
-use gristmill_format::chess::record::V7_BYTES;
-use gristmill_format::chess::weight::layout_judged;
 use gristmill_format::container::chunks::ChunkFile;
-use gristmill_format::demo::pack::{PackedTrajectory, Scratch};
-use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::Chunk;
+use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::chess::CHESS;
 use super::codec::Codec;
-use super::demo::DEMO;
-use super::{files, is_chunks};
+use super::{file_name, files, is_chunks};
 use crate::error::Result;
+use crate::kinds;
 use crate::pack::STAGING;
 use crate::store::publish::is_interrupted;
-use crate::store::{HeldFile, Residence};
+use crate::store::{HeldFile, Residence, open_file};
 use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};
-
-/// Positions that are encoded together: enough that rows are written past the cache.
-const TOGETHER: usize = 16;
-
-/// The records of one game have at most this many bytes.
-const MOST_GAME: usize = 1 << 30;
 
 /// A chunk pack that is open for reading. Shared freely between threads.
 #[derive(Debug)]
 pub struct ChunkPack {
     folder: PathBuf,
-    codec: &'static Codec,
+    codec: &'static dyn Codec,
     layout: Arc<Layout>,
-    pub(super) files: Vec<File>,
+    pub(crate) files: Vec<File>,
     /// Number of the first frame and of the first game of each file, and those behind the last.
-    pub(super) first: Vec<(u64, u64)>,
+    pub(crate) first: Vec<(u64, u64)>,
     identity: u64,
-    /// Buffers for reading steps of trajectories, kept between reads.
-    pub(super) scratches: Mutex<Vec<Scratch>>,
-    /// The same for positions, [`TOGETHER`] each.
-    positions: Mutex<Vec<Vec<Position>>>,
+    /// Buffers of readers, kept between reads.
+    tools: Mutex<Vec<Kept>>,
     /// The weight of each game, by the id of the weigher.
     pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
 }
 
+/// A chunk file of a pack.
 #[derive(Debug)]
-pub(super) struct File {
+pub(crate) struct File {
     path: PathBuf,
     held: HeldFile,
     index: ChunkFile,
+    codec: &'static dyn Codec,
     /// A bit for each game that was held against its checksum.
     checked: Vec<AtomicU64>,
 }
@@ -68,11 +56,12 @@ impl File {
         let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
         let held = HeldFile::open(&path, 0, len, residence)?;
         let index = ChunkFile::open(held.bytes()).map_err(place)?;
+        let codec = kinds::codec(index.codec()).map_err(place)?;
         let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok(File { path, held, index, checked })
+        Ok(File { path, held, index, codec, checked })
     }
 
-    pub(super) fn index(&self) -> &ChunkFile {
+    pub(crate) fn index(&self) -> &ChunkFile {
         &self.index
     }
 
@@ -81,19 +70,19 @@ impl File {
     }
 
     /// An error of game `i`, with its place.
-    pub(super) fn named(&self, i: usize, error: Error) -> Error {
+    pub(crate) fn named(&self, i: usize, error: Error) -> Error {
         error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
     }
 
     /// The stored bytes of game `i`, held against nothing.
-    pub(super) fn bytes(&self, i: usize) -> FormatResult<&[u8]> {
+    pub(crate) fn bytes(&self, i: usize) -> FormatResult<&[u8]> {
         let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
         let span = self.index().span(i).ok_or_else(missing)?;
         Ok(&self.held.bytes()[span.offset as usize..][..span.len as usize])
     }
 
     /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
-    pub(super) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
+    pub(crate) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
         let bytes = self.bytes(i)?;
         let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
         if !known {
@@ -103,30 +92,22 @@ impl File {
     }
 
     /// Notes that nothing is wrong with game `i`.
-    pub(super) fn pass(&self, i: usize) {
+    pub(crate) fn pass(&self, i: usize) {
         self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
     }
 
     /// Replaces `out` by the fields of game `i` that weighers read, frame by frame.
     pub(super) fn judged(&self, i: usize, out: &mut Chunk) -> FormatResult<()> {
-        (out.frames, out.layout) = (0, Some(Arc::clone(layout_judged())));
+        out.frames = 0;
         out.bytes.clear();
-        let read = self.game(i).and_then(|packed| {
-            packed.judged(Position::default, &mut out.bytes)?;
-            out.frames = packed.frames();
+        let read = self.stored(i).and_then(|(bytes, known)| {
+            self.codec.judged(bytes, out)?;
+            if !known {
+                self.pass(i);
+            }
             Ok(())
         });
         read.map_err(|e| self.named(i, e))
-    }
-
-    /// Packed game `i`, which there is.
-    fn game(&self, i: usize) -> FormatResult<PackedGame<'_>> {
-        let (bytes, known) = self.stored(i)?;
-        let game = PackedGame::new(bytes)?;
-        if !known {
-            self.pass(i);
-        }
-        Ok(game)
     }
 }
 
@@ -163,8 +144,7 @@ impl ChunkPack {
             codec,
             layout,
             files: opened,
-            scratches: Mutex::default(),
-            positions: Mutex::default(),
+            tools: Mutex::default(),
             first,
             identity: hash.digest(),
             sums: Mutex::default(),
@@ -177,13 +157,17 @@ impl ChunkPack {
     }
 
     /// What its chunks hold.
-    pub fn codec(&self) -> &'static Codec {
+    pub fn codec(&self) -> &'static dyn Codec {
         self.codec
     }
 
-    /// Whether they are games of chess.
-    pub(super) fn is_chess(&self) -> bool {
-        self.codec.tag == CHESS.tag
+    /// Calls `read` with buffers of an earlier read, and keeps them for a later one.
+    pub(crate) fn with_tools<T>(&self, read: impl FnOnce(&mut Kept) -> FormatResult<T>) -> FormatResult<T> {
+        let waiting = || self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = waiting().pop().unwrap_or_default();
+        let done = read(&mut tools)?;
+        waiting().push(tools);
+        Ok(done)
     }
 
     /// A hash of the indexes, and so of all that the pack holds. The same wherever it lies.
@@ -203,7 +187,7 @@ impl ChunkPack {
     }
 
     /// The file and number there of game `i`.
-    pub(super) fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
+    pub(crate) fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
         let file = self.first.partition_point(|(_, first)| *first <= game).checked_sub(1)?;
         let within = (game - self.first[file].1) as usize;
         Some((self.files.get(file)?, within, self.first[file].0))
@@ -248,41 +232,11 @@ impl ChunkPack {
         Some((self.first[file].1 + game as u64, u64::from(frame)))
     }
 
-    /// Replaces `out` by the records of a game, of the size that it returns.
-    pub(super) fn records_of(&self, game: u64, position: &mut Position, out: &mut Vec<u8>) -> FormatResult<usize> {
-        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
-        let (file, within, _) = self.place(game).ok_or_else(missing)?;
-        out.clear();
-        let read = file.game(within).and_then(|packed| {
-            packed.records(MOST_GAME, position, out)?;
-            Ok(packed.version().bytes())
-        });
-        read.map_err(|e| {
-            let named = e.in_chunk(within).in_member(file.index().name(within));
-            named.in_source(file.path.display().to_string())
-        })
-    }
-
     /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
-    pub(super) fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
+    pub(crate) fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
         let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
         let (game, frame) = self.files.get(file)?.index().locate(row - self.first[file].0)?;
         Some((file, game, frame))
-    }
-
-    /// The game of frame `row`, counted over all files, and where the frame is: file, game there, frame.
-    fn game_with(&self, row: u64) -> FormatResult<(PackedGame<'_>, Provenance)> {
-        let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", self.len()));
-        let (number, game, frame) = self.find(row).ok_or_else(missing)?;
-        let file = &self.files[number];
-        let packed = file.game(game).map_err(|e| file.named(game, e.in_frame(frame as usize)))?;
-        Ok((packed, Provenance { source: number as u64, chunk: game as u32, frame }))
-    }
-
-    /// Reads a frame of a game of this pack.
-    fn position(&self, (packed, from): &(PackedGame<'_>, Provenance), out: &mut Position) -> FormatResult<()> {
-        let read = packed.position(from.frame as usize, out);
-        read.map_err(|e| self.files[from.source as usize].named(from.chunk as usize, e.in_frame(from.frame as usize)))
     }
 }
 
@@ -301,15 +255,7 @@ impl FrameTable for ChunkPack {
             let detail = format!("{} bytes for {} records of {size}", out.len(), rows.len());
             return Err(Error::new(Kind::WrongSize, detail));
         }
-        if !self.is_chess() {
-            return self.step_records(rows, out);
-        }
-        let mut position = Position::default();
-        for (row, record) in rows.iter().zip(out.chunks_exact_mut(V7_BYTES)) {
-            self.position(&self.game_with(*row)?, &mut position)?;
-            position.write(record);
-        }
-        Ok(())
+        self.codec.gather(self, rows, out)
     }
 
     fn want(&self, start: u64, end: u64) {
@@ -337,7 +283,7 @@ impl FrameTable for ChunkPack {
     }
 
     fn weighed(&self) -> Option<&dyn Weighed> {
-        self.is_chess().then_some(self as &dyn Weighed)
+        self.codec.weigher().is_some().then_some(self as &dyn Weighed)
     }
 
     fn chunks(&self) -> FormatResult<&dyn Chunks> {
@@ -356,60 +302,40 @@ impl Chunks for ChunkPack {
 
 impl Straight for ChunkPack {
     fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> FormatResult<()> {
-        if !self.is_chess() {
-            return self.step_tensors(encoder, picks, out);
-        }
-        let sizes: Vec<usize> = encoder.outputs().iter().map(|spec| spec.row_bytes()).collect();
-        let spare = self.positions.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut positions = spare.unwrap_or_else(|| (0..TOGETHER).map(|_| Position::default()).collect());
-        let mut games = Vec::with_capacity(TOGETHER);
-        for (i, some) in picks.chunks(TOGETHER).enumerate() {
-            games.clear();
-            for pick in some {
-                games.push(self.game_with(pick.row)?);
-            }
-            games.iter().for_each(|(packed, from)| packed.look(from.frame as usize));
-            for (game, position) in games.iter().zip(&mut positions) {
-                self.position(game, position)?;
-            }
-            let read = some.iter().zip(&games).zip(&positions);
-            let rows: Vec<Row<'_>> =
-                read.map(|((pick, (_, from)), position)| row(pick.bits, position, *from)).collect();
-            let first = i * TOGETHER;
-            let part = |(column, size): (_, &usize)| -> &mut [u8] {
-                let column: &mut &mut [u8] = column;
-                &mut column[first * size..(first + some.len()) * size]
-            };
-            let mut columns: Vec<&mut [u8]> = out.iter_mut().zip(&sizes).map(part).collect();
-            encoder.encode(&rows, &mut columns)?;
-        }
-        self.positions.lock().unwrap_or_else(PoisonError::into_inner).push(positions);
-        Ok(())
+        self.codec.encode(self, encoder, picks, out)
     }
 }
 
-fn row(bits: u64, position: &Position, provenance: Provenance) -> Row<'_> {
-    Row { record: position.record(), provenance, bits, sparse: position.policy() }
-}
-
-/// What the chunks of some files hold, and the layout of their records: V7 for games of chess, whatever was packed.
-fn kind(files: &[File]) -> FormatResult<(&'static Codec, Arc<Layout>)> {
-    let codec = super::CODECS.into_iter().find(|codec| files.iter().all(|file| file.index.codec() == codec.tag));
-    let Some(codec) = codec else {
-        let of = |file: &File| file.index.codec().escape_ascii().to_string();
-        let codecs: Vec<String> = files.iter().map(of).collect();
-        let detail = format!("chunks of `{}`: two kinds, or one of a newer gristmill", codecs.join("`, `"));
-        let path = files.first().map(|file| file.path.display().to_string()).unwrap_or_default();
-        return Err(Error::new(Kind::Unsupported, detail).in_source(path));
+/// What the chunks of some files hold, and the layout of their records.
+fn kind(files: &[File]) -> FormatResult<(&'static dyn Codec, Arc<Layout>)> {
+    let Some(first) = files.first() else { return Err(Error::new(Kind::Missing, "there are no chunk files")) };
+    if let Some(other) = files.iter().find(|file| file.codec.tag() != first.codec.tag()) {
+        let (is, was) = (other.codec.name(), first.codec.name());
+        let detail = format!("chunks of `{is}`, the first file has chunks of `{was}`: a pack holds one kind");
+        return Err(Error::new(Kind::Unsupported, detail).in_source(other.path.display().to_string()));
+    }
+    let filled = files.iter().find(|file| !file.index.is_empty());
+    let layout = first.codec.layout(&|| match filled {
+        Some(file) => file.stored(0).map(|(bytes, _)| bytes.to_vec()),
+        None => Err(Error::new(Kind::Empty, "there is no chunk, hence no layout")),
+    });
+    let named = |e: Error| match filled {
+        Some(file) => file.named(0, e),
+        None => e.in_source(first.path.display().to_string()),
     };
-    let first = files.iter().find(|file| !file.index.is_empty());
-    match first.filter(|_| codec.tag == DEMO.tag) {
-        Some(file) => {
-            let about = file.stored(0).and_then(|(bytes, _)| PackedTrajectory::new(bytes)?.about());
-            Ok((codec, about.map_err(|e| file.named(0, e))?.layout))
-        }
-        None => Ok((codec, Arc::clone(layout_v7()))),
+    Ok((first.codec, layout.map_err(named)?))
+}
+
+/// What the chunks of the pack in a folder are; none where it is no chunk pack. Reads the index of the first file.
+///
+/// Errors, with the file: `Io`; as [`ChunkFile::open`]; `Unsupported` for chunks of a kind that is not known here.
+pub fn codec_of(folder: &Path) -> FormatResult<Option<&'static dyn Codec>> {
+    let path = folder.join(file_name(0));
+    if !path.is_file() {
+        return Ok(None);
     }
+    let codec = open_file(&path).and_then(|file| ChunkFile::open(&*file)).and_then(|file| kinds::codec(file.codec()));
+    codec.map(Some).map_err(|e| e.in_source(path.display().to_string()))
 }
 
 /// The pack as a table.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use gristmill_format::demo::pack::PackedTrajectory;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
@@ -165,14 +164,6 @@ impl GameSelection {
         let (first, frames) = bounds.ok_or_else(missing)?;
         let places: Vec<u64> = (self.rows.rank(first)..self.rows.rank(first + frames)).collect();
         self.take(&places)
-    }
-
-    /// The trajectory at a place, of a pack of demonstrations.
-    ///
-    /// Errors: `Missing` for a place beyond the last; as [`ChunkPack::demonstration`].
-    pub fn demonstration(&self, place: usize) -> gristmill_format::Result<PackedTrajectory<'_>> {
-        let missing = || FormatError::new(Kind::Missing, format!("trajectory {place} of {}", self.games.len()));
-        self.pack.demonstration(*self.games.get(place).ok_or_else(missing)?)
     }
 
     /// What an index loader needs of it.

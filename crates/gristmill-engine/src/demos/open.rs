@@ -20,8 +20,8 @@ use super::origin::Origins;
 use super::packed::Packed;
 use super::spill::{Spill, Spilled};
 use crate::chunks;
-use crate::chunks::trajectories::is_trajectories;
 use crate::facts::Facts;
+use crate::kinds::demo::is_trajectories;
 use crate::store::{Room, open_file};
 
 /// Bytes of records that are written at a time.

@@ -14,7 +14,7 @@ use gristmill_format::{Error, Kind, Result};
 use super::data::Extras;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
-use crate::chunks::trajectories::begun;
+use crate::kinds::demo::begun;
 use crate::pack::METADATA;
 use crate::store::Residence;
 use crate::table::FrameTable;

@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use gristmill_format::Kind;
+
 use super::anchors::Anchors;
 use super::budget;
 use super::chain::{Chain, Shared};
@@ -24,15 +26,16 @@ use super::roster::{Event, Roster, SharedJournal};
 use super::sight::Reads;
 use super::state::fingerprint;
 use super::verdict::Verdicts;
-use crate::chunks::trajectories::is_trajectories;
+use crate::chunks::open::codec_of;
 use crate::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
 use crate::error::{Error, Result};
 use crate::facts::Facts;
+use crate::kinds;
 use crate::runtime::events::Events;
 use crate::runtime::journal::{self, Journal};
 use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
 use crate::stage::discover::Search;
-use crate::stage::load::{LogSpec, NO_STREAM, SourceLog};
+use crate::stage::load::{LogSpec, SourceLog};
 use crate::store::{DirStore, Spill, Store};
 
 /// Threads that only read, unless the config says otherwise.
@@ -217,8 +220,12 @@ fn rosters(
     (spill, io_errors, outages): (Option<&Arc<Spill>>, IoErrors, &Arc<Outages>),
 ) -> Result<Vec<Arc<Roster>>> {
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
-        if is_trajectories(&log.directory).unwrap_or(false) {
-            return Err(Error::field(&log.files, "directory", format!("{}: {NO_STREAM}", log.directory.display())));
+        // What cannot be read yet is reported, and tried again, where its chunks are.
+        let fits =
+            codec_of(&log.directory).and_then(|codec| codec.map_or(Ok(()), |codec| kinds::streams(codec.name())));
+        if let Err(e) = fits.or_else(|e| if e.kind() == Kind::Unsupported { Err(e) } else { Ok(()) }) {
+            let text = format!("{}: {}", log.directory.display(), e.detail());
+            return Err(Error::field(&log.files, "directory", text));
         }
         let store: Arc<dyn Store> = Arc::new(DirStore::at(&log.directory).map_err(|e| e.in_stage(&log.files))?);
         let find = Search {
@@ -238,6 +245,7 @@ fn rosters(
                 FrameFormat::V6TrainingData => Some(6),
                 FrameFormat::V7TrainingData => Some(7),
             },
+            fits: kinds::streams,
             facts: facts(config, &log.directory),
             waits: log.waits && !config.replay,
         };

@@ -91,7 +91,6 @@ mod verdict;
 pub use anchors::{ControlReply, ControlRequest};
 pub use budget::promise;
 pub use counted::Counted;
-pub use encoder::tokenizer;
 pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing};
 pub use loader::{DataLoader, Next, Origin, Output, SeenBatch, Sight, SightOptions};
 pub use metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};

@@ -21,3 +21,6 @@ pub use encode::{ChessEncoder, Output, Outputs};
 pub use frame::{Frame, FrameMut};
 pub use record::{InputFormat, Version, layout_v6, layout_v7};
 pub use weight::DiffFocus;
+
+/// What sources of chess games say that their frames are of.
+pub const KIND: &str = "chess";

@@ -1,8 +1,8 @@
 //! One `.gz` file, or a tar of them -> chunks: each game is a chunk.
 //! Neither ever opens a file; a single game is not even read before it is decoded.
 
-use crate::chess::game;
 use crate::chess::record::Version;
+use crate::chess::{KIND, game};
 use crate::container::gzip::{HEAD_ROOM, Inflater, MAGIC, told};
 use crate::container::tar::{Entry, TarIndex, TarLimits, walk};
 use crate::error::{Error, Kind, Result};
@@ -16,7 +16,7 @@ pub struct GameFile(Description);
 impl GameFile {
     /// The game in the file called `key` (without directory).
     pub fn new(key: impl Into<String>) -> Self {
-        GameFile(Description { key: key.into(), format: "lc0.gz", access: Access::Random })
+        GameFile(Description { key: key.into(), format: "lc0.gz", kind: KIND, access: Access::Random })
     }
 }
 
@@ -82,7 +82,7 @@ impl GameTar {
         let games = index.filter(is_game);
         let skipped = index.len() - games.len();
         GameTar {
-            description: Description { key: key.into(), format: "lc0.tar", access: Access::Random },
+            description: Description { key: key.into(), format: "lc0.tar", kind: KIND, access: Access::Random },
             games,
             skipped,
         }

@@ -12,6 +12,8 @@ use crate::source::{Access, Chunk, ChunkSource, Description, Limits, Span};
 pub trait Packing: Debug + Send + Sync + 'static {
     /// What its files say that they hold.
     const CODEC: Codec;
+    /// What its frames are of.
+    const KIND: &'static str;
     /// How sources call its files.
     const FORMAT: &'static str;
     /// What its chunks are, in words.
@@ -80,7 +82,7 @@ impl<P: Packing> PackedFile<P> {
             let detail = format!("chunks of `{codec}`, expected {}; a newer gristmill wrote it", P::CHUNKS);
             return Err(Error::new(Kind::Unsupported, detail).at_byte(0));
         }
-        let description = Description { key: key.into(), format: P::FORMAT, access: Access::Random };
+        let description = Description { key: key.into(), format: P::FORMAT, kind: P::KIND, access: Access::Random };
         Ok(PackedFile { description, index, packing: PhantomData })
     }
 

@@ -17,3 +17,6 @@ pub mod space;
 pub mod strip;
 pub mod trajectory;
 pub mod value;
+
+/// What sources of demonstrations say that their frames are of.
+pub const KIND: &str = "demo";

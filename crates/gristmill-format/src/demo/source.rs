@@ -4,6 +4,7 @@
 use crate::error::{Error, Kind, Result};
 use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 
+use super::KIND;
 use super::form::{Form, ReadOptions, read};
 use super::pack::{PACKED, PackedTrajectory};
 use super::shard::{Shard, ShardMeta};
@@ -42,7 +43,7 @@ impl DemoFile {
 
     /// Trajectories that were read from the file called `key`.
     pub fn new(key: &str, form: Form, trajectories: Trajectories) -> DemoFile {
-        let description = Description { key: key.to_owned(), format: form.name(), access: Access::Solid };
+        let description = Description { key: key.to_owned(), format: form.name(), kind: KIND, access: Access::Solid };
         DemoFile { description, trajectories, meta: None, about: Vec::new(), shuffled: false, faults: Vec::new() }
     }
 
@@ -62,7 +63,7 @@ impl DemoFile {
         let meta = about.metadata.map(|pickle| ShardMeta::parse(&pickle, MAX_BYTES)).transpose()?;
         let extras = packed.extras(0..packed.frames())?;
         let trajectories = Trajectories::of_records(about.layout, chunk.records().to_vec(), extras, packed.end());
-        let description = Description { key: key.to_owned(), format: PACKED, access: Access::Random };
+        let description = Description { key: key.to_owned(), format: PACKED, kind: KIND, access: Access::Random };
         Ok(DemoFile { description, trajectories, meta, about: Vec::new(), shuffled: false, faults: Vec::new() })
     }
 

@@ -17,3 +17,6 @@ pub use board::{Board, Packed};
 pub use form::Form;
 pub use moves::Move;
 pub use row::{RowForm, StepRow};
+
+/// What sources of 2048 games say that their frames are of.
+pub const KIND: &str = "g2048";

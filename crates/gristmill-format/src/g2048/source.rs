@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use memchr::memrchr;
 
+use super::KIND;
 use super::log::{Game, KNOWN_VALUATIONS, RowDefaults, parse_piece};
 use super::row::{ALIGNED_BYTES, at, layout_aligned};
 use crate::container::salvage::inflate_steps;
@@ -27,7 +28,7 @@ pub struct LogFile(Description);
 impl LogFile {
     /// The game in the file called `key` (without directory).
     pub fn new(key: impl Into<String>) -> Self {
-        LogFile(Description { key: key.into(), format: "2048.jsonl.gz", access: Access::Random })
+        LogFile(Description { key: key.into(), format: "2048.jsonl.gz", kind: KIND, access: Access::Random })
     }
 }
 

@@ -27,9 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::chunks::is_chunks;
-use gristmill_engine::chunks::trajectories::is_trajectories;
 use gristmill_engine::demos::{ShardFiles, ShardOptions, shard_ending};
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::runtime::seed::fresh_root;
 use gristmill_format::demo::native::Semantics;
 use gristmill_format::demo::shard::Members;

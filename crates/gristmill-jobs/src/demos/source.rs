@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::chunks::trajectories::is_trajectories;
 use gristmill_engine::demos::{holds, shards};
 use gristmill_engine::key::natural_cmp;
+use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_format::demo::form::EXTENSIONS;
 use gristmill_format::{Error, Kind, Result};
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_engine::chunks::trajectories::is_trajectories;
 use gristmill_engine::demos::{ShardFiles, ShardOptions, shard_ending};
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::stage::split::{Fold, Side};
 use gristmill_engine::store::publish::{Found, Staging};
 use gristmill_format::demo::native::Semantics;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gristmill_engine::chunks::chess::CHESS;
 use gristmill_engine::chunks::manifest::{ChunkFileEntry, Manifest};
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::error::Result;
+use gristmill_engine::kinds;
 use gristmill_engine::pack::METADATA;
 use gristmill_engine::pack::manifest::Skipped;
 use gristmill_engine::pack::metadata::refusal;
@@ -55,11 +55,12 @@ pub(super) fn view(folder: &Path) -> Result<PackView> {
     let manifest = Manifest::read(folder)?;
     let path = folder.join(METADATA);
     let games = Games::open(&path)?;
-    let is_chess = manifest.codec == CHESS.name;
+    let columns = kinds::codec_named(&manifest.codec).map(|codec| codec.columns()).unwrap_or_default();
+    let has = |column: &str| columns.iter().any(|(name, _)| *name == column);
     let asked = |e| refusal(&path, &e);
-    let counts = |column| if is_chess { by(games.connection(), column).map_err(asked) } else { Ok(BTreeMap::new()) };
+    let counts = |column| if has(column) { by(games.connection(), column).map_err(asked) } else { Ok(BTreeMap::new()) };
     Ok(PackView {
-        results: if is_chess { Some(results(games.connection()).map_err(asked)?) } else { None },
+        results: if has("result") && has("draw") { Some(results(games.connection()).map_err(asked)?) } else { None },
         versions: counts("version")?,
         input_formats: counts("input_format")?,
         codec: manifest.codec,

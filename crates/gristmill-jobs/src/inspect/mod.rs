@@ -13,9 +13,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_engine::chunks::demo::DEMO;
+use gristmill_engine::chunks::is_pack;
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::{FORMAT, is_pack};
 use gristmill_engine::error::Result;
 use gristmill_engine::holdings::Holdings;
 use gristmill_engine::lineage;
@@ -23,7 +22,6 @@ use gristmill_engine::pack::metadata::Metadata;
 use gristmill_engine::pack::{METADATA, shards};
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::FrameTable;
-use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::layout_aligned;
@@ -269,7 +267,7 @@ impl Inspection {
         (self.chunks, self.frames) = (held.games(), held.len());
         self.layout = Some(layout(held.layout()));
         let pack = chunk_pack::view(folder)?;
-        self.formats.insert(if pack.codec == DEMO.name { PACKED } else { FORMAT }, self.files);
+        self.formats.insert(held.codec().format(), self.files);
         self.pack = Some(pack);
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use gristmill_engine::chunks::demo::DEMO;
 use gristmill_engine::chunks::is_pack;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::error::Result;
@@ -59,7 +58,7 @@ fn of_games(folder: &Path, which: Which) -> Result<FrameView> {
         member: Some(pack.source(game).to_owned()),
         record: Some(record::record(pack.layout(), &bytes)),
     };
-    if pack.codec().name == DEMO.name {
+    if pack.codec().name() == gristmill_format::demo::KIND {
         return Ok(FrameView::Demo(Box::new(demo::view(place, Some(pack.layout()), &bytes))));
     }
     Ok(FrameView::Chess(Box::new(chess::view(place, &bytes)?)))

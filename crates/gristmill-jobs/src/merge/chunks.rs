@@ -13,8 +13,9 @@ use gristmill_engine::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSI
 use gristmill_engine::chunks::metadata::{Game, Games, GamesWriter};
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::sums;
-use gristmill_engine::chunks::{CODECS, file_name, files, is_chunks, is_pack};
+use gristmill_engine::chunks::{file_name, files, is_chunks, is_pack};
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::kinds;
 use gristmill_engine::lineage::Step;
 use gristmill_engine::pack::manifest::WRITER;
 use gristmill_engine::pack::metadata::progress_of;
@@ -71,7 +72,7 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
     let marks = marks_of(&inputs, &wanted, packs)?;
     let mut merged = Merged {
         pack: options.output.display().to_string(),
-        layout: codec.name,
+        layout: codec.name(),
         packs: inputs.len() as u64,
         marks: marks.names(),
         lost: marks.lost().to_vec(),
@@ -153,17 +154,17 @@ fn marks_of(inputs: &[Input], wanted: &[Vec<bool>], packs: Vec<Arc<ChunkPack>>) 
 }
 
 /// What the chunks of all packs hold.
-fn codec(inputs: &[Input]) -> Result<&'static Codec> {
+fn codec(inputs: &[Input]) -> Result<&'static dyn Codec> {
     let name = inputs.first().map_or("", |input| &input.manifest.codec);
     if let Some(other) = inputs.iter().find(|input| input.manifest.codec != name) {
         let (folder, codec) = (other.folder.display(), &other.manifest.codec);
         return Err(Error::config("packs", format!("{folder} holds chunks of `{codec}`, the first pack of `{name}`")));
     }
-    let codec = CODECS.into_iter().find(|codec| codec.name == name);
+    let codec = kinds::codec_named(name);
     let codec =
         codec.ok_or_else(|| Error::config("packs", format!("chunks of `{name}`; a newer gristmill wrote them")))?;
-    let strange = |file: &&File| file.index.codec() != codec.tag;
-    let columns = (codec.columns)().len();
+    let strange = |file: &&File| file.index.codec() != codec.tag();
+    let columns = codec.columns().len();
     let other = |input: &&Input| input.games.first().is_some_and(|game| game.facts.len() != columns);
     if let Some(input) = inputs.iter().find(other) {
         let detail = "its games have other columns: another version wrote it; pack it anew";
@@ -287,7 +288,7 @@ fn stage(options: &MergeOptions) -> Result<Staging> {
 /// The new pack in the making.
 struct Assembly<'a> {
     options: &'a MergeOptions,
-    codec: &'static Codec,
+    codec: &'static dyn Codec,
     staging: &'a Staging,
     games: u64,
     frames: u64,
@@ -303,7 +304,7 @@ impl Assembly<'_> {
         rows: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        let mut metadata = GamesWriter::open(self.staging.path(METADATA), self.codec)?;
+        let mut metadata = GamesWriter::open(self.staging.path(METADATA), &self.codec.columns())?;
         for (input, wanted) in inputs.iter().zip(wanted) {
             let mut first = 0;
             for file in &input.files {
@@ -321,7 +322,7 @@ impl Assembly<'_> {
             format: FORMAT.to_owned(),
             version: VERSION,
             writer: WRITER.to_owned(),
-            codec: self.codec.name.to_owned(),
+            codec: self.codec.name().to_owned(),
             frames: self.frames,
             games: self.games,
             files: self.files.clone(),
@@ -329,7 +330,7 @@ impl Assembly<'_> {
             skipped: inputs.iter().flat_map(|input| input.manifest.skipped.clone()).collect(),
             lineage: vec![
                 Step::new("merge")
-                    .with("codec", self.codec.name)
+                    .with("codec", self.codec.name())
                     .made_from(inputs.iter().map(Input::lineage).collect()),
             ],
         };
@@ -374,7 +375,7 @@ impl Assembly<'_> {
     fn copy(&self, file: &File, games: &[&Game], to: &Path) -> Result<u64> {
         let refuse = |e: std::io::Error| Error::path(to, &e);
         let mut out = BufWriter::with_capacity(1 << 20, fs::File::create(to).map_err(refuse)?);
-        let mut index = ChunkFileWriter::new(self.codec.tag);
+        let mut index = ChunkFileWriter::new(self.codec.tag());
         out.write_all(&MAGIC).map_err(refuse)?;
         for game in games {
             let chunk = game.chunk as usize;

@@ -286,6 +286,7 @@ fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
         Ok(games) if !games.games.is_empty() => chunks::pack(options, Box::new(games), progress),
         // What these files are, only a reading tells.
         Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => Err(e.into()),
+        Ok(chunks::Games { unopened: Some(e), .. }) if e.kind() == Kind::Unsupported => Err(e.into()),
         _ => start::pack(options, steps, progress),
     }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use gristmill_engine::chunks;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::runtime::scheduler::{Lane, Signal, Tasks};
 use gristmill_engine::store::publish::Staged;
+use gristmill_format::chess::pack::PACKED;
 use gristmill_format::container::gzip;
 use gristmill_format::source::Chunk;
 
@@ -141,7 +141,7 @@ impl Line {
         }
         answer.stored = stored.len() as u64;
         let mut fate = Fate::Keep;
-        let packed = file.source.describe().format == chunks::FORMAT;
+        let packed = file.source.describe().format == PACKED;
         if (packed || self.rewrite.reads())
             && let Err(e) = file.decode(*i, stored, chunk)
         {

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gristmill_engine::chunks::trajectories::is_trajectories;
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::runtime::scheduler::{Lane, Scheduler, Tasks};
 use gristmill_format::source::Chunk;
 use serde::{Deserialize, Serialize};

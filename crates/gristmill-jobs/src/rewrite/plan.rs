@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::kinds;
 use gristmill_engine::store::{DirStore, FileStat, Store};
 use gristmill_format::chess::pack::CODEC;
 use gristmill_format::container::chunks::ChunkFile;
@@ -138,15 +139,19 @@ fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<
     }
     Ok(match format {
         Some(Format::ChessTar) => Some(true),
-        Some(Format::Chunks) => holds_chess(store, stat).then_some(true),
+        Some(Format::Chunks) => holds_chess(store, stat)?.then_some(true),
         Some(Format::ChessGame) => Some(false),
         _ => None,
     })
 }
 
 /// Whether the chunks of a chunk file are chess games. One that cannot be opened is taken for such: who reads it says why.
-fn holds_chess(store: &DirStore, stat: &FileStat) -> bool {
-    store.open(&stat.name).and_then(|file| ChunkFile::open(&*file)).map_or(true, |index| index.codec() == CODEC)
+///
+/// Errors: `Unsupported` for chunks of a kind that is not known here.
+fn holds_chess(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<bool> {
+    let Ok(index) = store.open(&stat.name).and_then(|file| ChunkFile::open(&*file)) else { return Ok(true) };
+    let codec = kinds::codec(index.codec()).map_err(|e| e.in_source(stat.name.to_string()))?;
+    Ok(codec.tag() == CODEC)
 }
 
 fn units(sources: Vec<(FileStat, bool)>, container: Container) -> Vec<Unit> {

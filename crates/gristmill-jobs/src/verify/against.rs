@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill_engine::chunks::chess::CHESS;
+use gristmill_engine::chunks::is_pack;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::Games;
-use gristmill_engine::chunks::{FORMAT, is_pack};
 use gristmill_engine::error::Result;
 use gristmill_engine::open::{OpenSource, open};
 use gristmill_engine::pack::METADATA;
+use gristmill_format::chess::KIND;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::xxh3_128;
@@ -19,9 +19,6 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{Fault, Progress, Verification, VerifyOptions};
 use crate::files::{self, Closed, Found, Opened};
 use crate::in_order::InOrder;
-
-/// Formats of files whose chunks are games.
-const GAMES: [&str; 3] = ["lc0.gz", "lc0.tar", FORMAT];
 
 /// A pack whose games are looked for.
 struct Pack {
@@ -42,7 +39,7 @@ impl Pack {
             ));
         }
         let manifest = Manifest::read(folder)?;
-        if manifest.codec != CHESS.name {
+        if manifest.codec != KIND {
             return refuse(format!(
                 "{} holds chunks of `{}`; games of chess are compared",
                 folder.display(),
@@ -104,7 +101,7 @@ pub(super) fn verify(
 fn one_file(file: &Closed, pack: &Pack, keep: usize) -> Verification {
     let mut found = Verification::default();
     match file.open() {
-        Found::File(file) if GAMES.contains(&file.source.describe().format) => games(&file, pack, keep, &mut found),
+        Found::File(file) if file.kind.name() == KIND => games(&file, pack, keep, &mut found),
         Found::Fault(e) => found.add(keep, Fault::new(&e)),
         _ => found.skipped += 1,
     }

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use gristmill_engine::chunks::chess::WEIGHER;
 use gristmill_engine::chunks::manifest::{ChunkFileEntry, Manifest};
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::chunks::open::ChunkPack;
@@ -11,12 +10,12 @@ use gristmill_engine::chunks::sums::read as kept;
 use gristmill_engine::chunks::weigh::weigh_file;
 use gristmill_engine::chunks::{files, is_chunks, is_sums};
 use gristmill_engine::error::Result;
+use gristmill_engine::kinds;
 use gristmill_engine::pack::{MANIFEST, METADATA};
 use gristmill_engine::store::{Residence, open_file};
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::sums;
 use gristmill_format::source::{Span, read_span};
-use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error, Kind};
 
 use super::{Fault, Verification};
@@ -113,7 +112,8 @@ fn wrong_sums(folder: &Path, name: &str) -> Option<String> {
     let Some(kept) = kept(&path, &index, rule) else {
         return Some(format!("it is damaged, or not of {chunks} as it is; it is not used, and can be deleted"));
     };
-    let made = if rule == WEIGHER.id() { weigh_file(&path, &WEIGHER).ok()? } else { return None };
+    let weigher = kinds::codec(index.codec()).ok()?.weigher().filter(|weigher| weigher.id() == rule)?;
+    let made = weigh_file(&path, &*weigher).ok()?;
     let game = made.iter().zip(&kept).position(|(made, kept)| made != kept)?;
     Some(format!("game {game} of {chunks} weighs {}, it says {}; delete it", made[game], kept[game]))
 }

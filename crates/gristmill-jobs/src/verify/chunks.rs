@@ -55,7 +55,7 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
             continue;
         }
         if let Err(e) = file.decode(i, &hand.stored, &mut hand.chunk) {
-            let chess = file.source.describe().format.starts_with("lc0");
+            let chess = file.kind.name() == chess::KIND;
             let salvageable = chess.then(|| salvageable(file, &mut hand));
             found.add(keep, Fault { salvageable, ..Fault::new(&e) });
             continue;

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::chunks::FORMAT;
-use gristmill_engine::chunks::chess::{CHESS, facts};
+use gristmill_engine::chunks::codec::Codec;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::{Game, Games};
+use gristmill_engine::kinds::chess::Chess;
+use gristmill_engine::kinds::chess::columns::facts;
 use gristmill_engine::pack::METADATA;
 use gristmill_format::chess::Version;
 use gristmill_format::source::Chunk;
@@ -26,7 +27,7 @@ pub(super) struct Told {
 impl Told {
     /// Reads the rows of a chess file in a pack; of anything else, and where the database cannot say it, there are none.
     pub(super) fn of(file: &Opened) -> Option<Self> {
-        if file.source.describe().format != FORMAT {
+        if file.source.describe().format != Chess.format() {
             return None;
         }
         let path = Path::new(&file.path);
@@ -53,7 +54,7 @@ impl Told {
         let wide = chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
         // The rules report records without these facts.
         let Ok(are) = facts(if wide { Version::V7 } else { Version::V6 }, chunk) else { return };
-        let columns = (CHESS.columns)().into_iter().map(|(name, _)| name);
+        let columns = Chess.columns().into_iter().map(|(name, _)| name);
         let differing = columns.zip(row.facts.iter().zip(&are)).filter(|(_, (said, is))| said != is);
         let mut names: Vec<&str> = differing.map(|(name, _)| name).collect();
         if row.content != xxh3_128(chunk.records()) {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use gristmill_engine::chunks::chess::WEIGHER;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::config::PositionSamplingConfig;
+use gristmill_engine::kinds::chess::columns::WEIGHER;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::FrameTable;
 use gristmill_format::chess::{DiffFocus, Version};

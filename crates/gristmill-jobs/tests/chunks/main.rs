@@ -6,6 +6,7 @@ mod document;
 mod feeding;
 mod fixture;
 mod keeping;
+mod kinds;
 mod marking;
 mod merging;
 mod packing;

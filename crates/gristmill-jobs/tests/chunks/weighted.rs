@@ -5,12 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_engine::chunks::chess::WEIGHER;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{HanseSamplingConfig, IndexConfig, PositionSamplingConfig};
+use gristmill_engine::kinds::chess::columns::WEIGHER;
 use gristmill_engine::pack::select::SqlValue;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::FrameTable;

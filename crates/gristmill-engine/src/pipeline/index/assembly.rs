@@ -104,10 +104,8 @@ impl Assembly {
             made.add(encoder, None, "")?;
             return Ok(made);
         };
-        let games = table.chunks().map_err(|e| Error::config("view", e.to_string()))?;
-        let pad = match view {
-            View::Window { pad, .. } | View::Next { pad, .. } | View::Trajectory { pad, .. } => *pad,
-        };
+        let pad = pad(view);
+        made.rows = epoch(&**table, rows, view)?;
         made.fill = if pad == Pad::Edge { Fill::Nearest } else { Fill::Zero };
         match view {
             View::Window { offsets, tensors: names, .. } => {
@@ -115,37 +113,14 @@ impl Assembly {
                 made.mask = if pad == Pad::Drop { Mask::Nothing } else { Mask::Within };
             }
             View::Next { steps, .. } => {
-                let distance = i64::try_from(*steps).ok().filter(|steps| *steps > 0);
-                let window = window(distance.into_iter().collect())
-                    .map_err(|_| refuse(&format!("{steps} steps; expected 1 or more")))?;
                 made.add(Arc::clone(&encoder), None, "")?;
-                made.add(encoder, Some(window), "next_")?;
+                made.add(encoder, Some(ahead(*steps)?), "next_")?;
                 made.mask = if pad == Pad::Drop { Mask::Nothing } else { Mask::Beyond };
             }
-            View::Trajectory { length, longer, .. } => {
-                if !(1..=MOST_STEPS).contains(length) {
-                    return Err(refuse(&format!("trajectories of {length} steps; expected 1 to {MOST_STEPS}")));
-                }
-                let cutting = Cutting { length: *length, split: *longer == Longer::Split, full: pad == Pad::Drop };
-                let (first, longest) = trajectories(rows, cutting, |row| games.bounds(row));
-                if *longer == Longer::Refuse && longest > *length {
-                    let text = format!(
-                        "the longest of these trajectories has {longest} steps, rows have room for {length}; raise the \
-                         length, or say that longer ones are to be cut or split"
-                    );
-                    return Err(refuse(&text));
-                }
+            View::Trajectory { length, .. } => {
                 made.add(encoder, Some(window((0..length.cast_signed()).collect())?), "")?;
                 made.mask = Mask::Among(Arc::clone(rows));
-                made.rows = Arc::new(first);
             }
-        }
-        if pad == Pad::Drop && !matches!(view, View::Trajectory { .. }) {
-            let windows: Vec<Window> = made.parts.iter().filter_map(|part| part.window.clone()).collect();
-            made.rows = Arc::new(whole(rows, &windows, |row| games.bounds(row)));
-        }
-        if made.rows.is_empty() && !rows.is_empty() {
-            return Err(refuse("no game is as long as it wants; take a shorter one, or pad with edge or zero"));
         }
         made.finish()?;
         Ok(made)
@@ -349,6 +324,57 @@ fn skip(specs: &[TensorSpec], columns: &mut [&mut [u8]], rows: usize) {
     if rows > 0 {
         front(specs, columns, rows).into_iter().for_each(|gap| gap.fill(0));
     }
+}
+
+/// The rows of an epoch, of these rows of a table: those of which a view has all that it shows, or the first of each
+/// trajectory. What is made of them does not matter.
+///
+/// Errors: `Config` in `view`, also where not one row is left.
+pub(super) fn epoch(table: &dyn FrameTable, rows: &Arc<Intervals>, view: &View) -> Result<Arc<Intervals>> {
+    let games = table.chunks().map_err(|e| Error::config("view", e.to_string()))?;
+    let windows = match view {
+        View::Window { offsets, .. } => vec![window(offsets.clone())?],
+        View::Next { steps, .. } => vec![ahead(*steps)?],
+        View::Trajectory { length, longer, .. } => {
+            if !(1..=MOST_STEPS).contains(length) {
+                return Err(refuse(&format!("trajectories of {length} steps; expected 1 to {MOST_STEPS}")));
+            }
+            let cutting = Cutting { length: *length, split: *longer == Longer::Split, full: pad(view) == Pad::Drop };
+            let (first, longest) = trajectories(rows, cutting, |row| games.bounds(row));
+            if *longer == Longer::Refuse && longest > *length {
+                let text = format!(
+                    "the longest of these trajectories has {longest} steps, rows have room for {length}; raise the \
+                     length, or say that longer ones are to be cut or split"
+                );
+                return Err(refuse(&text));
+            }
+            return some(rows, first);
+        }
+    };
+    if pad(view) != Pad::Drop {
+        return Ok(Arc::clone(rows));
+    }
+    some(rows, whole(rows, &windows, |row| games.bounds(row)))
+}
+
+/// The rows that a view has of `all`, which are some unless there is no row at all.
+fn some(all: &Intervals, shown: Intervals) -> Result<Arc<Intervals>> {
+    if shown.is_empty() && !all.is_empty() {
+        return Err(refuse("no game is as long as it wants; take a shorter one, or pad with edge or zero"));
+    }
+    Ok(Arc::new(shown))
+}
+
+fn pad(view: &View) -> Pad {
+    match view {
+        View::Window { pad, .. } | View::Next { pad, .. } | View::Trajectory { pad, .. } => *pad,
+    }
+}
+
+/// A window of one step, `steps` after the row.
+fn ahead(steps: u64) -> Result<Window> {
+    let distance = i64::try_from(steps).ok().filter(|steps| *steps > 0);
+    window(distance.into_iter().collect()).map_err(|_| refuse(&format!("{steps} steps; expected 1 or more")))
 }
 
 fn window(offsets: Vec<i64>) -> Result<Window> {

@@ -4,12 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::assembly::Assembly;
+use super::assembly::epoch;
 use super::plan::Plan;
 use super::state::IndexState;
 use super::weighted::Sampler;
-use crate::config::{EncoderConfig, G2048EncoderConfig, IndexConfig, LastBatch};
-use crate::error::{Error, Result};
+use crate::config::{IndexConfig, LastBatch};
+use crate::error::Result;
 use crate::pipeline::ledger::Digests;
 use crate::runtime::intervals::Intervals;
 use crate::table::{IndexInput, Recipe};
@@ -77,20 +77,7 @@ impl Lookup {
     pub fn of(config: &IndexConfig, seed: u64, input: &IndexInput) -> Result<Self> {
         let epoch = match &config.view {
             None => Arc::clone(&input.rows),
-            Some(view) => {
-                // Which rows a view has does not depend on what is made of them.
-                let encoders = [EncoderConfig::default(), EncoderConfig::G2048(G2048EncoderConfig::default())];
-                let mut made = encoders.iter().map(|encoder| Assembly::new(input, encoder, &[], Some(view)));
-                match made.find_map(Result::ok) {
-                    Some(assembly) => Arc::clone(assembly.rows()),
-                    None => {
-                        return Err(Error::config(
-                            "view",
-                            "rows of this pack are not known by themselves; ask the loader",
-                        ));
-                    }
-                }
-            }
+            Some(view) => epoch(&*input.table, &input.rows, view)?,
         };
         let sampler = Sampler::new(input, &epoch, config)?.map(Arc::new);
         Lookup::new(config, seed, epoch, sampler)

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gristmill_format::chess::source::GameTar;
-use gristmill_format::demo::pack::PACKED;
 use gristmill_format::detect::{self, Format};
 use gristmill_format::source::{ChunkSource, Limits, ReadAt};
 use gristmill_format::{Error, Kind, Result};
@@ -15,10 +14,6 @@ use super::kept::Kept;
 use super::source::{Digests, Moves, Source, Which, of_index};
 use crate::facts::Facts;
 use crate::store::{Change, Discover, Faults, FileStat, Held, Store};
-
-/// What is said where a stream is to be made of packed trajectories.
-pub const NO_STREAM: &str = "a pack of demonstrations, and streams are of games: feed it by gristmill.DataLoader(gristmill.open(PACK), \
-                             batch_size=...) in Python";
 
 /// Starts a thread of the given name.
 pub type Spawn<'a> = dyn Fn(&str, Box<dyn FnOnce() + Send>) + 'a;
@@ -39,6 +34,8 @@ pub struct LogSpec {
     pub provider: u16,
     /// Record version to insist on.
     pub version: Option<u32>,
+    /// Whether chunks of the kind of this name can be streamed; the error says why not.
+    pub fits: fn(&str) -> Result<()>,
     /// The side index of the store, if there is one.
     pub facts: Option<Arc<Facts>>,
     /// Whether the stream waits where there are no games yet.
@@ -88,6 +85,7 @@ pub struct SourceLog {
     store: Arc<dyn Store>,
     provider: u16,
     version: Option<u32>,
+    fits: fn(&str) -> Result<()>,
     facts: Option<Arc<Facts>>,
     waits: bool,
     initial: OnceLock<Arc<[Entry]>>,
@@ -139,11 +137,12 @@ impl SourceLog {
     /// Starts the search in a thread of its own. `on_change` is called from that thread whenever there is something
     /// new to see, and must not block.
     pub fn start(spec: LogSpec, spawn: &Spawn<'_>, on_change: Arc<dyn Fn() + Send + Sync>) -> Arc<SourceLog> {
-        let LogSpec { store, find, provider, version, facts, waits } = spec;
+        let LogSpec { store, find, provider, version, fits, facts, waits } = spec;
         let log = Arc::new(SourceLog {
             store,
             provider,
             version,
+            fits,
             facts,
             waits,
             initial: OnceLock::new(),
@@ -373,9 +372,7 @@ impl SourceLog {
             }
             None => detect::open(format, key, &*bytes)?,
         };
-        if chunks.describe().format == PACKED {
-            return Err(Error::new(Kind::Unsupported, NO_STREAM));
-        }
+        (self.fits)(chunks.describe().kind)?;
         let mut state = lock(&self.state);
         for fault in chunks.faults() {
             state.counters.faults.error(&fault.clone().in_source(file.name.to_string()));

@@ -6,5 +6,5 @@ mod kept;
 mod log;
 mod source;
 
-pub use log::{Arrival, Entry, LogFaults, LogSpec, NO_STREAM, SourceLog, Spawn};
+pub use log::{Arrival, Entry, LogFaults, LogSpec, SourceLog, Spawn};
 pub use source::Source;

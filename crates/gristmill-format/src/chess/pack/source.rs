@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::decode::{PackedGame, Position};
+use crate::chess::KIND;
 use crate::chess::record::{Version, layout_v6, layout_v7};
 use crate::chess::weight::{JUDGED_BYTES, layout_judged};
 use crate::container::chunks::Codec;
@@ -13,6 +14,9 @@ use crate::source::Chunk;
 /// What a chunk file of packed chess games says that it holds.
 pub const CODEC: Codec = *b"chess\0\0\x01";
 
+/// How sources call chunk files of packed chess games.
+pub const PACKED: &str = "chess.chunks";
+
 /// A chunk file of packed games.
 pub type PackedGames = PackedFile<Chess>;
 
@@ -22,7 +26,8 @@ pub struct Chess;
 
 impl Packing for Chess {
     const CODEC: Codec = CODEC;
-    const FORMAT: &'static str = "chess.chunks";
+    const KIND: &'static str = KIND;
+    const FORMAT: &'static str = PACKED;
     const CHUNKS: &'static str = "packed chess games";
 
     fn unpack(bytes: &[u8], frames: usize, wanted: Wanted<'_>, max: usize, out: &mut Chunk) -> Result<()> {

@@ -3,6 +3,7 @@
 use super::decode::{PackedTrajectory, Scratch};
 use crate::container::chunks::Codec;
 use crate::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
+use crate::demo::KIND;
 use crate::demo::source::MAX_BYTES;
 use crate::error::Result;
 use crate::source::{Chunk, Limits};
@@ -22,6 +23,7 @@ pub struct Demo;
 
 impl Packing for Demo {
     const CODEC: Codec = CODEC;
+    const KIND: &'static str = KIND;
     const FORMAT: &'static str = PACKED;
     const CHUNKS: &'static str = "packed trajectories";
 

@@ -70,7 +70,7 @@ pub(super) struct Game {
 /// A pack in the making.
 pub(in super::super) struct Assembly<'a> {
     pub(super) options: &'a PackOptions,
-    codec: &'static Codec,
+    codec: &'static dyn Codec,
     pub(super) staging: Staging,
     pub(super) standing: Standing,
     /// By what games are weighed.
@@ -99,13 +99,13 @@ impl<'a> Assembly<'a> {
     /// Errors: `Format` and `Path` with the file.
     pub(super) fn new(
         options: &'a PackOptions,
-        codec: &'static Codec,
+        codec: &'static dyn Codec,
         staging: Staging,
         standing: Standing,
         rules: Rules,
         known: HashSet<u128>,
     ) -> Result<Self> {
-        let metadata = GamesWriter::open(staging.path(METADATA), codec)?;
+        let metadata = GamesWriter::open(staging.path(METADATA), &codec.columns())?;
         let (names, behind) = (Xxh3::new(), standing.done);
         let open = None;
         let mut assembly = Assembly { options, codec, staging, standing, rules, metadata, known, names, behind, open };
@@ -178,7 +178,7 @@ impl<'a> Assembly<'a> {
                 let file = fs::File::create(&path).map_err(|e| Error::path(&path, &e))?;
                 let mut to = BufWriter::with_capacity(1 << 20, file);
                 to.write_all(&MAGIC).map_err(|e| Error::path(&path, &e))?;
-                let (index, sums) = (ChunkFileWriter::new(self.codec.tag), vec![Vec::new(); self.rules.len()]);
+                let (index, sums) = (ChunkFileWriter::new(self.codec.tag()), vec![Vec::new(); self.rules.len()]);
                 none.insert(Open { to, path, index, sums })
             }
         };
@@ -264,12 +264,12 @@ impl<'a> Assembly<'a> {
             }
             Ok(())
         })?;
-        let said = Step::new(if self.standing.append { "append" } else { "pack" }).with("codec", self.codec.name);
+        let said = Step::new(if self.standing.append { "append" } else { "pack" }).with("codec", self.codec.name());
         let manifest = Manifest {
             format: FORMAT.to_owned(),
             version: VERSION,
             writer: WRITER.to_owned(),
-            codec: self.codec.name.to_owned(),
+            codec: self.codec.name().to_owned(),
             frames: self.standing.frames,
             games: self.standing.games,
             files: self.standing.files.clone(),

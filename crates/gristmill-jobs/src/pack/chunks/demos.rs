@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::chunks::codec::Codec;
-use gristmill_engine::chunks::demo::{DEMO, facts};
 use gristmill_engine::chunks::is_pack;
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::trajectories;
 use gristmill_engine::demos::{self, Demonstrations, DemosOptions, shards};
+use gristmill_engine::kinds::demo::columns::facts;
+use gristmill_engine::kinds::demo::{Demo, name as name_of};
 use gristmill_engine::pack::manifest::Skipped;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::FrameTable;
@@ -173,8 +173,8 @@ impl Open {
         let Set { name: set, place } = set;
         match self {
             Open::Files { demos, .. } => match (demos.origin(i), place) {
-                (Some((file, number)), Place::Shards(_)) => trajectories::name(&format!("{set}/{file}"), number),
-                (Some((_, number)), _) => trajectories::name(set, number),
+                (Some((file, number)), Place::Shards(_)) => name_of(&format!("{set}/{file}"), number),
+                (Some((_, number)), _) => name_of(set, number),
                 (None, _) => format!("{set}/{i}"),
             },
             Open::Packed(opened) => format!("{set}/{}", opened.member(i).unwrap_or_default()),
@@ -248,8 +248,8 @@ fn cut(layout: &Layout, records: &[u8]) -> bool {
 }
 
 impl Input for Demos {
-    fn codec(&self) -> &'static Codec {
-        &DEMO
+    fn codec(&self) -> &'static dyn Codec {
+        &Demo
     }
 
     fn label(&self) -> &'static str {

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gristmill_engine::chunks::FORMAT;
-use gristmill_engine::chunks::chess::{CHESS as CODEC, facts};
 use gristmill_engine::chunks::codec::Codec;
+use gristmill_engine::kinds::chess::Chess;
+use gristmill_engine::kinds::chess::columns::facts;
 use gristmill_engine::pack::manifest::Skipped;
-use gristmill_format::chess::Version;
 use gristmill_format::chess::pack::Packer;
-use gristmill_format::source::Chunk;
+use gristmill_format::chess::{KIND, Version};
+use gristmill_format::source::{Chunk, Span};
 use gristmill_format::weigh::total;
 use gristmill_format::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
@@ -21,9 +21,6 @@ use crate::files::{self, Closed, Found, Opened};
 use crate::in_order::InOrder;
 use crate::pack::strangers::stranger;
 use crate::pack::{PackOptions, is_unreadable};
-
-/// Formats of files whose chunks are chess games.
-const CHESS: [&str; 3] = ["lc0.gz", "lc0.tar", FORMAT];
 
 /// One thread packs at most this many games before it hands them on.
 const TOGETHER: usize = 64;
@@ -37,11 +34,13 @@ pub(in super::super) struct Games {
     pub(super) skipped: Vec<Skipped>,
     /// The first of those that is an error.
     pub(in super::super) fault: Option<Error>,
+    /// The first of those files that could not be opened at all.
+    pub(in super::super) unopened: Option<Error>,
 }
 
 impl Input for Games {
-    fn codec(&self) -> &'static Codec {
-        &CODEC
+    fn codec(&self) -> &'static dyn Codec {
+        &Chess
     }
 
     fn label(&self) -> &'static str {
@@ -94,20 +93,24 @@ impl Games {
     /// Errors: `Io` for a folder that does not exist.
     pub(in super::super) fn list(root: &Path) -> Result<Self> {
         let listing = files::list(root)?;
-        let mut found = Games { files: Vec::new(), games: Vec::new(), skipped: Vec::new(), fault: None };
+        let mut found =
+            Games { files: Vec::new(), games: Vec::new(), skipped: Vec::new(), fault: None, unopened: None };
         for closed in listing.files {
             match closed.open() {
-                Found::File(opened) if CHESS.contains(&opened.source.describe().format) => {
+                Found::File(opened) if opened.kind.name() == KIND => {
                     let name = below(root, &opened.path);
                     let number = found.files.len() as u32;
                     found.games.extend((0..opened.source.len() as u32).map(|chunk| (number, chunk)));
                     for fault in opened.source.faults() {
                         found.skip(root, fault.clone().in_source(&opened.path));
                     }
-                    let single = opened.source.describe().format == "lc0.gz";
+                    let single = opened.source.locate(0) == Some((Span::WHOLE, None));
                     found.files.push(if single { File::One(closed, name) } else { File::Many(Arc::new(opened), name) });
                 }
-                Found::Fault(e) => found.skip(root, e),
+                Found::Fault(e) => {
+                    found.unopened.get_or_insert_with(|| e.clone());
+                    found.skip(root, e);
+                }
                 Found::File(other) => found.skip(root, stranger(&other.path, "games of chess")),
                 _ => {}
             }

@@ -9,7 +9,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_engine::chunks::chess::{CHESS, WEIGHER};
 use gristmill_engine::chunks::codec::Codec;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::Games as Database;
@@ -38,7 +37,7 @@ type Finds<'a> = dyn FnMut(&Assembly<'_>, u64) + 'a;
 /// What is packed: games of one kind, in an order that the input alone decides.
 pub(super) trait Input {
     /// What becomes of them.
-    fn codec(&self) -> &'static Codec;
+    fn codec(&self) -> &'static dyn Codec;
 
     /// The name of this form in what [`Packed`] says.
     fn label(&self) -> &'static str;
@@ -98,12 +97,12 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
 /// The rules that weigh games: the one of the column `weight`, and those of the options.
 ///
 /// Errors: `Config` in `weigh`.
-fn rules(options: &PackOptions, codec: &Codec) -> Result<Rules> {
+fn rules(options: &PackOptions, codec: &dyn Codec) -> Result<Rules> {
     let refuse = |text: &str| Err(Error::config("weigh", text));
-    if codec.tag != CHESS.tag {
+    let Some(own) = codec.weigher() else {
         return if options.weigh.is_empty() { Ok(Rules::default()) } else { refuse("only positions of chess weigh") };
-    }
-    let mut rules: Vec<Arc<dyn Weigher>> = vec![Arc::new(WEIGHER)];
+    };
+    let mut rules: Vec<Arc<dyn Weigher>> = vec![own];
     for rule in &options.weigh {
         let rule = weigher("", Some(rule)).map_err(|e| match e {
             Error::Config { message, .. } => Error::config("weigh", message),
@@ -206,7 +205,7 @@ enum Start {
     Complete,
 }
 
-fn start(options: &PackOptions, codec: &'static Codec, skipped: &[Skipped]) -> Result<Start> {
+fn start(options: &PackOptions, codec: &'static dyn Codec, skipped: &[Skipped]) -> Result<Start> {
     let (staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
     let there = chunks::is_pack(&options.output);
     let left = left(&staging)?;
@@ -301,10 +300,15 @@ fn resume(options: &PackOptions, staging: Staging, standing: Box<Standing>) -> R
 }
 
 /// Adds to an existing pack: new files behind its own.
-fn append(options: &PackOptions, codec: &'static Codec, mut staging: Staging, unusable: &[Skipped]) -> Result<Start> {
+fn append(
+    options: &PackOptions,
+    codec: &'static dyn Codec,
+    mut staging: Staging,
+    unusable: &[Skipped],
+) -> Result<Start> {
     let manifest = Manifest::read(&options.output)?;
-    if manifest.codec != codec.name {
-        return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, codec.name));
+    if manifest.codec != codec.name() {
+        return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, codec.name()));
     }
     staging.clear(Existing::Append.job())?;
     let path = options.output.join(METADATA);

@@ -4,16 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use gristmill_format::container::chunks::ChunkFile;
-use gristmill_format::demo::pack::{About, PackedTrajectory};
+use gristmill_format::demo::pack::{About, CODEC, PackedTrajectory};
 use gristmill_format::demo::trajectory::End;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
-use super::demo::DEMO;
-use super::file_name;
-use super::open::{ChunkPack, File};
-use crate::store::open_file;
+use crate::chunks::open::{ChunkPack, File, codec_of};
+use crate::chunks::select::GameSelection;
 use crate::table::FrameTable;
 
 /// What a trajectory is called in a pack: the path of its file below the folder that was packed, and its number there.
@@ -30,14 +27,9 @@ pub fn begun(name: &str) -> Option<(&str, u64)> {
 
 /// Whether a folder is a chunk pack of demonstrations.
 ///
-/// Errors, with the file: `Io`; as [`ChunkFile::open`].
+/// Errors: as [`codec_of`].
 pub fn is_trajectories(folder: &Path) -> Result<bool> {
-    let path = folder.join(file_name(0));
-    if !path.is_file() {
-        return Ok(false);
-    }
-    let file = ChunkFile::open(&*open_file(&path)?).map_err(|e| e.in_source(path.display().to_string()))?;
-    Ok(file.codec() == DEMO.tag)
+    Ok(codec_of(folder)?.is_some_and(|codec| codec.tag() == CODEC))
 }
 
 impl ChunkPack {
@@ -68,8 +60,9 @@ impl ChunkPack {
 
     /// The file and the number there of trajectory `i`.
     fn demonstration_at(&self, game: u64) -> Result<(&File, usize)> {
-        if self.is_chess() {
-            return Err(Error::new(Kind::Unsupported, "games of chess are no trajectories of demonstrations"));
+        if self.codec().tag() != CODEC {
+            let detail = format!("chunks of `{}` are no trajectories of demonstrations", self.codec().name());
+            return Err(Error::new(Kind::Unsupported, detail));
         }
         let missing = || Error::new(Kind::Missing, format!("trajectory {game} of {}", self.games()));
         let (file, within, _) = self.place(game).ok_or_else(missing)?;
@@ -115,6 +108,16 @@ impl ChunkPack {
             Some((file, within, _)) => file.named(within, e),
             None => e,
         }
+    }
+}
+
+impl GameSelection {
+    /// The trajectory at a place, of a pack of demonstrations.
+    ///
+    /// Errors: `Missing` for a place beyond the last; as [`ChunkPack::demonstration`].
+    pub fn demonstration(&self, place: usize) -> Result<PackedTrajectory<'_>> {
+        let missing = || Error::new(Kind::Missing, format!("trajectory {place} of {}", self.games().len()));
+        self.pack().demonstration(*self.games().get(place).ok_or_else(missing)?)
     }
 }
 

@@ -3,16 +3,12 @@
 
 use gristmill_format::Result;
 use gristmill_format::chess::identity::{Identity, identity};
-use gristmill_format::chess::pack::CODEC;
 use gristmill_format::chess::{DiffFocus, Frame, Version};
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Weigher, total};
 
-use super::codec::{Codec, Column, names, values};
+use crate::chunks::codec::{Column, names, values};
 use crate::pack::select::SqlValue;
-
-/// Packed chess games.
-pub const CHESS: Codec = Codec { name: "chess", tag: CODEC, columns: || names(&COLUMNS) };
 
 /// The columns of chess games, behind those of every pack.
 const COLUMNS: [Column<Facts>; 12] = [
@@ -29,6 +25,11 @@ const COLUMNS: [Column<Facts>; 12] = [
     Column { name: "few_men", sql: "INT NOT NULL", value: |game| game.few_men.into() },
     Column { name: WEIGHT, sql: "REAL NOT NULL", value: |game| f64::from(game.weight).into() },
 ];
+
+/// Names and SQL types of the columns.
+pub(super) fn columns() -> Vec<(&'static str, &'static str)> {
+    names(&COLUMNS)
+}
 
 /// The column that has what a game weighs by [`WEIGHER`].
 pub const WEIGHT: &str = "weight";

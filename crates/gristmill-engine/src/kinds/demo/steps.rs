@@ -1,14 +1,12 @@
 //! Steps of packed trajectories by number -> records, or those of their fields that tensors are made of.
 //! Blocks that were unpacked for one step are there for its neighbours.
 
-use std::sync::PoisonError;
-
 use gristmill_format::demo::pack::{PackedTrajectory, Scratch};
 use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::{DType, Layout};
 use gristmill_format::{Error, Kind, Result};
 
-use super::open::ChunkPack;
+use crate::chunks::open::ChunkPack;
 use crate::table::{FrameTable, Pick};
 
 impl ChunkPack {
@@ -18,8 +16,15 @@ impl ChunkPack {
         rows: impl Iterator<Item = u64>,
         mut read: impl FnMut(usize, &PackedTrajectory<'_>, usize, &mut Scratch) -> Result<()>,
     ) -> Result<()> {
-        let waiting = || self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = waiting().pop().unwrap_or_default();
+        self.with_tools(|tools| self.read_steps(rows, &mut read, tools.tool::<Scratch>()))
+    }
+
+    fn read_steps(
+        &self,
+        rows: impl Iterator<Item = u64>,
+        read: &mut impl FnMut(usize, &PackedTrajectory<'_>, usize, &mut Scratch) -> Result<()>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
         let mut last = None;
         for (i, row) in rows.enumerate() {
             let missing = || Error::new(Kind::Missing, format!("frame {row} of {}", self.len()));
@@ -31,11 +36,10 @@ impl ChunkPack {
                 None => self.trajectory(file, game).map_err(named)?,
             };
             scratch.turn_to(self.first[number].1 + game as u64);
-            let done = read(i, &packed, frame as usize, &mut scratch);
+            let done = read(i, &packed, frame as usize, scratch);
             done.map_err(|e| named(e.in_frame(frame as usize)))?;
             last = Some(((number, game), packed));
         }
-        waiting().push(scratch);
         Ok(())
     }
 

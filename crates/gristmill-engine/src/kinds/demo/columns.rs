@@ -1,17 +1,14 @@
 //! A trajectory -> what a pack says of it in SQL. A column more is a line in `COLUMNS`.
 //! Reads rewards and the file's own metadata; a value that is unknown is NULL.
 
-use gristmill_format::demo::pack::{About, CODEC};
+use gristmill_format::demo::pack::About;
 use gristmill_format::demo::shard::ShardMeta;
 use gristmill_format::demo::source::MAX_BYTES;
 use gristmill_format::demo::trajectory::End;
 use gristmill_format::layout::{DType, Field};
 
-use super::codec::{Codec, Column, names, values};
+use crate::chunks::codec::{Column, names, values};
 use crate::pack::select::SqlValue;
-
-/// Packed trajectories.
-pub const DEMO: Codec = Codec { name: "demo", tag: CODEC, columns: || names(&COLUMNS) };
 
 /// The columns of trajectories, behind those of every pack.
 const COLUMNS: [Column<Facts>; 6] = [
@@ -22,6 +19,11 @@ const COLUMNS: [Column<Facts>; 6] = [
     Column { name: "obs_dtype", sql: "TEXT", value: |one| one.obs.as_ref().map(dtype).into() },
     Column { name: "obs_shape", sql: "TEXT", value: |one| one.obs.as_ref().map(shape).into() },
 ];
+
+/// Names and SQL types of the columns.
+pub(super) fn columns() -> Vec<(&'static str, &'static str)> {
+    names(&COLUMNS)
+}
 
 /// What is known of a trajectory.
 struct Facts {
