@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use gristmill_engine::pack::metadata::ends_when;
+use gristmill_engine::sql::ends_when;
 
 use crate::failure::{Failure, INTERRUPTED, Result};
 use crate::report;

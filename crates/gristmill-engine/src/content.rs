@@ -2,17 +2,12 @@
 //! symmetries of what is played (docs/format/content.md). Reads games; says nothing of which of them should stay.
 
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::Arc;
 
 use gristmill_format::Result as FormatResult;
 
-use crate::chunks::open::ChunkPack;
 use crate::error::Result;
 use crate::marks::Markable;
-use crate::pack::open::Pack;
 use crate::runtime::intervals::Intervals;
-use crate::store::Residence;
 
 /// One game of a pack, as its content has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,14 +46,4 @@ pub trait Contents: Markable {
     ///
     /// Errors: `Format` for frames that are not where the database says.
     fn frames_of(&self, games: &[u64]) -> Result<Intervals>;
-}
-
-/// Opens the pack in `folder`, of whatever kind.
-///
-/// Errors: as the pack's.
-pub fn open(folder: &Path) -> Result<Arc<dyn Contents>> {
-    if crate::chunks::is_pack(folder) {
-        return Ok(Arc::new(Arc::new(ChunkPack::open(folder, Residence::Mapped)?)));
-    }
-    Ok(Arc::new(Arc::new(Pack::open(folder, Residence::Mapped)?)))
 }

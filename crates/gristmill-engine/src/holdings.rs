@@ -12,7 +12,8 @@ use gristmill_format::detect::{self, Format};
 use gristmill_format::g2048::log::STEPS_SUFFIX;
 
 use crate::kinds;
-use crate::pack::{STAGING, is_part, is_rows, values};
+use crate::names::STAGING;
+use crate::pack::{is_part, is_rows, values};
 use crate::store::publish::{is_interrupted, is_staged};
 use crate::store::{DirStore, Store};
 

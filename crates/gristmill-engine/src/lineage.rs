@@ -9,13 +9,15 @@ use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Result};
-use crate::pack::MANIFEST;
-use crate::pack::manifest::WRITER;
+use crate::names::MANIFEST;
 use crate::store::publish::write_whole;
 
 /// Generations that are written in full; what went into the oldest becomes a number of jobs, since JSON readers bound
 /// depth.
 const GENERATIONS: usize = 16;
+
+/// Name and version of this program, as it says what it wrote.
+pub const WRITER: &str = concat!("gristmill ", env!("CARGO_PKG_VERSION"));
 
 /// Largest manifest that is read.
 const MOST_BYTES: u64 = 256 << 20;

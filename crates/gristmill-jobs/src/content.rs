@@ -2,11 +2,16 @@
 //! The result depends on the games alone.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::content::{Content, Contents};
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::names::is_pack;
+use gristmill_engine::pack::open::Pack;
+use gristmill_engine::store::Residence;
 
 use super::in_order::InOrder;
 
@@ -14,6 +19,16 @@ use super::in_order::InOrder;
 /// of rows that lie mixed takes a look at where all of them lie.
 const TOGETHER: usize = 64;
 const PARTS: usize = 256;
+
+/// Opens the pack in `folder`, of whatever kind.
+///
+/// Errors: as the pack's.
+pub fn open(folder: &Path) -> Result<Arc<dyn Contents>> {
+    if is_pack(folder) {
+        return Ok(Arc::new(Arc::new(ChunkPack::open(folder, Residence::Mapped)?)));
+    }
+    Ok(Arc::new(Arc::new(Pack::open(folder, Residence::Mapped)?)))
+}
 
 /// The identity of each game of `pack`, by ascending id; games without a frame share one key. `progress` gets the
 /// number of games that are done, and of all games.

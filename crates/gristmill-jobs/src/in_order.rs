@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pack::metadata::ended;
 use gristmill_engine::runtime::scheduler::{Lane, Scheduler, Signal, Tasks, guarded};
+use gristmill_engine::sql::ended;
 
 /// How long the reader sleeps before it looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);

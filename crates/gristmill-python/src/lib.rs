@@ -31,7 +31,7 @@ static ALLOCATOR: gristmill_engine::runtime::pages::Pages = gristmill_engine::ru
 mod _gristmill {
     #[pymodule_init]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
-        gristmill_engine::pack::metadata::ends_when(crate::error::interrupted);
+        gristmill_engine::sql::ends_when(crate::error::interrupted);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! `dedup`: a pack in, its repeated games out; and a mark of them.
 
-use gristmill_engine::content;
+use gristmill_jobs::content;
 use gristmill_jobs::dedup;
 use gristmill_jobs::mark::MarkOptions;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gristmill_engine::content;
 use gristmill_engine::marks::{self, Markable};
+use gristmill_jobs::content;
 use gristmill_jobs::mark::{self, MarkOptions, Which};
 
 use crate::args::mark::Mark;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::is_chunks;
 use crate::error::Result;
 use crate::lineage::Step;
-use crate::pack::MANIFEST;
+use crate::names::MANIFEST;
 use crate::pack::manifest::{Skipped, parse};
 
 /// What `format` says.

@@ -11,7 +11,7 @@ use super::metadata::Games;
 use super::open::{ChunkPack, table};
 use crate::content::{Content, Contents};
 use crate::marks::{Markable, Place};
-use crate::pack::METADATA;
+use crate::names::METADATA;
 use crate::runtime::intervals::Intervals;
 use crate::table::FrameTable;
 

@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
 use crate::content::Content;
 use crate::error::Result;
-use crate::pack::metadata::{close, open_connection, open_to_write, refusal};
 use crate::pack::select::SqlValue;
+use crate::sql::{close, open_connection, open_to_write, refusal};
 
 /// The columns that every pack has.
 const COMMON: [(&str, &str); 8] = [

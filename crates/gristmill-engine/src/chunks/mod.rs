@@ -15,32 +15,9 @@ pub mod sums;
 pub mod weigh;
 
 use crate::error::{Error, Result};
-use crate::pack::{MANIFEST, METADATA, QUARANTINE};
+use crate::names::{MANIFEST, METADATA, QUARANTINE};
+pub use crate::names::{file_name, is_chunks, is_pack, is_sums};
 
-/// What the names of chunk files begin and end with.
-const NAME: (&str, &str) = ("games-", ".chunks");
-
-/// The name of chunk file `i`.
-pub fn file_name(i: usize) -> String {
-    format!("{}{i:05}{}", NAME.0, NAME.1)
-}
-
-/// Whether a file of this name holds chunks of a pack.
-pub fn is_chunks(name: &str) -> bool {
-    name.strip_prefix(NAME.0)
-        .and_then(|rest| rest.strip_suffix(NAME.1))
-        .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// Whether a file of this name holds what the games of a chunk file of a pack weigh.
-pub fn is_sums(name: &str) -> bool {
-    gristmill_format::container::sums::named(name).is_some_and(|(chunks, _)| is_chunks(&chunks))
-}
-
-/// Whether the folder is a chunk pack, or was to become one.
-pub fn is_pack(folder: &Path) -> bool {
-    folder.join(file_name(0)).is_file()
-}
 
 /// Names of the files in a folder that belong to a chunk pack, the chunk files first and in order.
 ///

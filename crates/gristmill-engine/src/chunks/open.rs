@@ -18,7 +18,7 @@ use super::codec::Codec;
 use super::{file_name, files, is_chunks};
 use crate::error::Result;
 use crate::kinds;
-use crate::pack::STAGING;
+use crate::names::STAGING;
 use crate::store::publish::is_interrupted;
 use crate::store::{HeldFile, Residence, open_file};
 use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};

@@ -10,7 +10,7 @@ use super::metadata::Games;
 use super::open::{ChunkPack, table};
 use crate::error::Result;
 use crate::marks;
-use crate::pack::METADATA;
+use crate::names::METADATA;
 use crate::pack::select::{SqlValue, named};
 use crate::runtime::intervals::Intervals;
 use crate::table::{FrameTable, IndexInput, Param, Recipe, Step, rows_at};

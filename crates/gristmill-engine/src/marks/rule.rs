@@ -12,8 +12,8 @@ use rusqlite::{Connection, params};
 use super::Markable;
 use super::frames::{NAME, Scan};
 use crate::error::{Error, Result};
-use crate::pack::METADATA;
-use crate::pack::metadata::{Patience, advice, allowed, bound, complaint, given_up, is_condition, open_connection};
+use crate::names::METADATA;
+use crate::sql::{Patience, advice, allowed, bound, complaint, given_up, is_condition, open_connection};
 
 /// A prepared rule.
 pub struct Asker {

@@ -16,9 +16,6 @@ pub const FORMAT: &str = "gristmill.pack.2048";
 /// The version that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
 
-/// What `writer` says.
-pub const WRITER: &str = concat!("gristmill ", env!("CARGO_PKG_VERSION"));
-
 /// The manifest of a pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {

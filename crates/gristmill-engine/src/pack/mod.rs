@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Result};
 use crate::lineage;
+pub use crate::names::{MANIFEST, METADATA, QUARANTINE, STAGING};
 
 pub mod array;
 pub mod checksums;
@@ -29,20 +30,8 @@ pub mod valuation;
 pub mod values;
 pub mod writer;
 
-/// Name of the database in a pack.
-pub const METADATA: &str = "metadata.db";
-
 /// Name of the file with the names of valuation types.
 pub const VALUATION_TYPES: &str = "valuation_types.json";
-
-/// Name of the manifest.
-pub const MANIFEST: &str = "manifest.json";
-
-/// The report of games that were left out, under the policy `quarantine`.
-pub const QUARANTINE: &str = "quarantine.jsonl";
-
-/// Name under which a job on a pack stages its files: see [`crate::store::publish`].
-pub const STAGING: &str = "pack";
 
 /// The name of a form of rows in manifests and options.
 pub fn layout_name(form: RowForm) -> &'static str {

@@ -11,13 +11,14 @@ pub use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::metadata::{Run, advice, columns, complaint, given_up, is_condition};
+use super::metadata::Run;
 use super::open::Pack;
 use super::runs::{Number, SCANNED};
 use crate::config::EncoderConfig;
 use crate::error::{Error, Result};
 use crate::marks;
 use crate::runtime::intervals::Intervals;
+use crate::sql::{advice, columns, complaint, given_up, is_condition};
 use crate::stage::split::Side;
 use crate::table::{FrameTable, IndexInput, JoinedTable, Param, Recipe, Step, rows_at};
 

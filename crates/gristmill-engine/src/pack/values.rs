@@ -14,7 +14,7 @@ use super::manifest::RowFile;
 use super::runs::Number;
 use super::shards::{self, Shard};
 use crate::error::Result;
-use crate::lineage::Step;
+use crate::lineage::{Step, WRITER};
 use crate::store::{Residence, open_file};
 use crate::table::{FileTable, FrameTable, Part};
 
@@ -89,7 +89,7 @@ impl Made {
     /// What says that these files were made by `options`.
     pub fn new(options: &ValueOptions, files: Vec<RowFile>, lineage: Vec<Step>) -> Self {
         let ValueOptions { gamma, reward_scale, epsilon } = *options;
-        let (format, writer) = (FORMAT.to_owned(), super::manifest::WRITER.to_owned());
+        let (format, writer) = (FORMAT.to_owned(), WRITER.to_owned());
         let rows = files.iter().map(|file| file.rows).sum();
         Made { format, version: VERSION, writer, gamma, reward_scale, epsilon, rows, files, lineage }
     }

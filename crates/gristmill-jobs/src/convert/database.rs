@@ -104,7 +104,7 @@ pub(super) fn write(
         let manifest = Manifest {
             format: manifest::FORMAT.to_owned(),
             version: manifest::VERSION,
-            writer: manifest::WRITER.to_owned(),
+            writer: lineage::WRITER.to_owned(),
             layout: layout_name(form).to_owned(),
             rows: at,
             runs: ids.0.len() as u64,

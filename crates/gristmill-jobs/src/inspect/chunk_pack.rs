@@ -9,7 +9,7 @@ use gristmill_engine::error::Result;
 use gristmill_engine::kinds;
 use gristmill_engine::pack::METADATA;
 use gristmill_engine::pack::manifest::Skipped;
-use gristmill_engine::pack::metadata::refusal;
+use gristmill_engine::sql::refusal;
 use rusqlite::Connection;
 use serde::Serialize;
 

@@ -17,7 +17,7 @@ use gristmill_engine::chunks::{file_name, files, is_chunks, is_pack};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds;
 use gristmill_engine::lineage::Step;
-use gristmill_engine::pack::manifest::WRITER;
+use gristmill_engine::lineage::WRITER;
 use gristmill_engine::pack::metadata::progress_of;
 use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
 use gristmill_engine::store::publish::{self, Found, Staging};

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 
 use gristmill_engine::config::parse;
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::lineage::Step;
+use gristmill_engine::lineage::{self, Step};
 use gristmill_engine::pack::manifest::{self, Manifest, Remarked, RowFile, Sources};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, progress_of};
 use gristmill_engine::pack::open::Pack;
@@ -319,7 +319,7 @@ fn write(
     let manifest = Manifest {
         format: manifest::FORMAT.to_owned(),
         version: manifest::VERSION,
-        writer: manifest::WRITER.to_owned(),
+        writer: lineage::WRITER.to_owned(),
         layout: layout_name(options.layout).to_owned(),
         rows,
         runs: inputs.iter().map(|input| input.runs.len() as u64).sum(),

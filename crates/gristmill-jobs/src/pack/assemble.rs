@@ -2,7 +2,7 @@
 //! Notes, together with what it has written, how to resume from there.
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::lineage::Step;
+use gristmill_engine::lineage::{self, Step};
 use gristmill_engine::pack::manifest::{self, Manifest, Remarked, RowFile, Skipped, Sources};
 use gristmill_engine::pack::metadata::{Extra, Metadata, MetadataWriter, Run};
 use gristmill_engine::pack::valuation::ValuationTypes;
@@ -273,7 +273,7 @@ impl Assembly<'_> {
         let manifest = Manifest {
             format: manifest::FORMAT.to_owned(),
             version: manifest::VERSION,
-            writer: manifest::WRITER.to_owned(),
+            writer: lineage::WRITER.to_owned(),
             layout: layout_name(self.form).to_owned(),
             rows: files.iter().map(|file| file.rows).sum(),
             runs: self.standing.runs,

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::lineage::WRITER;
 use gristmill_engine::lineage::{self, Step};
-use gristmill_engine::pack::manifest::WRITER;
 use gristmill_engine::runtime::journal::{Journal, Opening};
 use gristmill_engine::store::publish::{Touched, withdraw};
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@
 use rusqlite::params_from_iter;
 use rusqlite::types::Value;
 
-use super::{Metadata, MetadataWriter, STEPS, refusal};
+use super::{Metadata, MetadataWriter, STEPS};
 use crate::error::Result;
+use crate::sql::{self, refusal};
 
 /// Columns that are written anew wherever runs go.
 const OWN: [&str; 5] = ["id", "seed", "max_score", "highest_tile", "first_step_idx"];
@@ -48,7 +49,7 @@ impl Metadata {
     ///
     /// Errors: `Format` with the path.
     pub fn first_rows(&self) -> Result<Option<Vec<(u64, u64)>>> {
-        let known = super::columns(&self.db, "runs").map_err(|e| refusal(&self.path, &e))?;
+        let known = sql::columns(&self.db, "runs").map_err(|e| refusal(&self.path, &e))?;
         if !known.iter().any(|name| name.eq_ignore_ascii_case("first_step_idx")) {
             return Ok(None);
         }
@@ -100,7 +101,7 @@ impl MetadataWriter {
                  WHERE placed.id = runs.id;",
         )?;
         for (name, declared) in [("engine", "TEXT"), ("start_time", "TEXT"), ("elapsed_s", "REAL")] {
-            let there = super::columns(&self.db, "runs").map_err(|e| refusal(&self.path, &e))?;
+            let there = sql::columns(&self.db, "runs").map_err(|e| refusal(&self.path, &e))?;
             if !there.iter().any(|column| column.eq_ignore_ascii_case(name)) {
                 self.batch(&format!("ALTER TABLE runs ADD COLUMN {name} {declared}"))?;
             }

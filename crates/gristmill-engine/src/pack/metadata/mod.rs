@@ -2,9 +2,7 @@
 //! Writers use a write-ahead log and leave none behind; readers change nothing and open on read-only storage.
 //! Source: the 2048 data specification, section 2.6.
 
-mod asking;
 mod columns;
-mod database;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -13,13 +11,8 @@ use std::path::{Path, PathBuf};
 use gristmill_format::{Error, Kind};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-pub use self::asking::ended;
-pub use self::asking::ends_when;
-pub(crate) use self::asking::{Patience, advice, allowed, bound, given_up, is_condition};
-use self::database::has_table;
-pub use self::database::refusal;
-pub(crate) use self::database::{close, close_anew, columns, complaint, open_connection, open_to_write};
 use crate::error::Result;
+use crate::sql::{close, close_anew, columns, has_table, open_connection, open_to_write, refusal};
 
 /// One game, as table `runs` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -122,7 +122,7 @@ pub(crate) fn close_anew(db: Connection, path: &Path) -> Result<()> {
     std::fs::rename(&beside, path).map_err(refuse)
 }
 
-pub(super) fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
+pub(crate) fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
     let found = db.prepare_cached("SELECT 1 FROM sqlite_master WHERE name = ?1 AND type = 'table'");
     found?.query_row([name], |_| Ok(())).optional().map(|found| found.is_some())
 }
