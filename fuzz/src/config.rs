@@ -3,8 +3,9 @@
 //! Included, as source, by the target and by the replay of its corpus in the engine's tests.
 
 use gristmill_engine::DataLoader;
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, lc0};
+use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::pipeline::ControlRequest;
+use gristmill_engine::preset::{Lc0Preset, lc0};
 
 /// What reads as a config must write and read back the same; checking, lowering and restoring never panic.
 pub fn config(data: &[u8]) {

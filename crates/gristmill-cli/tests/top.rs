@@ -7,7 +7,8 @@ use std::process::{Child, Stdio};
 
 use crate::command::{generate, gristmill, run, text};
 use crate::terminal::Terminal;
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
+use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::{DataLoader, Next};
 
 /// A running `feed`, killed when it is dropped.

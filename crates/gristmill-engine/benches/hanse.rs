@@ -15,10 +15,11 @@ use std::sync::Arc;
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{
-    DataLoaderConfig, HanseSamplingConfig, IndexConfig, JoinPositionsConfig, Lc0Preset, PositionSamplingConfig,
-    QueueConfig, StageConfig, Weighted, lc0,
+    DataLoaderConfig, HanseSamplingConfig, IndexConfig, JoinPositionsConfig, PositionSamplingConfig, QueueConfig,
+    StageConfig,
 };
 use gristmill_engine::pipeline::Metrics;
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::runtime::sheet::SheetPool;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{DataLoader, IndexLoader, Next};

@@ -9,7 +9,7 @@ mod processor;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use gristmill_engine::config::{Lc0Preset, Weighted, lc0};
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::runtime::arena::Arena;
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::runtime::sheet::SheetPool;

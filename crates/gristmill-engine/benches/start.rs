@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::DataLoader;
-use gristmill_engine::config::{Lc0Preset, Weighted, lc0};
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_format::chess::Version;
 use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{Lc0Preset, Weighted, lc0};
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::{DataLoader, Next};
 use gristmill_format::chess::{FrameMut, InputFormat, Version};
 use gristmill_format::container::gzip;

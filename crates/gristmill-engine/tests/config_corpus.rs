@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use gristmill_engine::config::{Lc0Preset, Weighted, lc0};
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 
 #[path = "../../../fuzz/src/config.rs"]
 mod bodies;

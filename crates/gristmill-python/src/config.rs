@@ -1,7 +1,8 @@
 //! Configurations as JSON text, which the dataclasses of `gristmill.config` read and write, as TOML and as protobuf.
 //! What is valid is the engine's business: nothing is judged here.
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, TextForm, lc0, proto};
+use gristmill_engine::config::{DataLoaderConfig, TextForm, proto};
+use gristmill_engine::preset::{Lc0Preset, lc0};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{self, DataLoaderConfig, Lc0Preset, TextForm};
+use gristmill_engine::config::{self, DataLoaderConfig, TextForm};
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::{DataLoader, Error};
 
 use crate::args::river::{BadChunks, HanseForm, IoErrors, LastBatch, River, SplitBy};
@@ -37,7 +38,7 @@ pub(super) fn config(river: &River) -> Result<Described> {
             let (config, form, text) = read(one)?;
             (config, Some((one.clone(), form, text)))
         }
-        _ => (config::lc0(&preset(river)?)?, None),
+        _ => (lc0(&preset(river)?)?, None),
     };
     if let Some(path) = &river.overlay {
         let text = std::fs::read_to_string(path).map_err(|e| Failure::Failed(format!("{}: {e}", path.display())))?;
@@ -157,12 +158,12 @@ fn preset(river: &River) -> Result<Lc0Preset> {
 }
 
 /// A directory with its weight: `DIR`, or `DIR:W` where W is a positive number and no directory is called so.
-fn directory(text: &str) -> Result<config::Weighted> {
+fn directory(text: &str) -> Result<Weighted> {
     let (directory, weight) = split(text);
     if is_config(directory) {
         return Err(Failure::Usage(format!("{text} is a configuration; give one of those, or directories")));
     }
-    Ok(config::Weighted { directory: PathBuf::from(directory), weight })
+    Ok(Weighted { directory: PathBuf::from(directory), weight })
 }
 
 fn split(text: &str) -> (&str, f64) {

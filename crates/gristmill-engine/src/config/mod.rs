@@ -7,7 +7,6 @@ mod index;
 mod kinds;
 mod overlay;
 pub mod parse;
-mod preset;
 pub mod proto;
 mod rescorer;
 mod sampling;
@@ -24,7 +23,6 @@ pub use chunks::{
 pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers};
 pub use index::{IndexConfig, Shuffle};
 pub use kinds::{Item, StageConfig, StageKind};
-pub use preset::{Lc0Preset, Weighted, lc0};
 pub use rescorer::ChunkRescorerConfig;
 pub use sampling::{HanseSamplingConfig, PositionChoice};
 pub use size::MemorySize;

@@ -81,7 +81,7 @@ fn describe(graph: &Graph<'_>, stage: usize) -> FlowStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Lc0Preset, Weighted, lc0};
+    use crate::preset::{Lc0Preset, Weighted, lc0};
 
     #[test]
     fn stages_come_in_flow_order_with_edges_and_streams() {

@@ -252,8 +252,8 @@ fn given((known, place): (&Known, usize), row: Option<&StageMetrics>, rows: &[St
 mod tests {
     use super::*;
     use crate::config::proto::schema;
-    use crate::config::{Lc0Preset, Weighted, lc0};
     use crate::pipeline::{Gauge, Tally};
+    use crate::preset::{Lc0Preset, Weighted, lc0};
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted, lc0};
+use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use gristmill_format::chess::Version;

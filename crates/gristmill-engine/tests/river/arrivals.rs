@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Missing, Next};
 use gristmill_jobs::generate::ChessOptions;
 

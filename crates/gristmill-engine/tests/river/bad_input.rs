@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{BadChunks, Lc0Preset};
+use gristmill_engine::config::BadChunks;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
 
 use super::games::{generate, hashes, ids, loader, next, options, preset};

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
+use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Missing};
 use gristmill_jobs::generate::ChessOptions;
 

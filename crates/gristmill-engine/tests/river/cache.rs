@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gristmill_engine::config::{CacheQuota, DataLoaderConfig, Lc0Preset, PositionSamplingConfig};
+use gristmill_engine::config::{CacheQuota, DataLoaderConfig, PositionSamplingConfig};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error};
 
 use super::games::{

@@ -1,6 +1,7 @@
 //! States of streams that were damaged: whatever byte is another, missing or behind the end, none leads to other batches.
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
+use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Missing, merge_states};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Same seed, same files: the same bytes of every batch, whatever the threads, queues and windows.
 
 use gristmill_engine::DataLoader;
-use gristmill_engine::config::{Lc0Preset, Weighted};
+use gristmill_engine::preset::{Lc0Preset, Weighted};
 
 use super::games::{config, hashes, loader, mixed, next, options, preset};
 

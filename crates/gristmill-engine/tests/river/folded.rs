@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use gristmill_engine::config::{Lc0Preset, MemorySize, lc0};
+use gristmill_engine::config::MemorySize;
 use gristmill_engine::pipeline::promise;
+use gristmill_engine::preset::{Lc0Preset, lc0};
 use gristmill_engine::{Batch, DataLoader, Next};
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{
-    ChunkUnpackerConfig, DataLoaderConfig, JoinPositionsConfig, Lc0Preset, QueueConfig, ShufflingChunkPoolConfig,
-    StageConfig, Weighted, lc0,
+    ChunkUnpackerConfig, DataLoaderConfig, JoinPositionsConfig, QueueConfig, ShufflingChunkPoolConfig, StageConfig,
 };
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::{Batch, DataLoader, Next};
 use gristmill_format::chess::record::V6_BYTES;
 use gristmill_format::chess::{FrameMut, Version};

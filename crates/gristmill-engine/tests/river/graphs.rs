@@ -1,6 +1,7 @@
 //! Wrong graphs are refused before anything runs, with the stage and the field.
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, MemorySize};
+use gristmill_engine::config::{DataLoaderConfig, MemorySize};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error};
 
 use super::games::{config, mixed, preset};
@@ -72,9 +73,9 @@ fn a_memory_bound_sizes_the_reservoir_or_refuses() {
     DataLoader::new(sized).unwrap();
     // Frames are folded, of which the bound holds nearly four times as many; what it gives by itself stays what it was.
     DataLoader::new(config(&bounded(400, Some(3 * frames)))).unwrap();
-    let error = gristmill_engine::config::lc0(&bounded(400, Some(4 * frames))).unwrap_err().to_string();
+    let error = gristmill_engine::preset::lc0(&bounded(400, Some(4 * frames))).unwrap_err().to_string();
     assert!(error.contains("the bound is 400 MiB"), "{error}");
-    let error = gristmill_engine::config::lc0(&bounded(20, None)).unwrap_err().to_string();
+    let error = gristmill_engine::preset::lc0(&bounded(20, None)).unwrap_err().to_string();
     assert!(error.contains("MiB are needed"), "{error}");
 }
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gristmill_engine::config::{DataLoaderConfig, HanseForm, Lc0Preset, PositionSamplingConfig};
+use gristmill_engine::config::{DataLoaderConfig, HanseForm, PositionSamplingConfig};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error};
 
 use super::games::{

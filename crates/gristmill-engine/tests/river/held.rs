@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gristmill_engine::config::{Lc0Preset, MemorySize};
+use gristmill_engine::config::MemorySize;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Missing};
 use gristmill_jobs::generate::ChessOptions;
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Overflow, Weighted};
+use gristmill_engine::config::{DataLoaderConfig, Overflow};
+use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{Batch, DataLoader, Error};
 use gristmill_jobs::generate::ChessOptions;
 

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Overflow};
+use gristmill_engine::config::{DataLoaderConfig, Overflow};
 use gristmill_engine::pipeline::ledger::{Account, Digests};
 use gristmill_engine::pipeline::{Reads, SightOptions};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error};
 use gristmill_jobs::generate::ChessOptions;
 use gristmill_jobs::verify_run::{Against, Place, RunVerification, VerifyRunOptions, verify_run};

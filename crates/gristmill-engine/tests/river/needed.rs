@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, Weighted};
+use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Missing, OldestNeeded};
 use gristmill_jobs::generate::ChessOptions;
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
+use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::runtime::journal::{Journal, Opening};
 use gristmill_engine::{DataLoader, Missing};
 use gristmill_jobs::generate::ChessOptions;

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{BadChunks, IoErrors, Lc0Preset};
+use gristmill_engine::config::{BadChunks, IoErrors};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
 use gristmill_jobs::generate::ChessOptions;
 

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::{
-    ChunkValidatorConfig, DataLoaderConfig, FrameFormat, HanseForm, Lc0Preset, PositionSamplingConfig, StageConfig,
+    ChunkValidatorConfig, DataLoaderConfig, FrameFormat, HanseForm, PositionSamplingConfig, StageConfig,
 };
 use gristmill_engine::open::open;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_jobs::pack::{PackOptions, pack};
 
 use super::games::{changed, config, hashes, ids, next, of_pool, preset, single, varied, with_cache};

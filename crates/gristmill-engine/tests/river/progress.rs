@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{Batch, Error};
 
 use super::games::{hashes, ids, loader, mixed, next, preset};

@@ -1,6 +1,7 @@
 //! The rescorer as a stage: what it changes comes out of the loader, the same for any number of threads, and is counted.
 
-use gristmill_engine::config::{ChunkRescorerConfig, DataLoaderConfig, Lc0Preset, StageConfig};
+use gristmill_engine::config::{ChunkRescorerConfig, DataLoaderConfig, StageConfig};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error};
 use gristmill_format::chess::Version;
 

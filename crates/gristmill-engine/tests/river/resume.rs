@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use gristmill_engine::config::{
     CacheQuota, ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, EncoderConfig, Exhausted, ExtractOrder,
-    HanseForm, KeyOrder, LastBatch, Lc0Preset, PositionSamplingConfig, StageConfig, Weighted,
+    HanseForm, KeyOrder, LastBatch, PositionSamplingConfig, StageConfig,
 };
+use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error, Missing};
 use gristmill_jobs::generate::ChessOptions;
 

@@ -6,7 +6,8 @@ use std::fs::{self, File};
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset};
+use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{Batch, DataLoader};
 use gristmill_format::container::gzip;
 use gristmill_format::container::tar::TarWriter;

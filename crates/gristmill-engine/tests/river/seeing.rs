@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, TensorGeneratorConfig};
+use gristmill_engine::config::{DataLoaderConfig, TensorGeneratorConfig};
 use gristmill_engine::pipeline::{Reads, SightOptions};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Result};
 use gristmill_jobs::xray::{SeenFrame, seen_frames, xray_stream};
 

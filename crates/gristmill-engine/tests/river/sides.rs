@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use gristmill_engine::config::{DataLoaderConfig, Lc0Preset, SplitBy};
+use gristmill_engine::config::{DataLoaderConfig, SplitBy};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::stage::split::Fold;
 use gristmill_engine::{DataLoader, Error};
 use gristmill_jobs::generate::ChessOptions;

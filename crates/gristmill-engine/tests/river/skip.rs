@@ -1,6 +1,7 @@
 //! Batches that are left out of a stream: the others keep their numbers and bytes, for any ranks, from every state on.
 
-use gristmill_engine::config::{DataLoaderConfig, LastBatch, Lc0Preset, Skip};
+use gristmill_engine::config::{DataLoaderConfig, LastBatch, Skip};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
 
 use super::games::{changed, config, hash, mixed, next, preset, single, varied, with_cache};

@@ -5,8 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{BadChunks, Lc0Preset, Weighted};
+use gristmill_engine::config::BadChunks;
 use gristmill_engine::pipeline::{RunState, STATUS_VERSION, StageStatus, Status};
+use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{ControlRequest, DataLoader, Error};
 
 use super::games::{

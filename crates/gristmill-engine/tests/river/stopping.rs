@@ -8,9 +8,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{
-    ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, HanseForm, Lc0Preset, StageConfig, Weighted,
-};
+use gristmill_engine::config::{ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, HanseForm, StageConfig};
+use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error};
 
 use super::games::{changed, config, generate, nobody_listens, of_pool, options, preset, single, spoil, with_cache};

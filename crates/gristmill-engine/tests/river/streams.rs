@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gristmill_engine::config::{LastBatch, Lc0Preset, Overflow};
+use gristmill_engine::config::{LastBatch, Overflow};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
 
 use super::games::{all_ids, config, ids, loader, mixed, next, preset};

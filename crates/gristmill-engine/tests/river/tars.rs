@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{ControlRequest, DataLoader};
 use gristmill_jobs::generate::ChessOptions;
 

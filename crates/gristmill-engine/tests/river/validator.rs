@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use gristmill_engine::config::{BadChunks, ChunkValidatorConfig, DataLoaderConfig, Lc0Preset, StageConfig};
+use gristmill_engine::config::{BadChunks, ChunkValidatorConfig, DataLoaderConfig, StageConfig};
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Error, Next};
 use gristmill_format::chess::record::{V6_BYTES, at};
 use gristmill_jobs::generate::ChessOptions;

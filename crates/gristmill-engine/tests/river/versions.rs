@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::{DataLoader, Missing};
 use gristmill_jobs::generate::ChessOptions;
 

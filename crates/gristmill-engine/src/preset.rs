@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::chunks::*;
-use super::stages::*;
-use super::{BadChunks, DataLoaderConfig, IoErrors, JoinPositionsConfig, MemorySize, QueueConfig};
-use super::{ShufflingFrameSamplerConfig, StageConfig, parse};
+use crate::config::{
+    BadChunks, ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig,
+    FilePathProviderConfig, HanseForm, IoErrors, JoinPositionsConfig, LastBatch, MemorySize, QueueConfig,
+    ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, SplitBy, StageConfig,
+    TensorGeneratorConfig, parse,
+};
 use crate::error::{Error, Result};
 
 /// A directory of games and its share of the positions.
