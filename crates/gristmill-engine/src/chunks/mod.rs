@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::names::{MANIFEST, METADATA, QUARANTINE};
 pub use crate::names::{file_name, is_chunks, is_pack, is_sums};
 
-
 /// Names of the files in a folder that belong to a chunk pack, the chunk files first and in order.
 ///
 /// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
