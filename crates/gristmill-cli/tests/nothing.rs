@@ -123,3 +123,50 @@ fn a_path_that_does_not_exist_is_called_so() {
         assert!(said.contains("No such file") && !said.contains("vanished"), "{command} {said}");
     }
 }
+
+#[test]
+fn a_file_that_is_no_game_is_named_for_what_it_is() {
+    let base = tempfile::tempdir().unwrap();
+    let at = |name: &str| base.path().join(name);
+    fs::write(at("notes.txt"), b"nothing").unwrap();
+    fs::write(at("a.npz"), b"PK").unwrap();
+    let pattern = at("*.zip");
+    for (place, told) in [
+        (at("notes.txt"), "it is one file that no format here claims (notes.txt)"),
+        (at("a.npz"), "it is a file of demonstrations (a.npz): gristmill.PairLoader"),
+        (pattern, "it names no file"),
+    ] {
+        let fed = run(&["feed", text(&place), "--batches", "1"]);
+        assert!(
+            fed.code == 1 && fed.err.contains(&format!("no games of chess in {}: {told}", text(&place))),
+            "{fed:?}"
+        );
+    }
+}
+
+#[test]
+fn every_command_names_what_lies_where_its_data_is_missing() {
+    let base = tempfile::tempdir().unwrap();
+    let to = base.path().join("to");
+    for (folder, told) in folders(base.path()) {
+        let (path, to) = (text(&folder), text(&to));
+        let mut lines = vec![(vec!["bench", path], 1), (vec!["filter", path, to], 2), (vec!["rescore", path, to], 2)];
+        // What these take is among the folders.
+        if !["demos", "logs", "pack"].iter().any(|name| folder.ends_with(name)) {
+            lines.extend([(vec!["pack", path, to], 1), (vec!["dedup", path], 1), (vec!["checksum", path], 1)]);
+        }
+        for (words, code) in lines {
+            let done = run(&words);
+            assert!(done.code == code && done.err.contains(told), "{words:?} {done:?}");
+            assert!(!base.path().join("to").exists(), "{words:?}");
+        }
+    }
+    let nowhere = base.path().join("nowhere");
+    for words in
+        [&["bench"][..], &["feed"], &["verify"], &["inspect"], &["stats"], &["values"], &["dedup"], &["recover"]]
+    {
+        let done = run(&[words, &[text(&nowhere)]].concat());
+        assert!(done.code != 0 && done.err.contains("nowhere") | done.out.contains("nowhere"), "{words:?} {done:?}");
+        assert!((done.err.clone() + &done.out).contains("No such file or directory"), "{words:?} {done:?}");
+    }
+}

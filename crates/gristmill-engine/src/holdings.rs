@@ -1,4 +1,4 @@
-//! A folder -> what lies there, in words, and which command or call takes that. For errors on folders without the
+//! A folder, a file or a pattern -> what lies there, in words, and which command or call takes that. For errors on folders without the
 //! wanted data. Looks at names and first bytes of at most some thousand files; decodes nothing, and changes nothing.
 
 use std::collections::BTreeMap;
@@ -54,10 +54,10 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Looks at a folder. One that cannot be listed holds nothing.
-    pub fn of(folder: &Path) -> Self {
-        let mut holds = Holdings { left: is_staged(folder, STAGING), ..Holdings::default() };
-        let Ok(store) = DirStore::new(folder) else { return holds };
+    /// Looks at a folder, or at a file, or at what a pattern names. What cannot be listed holds nothing.
+    pub fn of(place: &Path) -> Self {
+        let mut holds = Holdings { left: is_staged(place, STAGING), ..Holdings::default() };
+        let Ok(store) = DirStore::at(place) else { return holds };
         let (mut seen, mut opened) = (0, BTreeMap::<String, u64>::new());
         store.list(&mut |file| {
             seen += 1;
@@ -75,18 +75,39 @@ impl Holdings {
         holds
     }
 
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
     /// Whether there are games of chess.
     pub fn has_games(&self) -> bool {
         self.found.contains_key(&What::Games)
     }
 
-    /// What lies in `folder`, and what takes it: the rest of a sentence that began with the folder.
-    pub fn told(&self, folder: &Path) -> String {
+    /// Whether there are raw logs of games of 2048.
+    pub fn has_logs(&self) -> bool {
+        self.found.contains_key(&What::Log)
+    }
+
+    /// What lies at `place`, and what takes it: the rest of a sentence that began with the place.
+    pub fn told(&self, place: &Path) -> String {
+        let told = self.held(place);
+        match told.strip_prefix("holds ") {
+            Some(rest) if place.is_file() => format!("is {rest}"),
+            _ => told,
+        }
+    }
+
+    fn held(&self, folder: &Path) -> String {
         let path = folder.display();
         if is_interrupted(folder, STAGING) || self.left && self.found.is_empty() {
             return format!(
                 "holds what a job left that was killed, or is at work: `gristmill recover {path}` finishes it"
             );
+        }
+        if self.found.is_empty() && !folder.exists() {
+            return "names no file".to_owned();
         }
         let Some((what, (count, first))) = self.found.first_key_value() else { return "is empty".to_owned() };
         let files = |one: &str, many: &str| match count {

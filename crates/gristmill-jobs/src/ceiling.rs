@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::holdings::Holdings;
 use gristmill_format::chess::{ChessEncoder, Outputs, Version, layout_v7};
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::encode::{Encoder, Provenance, Row};
@@ -15,10 +16,6 @@ use super::meter::Meter;
 
 /// A sample has at most this many records: 33 MB, more than a cache holds.
 const SAMPLE: usize = 4096;
-
-/// The error where nothing can be measured.
-const NOTHING: &str =
-    "no readable game of chess to measure with; packs of other data are fed by gristmill.DataLoader in Python";
 
 /// Maximum number of bytes a game of the sample may inflate to.
 const MAX_GAME: usize = 16 << 20;
@@ -37,14 +34,14 @@ pub(super) struct Sample {
 impl Sample {
     /// The first games found in `folders`.
     ///
-    /// Errors: `Stage` when there is no readable game.
+    /// Errors: `Path` for a folder that is not there; `Stage` when there is no readable game, with what lies there.
     pub(super) fn of(folders: &[PathBuf]) -> Result<Self> {
         let mut sample = Sample::default();
         for folder in folders {
             sample.add(folder)?;
         }
         if sample.frames() == 0 {
-            return Err(Error::Stage { stage: "bench".into(), message: NOTHING.into() });
+            return Err(nothing(folders));
         }
         Ok(sample)
     }
@@ -126,4 +123,20 @@ impl Sample {
         }
         Ok(best * 1e6 / self.frames() as f64)
     }
+}
+
+/// The error where no game can be read.
+fn nothing(places: &[PathBuf]) -> Error {
+    let mut told = Vec::new();
+    for place in places {
+        let holds = Holdings::of(place);
+        let found = match std::fs::metadata(place) {
+            Err(e) if holds.is_empty() => return Error::path(place, &e),
+            _ if holds.has_games() => "holds none that can be read".to_owned(),
+            _ => holds.told(place),
+        };
+        told.push(format!("{} {found}", place.display()));
+    }
+    let message = format!("no games of chess to measure with: {}", told.join("; "));
+    Error::Stage { stage: "bench".into(), message }
 }

@@ -8,6 +8,7 @@ use gristmill_format::layout::{DType, Layout};
 use gristmill_format::{Error, Kind};
 
 use crate::error::Result;
+use crate::holdings::Holdings;
 use crate::store::{open_file, publish};
 
 /// The file of rows of a pack that is not sharded.
@@ -70,7 +71,9 @@ pub fn complete(pack: &Path) -> Result<Vec<String>> {
             return refuse(Kind::Unfit, "this is a pack of whole games; a pack of rows of 2048 is needed here");
         }
         let none = "no steps.npy and no steps-*.npy: this folder is no pack";
-        let Some(games) = unpacked(pack)? else { return refuse(Kind::Missing, none) };
+        let Some(games) = unpacked(pack)? else {
+            return refuse(Kind::Missing, &format!("{none}; it {}", Holdings::of(pack).told(pack)));
+        };
         let advice = format!(
             "{none}; it holds files of games, such as {games}: `gristmill pack` (in Python gristmill.pack) makes a pack of \
              them in a folder of its own"
@@ -134,7 +137,7 @@ mod tests {
         assert!(e.contains("steps.npy") && e.contains("truncated"), "{e}");
         let games = tempfile::tempdir().unwrap();
         let refusal = || list(games.path()).unwrap_err().to_string();
-        assert!(refusal().ends_with("this folder is no pack"), "{}", refusal());
+        assert!(refusal().ends_with("this folder is no pack; it is empty"), "{}", refusal());
         for name in ["training.2.gz", "training.1.gz", "a.txt"] {
             std::fs::write(games.path().join(name), "").unwrap();
         }

@@ -8,19 +8,21 @@ use crate::stage::load::SourceLog;
 
 /// What lies where no game was found, and what takes it.
 pub(super) fn instead(log: &SourceLog) -> String {
-    let (root, faults) = (log.root(), log.faults().faults);
-    let holds = Holdings::of(Path::new(&root));
+    let (place, faults) = (log.place(), log.faults().faults);
+    let place = Path::new(&place);
+    let holds = Holdings::of(place);
     let told = match holds.has_games() {
+        true if place.is_file() => "it could not be opened".to_owned(),
         true => "none of its files could be opened".to_owned(),
-        false => format!("it {}", holds.told(Path::new(&root))),
+        false => format!("it {}", holds.told(place)),
     };
     let latest = faults.messages().last().map(|fault| format!("; the latest fault: {fault}"));
-    format!("no games of chess in {root}: {told}{}", latest.unwrap_or_default())
+    format!("no games of chess in {}: {told}{}", place.display(), latest.unwrap_or_default())
 }
 
 /// What lies there, where it is something else than games of chess: what is added to an error about chunks that are all bad.
 pub(super) fn else_here(log: &SourceLog) -> Option<String> {
-    let root = log.root();
-    let holds = Holdings::of(Path::new(&root));
-    (!holds.has_games()).then(|| format!("{root} {}", holds.told(Path::new(&root))))
+    let place = log.place();
+    let holds = Holdings::of(Path::new(&place));
+    (!holds.has_games()).then(|| format!("{place} {}", holds.told(Path::new(&place))))
 }

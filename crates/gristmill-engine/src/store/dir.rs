@@ -130,6 +130,14 @@ impl Store for DirStore {
         self.root.display().to_string()
     }
 
+    fn place(&self) -> String {
+        match &self.only {
+            None => self.root(),
+            Some(Only::File(name)) => self.root.join(name).display().to_string(),
+            Some(Only::Named(pattern)) => self.root.join(pattern.as_str()).display().to_string(),
+        }
+    }
+
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
         let mut faults = Faults::default();
         if let Some(Only::File(file)) = &self.only {

@@ -89,6 +89,11 @@ pub trait Store: Send + Sync + Debug {
     /// The place, for people: a path or a URL.
     fn root(&self) -> String;
 
+    /// What of it is meant, for people: all of it, one file, or what a pattern names.
+    fn place(&self) -> String {
+        self.root()
+    }
+
     /// Gives every visible file to `each`, in no particular order. Never gives up by itself: what could
     /// not be read is counted in the result. Ends early when `each` breaks.
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults;

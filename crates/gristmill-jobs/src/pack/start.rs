@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::holdings::Holdings;
 use gristmill_engine::pack::manifest::{Manifest, Skipped};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, progress_of};
 use gristmill_engine::pack::shards;
@@ -112,9 +113,15 @@ fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
     let detail = match found.faults.first() {
         Some(e) => format!("no games could be found: {}", e.detail()),
         None => {
-            "no games here; expected chess games (.gz, or tars of them), for 2048 pairs of .meta.json (or .meta.json.gz) and \
-             .jsonl.gz files of one name, or demonstrations (.tar.zst, .tgz, .tar, .pkl.gz, .pkl, .npz)"
-                .to_owned()
+            let holds = Holdings::of(&options.input);
+            let told = match holds.has_games() || holds.has_logs() {
+                true => String::new(),
+                false => format!(": it {}", holds.told(&options.input)),
+            };
+            format!(
+                "no games here{told}; expected chess games (.gz, or tars of them), for 2048 pairs of .meta.json (or .meta.json.gz) \
+                 and .jsonl.gz files of one name, or demonstrations (.tar.zst, .tgz, .tar, .pkl.gz, .pkl, .npz)"
+            )
         }
     };
     let kind = found.faults.first().map_or(Kind::Missing, FormatError::kind);

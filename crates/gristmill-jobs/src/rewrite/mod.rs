@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::holdings::Holdings;
 use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::runtime::scheduler::{Lane, Scheduler, Tasks};
 use gristmill_format::source::Chunk;
@@ -186,9 +187,11 @@ pub fn rewrite(
 ) -> Result<Rewritten> {
     let plan = Plan::new(&options.path, options.container)?;
     if plan.units.is_empty() && plan.unlisted.is_empty() {
+        let holds = Holdings::of(&options.path);
         let advice = match is_trajectories(&options.path) {
-            Ok(true) => ": it is a pack of demonstrations, which `convert` and `split` take",
-            _ => "",
+            Ok(true) => ": it is a pack of demonstrations, which `convert` and `split` take".to_owned(),
+            _ if holds.has_games() => String::new(),
+            _ => format!(": it {}", holds.told(&options.path)),
         };
         return Err(Error::config("path", format!("there are no chess games in {}{advice}", options.path.display())));
     }

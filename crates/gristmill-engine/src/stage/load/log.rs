@@ -169,6 +169,11 @@ impl SourceLog {
         self.store.root()
     }
 
+    /// What of it is meant, for people.
+    pub fn place(&self) -> String {
+        self.store.place()
+    }
+
     /// Checks that a file can be reached, or was deleted.
     ///
     /// Errors: what prevents that, with the file.
