@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from demo_files import write_imitation
 from generated_games import write_games
 from packs2048 import make_rows, write_pack
 
@@ -49,3 +50,22 @@ def test_selected_runs_of_2048(tmp_path: Path) -> None:
         gm.pack(rows[:5], tmp_path / "none")
     with pytest.raises(gm.ConfigError, match="append does not go with rows of a pack"):
         gm.pack(rows, tmp_path / "again", existing="append")
+
+
+def test_a_folder_of_files_with_readers_of_their_own(tmp_path: Path) -> None:
+    """One is what the folder means; of several the error names the calls that open one, and all."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    write_imitation(folder / "a.pkl", [2, 6])
+    assert gm.open(folder).format == gm.open(folder / "a.pkl").format == "demo.imitation"
+    write_imitation(folder / "b.pkl", [3])
+    with pytest.raises(gm.FormatError, match=r"2 files of demonstrations.*a\.pkl.*gristmill\.pack\(") as error:
+        gm.open(folder)
+    assert error.value.kind == "unsupported"
+    gm.pack(folder, tmp_path / "pack")
+    assert [len(one) for one in gm.open(tmp_path / "pack")] == [2, 6, 3]
+
+
+def test_a_folder_of_a_real_file_with_a_reader_of_its_own(tmp_path: Path, shared: Path) -> None:
+    (tmp_path / "final.npz").symlink_to(shared / "data/demos/imit_cartpole_final.npz")
+    assert (len(gm.open(tmp_path)), gm.open(tmp_path).num_frames) == (57, 26964)

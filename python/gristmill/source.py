@@ -153,7 +153,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     path = os.path.expanduser(os.fspath(path))
     rows_only = "of rows of 2048 that lie in a folder alone; other data is checked as docs/format/checks.md says"
     from gristmill.demos.minari.catalogue import data_folder
-    from gristmill.demos.own.opening import could_be_own, is_own, open_own
+    from gristmill.demos.own.opening import could_be_own, files_of_a_form, is_own, open_own
 
     pattern = not os.path.exists(path) and glob.has_magic(path)
     packed = not pattern and _gristmill.holds_games(path)
@@ -164,7 +164,17 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         for option, value in given.items():
             if value:
                 raise ConfigError(f"{path}: {option} does not go with arrays of one's own", field=option)
-        return open_own(path, fields=fields, spill=spill)
+        try:
+            return open_own(path, fields=fields, spill=spill)
+        except FormatError:
+            inside = files_of_a_form(path) if fields is None else []
+            if len(inside) == 1:
+                return open(inside[0], spill=spill, strict=strict)
+            if not inside:
+                raise
+            advice = f"{len(inside)} files of demonstrations, each a data set: gristmill.open({inside[0]!r}) opens one"
+            text = f"{path} holds {advice}, gristmill.pack({path!r}, PACK) makes a pack of all, which opens as one"
+            raise FormatError(text, kind="unsupported", source=path) from None
     is_rows = os.path.isdir(path) and data_folder(path) is None
     if verify is not None and not is_rows:
         raise ConfigError(f"{path}: checksums are {rows_only}", field="verify")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from gristmill import _gristmill
 from gristmill.demos.own.arrays import ArrayDemos, checked
 from gristmill.demos.own.columns import Gathered, mapped
 from gristmill.demos.own.episodes import Ends, fault, find_ends
@@ -63,6 +64,12 @@ def could_be_own(path: str) -> bool:
         npy, others = _inside(path)
         return bool(others) or (bool(npy) and not any(name.split("-")[0] in _ROWS for name in npy))
     return _kind(path) is not None
+
+
+def files_of_a_form(path: str) -> list[str]:
+    """The files in a folder, where each is demonstrations of a form that has a reader of its own; else none."""
+    names = [os.path.join(path, name) for name in _inside(path)[1]] if os.path.isdir(path) else []
+    return names if all(not is_own(name) and _gristmill.holds_demos(name) for name in names) else []
 
 
 def open_own(
