@@ -7,13 +7,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill_engine::kinds;
 use gristmill_engine::pack;
 use gristmill_engine::store::{DirStore, Store};
 use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result, detect};
+
+use crate::kinds::{self, Work};
 
 /// What can be opened, for errors.
 pub(super) const KNOWN: &str = "a game (.gz, plain records, or .jsonl.gz), a .tar of games, or demonstrations (.tar, .tar.zst, .tgz, \
@@ -26,8 +27,8 @@ pub(super) struct Opened {
     /// Its length in bytes.
     pub(super) size: u64,
     format: detect::Format,
-    /// What its frames are of.
-    pub(super) kind: &'static dyn kinds::Kind,
+    /// What the jobs do with its chunks.
+    pub(super) kind: &'static dyn Work,
     pub(super) source: Arc<dyn ChunkSource>,
     /// The same, where it is a file of demonstrations.
     pub(super) demo: Option<Arc<DemoFile>>,

@@ -29,5 +29,6 @@ pub mod xray;
 mod ceiling;
 mod files;
 mod in_order;
+mod kinds;
 mod npy;
 mod sidecar;

@@ -84,11 +84,16 @@ pub fn encoding(config: &EncoderConfig) -> &dyn Encoding {
 /// Errors: `Unsupported` with the name.
 pub fn of(name: &str) -> FormatResult<&'static dyn Kind> {
     KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-        let known: Vec<&str> = KINDS.iter().map(|kind| kind.name()).collect();
+        let known: Vec<&str> = names().collect();
         let name = name.escape_debug();
         let detail = format!("frames of `{name}`, a kind that is not known here; known are {}", known.join(", "));
         FormatError::new(Cause::Unsupported, detail)
     })
+}
+
+/// The names of all kinds.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.into_iter().map(Kind::name)
 }
 
 /// The codec of chunk files that say this.

@@ -1,6 +1,7 @@
 //! The laws of the repository that a compiler cannot see: who may know whom, what may happen where, how files look.
 //! Reads the sources as text and the manifests as data; needs no tool beyond `cargo test`. ARCHITECTURE.md explains each law.
 
+mod kinds;
 mod naming;
 mod papers;
 mod places;

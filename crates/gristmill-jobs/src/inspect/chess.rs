@@ -72,7 +72,7 @@ pub struct ValueRow {
 /// The view of one record.
 ///
 /// Errors: what cannot be drawn: two pieces on a square, an unknown input format.
-pub(super) fn view(place: FramePlace, record: &[u8]) -> gristmill_format::Result<ChessView> {
+pub(crate) fn view(place: FramePlace, record: &[u8]) -> gristmill_format::Result<ChessView> {
     let frame = Frame::new(record)?;
     let board = Board::from_frame(&frame)?;
     let uci = |index: u16| board.uci(index).unwrap_or_else(|| "?".to_owned());

@@ -33,7 +33,7 @@ pub struct ValueView {
 }
 
 /// The view of one record.
-pub(super) fn view(place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> DemoView {
+pub(crate) fn view(place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> DemoView {
     let fields = layout.map_or(&[][..], Layout::fields);
     let value = |field: &Field| value(field, &record[field.offset..field.offset + field.bytes()]);
     DemoView { place, values: fields.iter().map(value).collect() }

@@ -1,9 +1,9 @@
 //! A path -> what it is: format, counts, layout, and one frame drawn.
 //! Reads every chunk once to count its frames; judges nothing, which is what `verify` does.
 
-mod chess;
+pub(crate) mod chess;
 mod chunk_pack;
-mod demo;
+pub(crate) mod demo;
 mod g2048;
 mod pack_frame;
 mod record;
@@ -23,8 +23,6 @@ use gristmill_engine::pack::{METADATA, shards};
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::source::DemoFile;
-use gristmill_format::g2048::StepRow;
-use gristmill_format::g2048::row::layout_aligned;
 use gristmill_format::layout::{DType, Layout};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
@@ -336,16 +334,6 @@ fn view(file: &Opened, i: usize, at: usize, full: bool) -> gristmill_format::Res
         member: file.member(i).map(str::to_owned),
         record: chunk.layout.as_deref().filter(|_| full).map(|layout| record::record(layout, chunk.record(at))),
     };
-    if file.source.describe().format.starts_with("demo.") {
-        return Ok(FrameView::Demo(Box::new(demo::view(place, chunk.layout.as_deref(), chunk.record(at)))));
-    }
-    match chunk.record(at).try_into() {
-        Ok(row) if chunk.layout.as_deref() == Some(&**layout_aligned()) => {
-            let step = Step::new(&StepRow::from_aligned(row));
-            Ok(FrameView::G2048(Box::new(StepView { place, step })))
-        }
-        _ => chess::view(place, chunk.record(at))
-            .map(|view| FrameView::Chess(Box::new(view)))
-            .map_err(|e| e.in_frame(at).in_chunk(i).in_source(&file.path)),
-    }
+    let drawn = file.kind.view(place, chunk.layout.as_deref(), chunk.record(at));
+    drawn.map_err(|e| e.in_frame(at).in_chunk(i).in_source(&file.path))
 }

@@ -12,7 +12,8 @@ use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::{layout_aligned, layout_packed};
 use gristmill_format::{Error, Kind};
 
-use super::{FramePlace, FrameView, StepView, Which, chess, demo, g2048, record};
+use super::{FramePlace, FrameView, StepView, Which, demo, g2048, record};
+use crate::kinds;
 
 /// The frame of the pack in `folder`.
 ///
@@ -58,10 +59,7 @@ fn of_games(folder: &Path, which: Which) -> Result<FrameView> {
         member: Some(pack.source(game).to_owned()),
         record: Some(record::record(pack.layout(), &bytes)),
     };
-    if pack.codec().name() == gristmill_format::demo::KIND {
-        return Ok(FrameView::Demo(Box::new(demo::view(place, Some(pack.layout()), &bytes))));
-    }
-    Ok(FrameView::Chess(Box::new(chess::view(place, &bytes)?)))
+    Ok(kinds::of(pack.codec().name())?.view(place, Some(pack.layout()), &bytes)?)
 }
 
 /// Of a pack of rows of 2048, in any form.

@@ -17,13 +17,12 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
-use gristmill_format::demo::pack::PACKED;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::source::{Chunk, ChunkSource};
 use serde::Serialize;
 
 use self::demo::DemoCounting;
-use self::g2048::StepCounting;
+use self::g2048::{LogTally, StepCounting};
 use self::look::{Hands, Looked, look};
 use self::start::Start;
 use self::tally::Tally;
@@ -136,7 +135,7 @@ impl StatsOptions {
 const MILLION: f32 = 1e6;
 
 #[derive(Debug)]
-struct Counting {
+pub(crate) struct Counting {
     stats: Stats,
     rule: DiffFocus,
     length: Tally,
@@ -235,16 +234,7 @@ impl Counting {
         match looked {
             Looked::Log(log) => {
                 self.stats.files += 1;
-                self.stats.chunks += 1;
-                self.stats.frames += log.rows();
-                self.stats.stored_bytes += log.stored_bytes;
-                self.stats.inflated_bytes += log.text_bytes;
-                self.steps.log(*log);
-            }
-            Looked::BadLog(e) => {
-                self.stats.files += 1;
-                self.stats.chunks += 1;
-                self.bad_chunk(&e);
+                self.log(log.map(|log| *log));
             }
             Looked::Other => match file.open() {
                 Found::File(file) => self.file(&file)?,
@@ -253,6 +243,19 @@ impl Counting {
             },
         }
         Ok(())
+    }
+
+    fn log(&mut self, log: gristmill_format::Result<LogTally>) {
+        self.stats.chunks += 1;
+        match log {
+            Ok(log) => {
+                self.stats.frames += log.rows();
+                self.stats.stored_bytes += log.stored_bytes;
+                self.stats.inflated_bytes += log.text_bytes;
+                self.steps.log(log);
+            }
+            Err(e) => self.bad_chunk(&e),
+        }
     }
 
     fn bad_file(&mut self, e: &gristmill_format::Error) {
@@ -271,14 +274,13 @@ impl Counting {
 
     fn file(&mut self, file: &Opened) -> Result<()> {
         self.stats.files += 1;
-        if let Some(demo) = &file.demo {
-            self.stats.bad_files += u64::from(!demo.faults().is_empty());
-            self.demonstrations(file.size, demo);
-            return Ok(());
-        }
-        if file.source.describe().format == PACKED {
-            return self.trajectories(file);
-        }
+        file.kind.count(file, self)
+    }
+
+    /// Counts games of chess, one after another.
+    ///
+    /// Errors: those of records that were decoded and cannot be.
+    pub(crate) fn games(&mut self, file: &Opened) -> Result<()> {
         for i in 0..file.source.len() {
             self.stats.chunks += 1;
             let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
@@ -293,8 +295,23 @@ impl Counting {
         Ok(())
     }
 
-    /// Counts packed trajectories, one after another.
-    fn trajectories(&mut self, file: &Opened) -> Result<()> {
+    /// Counts logs of 2048, one after another.
+    pub(crate) fn logs(&mut self, file: &Opened) {
+        for i in 0..file.source.len() {
+            let decoded = file
+                .fetch(i, &mut self.stored)
+                .and_then(|()| file.decode(i, &self.stored, &mut self.chunk))
+                .map(|()| LogTally::new(&file.path, self.stored.len() as u64, &self.chunk));
+            self.log(decoded);
+        }
+    }
+
+    /// Counts trajectories: of a file that is decoded already, or packed ones, one after another.
+    pub(crate) fn demos(&mut self, file: &Opened) {
+        if let Some(demo) = &file.demo {
+            self.stats.bad_files += u64::from(!demo.faults().is_empty());
+            return self.demonstrations(file.size, demo);
+        }
         let key = &file.source.describe().key;
         for i in 0..file.source.len() {
             let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
@@ -309,7 +326,6 @@ impl Counting {
                 }
             }
         }
-        Ok(())
     }
 
     /// Counts a file of demonstrations, of `size` bytes.

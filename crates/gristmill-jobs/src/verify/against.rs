@@ -11,7 +11,6 @@ use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::error::Result;
 use gristmill_engine::open::{OpenSource, open};
 use gristmill_engine::pack::METADATA;
-use gristmill_format::chess::KIND;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::xxh3_128;
@@ -19,10 +18,12 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::{Fault, Progress, Verification, VerifyOptions};
 use crate::files::{self, Closed, Found, Opened};
 use crate::in_order::InOrder;
+use crate::kinds;
 
 /// A pack whose games are looked for.
 struct Pack {
     folder: PathBuf,
+    kind: &'static str,
     files: Vec<OpenSource>,
     /// File and chunk of each game, by the hash of its records.
     games: HashMap<u128, (usize, usize)>,
@@ -39,11 +40,12 @@ impl Pack {
             ));
         }
         let manifest = Manifest::read(folder)?;
-        if manifest.codec != KIND {
+        let kind = kinds::of(&manifest.codec).map_err(|e| e.in_source(folder.display().to_string()))?;
+        if kind.facts().is_none() {
             return refuse(format!(
-                "{} holds chunks of `{}`; games of chess are compared",
+                "{} holds chunks of `{}`, which the records alone do not tell apart; games of chess are compared",
                 folder.display(),
-                manifest.codec
+                kind.name()
             ));
         }
         let files = manifest.files.iter().map(|file| open(folder.join(&file.name)));
@@ -53,7 +55,7 @@ impl Pack {
             games.insert(game.content, (game.file as usize, game.chunk as usize));
             Ok(())
         })?;
-        Ok(Pack { folder: folder.to_owned(), files, games })
+        Ok(Pack { folder: folder.to_owned(), kind: kind.name(), files, games })
     }
 
     /// Whether the pack has a game of these records.
@@ -101,7 +103,7 @@ pub(super) fn verify(
 fn one_file(file: &Closed, pack: &Pack, keep: usize) -> Verification {
     let mut found = Verification::default();
     match file.open() {
-        Found::File(file) if file.kind.name() == KIND => games(&file, pack, keep, &mut found),
+        Found::File(file) if file.kind.name() == pack.kind => games(&file, pack, keep, &mut found),
         Found::Fault(e) => found.add(keep, Fault::new(&e)),
         _ => found.skipped += 1,
     }

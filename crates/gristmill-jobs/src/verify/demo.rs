@@ -29,13 +29,13 @@ const OBSERVATION_SPACE: &str = "observation_space";
 const RULES: [&str; 7] = [FIELDS, FRAME, NEXT_OBS, TRUNCATED, FINITE, ACTION_SPACE, OBSERVATION_SPACE];
 
 /// Checks all trajectories of a file.
-pub(super) fn verify(path: &str, file: &DemoFile, keep: usize, found: &mut Verification) {
+pub(crate) fn verify(path: &str, file: &DemoFile, keep: usize, found: &mut Verification) {
     found.chunks += file.len() as u64;
     check((path, 0), file, None, keep, found);
 }
 
 /// Checks the trajectory of a pack that is chunk `chunk` of its file. Its frames continue the count.
-pub(super) fn verify_packed(path: &str, one: &DemoFile, chunk: usize, keep: usize, found: &mut Verification) {
+pub(crate) fn verify_packed(path: &str, one: &DemoFile, chunk: usize, keep: usize, found: &mut Verification) {
     let all = one.trajectories();
     let scalar = |field: &Field| match field.dtype {
         DType::Scalar(scalar, _) => Some(scalar),

@@ -42,7 +42,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(super) fn new(e: &Error) -> Self {
+    pub(crate) fn new(e: &Error) -> Self {
         let place = e.place();
         Fault {
             file: place.source.clone(),

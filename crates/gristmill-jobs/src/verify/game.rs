@@ -4,9 +4,9 @@ use gristmill_format::g2048::moves::slide;
 use gristmill_format::g2048::{Move, StepRow};
 
 /// A game has as many rows as its metadata says.
-pub(super) const STEPS: &str = "steps";
+pub(crate) const STEPS: &str = "steps";
 /// The highest tile in the metadata is that of the boards.
-pub(super) const HIGHEST_TILE: &str = "highest_tile";
+pub(crate) const HIGHEST_TILE: &str = "highest_tile";
 
 /// Ranks from this one on are one in packs.
 const CLAMPED: u8 = 16;
@@ -16,8 +16,8 @@ const SPAWNED: u8 = 2;
 
 /// The rows of a game so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Played {
-    pub(super) rows: u64,
+pub(crate) struct Played {
+    pub(crate) rows: u64,
     /// Highest rank of the boards.
     most: u8,
     last: Option<StepRow>,
@@ -25,21 +25,21 @@ pub(super) struct Played {
 
 impl Played {
     /// Takes in the next row.
-    pub(super) fn add(&mut self, row: &StepRow) {
+    pub(crate) fn add(&mut self, row: &StepRow) {
         self.rows += 1;
         self.most = self.most.max(row.decoded_board().max_rank());
         self.last = Some(*row);
     }
 
     /// Takes in what follows.
-    pub(super) fn join(&mut self, later: &Played) {
+    pub(crate) fn join(&mut self, later: &Played) {
         self.rows += later.rows;
         self.most = self.most.max(later.most);
         self.last = later.last.or(self.last);
     }
 
     /// Compares the game with its metadata. Returns the check that fails, with the stated and the found value.
-    pub(super) fn against(&self, steps: u64, highest_tile: u64) -> Option<(&'static str, String)> {
+    pub(crate) fn against(&self, steps: u64, highest_tile: u64) -> Option<(&'static str, String)> {
         if steps != self.rows {
             return Some((STEPS, format!("{steps} steps are said of the game; it has {} rows", self.rows)));
         }

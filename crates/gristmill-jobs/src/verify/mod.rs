@@ -4,9 +4,9 @@
 mod against;
 mod chunk_pack;
 mod chunks;
-mod demo;
+pub(crate) mod demo;
 mod fault;
-mod game;
+pub(crate) mod game;
 mod pack;
 mod told;
 
@@ -80,7 +80,7 @@ pub struct Verification {
 }
 
 impl Verification {
-    fn add(&mut self, keep: usize, fault: Fault) {
+    pub(crate) fn add(&mut self, keep: usize, fault: Fault) {
         self.fault_count += 1;
         self.salvageable += fault.salvageable.unwrap_or(0);
         self.unreadable += u64::from(fault.unreadable);
@@ -91,7 +91,7 @@ impl Verification {
     }
 
     /// Adds a fault in a row of a 2048 game; the rows are drawn where it is the first of its check.
-    fn add_row(&mut self, keep: usize, fault: Fault, rows: impl FnOnce(Fault) -> Example) {
+    pub(crate) fn add_row(&mut self, keep: usize, fault: Fault, rows: impl FnOnce(Fault) -> Example) {
         if self.checks.get(fault.check()).is_none_or(|count| *count == 0) {
             self.examples.push(rows(fault.clone()));
         }
@@ -99,7 +99,7 @@ impl Verification {
     }
 
     /// Names checks that are made, so that those that find nothing are listed as well.
-    fn will_check(&mut self, checks: impl IntoIterator<Item = &'static str>) {
+    pub(crate) fn will_check(&mut self, checks: impl IntoIterator<Item = &'static str>) {
         for check in checks {
             self.checks.entry(check).or_default();
         }

@@ -1,35 +1,37 @@
-//! What `metadata.db` says of the chess games in one file of a pack -> whether their records say the same.
+//! What `metadata.db` says of the games in one file of a pack -> whether their records say the same.
 //! Whether there is a row for each game is checked elsewhere.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::chunks::codec::Codec;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::{Game, Games};
-use gristmill_engine::kinds::chess::Chess;
-use gristmill_engine::kinds::chess::columns::facts;
+use gristmill_engine::kinds;
 use gristmill_engine::pack::METADATA;
-use gristmill_format::chess::Version;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{Fault, Verification};
 use crate::files::Opened;
+use crate::kinds::Facts;
 
 /// The rows of the games in one file, by number of the chunk.
 pub(super) struct Told {
     database: PathBuf,
     rows: BTreeMap<u64, Game>,
+    columns: Vec<&'static str>,
+    facts: Facts,
 }
 
 impl Told {
-    /// Reads the rows of a chess file in a pack; of anything else, and where the database cannot say it, there are none.
+    /// Reads the rows of a file in a pack whose records alone say its columns; of anything else, and where the database cannot
+    /// say it, there are none.
     pub(super) fn of(file: &Opened) -> Option<Self> {
-        if file.source.describe().format != Chess.format() {
-            return None;
-        }
+        let facts = file.kind.facts()?;
+        let codec =
+            kinds::codec_named(file.kind.name()).filter(|codec| codec.format() == file.source.describe().format)?;
+        let columns = codec.columns().into_iter().map(|(name, _)| name).collect();
         let path = Path::new(&file.path);
         let folder = path.parent()?;
         let files = Manifest::read(folder).ok()?.files;
@@ -45,16 +47,15 @@ impl Told {
                 Ok(())
             })
         });
-        read.ok().map(|()| Told { database, rows })
+        read.ok().map(|()| Told { database, rows, columns, facts })
     }
 
     /// Holds the row of game `i` against its records.
     pub(super) fn check(&self, i: usize, chunk: &Chunk, keep: usize, found: &mut Verification) {
         let Some(row) = self.rows.get(&(i as u64)) else { return };
-        let wide = chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
         // The rules report records without these facts.
-        let Ok(are) = facts(if wide { Version::V7 } else { Version::V6 }, chunk) else { return };
-        let columns = Chess.columns().into_iter().map(|(name, _)| name);
+        let Ok(are) = (self.facts)(chunk) else { return };
+        let columns = self.columns.iter().copied();
         let differing = columns.zip(row.facts.iter().zip(&are)).filter(|(_, (said, is))| said != is);
         let mut names: Vec<&str> = differing.map(|(name, _)| name).collect();
         if row.content != xxh3_128(chunk.records()) {

@@ -1,0 +1,67 @@
+//! Games of chess: held against the rules, drawn as boards, counted by position.
+
+use std::ops::ControlFlow;
+
+use gristmill_engine::error::Result;
+use gristmill_engine::kinds::chess::columns::facts;
+use gristmill_engine::pack::select::SqlValue;
+use gristmill_format::Result as FormatResult;
+use gristmill_format::chess::check::{self, Rules};
+use gristmill_format::chess::{KIND, Version, game};
+use gristmill_format::container::salvage;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::Chunk;
+
+use super::{Decoded, Facts, Work};
+use crate::files::Opened;
+use crate::inspect::{FramePlace, FrameView, chess};
+use crate::stats::Counting;
+use crate::verify::{Fault, Verification};
+
+pub(super) struct Chess;
+
+impl Work for Chess {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn verify(&self, one: &Decoded<'_>, keep: usize, found: &mut Verification) {
+        found.checked += one.chunk.frames as u64;
+        let checked = check::check(one.chunk, Rules::DEFAULT, &mut |breach| {
+            found.add(keep, one.broken(breach.rule.name(), (breach.frame, breach.offset), breach.reason));
+            ControlFlow::Continue(())
+        });
+        if let Err(e) = checked {
+            found.add(keep, Fault::new(&e.in_chunk(one.i).in_source(&one.file.path)));
+        }
+    }
+
+    fn salvageable(&self, file: &Opened, stored: &[u8], chunk: &mut Chunk) -> Option<u64> {
+        let got = salvage::salvage(stored, file.max_chunk_bytes(), &mut chunk.bytes);
+        let Some(tag) = chunk.bytes.first_chunk::<4>() else { return Some(0) };
+        let Some(version) = Version::from_number(u32::from_le_bytes(*tag)) else { return Some(0) };
+        chunk.bytes.truncate(got - got % version.bytes());
+        Some(match game::parse(chunk) {
+            Ok(()) => chunk.frames as u64,
+            Err(e) => e.place().frame.unwrap_or(0),
+        })
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        Some(told)
+    }
+
+    fn view(&self, place: FramePlace, _: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
+        Ok(FrameView::Chess(Box::new(chess::view(place, record)?)))
+    }
+
+    fn count(&self, file: &Opened, counting: &mut Counting) -> Result<()> {
+        counting.games(file)
+    }
+}
+
+/// What the records of a game say.
+fn told(chunk: &Chunk) -> FormatResult<Vec<SqlValue>> {
+    let wide = chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
+    facts(if wide { Version::V7 } else { Version::V6 }, chunk)
+}
