@@ -13,8 +13,18 @@ use gristmill_format::source::Chunk;
 use crate::config::ChunkRescorerConfig;
 use crate::error::{Error, Result};
 use crate::open::open;
+use crate::stage::rescore::Rescore;
+use crate::stage::{Pass, PassStage};
 use crate::store::{DirStore, Store};
 use crate::tablebase::Syzygy;
+
+impl PassStage for ChunkRescorerConfig {
+    fn pass(&self, stage: &str) -> Result<Pass> {
+        let prepared = prepare(stage, self, Extras::default())?;
+        let (reads, lacks) = (prepared.reads(), prepared.syzygy.as_ref().map(Syzygy::lacks).unwrap_or_default());
+        Ok(Pass { pass: Arc::new(Rescore::new(prepared.rescorer)), reads, lacks, threads: self.threads })
+    }
+}
 
 /// What differs between a stage and a command.
 #[derive(Debug, Clone, Copy, Default)]

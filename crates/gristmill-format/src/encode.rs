@@ -2,6 +2,7 @@
 //! An encoder is pure and stateless; it writes each output row wholly and never allocates per row.
 
 use std::fmt::Debug;
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::layout::{Layout, Scalar};
@@ -103,6 +104,12 @@ pub trait Encoder: Send + Sync + Debug {
     /// Errors: `Unsupported` for records of another kind.
     fn complete(&self, _chunk: &mut Chunk) -> Result<()> {
         Ok(())
+    }
+
+    /// The bytes of a record, in the input layout, that say which position it is of, whatever was found out about it: the
+    /// whole record, where nothing else is known.
+    fn position(&self) -> Vec<Range<usize>> {
+        vec![0..self.input().size()]
     }
 
     /// The output tensors, in order.

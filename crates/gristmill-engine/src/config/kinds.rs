@@ -1,5 +1,7 @@
-//! The table of the kinds of stages, in flow order: one row each says its name, its options, what it reads and what it gives.
-//! What a kind does is in its own file; nothing here runs.
+//! The rows of `stage::kinds` -> a configuration of a stage, and what its kind says of itself.
+//! Names no kind; what one does is in its own file.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +12,10 @@ use super::stages::{
 };
 use crate::runtime::options::{Opt, Options};
 use crate::stage::join::JoinPositionsConfig;
+use crate::stage::kinds::stage_rows;
 use crate::stage::sample::ShufflingFrameSamplerConfig;
 use crate::stage::validate::ChunkValidatorConfig;
-use crate::stage::{QueueConfig, Queues};
+use crate::stage::{PassStage, QueueConfig, Queues, RowStage};
 
 /// What flows on an edge. References may have many readers; bytes have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +36,8 @@ pub enum Item {
 
 /// Makes of each row a field of [`StageConfig`], a variant of [`StageKind`], and what both say of it.
 macro_rules! stages {
-    ($($name:ident: $kind:ident($config:ident), [$($reads:ident),*] -> [$($queue:ident: $gives:ident),*];)*) => {
+    ($($name:ident: $kind:ident($config:ty) $(as $role:ident)?,
+        [$($reads:ident),*] -> [$($queue:ident: $gives:ident),*];)*) => {
         /// One stage: a name, the outputs it reads, and exactly one kind.
         #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
         #[serde(deny_unknown_fields, default)]
@@ -72,6 +76,20 @@ macro_rules! stages {
                 }
             }
 
+            /// What it does to rows, where that is what it is.
+            pub fn row_stage(self) -> Option<Arc<dyn RowStage>> {
+                match self {
+                    $(StageKind::$kind(config) => role!(rows config $($role)?),)*
+                }
+            }
+
+            /// What it does to whole chunks, where that is what it is.
+            pub fn pass_stage(self) -> Option<&'a dyn PassStage> {
+                match self {
+                    $(StageKind::$kind(config) => role!(chunks config $($role)?),)*
+                }
+            }
+
             /// What its inputs carry, in order.
             pub fn reads(self) -> &'static [Item] {
                 match self {
@@ -93,20 +111,21 @@ macro_rules! stages {
     };
 }
 
-stages! {
-    file_path_provider: FilePathProvider(FilePathProviderConfig), [] -> [output: File];
-    chunk_source_loader: ChunkSourceLoader(ChunkSourceLoaderConfig), [File] -> [output: Source];
-    chunk_source_splitter: ChunkSourceSplitter(ChunkSourceSplitterConfig), [Source] -> [output: Source];
-    shuffling_chunk_pool: ShufflingChunkPool(ShufflingChunkPoolConfig), [Source, CacheRequest] ->
-        [output: Chunk, cachehit_output: Frame];
-    simple_chunk_extractor: SimpleChunkExtractor(SimpleChunkExtractorConfig), [Source] -> [output: Chunk];
-    chunk_validator: ChunkValidator(ChunkValidatorConfig), [Chunk] -> [output: Chunk];
-    chunk_rescorer: ChunkRescorer(ChunkRescorerConfig), [Chunk] -> [output: Chunk];
-    chunk_unpacker: ChunkUnpacker(ChunkUnpackerConfig), [Chunk] -> [output: Frame, prefetch_output: CacheRequest];
-    join_positions: JoinPositions(JoinPositionsConfig), [Frame] -> [output: Frame];
-    shuffling_frame_sampler: ShufflingFrameSampler(ShufflingFrameSamplerConfig), [Frame] -> [output: Frame];
-    tensor_generator: TensorGenerator(TensorGeneratorConfig), [Frame] -> [output: Batch];
+/// What the word behind a row's configuration means: a step over rows, a pass over chunks, or neither.
+macro_rules! role {
+    (rows $config:ident step) => {
+        Some(Arc::new($config.clone()) as Arc<dyn RowStage>)
+    };
+    (chunks $config:ident pass) => {
+        Some($config as &dyn PassStage)
+    };
+    ($of:ident $config:ident $($other:ident)?) => {{
+        let _ = $config;
+        None
+    }};
 }
+
+stage_rows!(stages);
 
 impl StageConfig {
     /// Its kind; an error when none or several are set.

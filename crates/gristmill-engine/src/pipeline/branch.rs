@@ -11,7 +11,6 @@ use super::acceptance::AcceptPlan;
 use super::anchors::Anchors;
 use super::deal::of_side;
 use super::drawer::{Admission, Census, Drawer};
-use super::fold::Held;
 use super::outage::{Outages, of_reading};
 use super::plan::BranchPlan;
 use super::ranks::key;
@@ -21,15 +20,17 @@ use crate::error::{Error, Result};
 use crate::runtime::counted::Counted;
 use crate::runtime::metrics::Load;
 use crate::runtime::period::Statistics;
-use crate::stage::Draw;
 use crate::stage::load::Source;
 use crate::stage::pool::{Accept, Anchor, Lost};
+use crate::stage::{Draw, Row};
 
 /// A decoded chunk and the rows selected from it; empty, with the reason, where the chunk is bad.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) chunk: Counted<Chunk>,
     pub(super) rows: Vec<u32>,
+    /// What stands for the position of each row, where a step reads positions.
+    pub(super) keys: Vec<u64>,
     /// Whether the chunk holds just these rows, in their order.
     pub(super) alone: bool,
     /// How many of the rows are handed out; those behind them are for the cache.
@@ -103,7 +104,7 @@ pub(super) struct Branch {
     /// Whether the last draw that was decided on was rejected.
     pub(super) rejected_last: bool,
     /// Slots of the cached positions, by place of the chunk and use.
-    pub(super) cached: HashMap<(u64, u16), Held>,
+    pub(super) cached: HashMap<(u64, u16), Row>,
     anchors: Arc<Anchors>,
     pub(super) outages: Arc<Outages>,
     /// What could not be read when the first scan was to be taken in.

@@ -26,6 +26,9 @@ const WINDOW_BYTES: u64 = 100;
 /// Per chunk of a pool that does not take every draw: use count, and what is known of the contents (12).
 const ACCEPT_BYTES: u64 = 16;
 
+/// Per slot, what stands for the position of its row.
+const KEY_BYTES: u64 = 8;
+
 /// Per file: name, stat, identity.
 const FILE_BYTES: u64 = 320;
 
@@ -43,7 +46,7 @@ const FEW: u64 = 256;
 pub(super) fn slots(plan: &ChainPlan) -> usize {
     let cached = plan.branches.iter().filter_map(|branch| branch.accept.as_ref()?.cache);
     let cached: u64 = cached.map(|cache| cache.size).sum();
-    plan.reservoir.1.saturating_add(usize::try_from(cached).unwrap_or(usize::MAX)).saturating_add(SLACK)
+    plan.held().saturating_add(usize::try_from(cached).unwrap_or(usize::MAX)).saturating_add(SLACK)
 }
 
 /// Slots from which on records are folded: below that it saves nothing to speak of.
@@ -91,6 +94,8 @@ pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
         let sheet = sheet_bytes(chain.batch_size, &rows, |_, _| ()).unwrap_or(usize::MAX) as u64;
         total = total.saturating_add((slots(chain) as u64).saturating_mul(stride(chain)));
         total = total.saturating_add(long(chain).map_or(0, |_| FEW * whole(chain)));
+        let keys = if chain.reads_positions() { KEY_BYTES * slots(chain) as u64 } else { 0 };
+        total = total.saturating_add(chain.step_bytes()).saturating_add(keys);
         total = total.saturating_add(sheet.saturating_mul(chain.capacity.max(2) as u64 + 1));
         for branch in &chain.branches {
             let (places, stored) = chunks(chain, workers);
@@ -118,7 +123,7 @@ pub(crate) fn check(plan: &Plan, memory: Option<MemorySize>, workers: usize, lim
     if promise <= bound.0 {
         return Ok(());
     }
-    let reservoirs: u64 = plan.chains.iter().map(|chain| chain.reservoir.1 as u64 * stride(chain)).sum();
+    let reservoirs: u64 = plan.chains.iter().map(|chain| chain.held() as u64 * stride(chain)).sum();
     let text = format!(
         "{} MiB are needed, {} MiB of them for reservoirs; the bound is {} MiB: lower the reservoir, the batch size, \
          the queue capacity or max_chunk_bytes, or raise the bound",

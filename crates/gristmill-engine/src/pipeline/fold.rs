@@ -2,32 +2,25 @@
 //! Moves numbers only; the copies it decides on are tasks that run elsewhere, numbered in sequence.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::encode::Provenance;
 
 use super::branch::Block;
+use super::line::{LaneFold, Run};
 use super::passes::Passes;
 use super::skip::Skips;
 use crate::error::Error;
 use crate::runtime::sheet::Sheet;
 use crate::stage::batch::Batcher;
-use crate::stage::join::Join;
-use crate::stage::sample::{Change, Reservoir};
+use crate::stage::{Later, Row, Standing};
 
 /// Rows of one encode task.
 pub(super) const PIECE_ROWS: usize = 64;
 
 /// Changes of reservoirs that are noted at most, so that a long run of batches that are left out takes bounded memory.
 const MOST_CHANGES: usize = 1 << 20;
-
-/// A row on its way from a block to a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) slot: u32,
-    pub(super) branch: u32,
-    pub(super) from: Provenance,
-}
 
 /// Copies from a block into slots.
 #[derive(Debug)]
@@ -68,60 +61,22 @@ pub(super) enum Outgoing {
     End,
 }
 
-/// Where everything stood when a batch was complete: enough, with the changes since, to resume from there.
+/// Where everything stood when a batch was complete; the steps of each lane know it of themselves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Mark {
     /// Number of the next batch.
     pub(super) batch: u64,
-    pub(super) lanes: Vec<LaneMark>,
     /// Per branch: the draw whose rows come next, and how many of them were taken.
     pub(super) branches: Vec<(u64, usize)>,
     /// Passes whose ends were known.
     pub(super) passes: u64,
 }
 
-/// What a [`Mark`] says of one lane.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct LaneMark {
-    /// Ordinal of the next joined row, and the weights left.
-    pub(super) join: (u64, Vec<f64>),
-    /// Draws that the reservoir made.
-    pub(super) draws: u64,
-}
-
-/// The order of one lane's rows.
-#[derive(Debug)]
-pub(super) struct LaneFold {
-    pub(super) join: Join,
-    pub(super) reservoir: Reservoir<Held>,
-    /// Since the last mark.
-    changes: Vec<Change<Held>>,
-}
-
-impl LaneFold {
-    pub(super) fn new(join: Join, reservoir: Reservoir<Held>) -> Self {
-        LaneFold { join, reservoir, changes: Vec::new() }
-    }
-
-    /// Whether the next row that it takes makes it give one.
-    pub(super) fn is_full(&self) -> bool {
-        self.reservoir.held().len() == self.reservoir.capacity()
-    }
-
-    fn mark(&self) -> LaneMark {
-        LaneMark { join: self.join.state(), draws: self.reservoir.ordinal() }
-    }
-}
-
-/// Changes of each lane's reservoir.
-type Changes = Vec<Vec<Change<Held>>>;
-
 /// The serial state of a chain.
 #[derive(Debug)]
 pub(super) struct Fold {
     /// They give a row in turn.
     pub(super) lanes: Vec<LaneFold>,
-    drain: bool,
     batcher: Batcher,
     /// Batches whose rows are drawn and go nowhere.
     skips: Skips,
@@ -132,30 +87,28 @@ pub(super) struct Fold {
     filling: Option<Fill>,
     pub(super) fills: VecDeque<Fill>,
     issued: u64,
-    /// Rows taken in, and rows given to batches, since the start.
-    pub(super) joined: u64,
-    pub(super) placed: u64,
     /// All fills below this are done; those done beyond it.
     filled: u64,
     filled_beyond: BTreeSet<u64>,
     /// Slots of rows that are not wanted, with the fills that must be done first.
     discarded: VecDeque<(u64, u32)>,
     pub(super) pieces: VecDeque<Piece>,
-    /// The mark of the last batch in the consumer's hands, then of each later one with the changes that led to it.
+    /// The mark of the last batch in the consumer's hands, then of each later one with how many changes led to it.
     pub(super) delivered: Mark,
     /// Where there are several.
     pub(super) passes: Option<Passes>,
-    pub(super) marks: VecDeque<(Mark, Changes)>,
+    pub(super) marks: VecDeque<(Mark, usize)>,
     /// Changes in all of these.
     noted: usize,
+    /// Rows on their way through a lane.
+    run: Run,
 }
 
 impl Fold {
-    pub(super) fn new(lanes: Vec<LaneFold>, drain: bool, batch_size: usize, slots: u32, skips: Skips) -> Self {
-        let mark = Mark { lanes: lanes.iter().map(LaneFold::mark).collect(), ..Mark::default() };
+    /// `keyed` says whether a stage reads positions.
+    pub(super) fn new(lanes: Vec<LaneFold>, keyed: bool, batch_size: usize, slots: u32, skips: Skips) -> Self {
         Fold {
             lanes,
-            drain,
             batcher: Batcher::new(batch_size, 0),
             skips,
             free: (0..slots).rev().collect(),
@@ -164,29 +117,38 @@ impl Fold {
             filling: None,
             fills: VecDeque::new(),
             issued: 0,
-            joined: 0,
-            placed: 0,
             filled: 0,
             filled_beyond: BTreeSet::new(),
             discarded: VecDeque::new(),
             pieces: VecDeque::new(),
-            delivered: mark,
+            delivered: Mark::default(),
             passes: None,
             marks: VecDeque::new(),
             noted: 0,
+            run: Run { keys: vec![0; if keyed { slots as usize } else { 0 }], ..Run::default() },
         }
     }
 
-    /// Goes on from a mark with the rows that each reservoir held; their slots are taken from the free ones. `None` when
-    /// a join has another number of inputs.
-    pub(super) fn restore(&mut self, mark: Mark, held: Vec<Vec<Held>>, batch_size: usize) -> Option<()> {
+    /// Resumes from a mark, and from where the parts of each lane stood then; the slots of their rows are taken already.
+    ///
+    /// Errors: what does not fit.
+    pub(super) fn restore(
+        &mut self,
+        mark: Mark,
+        standings: Vec<Vec<Standing>>,
+        batch_size: usize,
+    ) -> Result<(), String> {
         self.batcher = Batcher::new(batch_size, mark.batch);
-        for ((lane, mark), held) in self.lanes.iter_mut().zip(&mark.lanes).zip(held) {
-            lane.join.restore(mark.join.0, &mark.join.1)?;
-            lane.reservoir.restore(held, mark.draws);
-        }
+        self.lanes.iter_mut().zip(standings).try_for_each(|(lane, standings)| lane.restore(standings))?;
         self.delivered = mark;
-        Some(())
+        Ok(())
+    }
+
+    /// Notes what stands for the positions of rows that were read again.
+    pub(super) fn keyed(&mut self, keys: impl Iterator<Item = (u32, u64)>) {
+        for (slot, key) in keys {
+            self.run.keys[slot as usize] = key;
+        }
     }
 
     /// The lane that gives the next row.
@@ -222,25 +184,37 @@ impl Fold {
         }));
     }
 
-    /// Takes one row of a block into a lane: a slot for it, and whatever the reservoir gives out into the open batch.
-    /// The caller has made sure of a free slot and, where the reservoir is full, of an open batch and the lane's turn.
-    /// `mark` is called when a batch is complete.
-    pub(super) fn row(
+    /// How many of `left` rows a lane may take as one run: as many as there are slots for, and as come out at most before
+    /// the open batch is full. The caller has made sure of an open batch and the lane's turn where one may come out.
+    pub(super) fn most(&self, lane: usize, left: usize) -> usize {
+        let room = self.lanes[lane].room();
+        let most = if room > 0 { room } else { self.batcher.size() - self.batcher.partial() };
+        left.min(most).min(self.free.len())
+    }
+
+    /// Takes rows of a block into a lane: a slot for each, and whatever comes out into the open batch. `mark` is called when
+    /// a batch is complete, which is after the last of them.
+    pub(super) fn rows(
         &mut self,
         (lane, branch): (usize, u32),
         block: &Arc<Block>,
-        at: usize,
-        mark: impl FnOnce() -> Vec<(u64, usize)>,
+        rows: Range<usize>,
+        mark: impl Fn() -> Vec<(u64, usize)>,
     ) {
-        if let Some(row) = self.hold(branch, block, at) {
-            self.give(lane, row, mark);
+        for at in rows {
+            let held = self.hold(branch, block, at);
+            self.run.rows.extend(held);
         }
+        self.flow(lane, mark);
     }
 
     /// A slot for one row of a block, and the copy into it; `None` where no slot is free.
-    pub(super) fn hold(&mut self, branch: u32, block: &Arc<Block>, at: usize) -> Option<Held> {
+    pub(super) fn hold(&mut self, branch: u32, block: &Arc<Block>, at: usize) -> Option<Row> {
         let slot = self.free.pop()?;
         let frame = block.rows[at];
+        if let (Some(key), Some(of)) = (block.keys.get(at), self.run.keys.get_mut(slot as usize)) {
+            *of = *key;
+        }
         let fill = match &mut self.filling {
             Some(fill) if Arc::ptr_eq(&fill.block, block) => fill,
             _ => {
@@ -250,22 +224,32 @@ impl Fold {
             }
         };
         fill.rows.push((if block.alone { at as u32 } else { frame }, slot));
-        self.joined += 1;
         let from = Provenance { source: block.source, chunk: block.index, frame };
-        Some(Held { slot, branch, from })
+        Some(Row { slot, branch, from })
     }
 
-    /// Gives a row that has its slot to a lane's reservoir, and what that gives out into the open batch.
-    pub(super) fn give(&mut self, lane: usize, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
-        let LaneFold { join, reservoir, changes } = &mut self.lanes[lane];
-        join.took();
-        if let Some(out) = reservoir.offer(row, changes) {
-            self.place(out, mark);
-        }
+    /// Gives a row that has its slot to a lane, and what comes out into the open batch.
+    pub(super) fn give(&mut self, lane: usize, row: Row, mark: impl Fn() -> Vec<(u64, usize)>) {
+        self.run.rows.push(row);
+        self.flow(lane, mark);
+    }
+
+    /// Sends the run through a lane; what comes out is placed.
+    fn flow(&mut self, lane: usize, mark: impl Fn() -> Vec<(u64, usize)>) {
+        self.lanes[lane].offer(&mut self.run);
+        self.settle(mark);
+    }
+
+    /// Places what came out of a lane, and lets go what it dropped.
+    fn settle(&mut self, mark: impl Fn() -> Vec<(u64, usize)>) {
+        let mut run = std::mem::take(&mut self.run);
+        run.dropped.drain(..).for_each(|row| self.discard(row));
+        run.rows.drain(..).for_each(|row| self.place(row, &mark));
+        self.run = run;
     }
 
     /// Lets a row go that will not be given out; its slot is free once it was filled.
-    pub(super) fn discard(&mut self, row: Held) {
+    pub(super) fn discard(&mut self, row: Row) {
         self.discarded.push_back((self.issued + u64::from(self.filling.is_some()), row.slot));
     }
 
@@ -274,17 +258,17 @@ impl Fold {
         self.discarded.pop_front_if(|(after, _)| *after <= self.filled).map(|(_, slot)| slot)
     }
 
-    /// Emits one of the rows left in a lane's reservoir; `false` when there is none, or none is to be emitted.
-    pub(super) fn drain(&mut self, lane: usize, mark: impl FnOnce() -> Vec<(u64, usize)>) -> bool {
-        let LaneFold { reservoir, changes, .. } = &mut self.lanes[lane];
-        let left = if self.drain { reservoir.drain(changes) } else { None };
-        left.map(|row| self.place(row, mark)).is_some()
+    /// Emits one of the rows left in a lane; `false` when there is none, or none is to be emitted.
+    pub(super) fn drain(&mut self, lane: usize, mark: impl Fn() -> Vec<(u64, usize)>) -> bool {
+        self.lanes[lane].drain(&mut self.run);
+        let emitted = !self.run.rows.is_empty();
+        self.settle(mark);
+        emitted
     }
 
-    fn place(&mut self, row: Held, mark: impl FnOnce() -> Vec<(u64, usize)>) {
+    fn place(&mut self, row: Row, mark: impl Fn() -> Vec<(u64, usize)>) {
         let after = self.issued + u64::from(self.filling.is_some());
         let place = self.batcher.place();
-        self.placed += 1;
         if self.skips.has(place.batch) {
             self.discard(row);
             if place.last {
@@ -308,19 +292,18 @@ impl Fold {
     }
 
     fn mark(&mut self, branches: Vec<(u64, usize)>) {
-        let lanes = self.lanes.iter().map(LaneFold::mark).collect();
         let batch = self.batcher.number() + u64::from(self.batcher.partial() > 0);
         let passes = self.passes.as_ref().map_or(0, Passes::known);
-        let mark = Mark { batch, lanes, branches, passes };
-        let changes: Changes = self.lanes.iter_mut().map(|lane| std::mem::take(&mut lane.changes)).collect();
-        self.noted += changes.iter().map(Vec::len).sum::<usize>();
-        self.marks.push_back((mark, changes));
+        let changes: usize = self.lanes.iter_mut().map(LaneFold::mark).sum();
+        self.noted += changes;
+        self.marks.push_back((Mark { batch, branches, passes }, changes));
     }
 
     /// Takes the oldest mark as that of the consumer.
     fn advance(&mut self) {
         if let Some((mark, changes)) = self.marks.pop_front() {
-            self.noted -= changes.iter().map(Vec::len).sum::<usize>();
+            self.lanes.iter_mut().for_each(LaneFold::advance);
+            self.noted -= changes;
             self.delivered = mark;
             let rows = self.delivered.batch.saturating_mul(self.batcher.size() as u64);
             self.passes.iter_mut().for_each(|passes| passes.given(rows));
@@ -329,7 +312,7 @@ impl Fold {
 
     /// Draw `number` of the only input, of `live` in a pass, has `left` rows that were not taken in so far.
     pub(super) fn drawn(&mut self, number: u64, live: u64, left: usize) {
-        let held: usize = self.lanes.iter().map(|lane| lane.reservoir.held().len()).sum();
+        let held: usize = self.lanes.iter().map(LaneFold::held).sum();
         let whole = self.batcher.number().saturating_mul(self.batcher.size() as u64);
         let rows = whole.saturating_add((self.batcher.partial() + held + left) as u64);
         self.passes.iter_mut().for_each(|passes| passes.drawn(number, live, rows));
@@ -436,24 +419,14 @@ impl Fold {
         self.passes.iter_mut().for_each(|passes| passes.took(number));
     }
 
-    /// Sources of the rows that the reservoirs hold, or held at the delivered mark or later; most of them many times.
+    /// Sources of the rows that the lanes hold, or held at the delivered mark or later; most of them many times.
     pub(super) fn sources(&self) -> impl Iterator<Item = u64> + '_ {
-        let changes =
-            self.marks.iter().flat_map(|(_, changes)| changes).chain(self.lanes.iter().map(|lane| &lane.changes));
-        let left = changes.flatten().filter_map(|change| match change {
-            Change::Pushed => None,
-            Change::Replaced { old, .. } | Change::Removed { old, .. } => Some(old),
-        });
-        self.lanes.iter().flat_map(|lane| lane.reservoir.held()).chain(left).map(|row| row.from.source)
+        self.lanes.iter().flat_map(LaneFold::rows).map(|row| row.from.source)
     }
 
-    /// What each reservoir holds, and the changes to take back from it, newest last: what it held at the delivered mark.
-    pub(super) fn held(&self) -> Vec<(Vec<Held>, Vec<Change<Held>>)> {
-        let since = |l: usize, lane: &LaneFold| {
-            let marked = self.marks.iter().flat_map(|(_, changes)| &changes[l]);
-            (lane.reservoir.held().to_vec(), marked.chain(&lane.changes).copied().collect())
-        };
-        self.lanes.iter().enumerate().map(|(l, lane)| since(l, lane)).collect()
+    /// Where the parts of each lane stood at the delivered mark.
+    pub(super) fn later(&self) -> Vec<Vec<Later>> {
+        self.lanes.iter().map(LaneFold::later).collect()
     }
 }
 
@@ -473,19 +446,28 @@ mod tests {
     use super::*;
     use crate::config::Skip;
     use crate::runtime::seed::Key;
-    use crate::stage::join::Exhausted;
+    use crate::stage::join::{Exhausted, Join};
+    use crate::stage::sample::{Reservoir, Sampler};
 
     #[test]
     fn what_is_noted_of_a_long_gap_is_bounded() {
         let key = Key::new(1, "fold");
-        let lane = LaneFold::new(Join::new(key, vec![1.0], Exhausted::Stop), Reservoir::new(key, 8));
+        let lane = LaneFold::new(
+            Join::new(key, vec![1.0], Exhausted::Stop),
+            vec![Box::new(Sampler::new(Reservoir::new(key, 8), false))],
+        );
         let gap: Skip = "1..3000".parse().unwrap();
         let skips = Skips::of(&[gap], &[String::new()]).unwrap().remove(0);
         let mut fold = Fold::new(vec![lane], false, 1024, 4096, skips);
         let block = Arc::new(Block { rows: vec![0; 1024], ..Block::default() });
         fold.batcher = Batcher::new(1024, 1);
         for _ in 0..2500 {
-            (0..1024).for_each(|at| fold.row((0, 0), &block, at, Vec::new));
+            let mut taken = 0;
+            while taken < 1024 {
+                let n = fold.most(0, 1024 - taken);
+                fold.rows((0, 0), &block, taken..taken + n, Vec::new);
+                taken += n;
+            }
             fold.flush();
             fold.fills.drain(..).map(|fill| fill.number).collect::<Vec<_>>().into_iter().for_each(|n| fold.filled(n));
             while let Some(slot) = fold.discarded() {

@@ -1,7 +1,34 @@
 //! Rows of the same stages lane by lane -> one row per stage, all lanes together.
-//! Sums what can be summed; looks at no chain.
+//! Sums what can be summed, and asks each step what it says of itself.
 
-use super::metrics::StageMetrics;
+use super::chain::Chain;
+use super::line::LaneFold;
+use super::metrics::{StageMetrics, busy, gauge, row, tally};
+use crate::stage::RowStep;
+
+/// The rows of a chain's join and of its steps, in flow order.
+pub(super) fn of_steps(chain: &Chain, lanes: &[LaneFold], stages: &mut Vec<StageMetrics>) {
+    let of_step = |name: &str, kind, step: &dyn RowStep| {
+        let gauges = step.gauges().into_iter().map(|(name, value, capacity)| gauge(name, value, capacity));
+        let counts = step.counts().into_iter().map(|(name, total)| tally(name, total));
+        row(name, kind, gauges.collect(), counts.collect())
+    };
+    let (join, ..) = &chain.plan.join;
+    if !join.is_empty() {
+        let rows = lanes.iter().map(|lane| of_step(join, "join_positions", &lane.join)).collect();
+        stages.extend(together(rows, lanes.len()));
+    }
+    for (at, plan) in chain.plan.steps.iter().enumerate() {
+        let rows = lanes.iter().map(|lane| of_step(&plan.stage, plan.kind, &*lane.steps[at])).collect();
+        for mut row in together(rows, lanes.len()) {
+            if plan.of.slots(plan.shared.size) > 0 {
+                row.counts.insert(0, busy(&chain.totals.filling));
+                row.threads = chain.shared.workers as u64;
+            }
+            stages.push(row);
+        }
+    }
+}
 
 /// Rows of each lane in the same order, one lane after the other -> rows of all lanes together.
 pub(super) fn together(rows: Vec<StageMetrics>, lanes: usize) -> Vec<StageMetrics> {

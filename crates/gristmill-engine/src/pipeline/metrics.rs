@@ -12,7 +12,7 @@ use super::acceptance::AcceptPlan;
 use super::chain::Chain;
 use super::flow::FlowStage;
 use super::history::History;
-use super::lane_metrics::together;
+use super::lane_metrics::{of_steps, together};
 use super::needed::{Kept, OldestNeeded, oldest};
 use super::notices::Notices;
 use super::outage::{IoErrorCounts, Outages};
@@ -317,19 +317,19 @@ fn totals(stages: &[StageMetrics]) -> Vec<u64> {
     stages.iter().flat_map(|stage| &stage.counts).map(|count| count.total).collect()
 }
 
-fn gauge(name: &'static str, value: u64, capacity: Option<u64>) -> Gauge {
+pub(super) fn gauge(name: &'static str, value: u64, capacity: Option<u64>) -> Gauge {
     Gauge { name, value, capacity }
 }
 
-fn tally(name: &'static str, total: u64) -> Tally {
+pub(super) fn tally(name: &'static str, total: u64) -> Tally {
     Tally { name, total, per_second: 0.0 }
 }
 
-fn busy(load: &Load) -> Tally {
+pub(super) fn busy(load: &Load) -> Tally {
     tally("busy_ns", load.nanos())
 }
 
-fn row(name: &str, kind: &'static str, gauges: Vec<Gauge>, counts: Vec<Tally>) -> StageMetrics {
+pub(super) fn row(name: &str, kind: &'static str, gauges: Vec<Gauge>, counts: Vec<Tally>) -> StageMetrics {
     StageMetrics {
         name: name.to_owned(),
         kind,
@@ -466,19 +466,8 @@ fn of_chain(chain: &Chain, readers: usize, stages: &mut Vec<StageMetrics>) {
         let of_lanes = stages.split_off(before);
         stages.extend(together(of_lanes, chain.plan.lanes.len()));
     }
-    let held = inner.fold.lanes.iter().map(|lane| lane.reservoir.held().len() as u64).sum();
-    let frames = chain.plan.reservoir.1 as u64;
-    let (joined, placed) = (inner.fold.joined, inner.fold.placed);
+    of_steps(chain, &inner.fold.lanes, stages);
     drop(inner);
-    if !chain.plan.join.0.is_empty() {
-        stages.push(row(&chain.plan.join.0, "join_positions", Vec::new(), vec![tally("frames", joined)]));
-    }
-    if frames > 0 {
-        let gauges = vec![gauge("reservoir", held, Some(frames))];
-        let counts = vec![busy(&chain.totals.filling), tally("frames", placed)];
-        let sampler = row(&chain.plan.reservoir.0, "shuffling_frame_sampler", gauges, counts);
-        stages.push(StageMetrics { threads: workers as u64, ..sampler });
-    }
     let counts = chain.handoff.counts();
     let totals = &chain.totals;
     let (batches, rows) = (tally("batches", totals.batches.get()), tally("rows", totals.rows.get()));

@@ -13,6 +13,7 @@
 //! | `drawer`, `branch` | admissions and draws; tickets in flight |
 //! | `decide` | which draws become tickets |
 //! | `anchors` | chunk anchors of the pools, and how they are controlled |
+//! | `line` | a lane: its join and its steps over rows, as a list |
 //! | `fold` | rows to slots and batches, serially |
 //! | `chain` | the tasks that threads run |
 //! | `conform` | records of any layout into slots |
@@ -64,6 +65,7 @@ mod journals;
 mod lane_metrics;
 mod launch;
 pub mod ledger;
+mod line;
 mod loader;
 mod message;
 mod metrics;

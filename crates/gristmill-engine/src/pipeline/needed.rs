@@ -113,7 +113,7 @@ impl LoaderState {
     pub(super) fn needs(&self) -> Option<Ids> {
         let mut ids = Vec::new();
         for lane in self.outputs.values().flat_map(|output| output.lanes.values()) {
-            ids.extend_from_slice(&lane.reservoir.sources);
+            lane.held().for_each(|held| ids.extend_from_slice(&held.sources));
             for branch in &lane.branches {
                 ids.extend_from_slice(&branch.drawer.as_ref()?.sources);
                 ids.extend(branch.admissions.iter().map(|admission| admission.id));

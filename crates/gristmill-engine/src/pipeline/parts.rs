@@ -199,7 +199,7 @@ impl Common {
 fn renumber(output: &mut ChainState, ids: &HashMap<u64, u64>) {
     let new = |id: &mut u64| *id = ids.get(id).copied().unwrap_or(*id);
     for lane in output.lanes.values_mut() {
-        lane.reservoir.sources.iter_mut().for_each(new);
+        lane.held_mut().flat_map(|held| &mut held.sources).for_each(new);
         for branch in &mut lane.branches {
             branch.drawer.iter_mut().flat_map(|drawer| &mut drawer.sources).for_each(new);
             for admission in &mut branch.admissions {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gristmill_format::chess::check::Rules;
 use gristmill_format::encode::Encoder;
 use gristmill_format::weigh::Weigher;
 
@@ -20,17 +19,13 @@ use crate::config::{
     JoinPositionsConfig, KeyOrder, LastBatch, Overflow, SplitBy, StageKind, TensorGeneratorConfig,
 };
 use crate::error::{Error, Result};
-use crate::rescorer::{Extras, prepare};
 use crate::runtime::handoff::WhenFull;
-use crate::stage::ChunkPass;
 use crate::stage::batch::WhenPartial;
 use crate::stage::complete::Complete;
 use crate::stage::lane::HashLane;
-use crate::stage::rescore::Rescore;
 use crate::stage::split::{Fold, Side};
 use crate::stage::unpack::Unpack;
-use crate::stage::validate::Validate;
-use crate::tablebase::Syzygy;
+use crate::stage::{ChunkPass, Pass, RowStage, Shared};
 
 /// A directory whose files become sources: one per loader stage.
 #[derive(Debug, Clone, PartialEq)]
@@ -118,8 +113,8 @@ pub(crate) struct ChainPlan {
     pub(crate) ranks: Ranks,
     /// Name of the join (empty without one), weights, what happens at an input's end.
     pub(crate) join: (String, Vec<f64>, Exhausted),
-    /// Name of the sampler (empty without one), its frames in all lanes, whether it drains.
-    pub(crate) reservoir: (String, usize, bool),
+    /// What rows go through behind it, in this order.
+    pub(crate) steps: Vec<StepPlan>,
     /// Name of the tensor generator.
     pub(crate) stage: String,
     /// Rows of a batch that this rank gives.
@@ -139,14 +134,68 @@ pub(crate) struct ChainPlan {
 pub(crate) struct LanePlan {
     /// Absent where there is only one.
     pub(crate) lane: Option<HashLane>,
-    /// Frames of its reservoir.
-    pub(crate) reservoir: usize,
+}
+
+impl LanePlan {
+    /// Its part of a size that all lanes share.
+    pub(crate) fn share(&self, whole: u64) -> u64 {
+        self.lane.map_or(whole, |lane| lane.share(whole))
+    }
+}
+
+/// One stage over rows.
+#[derive(Debug, Clone)]
+pub(crate) struct StepPlan {
+    pub(crate) stage: String,
+    /// Its kind, such as `shuffling_frame_sampler`.
+    pub(crate) kind: &'static str,
+    pub(crate) of: Arc<dyn RowStage>,
+    /// The size that lanes share.
+    pub(crate) shared: Shared,
+}
+
+impl StepPlan {
+    fn of(node: &Node<'_>) -> Result<Option<Self>> {
+        let Some(of) = node.kind.row_stage() else { return Ok(None) };
+        let shared = of.shared().map_err(|(field, text)| Error::field(node.name, field, text))?;
+        Ok(Some(StepPlan { stage: node.name.to_owned(), kind: node.kind.name(), of, shared }))
+    }
+
+    /// Slots that rows take which it holds in one lane.
+    pub(crate) fn slots(&self, lane: &LanePlan) -> usize {
+        self.of.slots(lane.share(self.shared.size))
+    }
+
+    /// Bytes that it takes beside slots in one lane.
+    pub(crate) fn bytes(&self, lane: &LanePlan) -> u64 {
+        self.of.bytes(lane.share(self.shared.size))
+    }
 }
 
 impl ChainPlan {
     /// Inputs of the join, in each lane.
     pub(crate) fn inputs(&self) -> usize {
         self.branches.len() / self.lanes.len().max(1)
+    }
+
+    /// Each step with each lane that it is in.
+    fn steps_of_lanes(&self) -> impl Iterator<Item = (&StepPlan, &LanePlan)> {
+        self.steps.iter().flat_map(|step| self.lanes.iter().map(move |lane| (step, lane)))
+    }
+
+    /// Slots of rows that steps hold, in all lanes of this rank.
+    pub(crate) fn held(&self) -> usize {
+        self.steps_of_lanes().fold(0, |held, (step, lane)| held.saturating_add(step.slots(lane)))
+    }
+
+    /// Bytes that steps take beside slots, in all lanes of this rank.
+    pub(crate) fn step_bytes(&self) -> u64 {
+        self.steps_of_lanes().fold(0, |bytes, (step, lane)| bytes.saturating_add(step.bytes(lane)))
+    }
+
+    /// Whether a step reads which position a row is of.
+    pub(crate) fn reads_positions(&self) -> bool {
+        self.steps.iter().any(|step| step.of.reads_positions())
     }
 }
 
@@ -204,16 +253,16 @@ impl<'a> Lower<'a> {
         };
         let mut reads = generator.inputs[0];
         let mut at = self.node(reads);
-        let mut reservoir = (String::new(), 0, false);
-        if let StageKind::ShufflingFrameSampler(sampler) = at.kind {
-            let frames = sampler.threads.checked_mul(sampler.reservoir_size_per_thread).filter(|n| *n > 0);
-            let frames = frames.filter(|n| u32::try_from(*n).is_ok()).ok_or_else(|| {
-                Error::field(at.name, "reservoir_size_per_thread", "expected 1 to 4 294 967 295 frames in all")
-            })?;
-            reservoir = (at.name.to_owned(), frames, sampler.drain);
+        let mut steps: Vec<StepPlan> = Vec::new();
+        while let Some(step) = StepPlan::of(at)? {
+            if steps.iter().any(|other| other.kind == step.kind) {
+                return Err(Error::stage(at.name, format!("rows go through one `{}` at most", step.kind)));
+            }
+            steps.push(step);
             reads = at.inputs[0];
             at = self.node(reads);
         }
+        steps.reverse();
         let (branches, join) = match at.kind {
             StageKind::JoinPositions(config) => {
                 let weights = weights(at, config)?;
@@ -225,14 +274,14 @@ impl<'a> Lower<'a> {
                 (branches, (String::new(), shares, Exhausted::Drop))
             }
         };
-        let lanes = vec![LanePlan { lane: None, reservoir: reservoir.1 }];
+        let lanes = vec![LanePlan { lane: None }];
         let chain = tensors(alias, generator.name, config)?;
         let mut branches: Vec<BranchPlan> = branches;
         if let Some(complete) = Complete::new(&chain.encoder) {
             let pass: Arc<dyn ChunkPass> = Arc::new(complete);
             branches.iter_mut().for_each(|branch| branch.passes.push(PassPlan::unnamed(Arc::clone(&pass))));
         }
-        Ok(ChainPlan { branches, join, lanes, reservoir, ..chain })
+        Ok(ChainPlan { branches, join, lanes, steps, ..chain })
     }
 
     /// The branches behind frames that are joined, with their shares. Frames from a pool's cache come in the order of its
@@ -265,8 +314,8 @@ impl<'a> Lower<'a> {
     fn branch(&mut self, stage: usize) -> Result<BranchPlan> {
         let node = &self.graph.nodes[stage];
         let StageKind::ChunkUnpacker(unpacker) = node.kind else {
-            let text = "frames come as unpacker -> join_positions -> shuffling_frame_sampler -> tensor_generator, \
-                        the middle two optional; this stage stands elsewhere";
+            let text = "frames come as unpacker -> join_positions -> steps such as shuffling_frame_sampler -> \
+                        tensor_generator, all but the first and last optional; this stage stands elsewhere";
             return Err(Error::stage(node.name, text));
         };
         let unpack = unpack(node.name, unpacker)?;
@@ -364,21 +413,9 @@ impl<'a> Lower<'a> {
 
 /// The pass of a stage that takes chunks and gives chunks, and the most threads it may have; `None` for other kinds.
 fn pass(node: &Node<'_>) -> Result<Option<(PassPlan, Option<usize>)>> {
-    let (mut reads, mut lacks) = ([None; 2], Vec::new());
-    let (kind, pass, threads): (_, Arc<dyn ChunkPass>, _) = match node.kind {
-        StageKind::ChunkValidator(config) => {
-            let rules = Rules::parse(&config.rules).map_err(|e| Error::field(node.name, "rules", e.detail()))?;
-            ("chunk_validator", Arc::new(Validate::new(rules)), config.threads)
-        }
-        StageKind::ChunkRescorer(config) => {
-            let prepared = prepare(node.name, config, Extras::default())?;
-            reads = prepared.reads();
-            lacks = prepared.syzygy.as_ref().map(Syzygy::lacks).unwrap_or_default();
-            ("chunk_rescorer", Arc::new(Rescore::new(prepared.rescorer)), config.threads)
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some((PassPlan { stage: node.name.to_owned(), kind, pass, reads, lacks }, threads)))
+    let Some(stage) = node.kind.pass_stage() else { return Ok(None) };
+    let Pass { pass, reads, lacks, threads } = stage.pass(node.name)?;
+    Ok(Some((PassPlan { stage: node.name.to_owned(), kind: node.kind.name(), pass, reads, lacks }, threads)))
 }
 
 /// One output of a splitter.
@@ -435,7 +472,7 @@ fn tensors(alias: &str, stage: &str, config: &TensorGeneratorConfig) -> Result<C
         lanes: Vec::new(),
         ranks: Ranks { lanes: 1, rank: 0, world: 1 },
         join: (String::new(), Vec::new(), Exhausted::Drop),
-        reservoir: (String::new(), 0, false),
+        steps: Vec::new(),
         stage: stage.to_owned(),
         batch_size: config.batch_size,
         skips: Skips::default(),

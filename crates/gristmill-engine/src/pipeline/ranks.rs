@@ -1,7 +1,7 @@
 //! `lanes`, `rank` and `world_size` of a config -> the lanes that this process runs, and which rows of a batch they give.
 //! Deals a chain to lanes; whatever cannot be dealt is refused here, with what to do. Needs no fact about other ranks.
 
-use super::plan::{ChainPlan, DrawPlan, LanePlan};
+use super::plan::{ChainPlan, DrawPlan, LanePlan, StepPlan};
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
 use crate::runtime::handoff::WhenFull;
@@ -97,14 +97,12 @@ impl Ranks {
                 enough(&branch.stage, "position_cache_size", cache.size, "positions")?;
             }
         }
-        let (sampler, frames, drain) = &chain.reservoir;
-        if *frames > 0 {
-            enough(sampler, "reservoir_size_per_thread", *frames as u64, "frames")?;
+        for StepPlan { stage, shared, .. } in &chain.steps {
+            enough(stage, shared.field, shared.size, shared.of)?;
         }
         let (mut branches, mut plans) = (Vec::new(), Vec::new());
         for lane in self.own().flatten() {
-            let reservoir = usize::try_from(lane.share(*frames as u64)).unwrap_or(*frames);
-            plans.push(LanePlan { lane: Some(lane), reservoir });
+            plans.push(LanePlan { lane: Some(lane) });
             for branch in &chain.branches {
                 let mut branch = branch.clone();
                 (branch.lane, branch.counts_anchor) = (Some(lane), plans.len() == 1);
@@ -117,15 +115,7 @@ impl Ranks {
                 branches.push(branch);
             }
         }
-        let held = plans.iter().map(|plan| plan.reservoir).sum();
-        Ok(ChainPlan {
-            reservoir: (sampler.clone(), held, *drain),
-            batch_size: chain.batch_size / world,
-            ranks: self,
-            lanes: plans,
-            branches,
-            ..chain
-        })
+        Ok(ChainPlan { batch_size: chain.batch_size / world, ranks: self, lanes: plans, branches, ..chain })
     }
 }
 

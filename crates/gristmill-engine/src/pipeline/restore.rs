@@ -8,13 +8,13 @@ use gristmill_format::encode::Provenance;
 use super::branch::Branch;
 use super::chain::{Chain, Inner, Refill};
 use super::drawer::Drawer;
-use super::fold::{Held, LaneMark, Mark};
+use super::fold::Mark;
 use super::passes::Passes;
 use super::state::{BranchState, ChainState, HeldRows, LaneState};
 use super::vanished::Lost;
 use crate::error::{Error, Result};
 use crate::stage::pool::Lost as Uncached;
-use crate::stage::sample::undo;
+use crate::stage::{Row, Standing};
 
 /// What is to be read again, by branch, source and chunk.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Chain {
     pub(super) fn state(&self) -> ChainState {
         let inner = self.lock();
         let mark = inner.fold.delivered.clone();
-        let held = inner.fold.held();
+        let later = inner.fold.later();
         let passes = inner.fold.passes.as_ref().map(|passes| passes.before(mark.passes));
         let branches: Vec<(Option<Drawer>, BranchState)> = inner
             .branches
@@ -57,16 +57,14 @@ impl Chain {
         let whole = |(copy, state): (Option<Drawer>, _)| BranchState { drawer: copy.map(|copy| copy.state()), ..state };
         let mut branches = branches.into_iter().map(whole);
         let inputs = self.plan.inputs();
-        let lanes = self.plan.lanes.iter().zip(&mark.lanes).zip(held).enumerate().map(|(l, ((plan, mark), held))| {
-            let (mut held, changes) = held;
-            undo(&mut held, &changes);
-            let state = LaneState {
-                join: mark.join.clone(),
-                reservoir_draws: mark.draws,
-                reservoir: HeldRows::of(&held, u32::try_from(l * inputs).unwrap_or(u32::MAX)),
-                branches: branches.by_ref().take(inputs).collect(),
-            };
-            (plan.lane.map_or(0, |lane| lane.index), state)
+        let lanes = self.plan.lanes.iter().zip(later).enumerate().map(|(l, (plan, later))| {
+            let mut standings = later.into_iter().map(|later| later());
+            let join = standings.next().unwrap_or_default();
+            let named = self.plan.steps.iter().zip(standings);
+            let steps = named.map(|(step, standing)| (step.stage.as_str(), step.kind, standing));
+            let branches = branches.by_ref().take(inputs).collect();
+            let first = u32::try_from(l * inputs).unwrap_or(u32::MAX);
+            (plan.lane.map_or(0, |lane| lane.index), LaneState::of(branches, first, &join, steps))
         });
         let skipped = self.plan.skips.before(mark.batch);
         ChainState { batch: mark.batch, skipped, passes, lanes: lanes.collect() }
@@ -81,24 +79,29 @@ impl Chain {
         let inputs = self.plan.inputs();
         let mut refills = Refills::default();
         let mut mark = Mark { batch: state.batch, ..Mark::default() };
-        let mut held = Vec::new();
+        let mut standings = Vec::new();
         for (l, plan) in self.plan.lanes.iter().enumerate() {
             let index = plan.lane.map_or(0, |lane| lane.index);
             let saved = state.lanes.get(&index).ok_or_else(|| unfit(&format!("it lacks lane {index}")))?;
             if saved.branches.len() != inputs {
                 return Err(unfit("it joins another number of inputs"));
             }
-            if saved.reservoir.len() > plan.reservoir {
-                return Err(unfit("its reservoir is larger than the configured one"));
-            }
             for ((b, branch), saved) in inner.branches.iter_mut().enumerate().skip(l * inputs).zip(&saved.branches) {
                 self.restore_branch(branch, saved, &|id| lost.has(b, id))?;
             }
-            held.push(self.hold(&mut inner, l * inputs, &saved.reservoir, (lost, &mut refills))?);
+            let mut lane = vec![Standing { own: saved.join(), rows: Vec::new() }];
+            for step in &self.plan.steps {
+                let lacks = || unfit(&format!("it lacks stage `{}`", step.stage));
+                let (own, rows) = saved.step(&step.stage, step.kind).ok_or_else(lacks)?;
+                if rows.len() > step.slots(plan) {
+                    return Err(unfit(&format!("stage `{}` holds more rows than it is configured to", step.stage)));
+                }
+                lane.push(Standing { own, rows: self.hold(&mut inner, l * inputs, rows, (lost, &mut refills))? });
+            }
+            standings.push(lane);
             for (b, saved) in (l * inputs..).zip(&saved.branches) {
                 self.restore_accepted(&mut inner, b, saved, &mut refills)?;
             }
-            mark.lanes.push(LaneMark { join: saved.join.clone(), draws: saved.reservoir_draws });
             mark.branches.extend(saved.branches.iter().map(|saved| (saved.head, saved.taken)));
         }
         if inner.fold.passes.is_some() {
@@ -106,8 +109,7 @@ impl Chain {
             let passes = Passes::resumed(state.passes.as_ref(), head, &inner.branches[0]);
             (mark.passes, inner.fold.passes) = (passes.known(), Some(passes));
         }
-        let restored = inner.fold.restore(mark, held, self.plan.batch_size);
-        restored.ok_or_else(|| unfit("it has another number of weights"))?;
+        inner.fold.restore(mark, standings, self.plan.batch_size).map_err(|what| unfit(&what))?;
         inner.refills = refills.0.into_values().collect();
         Ok(())
     }
@@ -161,7 +163,7 @@ impl Chain {
         first: usize,
         saved: &HeldRows,
         (lost, refills): (&Lost, &mut Refills),
-    ) -> Result<Vec<Held>> {
+    ) -> Result<Vec<Row>> {
         let unfit = |what: &str| Error::State(format!("output `{}`: {what}", self.plan.alias));
         let row = |row: Option<(u32, Provenance)>| {
             let (input, from) = row.ok_or_else(|| unfit("a reservoir row has no source"))?;
@@ -174,7 +176,7 @@ impl Chain {
             }
             let Some(slot) = inner.fold.free.pop() else { return Err(unfit("its reservoir does not fit")) };
             refills.of(b, from.source, from.chunk).rows.push((from.frame, slot));
-            Ok(Some(Held { slot, branch: u32::try_from(b).unwrap_or(u32::MAX), from }))
+            Ok(Some(Row { slot, branch: u32::try_from(b).unwrap_or(u32::MAX), from }))
         };
         saved.rows().map(row).filter_map(Result::transpose).collect()
     }

@@ -1,6 +1,7 @@
 //! The plan of a stream -> one without bytes: rows are drawn and dealt to batches as ever, and only their origins are
 //! copied and encoded.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::Result as FormatResult;
@@ -55,6 +56,10 @@ impl Encoder for Origins {
 
     fn fits(&self, records: &Layout) -> FormatResult<()> {
         self.of.fits(records)
+    }
+
+    fn position(&self) -> Vec<Range<usize>> {
+        self.of.position()
     }
 
     fn outputs(&self) -> &[TensorSpec] {

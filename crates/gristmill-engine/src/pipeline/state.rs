@@ -7,7 +7,6 @@ use gristmill_format::encode::Provenance;
 use serde::{Deserialize, Serialize};
 
 use super::drawer::{Admission, DrawerState};
-use super::fold::Held;
 use super::journals::JournalMark;
 use super::needed::OldestNeeded;
 use super::parts::whole;
@@ -19,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::runtime::options::{Effect, Options, without};
 use crate::runtime::{document, packed};
 use crate::stage::pool::{AcceptState, Anchor};
+use crate::stage::{Row, Standing};
 
 /// The part of a config that changes batches, as its options say of themselves; of tables, which there are.
 pub(super) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json::Value {
@@ -265,7 +265,70 @@ pub(super) struct LaneState {
     /// Draws that the reservoir made.
     pub(super) reservoir_draws: u64,
     pub(super) reservoir: HeldRows,
+    /// Of other stages over rows, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) steps: BTreeMap<String, StepState>,
     pub(super) branches: Vec<BranchState>,
+}
+
+/// Where a stage over rows stands.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StepState {
+    /// As the stage itself says it.
+    pub(super) own: serde_json::Value,
+    /// What it holds.
+    #[serde(default, skip_serializing_if = "HeldRows::is_empty")]
+    pub(super) rows: HeldRows,
+}
+
+/// The kind whose steps stand in fields of a lane that are older than steps.
+const SAMPLER: &str = "shuffling_frame_sampler";
+
+impl LaneState {
+    /// Of a lane whose first branch is number `first`; `standings` are of its join and of each step, by name and kind.
+    pub(super) fn of<'a>(
+        branches: Vec<BranchState>,
+        first: u32,
+        join: &Standing,
+        steps: impl Iterator<Item = (&'a str, &'static str, Standing)>,
+    ) -> Self {
+        let join = serde_json::from_value(join.own.clone()).unwrap_or_default();
+        let (mut reservoir_draws, mut reservoir) = (0, HeldRows::default());
+        let mut others = BTreeMap::new();
+        for (stage, kind, Standing { own, rows }) in steps {
+            let rows = HeldRows::of(&rows, first);
+            if kind == SAMPLER {
+                (reservoir_draws, reservoir) = (own.as_u64().unwrap_or(0), rows);
+            } else {
+                others.insert(stage.to_owned(), StepState { own, rows });
+            }
+        }
+        LaneState { join, reservoir_draws, reservoir, steps: others, branches }
+    }
+
+    /// What the join says of itself.
+    pub(super) fn join(&self) -> serde_json::Value {
+        serde_json::json!([self.join.0, self.join.1])
+    }
+
+    /// What a step says of itself, and what it holds; `None` where the state has no such step.
+    pub(super) fn step(&self, stage: &str, kind: &str) -> Option<(serde_json::Value, &HeldRows)> {
+        if kind == SAMPLER {
+            return Some((self.reservoir_draws.into(), &self.reservoir));
+        }
+        self.steps.get(stage).map(|step| (step.own.clone(), &step.rows))
+    }
+
+    /// The rows that its steps hold.
+    pub(super) fn held(&self) -> impl Iterator<Item = &HeldRows> {
+        std::iter::once(&self.reservoir).chain(self.steps.values().map(|step| &step.rows))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn held_mut(&mut self) -> impl Iterator<Item = &mut HeldRows> {
+        std::iter::once(&mut self.reservoir).chain(self.steps.values_mut().map(|step| &mut step.rows))
+    }
 }
 
 /// What a reservoir holds.
@@ -305,16 +368,21 @@ pub(super) struct BranchState {
 
 impl HeldRows {
     /// Of rows of a lane whose first branch is number `first`.
-    pub(super) fn of(held: &[Held], first: u32) -> Self {
+    pub(super) fn of(held: &[Row], first: u32) -> Self {
         let mut places: BTreeMap<(u32, u64), u32> =
             held.iter().map(|r| ((r.branch - first, r.from.source), 0)).collect();
         places.values_mut().zip(0..).for_each(|(place, number)| *place = number);
-        let row = |row: &Held| [places[&(row.branch - first, row.from.source)], row.from.chunk, row.from.frame];
+        let row = |row: &Row| [places[&(row.branch - first, row.from.source)], row.from.chunk, row.from.frame];
         HeldRows {
             rows: held.iter().flat_map(row).collect(),
             inputs: places.keys().map(|(input, _)| *input).collect(),
             sources: places.into_keys().map(|(_, source)| source).collect(),
         }
+    }
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// How many rows there are.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::chain::Chain;
 use super::drawer::{Admission, DrawerState};
-use super::state::ChainState;
+use super::state::{ChainState, HeldRows};
 use crate::error::{Error, Result};
 
 /// What is done where files that a state needs are gone or changed.
@@ -71,7 +71,8 @@ impl Lost {
                     miss(b, id, if replaced.contains(&id) { 0 } else { chunks }, 0);
                 }
             }
-            for (input, from) in saved.reservoir.rows().flatten().filter(|(input, _)| (*input as usize) < inputs) {
+            let held = saved.held().flat_map(HeldRows::rows).flatten();
+            for (input, from) in held.filter(|(input, _)| (*input as usize) < inputs) {
                 miss(l * inputs + input as usize, from.source, 0, 1);
             }
         }

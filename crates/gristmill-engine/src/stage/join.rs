@@ -1,9 +1,11 @@
 //! Several streams of rows -> one: each row comes from a seeded weighted choice among those not ended.
 //! A choice depends on the row's ordinal alone, so it never matters which stream is ready first.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
-use super::QueueConfig;
+use super::{Later, QueueConfig, Row, RowStep, Standing};
 use crate::runtime::options::options;
 use crate::runtime::seed::Key;
 
@@ -41,25 +43,25 @@ pub struct Join {
     weights: Vec<f64>,
     when_exhausted: Exhausted,
     ordinal: u64,
+    /// Rows that were joined since the start.
+    joined: u64,
+    /// Ordinal and weights at the consumer's mark, then at each later one.
+    marks: VecDeque<(u64, Vec<f64>)>,
 }
 
 impl Join {
     /// A join of as many inputs as there are weights.
     pub fn new(key: Key, weights: Vec<f64>, when_exhausted: Exhausted) -> Self {
-        Join { key, weights, when_exhausted, ordinal: 0 }
+        let marks = VecDeque::from([(0, weights.clone())]);
+        Join { key, weights, when_exhausted, ordinal: 0, joined: 0, marks }
     }
 
-    /// The input of the next row; `None` when all have ended. Call [`Join::took`] once the row is taken.
+    /// The input of the next row; `None` when all have ended. It stays so until a row is offered.
     pub fn choose(&self) -> Option<usize> {
         if let [only] = self.weights[..] {
             return (only > 0.0).then_some(0);
         }
         self.key.at(self.ordinal).weighted(&self.weights)
-    }
-
-    /// The chosen row was taken: on to the next.
-    pub fn took(&mut self) {
-        self.ordinal += 1;
     }
 
     /// An input has ended. Returns whether it is to start again.
@@ -71,24 +73,52 @@ impl Join {
         }
         false
     }
+}
 
-    /// The ordinal of the next row and the weights left: all there is to save.
-    pub fn state(&self) -> (u64, Vec<f64>) {
-        (self.ordinal, self.weights.clone())
+impl RowStep for Join {
+    fn offer(&mut self, rows: &mut Vec<Row>, _: &mut Vec<Row>, _: &[u64]) {
+        self.ordinal += rows.len() as u64;
+        self.joined += rows.len() as u64;
     }
 
-    /// Goes on from a state. `None` when it has another number of inputs.
-    pub fn restore(&mut self, ordinal: u64, weights: &[f64]) -> Option<()> {
-        (weights.len() == self.weights.len()).then(|| {
-            self.ordinal = ordinal;
-            self.weights.copy_from_slice(weights);
-        })
+    fn mark(&mut self) -> usize {
+        self.marks.push_back((self.ordinal, self.weights.clone()));
+        0
+    }
+
+    fn advance(&mut self) {
+        if self.marks.len() > 1 {
+            self.marks.pop_front();
+        }
+    }
+
+    fn later(&self) -> Later {
+        let (ordinal, weights) = self.marks.front().cloned().unwrap_or_else(|| (self.ordinal, self.weights.clone()));
+        Box::new(move || Standing { own: serde_json::json!([ordinal, weights]), rows: Vec::new() })
+    }
+
+    fn restore(&mut self, standing: Standing) -> Result<(), String> {
+        let (ordinal, weights): (u64, Vec<f64>) = serde_json::from_value(standing.own).map_err(|e| e.to_string())?;
+        if weights.len() != self.weights.len() {
+            return Err("it has another number of weights".to_owned());
+        }
+        (self.ordinal, self.weights) = (ordinal, weights);
+        self.marks = VecDeque::from([(self.ordinal, self.weights.clone())]);
+        Ok(())
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![("frames", self.joined)]
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use gristmill_format::encode::Provenance;
+
     use super::*;
+
+    const ROW: Row = Row { slot: 0, branch: 0, from: Provenance { source: 0, chunk: 0, frame: 0 } };
 
     #[test]
     fn rows_come_in_proportion_and_weights_are_shared_out() {
@@ -96,7 +126,7 @@ mod tests {
         let mut counts = [0u32; 2];
         for _ in 0..20_000 {
             counts[join.choose().unwrap()] += 1;
-            join.took();
+            join.offer(&mut vec![ROW], &mut Vec::new(), &[]);
         }
         assert!((13_750..14_250).contains(&counts[0]), "{counts:?}");
         assert!(!join.exhausted(0));

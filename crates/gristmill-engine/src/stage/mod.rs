@@ -28,6 +28,7 @@ pub mod discover;
 pub mod extract;
 pub mod gather;
 pub mod join;
+pub mod kinds;
 pub mod lane;
 pub mod load;
 pub mod mix;
@@ -37,16 +38,40 @@ mod queue;
 pub mod rescore;
 pub mod sample;
 pub mod split;
+mod step;
 pub mod unpack;
 pub mod validate;
 pub mod view;
 pub mod weighted;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use gristmill_format::source::Chunk;
 
 pub use queue::{Overflow, QueueConfig, Queues};
+pub use step::{GaugeOf, Later, Row, RowStage, RowStep, Shared, Standing};
+
+/// What a stage over chunks runs.
+#[derive(Debug, Clone)]
+pub struct Pass {
+    /// What it does to each.
+    pub pass: Arc<dyn ChunkPass>,
+    /// Numbers that tell apart what it reads besides the games, such as tables.
+    pub reads: [Option<u64>; 2],
+    /// What of that it does without, because it may be missing and is.
+    pub lacks: Vec<String>,
+    /// Maximum number of chunks in it at once.
+    pub threads: Option<usize>,
+}
+
+/// The configuration of a stage over chunks.
+pub trait PassStage {
+    /// What it runs; `stage` is named in errors.
+    ///
+    /// Errors: `Config` with the field that cannot be; `Path` and `Format` for what it cannot read.
+    fn pass(&self, stage: &str) -> crate::error::Result<Pass>;
+}
 
 /// What a [`ChunkPass`] did to a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

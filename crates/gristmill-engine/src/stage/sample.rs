@@ -1,9 +1,11 @@
 //! Rows -> rows in another order: a reservoir that emits a random one of those it holds for each that comes.
 //! Holds references, never bytes; every change can be undone, so that the state of any earlier batch is at hand.
 
+use std::collections::VecDeque;
+
 use serde::{Deserialize, Serialize};
 
-use super::QueueConfig;
+use super::{GaugeOf, Later, QueueConfig, Row, RowStage, RowStep, Shared, Standing};
 use crate::runtime::options::options;
 use crate::runtime::seed::Key;
 
@@ -31,6 +33,121 @@ impl Default for ShufflingFrameSamplerConfig {
             drain: true,
             output: QueueConfig::default(),
         }
+    }
+}
+
+impl RowStage for ShufflingFrameSamplerConfig {
+    fn shared(&self) -> Result<Shared, (&'static str, String)> {
+        let field = "reservoir_size_per_thread";
+        let frames = self.threads.checked_mul(self.reservoir_size_per_thread).and_then(|n| u32::try_from(n).ok());
+        let expected = || (field, "expected 1 to 4 294 967 295 frames in all".to_owned());
+        let size = frames.filter(|n| *n > 0).ok_or_else(expected)?.into();
+        Ok(Shared { field, size, of: "frames" })
+    }
+
+    fn slots(&self, share: u64) -> usize {
+        usize::try_from(share).unwrap_or(usize::MAX)
+    }
+
+    fn step(&self, key: Key, share: u64) -> Box<dyn RowStep> {
+        Box::new(Sampler::new(Reservoir::new(key, self.slots(share)), self.drain))
+    }
+}
+
+/// A reservoir of rows, and what becomes of them in one lane.
+#[derive(Debug)]
+pub struct Sampler {
+    reservoir: Reservoir<Row>,
+    drains: bool,
+    /// Rows that it gave since the start.
+    given: u64,
+    /// Draws made at the consumer's mark.
+    delivered: u64,
+    /// Draws made at each later mark, with the changes that led to it; then those since.
+    marks: VecDeque<(u64, Vec<Change<Row>>)>,
+    changes: Vec<Change<Row>>,
+}
+
+impl Sampler {
+    /// A sampler that gives what it holds at the end, or does not.
+    pub fn new(reservoir: Reservoir<Row>, drains: bool) -> Self {
+        Sampler { reservoir, drains, given: 0, delivered: 0, marks: VecDeque::new(), changes: Vec::new() }
+    }
+
+    /// The changes since the consumer's mark, newest last.
+    fn changes(&self) -> impl Iterator<Item = &Change<Row>> {
+        self.marks.iter().flat_map(|(_, changes)| changes).chain(&self.changes)
+    }
+}
+
+impl RowStep for Sampler {
+    fn room(&self) -> usize {
+        self.reservoir.capacity() - self.reservoir.held().len()
+    }
+
+    fn offer(&mut self, rows: &mut Vec<Row>, _: &mut Vec<Row>, _: &[u64]) {
+        let mut given = 0;
+        for i in 0..rows.len() {
+            if let Some(row) = self.reservoir.offer(rows[i], &mut self.changes) {
+                rows[given] = row;
+                given += 1;
+            }
+        }
+        rows.truncate(given);
+        self.given += given as u64;
+    }
+
+    fn drain(&mut self) -> Option<Row> {
+        let row = if self.drains { self.reservoir.drain(&mut self.changes) } else { None };
+        self.given += u64::from(row.is_some());
+        row
+    }
+
+    fn mark(&mut self) -> usize {
+        self.marks.push_back((self.reservoir.ordinal(), std::mem::take(&mut self.changes)));
+        self.marks.back().map_or(0, |(_, changes)| changes.len())
+    }
+
+    fn advance(&mut self) {
+        if let Some((draws, _)) = self.marks.pop_front() {
+            self.delivered = draws;
+        }
+    }
+
+    fn later(&self) -> Later {
+        let (mut rows, draws) = (self.reservoir.held().to_vec(), self.delivered);
+        let changes: Vec<Change<Row>> = self.changes().copied().collect();
+        Box::new(move || {
+            undo(&mut rows, &changes);
+            Standing { own: draws.into(), rows }
+        })
+    }
+
+    fn restore(&mut self, standing: Standing) -> Result<(), String> {
+        let draws = standing.own.as_u64().ok_or("its draws are no number")?;
+        self.reservoir.restore(standing.rows, draws);
+        self.delivered = draws;
+        Ok(())
+    }
+
+    fn rows(&self) -> Box<dyn Iterator<Item = &Row> + '_> {
+        let left = self.changes().filter_map(|change| match change {
+            Change::Pushed => None,
+            Change::Replaced { old, .. } | Change::Removed { old, .. } => Some(old),
+        });
+        Box::new(self.reservoir.held().iter().chain(left))
+    }
+
+    fn held(&self) -> usize {
+        self.reservoir.held().len()
+    }
+
+    fn gauges(&self) -> Vec<GaugeOf> {
+        vec![("reservoir", self.held() as u64, Some(self.reservoir.capacity() as u64))]
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![("frames", self.given)]
     }
 }
 

@@ -2,13 +2,14 @@
 //! Changes no byte; every game is judged alone.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use gristmill_format::chess::check::{self, Breach, REFUSED_BY, Rules};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{ChunkPass, Passed, QueueConfig};
+use super::{ChunkPass, Pass, PassStage, Passed, QueueConfig};
 use crate::runtime::options::options;
 
 options! {
@@ -29,6 +30,14 @@ options! {
 impl Default for ChunkValidatorConfig {
     fn default() -> Self {
         ChunkValidatorConfig { threads: None, rules: vec!["default".to_owned()], output: QueueConfig::default() }
+    }
+}
+
+impl PassStage for ChunkValidatorConfig {
+    fn pass(&self, stage: &str) -> crate::error::Result<Pass> {
+        let refused = |e: Error| crate::error::Error::field(stage, "rules", e.detail());
+        let pass = Arc::new(Validate::new(Rules::parse(&self.rules).map_err(refused)?));
+        Ok(Pass { pass, reads: [None; 2], lacks: Vec::new(), threads: self.threads })
     }
 }
 

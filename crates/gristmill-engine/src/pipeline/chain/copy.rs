@@ -7,13 +7,14 @@ use gristmill_format::source::Chunk;
 
 use super::{Chain, KEEP_BYTES, Refill, keep};
 use crate::error::{Error, Result};
-use crate::pipeline::fold::{Fill, Held, Piece};
+use crate::pipeline::fold::{Fill, Piece};
 use crate::pipeline::ledger::Digests;
 use crate::pipeline::outage::of_reading;
 use crate::pipeline::plan::ChainPlan;
 use crate::pipeline::roster::Roster;
 use crate::runtime::counted::Counted;
 use crate::runtime::scheduler::Lane;
+use crate::stage::Row as Origin;
 
 impl Chain {
     pub(super) fn fill_one(&self, fill: Fill) {
@@ -93,9 +94,9 @@ impl Chain {
 
     /// Reads the rows of one chunk that a restored reservoir or cache held.
     pub(super) fn refill_one(&self, refill: Refill, roster: &Roster, mut chunk: Counted<Chunk>) {
-        let read = if self.shared.sight.is_some() && refill.cached.is_empty() {
+        let read = if self.shared.sight.is_some() && refill.cached.is_empty() && self.position.is_empty() {
             self.fill_blindly(&refill.rows);
-            Ok(Vec::new())
+            Ok(Again::default())
         } else {
             self.refill_slots(&refill, roster, &mut chunk)
         };
@@ -123,7 +124,10 @@ impl Chain {
         }
         self.shared.outages.over(refill.source, read.is_ok());
         match read {
-            Ok(cached) => inner.branches[refill.branch].cached.extend(cached),
+            Ok(Again { cached, keys }) => {
+                inner.branches[refill.branch].cached.extend(cached);
+                inner.fold.keyed(keys.into_iter());
+            }
             Err(error) if !refill.rows.is_empty() => self.fail(&mut inner, error),
             // It was bad when the cache was to keep it, and gives nothing when it is looked for.
             Err(_) => inner.fold.free.extend(refill.cached.iter().map(|(_, slot)| *slot)),
@@ -134,7 +138,7 @@ impl Chain {
     }
 
     /// Decodes the chunk of a refill and copies its rows into their slots; finds the rows of the uses that the cache held.
-    fn refill_slots(&self, refill: &Refill, roster: &Roster, chunk: &mut Counted<Chunk>) -> Result<Vec<Cached>> {
+    fn refill_slots(&self, refill: &Refill, roster: &Roster, chunk: &mut Counted<Chunk>) -> Result<Again> {
         let (b, index) = (refill.branch, refill.chunk);
         let source = roster.open(refill.source)?;
         let mut bytes = Vec::new();
@@ -150,18 +154,20 @@ impl Chain {
             let mut rows = Vec::new();
             self.rows_of_use(b, &source, index, (chunk.frames, weights.as_deref()), use_count, &mut rows);
             let from = Provenance { source: refill.source, chunk: index, frame: *rows.first()? };
-            Some(((place, use_count), Held { slot, branch: u32::try_from(b).ok()?, from }))
+            Some(((place, use_count), Origin { slot, branch: u32::try_from(b).ok()?, from }))
         };
         let cached: Vec<Cached> = refill.cached.iter().filter_map(row).collect();
         let kept = cached.iter().map(|(_, row)| (row.from.frame, row.slot));
-        self.copy(chunk, &conform, &refill.rows.iter().copied().chain(kept).collect::<Vec<_>>())?;
-        Ok(cached)
+        let rows: Vec<(u32, u32)> = refill.rows.iter().copied().chain(kept).collect();
+        self.copy(chunk, &conform, &rows)?;
+        let keys = self.keys(chunk, &conform, rows.iter().map(|(frame, _)| *frame as usize));
+        Ok(Again { keys: rows.iter().map(|(_, slot)| *slot).zip(keys).collect(), cached })
     }
 }
 
 /// The error where records do not fold as those of their task do, and the bound has no room for them unfolded.
 fn no_room(plan: &ChainPlan) -> Error {
-    let whole = plan.encoder.input().size() * plan.reservoir.1;
+    let whole = plan.encoder.input().size() * plan.held();
     let text = format!(
         "too many records of this stream have long arrays of many different values, which no position has: the reservoir holds \
          them whole, up to {} MiB in all; raise the bound by as much, or lower the reservoir",
@@ -171,4 +177,12 @@ fn no_room(plan: &ChainPlan) -> Error {
 }
 
 /// Place of a chunk and number of a use, and the row that the cache holds for it.
-type Cached = ((u64, u16), Held);
+type Cached = ((u64, u16), Origin);
+
+/// What was found where rows were read again.
+#[derive(Debug, Default)]
+struct Again {
+    cached: Vec<Cached>,
+    /// Slots, and what stands for the positions of their rows.
+    keys: Vec<(u32, u64)>,
+}

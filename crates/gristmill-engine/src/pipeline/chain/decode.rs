@@ -237,7 +237,9 @@ impl Chain {
         };
         let given = rows.len() - (of.keep as usize).min(rows.len());
         self.branch_totals[b].frames.add(given as u64);
+        let frames = rows.iter().enumerate().map(|(at, frame)| if alone { at } else { *frame as usize });
+        let keys = self.keys(&chunk, &conform, frames);
         let (source, conform, fault) = (of.id, Some(conform), None);
-        Phase::Done(Arc::new(Block { chunk, rows, alone, given, source, index, conform, fault }))
+        Phase::Done(Arc::new(Block { chunk, rows, keys, alone, given, source, index, conform, fault }))
     }
 }

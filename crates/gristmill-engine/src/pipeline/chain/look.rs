@@ -21,7 +21,7 @@ impl Chain {
     pub(super) fn look(&self, of: Use, taken: bool, source: &Source, roster: &Roster) -> Result<Option<Phase>, Error> {
         let plan = &self.plan.branches[of.branch];
         let Some(reads) = self.shared.sight.filter(|reads| *reads != Reads::All) else { return Ok(None) };
-        if !taken || !plan.passes.is_empty() || plan.frame_weigher.is_some() {
+        if !taken || !plan.passes.is_empty() || plan.frame_weigher.is_some() || !self.position.is_empty() {
             return Ok(None);
         }
         let index = of.draw.at.chunk;

@@ -3,6 +3,7 @@
 
 mod copy;
 mod decode;
+mod keys;
 mod look;
 mod pass;
 mod read;
@@ -10,6 +11,7 @@ mod room;
 mod settle;
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -22,12 +24,13 @@ use crate::error::{Error, Result};
 use crate::pipeline::anchors::Anchors;
 use crate::pipeline::branch::{Block, Branch};
 use crate::pipeline::conform::Conforms;
-use crate::pipeline::fold::{Fold, LaneFold};
+use crate::pipeline::fold::Fold;
 use crate::pipeline::ledger::{Book, Digests, FileHashes};
+use crate::pipeline::line::LaneFold;
 use crate::pipeline::outage::Outages;
 use crate::pipeline::output::{Batch, Delivery};
 use crate::pipeline::passes::Passes;
-use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
+use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan, StepPlan};
 use crate::pipeline::ranks::key;
 use crate::pipeline::roster::{Event, Roster, SharedJournal};
 use crate::pipeline::sight::Reads;
@@ -41,7 +44,6 @@ use crate::runtime::seed::Key;
 use crate::runtime::sheet::SheetPool;
 use crate::runtime::slots::Slots;
 use crate::stage::join::Join;
-use crate::stage::sample::Reservoir;
 
 /// Tickets that are planned ahead of those being decoded, per branch.
 const READ_AHEAD: usize = 32;
@@ -174,6 +176,8 @@ pub(in crate::pipeline) struct Chain {
     conforms: Conforms,
     /// Draws for encoders that augment, one per row of the stream.
     row_key: Key,
+    /// The bytes of a record that say which position it is of, where a step reads positions.
+    position: Vec<Range<usize>>,
     /// Draws of each branch's unpacker.
     unpack_keys: Vec<Key>,
     /// What stands for each file in the ledger.
@@ -203,15 +207,14 @@ impl Chain {
             Branch::new(Arc::new(branch.clone()), roster, (anchors, Arc::clone(&shared.outages)), shared.root)
         });
         let (join, weights, exhausted) = &plan.join;
-        let (sampler, _, drain) = &plan.reservoir;
         let lanes = plan.lanes.iter().map(|lane| {
-            let key = |name| key(shared.root, name, lane.lane);
-            let join = Join::new(key(join), weights.clone(), *exhausted);
-            LaneFold::new(join, Reservoir::new(key(sampler), lane.reservoir))
+            let key = |name: &str| key(shared.root, name, lane.lane);
+            let step = |step: &StepPlan| step.of.step(key(&step.stage), lane.share(step.shared.size));
+            LaneFold::new(Join::new(key(join), weights.clone(), *exhausted), plan.steps.iter().map(step).collect())
         });
         let mut fold = Fold::new(
             lanes.collect(),
-            *drain,
+            plan.reads_positions(),
             plan.batch_size,
             u32::try_from(slots).unwrap_or(u32::MAX),
             plan.skips.clone(),
@@ -232,6 +235,7 @@ impl Chain {
         };
         Ok(Chain {
             conforms: Conforms::new(plan.encoder.clone()),
+            position: if plan.reads_positions() { plan.encoder.position() } else { Vec::new() },
             row_key: Key::new(shared.root, &plan.stage),
             unpack_keys: plan.branches.iter().map(|branch| Key::new(shared.root, &branch.unpacker)).collect(),
             files: FileHashes::new(rosters),

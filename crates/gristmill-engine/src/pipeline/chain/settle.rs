@@ -84,6 +84,10 @@ impl Chain {
     fn step(&self, inner: &mut Inner, lane: usize) -> bool {
         let Inner { branches, fold, spare_chunks, .. } = inner;
         let inputs = self.plan.inputs();
+        if let Some((at, message)) = fold.lanes[lane].stuck() {
+            self.fail(inner, Error::Stage { stage: self.plan.steps[at].stage.clone(), message });
+            return true;
+        }
         let Some(chosen) = fold.lanes[lane].join.choose().map(|input| lane * inputs + input) else {
             if !fold.drain(lane, || positions(branches)) {
                 let partial = self.plan.partial;
@@ -152,10 +156,12 @@ impl Chain {
             if gives && (!fold.is_open() || fold.turn() != lane) {
                 break;
             }
+            let alone = inputs > 1 || gives && fold.lanes.len() > 1;
             let at = branches[chosen].taken;
-            branches[chosen].taken += 1;
-            fold.row((lane, input), &block, at, || positions(branches));
-            if inputs > 1 || gives && fold.lanes.len() > 1 {
+            let rows = if alone { 1 } else { fold.most(lane, block.given - at) };
+            branches[chosen].taken += rows;
+            fold.rows((lane, input), &block, at..at + rows, || positions(branches));
+            if alone {
                 break;
             }
         }

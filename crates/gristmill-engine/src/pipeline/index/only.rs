@@ -1,5 +1,6 @@
 //! Any encoder -> the same with some of its tensors. The others are made in a buffer of the call and forgotten.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::Result;
@@ -35,6 +36,10 @@ impl Encoder for Only {
 
     fn draws(&self) -> bool {
         self.inner.draws()
+    }
+
+    fn position(&self) -> Vec<Range<usize>> {
+        self.inner.position()
     }
 
     fn outputs(&self) -> &[TensorSpec] {

@@ -164,6 +164,12 @@ impl Encoder for ChessEncoder {
         layout_v7()
     }
 
+    /// Pieces, castling rights, side to move or en passant, under the input format: neither counters nor earlier positions.
+    fn position(&self) -> Vec<Range<usize>> {
+        let planes = at::PLANES..at::PLANES + 12 * size_of::<u64>();
+        vec![at::INPUT_FORMAT..at::INPUT_FORMAT + 4, planes, at::CASTLING_US_OOO..at::RULE50_COUNT]
+    }
+
     fn outputs(&self) -> &[TensorSpec] {
         &self.specs
     }

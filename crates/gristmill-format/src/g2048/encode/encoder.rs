@@ -1,6 +1,8 @@
 //! The 2048 `Encoder`: step rows -> exponents, and the targets of one of four tasks (spec 6.5, 6.7).
 //! Each row is shown in the symmetry that its random bits say; `board_eval` is computed anew where that changes it.
 
+use std::ops::Range;
+
 use super::augment::Augment;
 use super::binner::Binner;
 use super::symmetry::Symmetry;
@@ -261,6 +263,13 @@ fn put_values(out: &mut [u8], i: usize, values: [f32; 4]) {
 impl Encoder for StepEncoder {
     fn input(&self) -> &Layout {
         self.valued.as_ref().map_or(self.columns.form().layout(), |valued| &valued.input)
+    }
+
+    /// The board, whoever played on it and what a move was worth.
+    fn position(&self) -> Vec<Range<usize>> {
+        let board = ["board", "tile_65536_mask", "exps"].into_iter().filter_map(|name| self.input().field(name));
+        let board: Vec<_> = board.map(|field| field.offset..field.offset + field.bytes()).collect();
+        if board.is_empty() { vec![0..self.input().size()] } else { board }
     }
 
     fn fits(&self, records: &Layout) -> Result<()> {
