@@ -1,0 +1,75 @@
+"""Every line of the README and the guides that calls the command is one that the command takes; the first steps run."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
+
+#: What stands for a value in the README.
+STANDS_FOR = {"N": "1", "S": "1", "FORM": "exponents"}
+
+
+def lines(page: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a page's blocks that begin with the command: their numbers, and their words."""
+    inside, text = False, ""
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.startswith("```"):
+            inside = not inside and line == "```"
+            continue
+        text = text + line if inside else ""
+        if text.endswith("\\"):
+            text = text[:-1]
+            continue
+        if text.startswith("gristmill "):
+            # What is said of it stands behind two spaces, or is a comment; what it is piped into is another program.
+            bare = re.split(r"  +(?![\w-]*/|--|\d)", re.sub(r"[\[\]…]", "", text).replace("games  --", "games --"))[0]
+            words = shlex.split(bare.split(" | ")[0], comments=True)[1:]
+            yield number, [STANDS_FOR.get(word, word) for word in words]
+        text = ""
+
+
+LINES = [pytest.param(words, id=f"{page.name}:{number}") for page in PAGES for number, words in lines(page)]
+
+
+@pytest.fixture(scope="module")
+def command() -> Path:
+    """The command that is built."""
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    found = [path for path in (built / "debug/gristmill", built / "release/gristmill") if path.exists()]
+    if not found:
+        pytest.skip("skipped: no gristmill command; `cargo build` makes it")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+def run(command: Path, words: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    env = {**os.environ, "GRISTMILL_PYTHON": sys.executable}
+    line = [command, *words]
+    return subprocess.run(line, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=200)
+
+
+def test_pages_have_lines() -> None:
+    assert len(LINES) > 80
+
+
+@pytest.mark.parametrize("words", LINES)
+def test_the_command_takes_a_line_of_a_page(command: Path, words: list[str], tmp_path: Path) -> None:
+    # Words are looked at one after the other; help is given where all before it are understood.
+    done = run(command, [*words, "--help"], tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), words
+    assert "Usage:" in done.stdout or "usage:" in done.stdout
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_first_steps_run(command: Path, tmp_path: Path) -> None:
+    for number, words in lines(ROOT / "docs/guide/first-steps.md"):
+        few = re.sub(r"--(games|batches) \d+", r"--\1 30", shlex.join(words))
+        done = run(command, shlex.split(few), tmp_path)
+        assert done.returncode == 0, (number, few, done.stderr)
