@@ -21,7 +21,7 @@ import gristmill as gm
 
 def run(*words: object, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end, which is `code`."""
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parent / "made")
     env = {**os.environ, "PYTHONPATH": here, "COLUMNS": "100"}
     line = [sys.executable, "-m", "gristmill", *map(str, words)]
     done = subprocess.run(line, capture_output=True, text=True, env=env, check=False)

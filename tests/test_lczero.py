@@ -52,7 +52,7 @@ def test_a_trainers_program_runs_with_only_the_import_changed(messages: Path, tm
     graph = tmp_path / "graph.textproto"
     graph.write_text(GRAPH.format(games=games))
     (games / "notes.txt").write_text("no game")
-    program = Path(__file__).with_name("lczero_program.py")
+    program = Path(__file__).parent / "made" / "lczero_program.py"
     ran = subprocess.run(
         [sys.executable, "-W", "error", str(program), str(messages), str(graph)],
         capture_output=True,

@@ -257,7 +257,7 @@ def test_what_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 def test_a_killed_writer_leaves_no_shard(tmp_path: Path) -> None:
     program = f"""
 import os, signal, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parent / "made")]!r}
 from test_shard_writer import META, frames
 from gristmill.demos import ShardWriter
 writer = ShardWriter({str(tmp_path / "demos.tar")!r}, META, max_frames=2)

@@ -184,7 +184,7 @@ def test_torch_samplers_take_pairs_by_number() -> None:
 
 RANKED = """
 import sys, torch
-sys.path.insert(0, {folder!r})
+sys.path[:0] = [{folder!r}, {folder!r} + "/made"]
 from test_torch_streams import acts, loader
 import gristmill.torch
 rank = int(sys.argv[1])
