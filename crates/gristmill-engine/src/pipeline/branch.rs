@@ -124,7 +124,7 @@ pub(super) struct Branch {
     pub(super) not_before: u64,
     /// The journal says that draws below this one may have been made.
     pub(super) reached: u64,
-    cursor: usize,
+    pub(super) cursor: usize,
     /// Draw at the front of the window, and how many of its rows were taken.
     pub(super) head: u64,
     pub(super) taken: usize,

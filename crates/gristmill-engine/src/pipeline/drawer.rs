@@ -1,7 +1,7 @@
 //! A log of sources -> draws: admits what the log brings at numbered draws, and draws from the pool or the pass.
 //! Never looks at a chunk's bytes; which source is which is kept here, so that draws are small numbers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -33,13 +33,42 @@ struct Member {
     open: Option<Arc<Source>>,
 }
 
-/// The sources of a branch. Shared between copies of a drawer until one of them admits another.
+/// The sources of a branch, numbered as they came, without those that have left the window. Shared between copies of a drawer
+/// until one of them admits another.
 #[derive(Debug, Clone, Default)]
 struct Members {
-    list: Vec<Member>,
+    /// Number of the first of the list.
+    first: u32,
+    list: VecDeque<Member>,
     by_id: HashMap<u64, u32>,
-    /// All below this have left the window, and none of them is open.
-    closed: usize,
+}
+
+impl Members {
+    fn of(&self, number: u32) -> &Member {
+        &self.list[(number - self.first) as usize]
+    }
+
+    fn join(&mut self, member: Member) -> u32 {
+        let number = u32::try_from(self.joined()).unwrap_or(u32::MAX);
+        self.by_id.insert(member.id, number);
+        self.list.push_back(member);
+        number
+    }
+
+    /// How many ever joined.
+    fn joined(&self) -> u64 {
+        u64::from(self.first) + self.list.len() as u64
+    }
+
+    /// Forgets those below a number.
+    fn forget_before(&mut self, number: u32) {
+        while let Some(member) = self.list.pop_front_if(|_| self.first < number) {
+            if self.by_id.get(&member.id) == Some(&self.first) {
+                self.by_id.remove(&member.id);
+            }
+            self.first += 1;
+        }
+    }
 }
 
 /// What was counted in a window, and of which: it is counted again when chunks come, are written over or are dropped.
@@ -213,15 +242,11 @@ impl Drawer {
 
     fn join(&mut self, id: u64, source: Arc<Source>, chunks: usize) -> u32 {
         let untouched = source.chunks.locate(0).is_some_and(|(span, _)| span == Span::WHOLE);
-        let members = Arc::make_mut(&mut self.members);
-        let member = u32::try_from(members.list.len()).unwrap_or(u32::MAX);
-        members.by_id.insert(id, member);
-        members.list.push(Member {
+        Arc::make_mut(&mut self.members).join(Member {
             id,
             chunks: u32::try_from(chunks).unwrap_or(u32::MAX),
             open: (!untouched).then_some(source),
-        });
-        member
+        })
     }
 
     /// Takes a source in as the newest, in place of `old` if that is set; tells how many chunks it has on this side.
@@ -246,25 +271,20 @@ impl Drawer {
         Some(number as u64)
     }
 
-    /// Lets go of open sources of which nothing can be drawn any more: those that left the window, and one more.
+    /// Lets go of sources of which nothing can be drawn any more: those that left the window, and the open file of one more.
     fn close(&mut self, superseded: Option<u32>) {
         let Drawing::Pool(pool) = &self.drawing else { return };
-        let oldest = pool.sources().next().map_or(self.members.list.len(), |oldest| oldest as usize);
+        let oldest = pool.sources().next();
         let members = Arc::make_mut(&mut self.members);
-        let left = members.closed..oldest.max(members.closed);
-        members.closed = left.end;
-        for member in left.chain(superseded.map(|old| old as usize)) {
-            members.list[member].open = None;
+        if let Some(superseded) = superseded {
+            members.list[(superseded - members.first) as usize].open = None;
         }
+        members.forget_before(oldest.unwrap_or(u32::MAX));
     }
 
     /// Takes in place of a source that is gone as many chunks as it had: they are drawn and found missing.
     fn join_lost(&mut self, id: u64, chunks: u32) -> u32 {
-        let members = Arc::make_mut(&mut self.members);
-        let member = u32::try_from(members.list.len()).unwrap_or(u32::MAX);
-        members.by_id.insert(id, member);
-        members.list.push(Member { id, chunks, open: None });
-        member
+        Arc::make_mut(&mut self.members).join(Member { id, chunks, open: None })
     }
 
     /// [`Drawer::admit`] of a source that is gone by now.
@@ -279,6 +299,7 @@ impl Drawer {
             pool.supersede(old);
         }
         pool.admit(member, 0..admission.chunks);
+        self.close(superseded);
     }
 
     /// The next draw; `None` when a pass has ended or there is nothing to draw.
@@ -310,13 +331,13 @@ impl Drawer {
 
     /// Id and, where it is kept open, the source of a draw.
     pub(super) fn source(&self, at: ChunkRef) -> (u64, Option<Arc<Source>>) {
-        let member = &self.members.list[at.source as usize];
+        let member = self.members.of(at.source);
         (member.id, member.open.clone())
     }
 
     /// Ids of the sources that it may draw from, oldest first.
     pub(super) fn sources(&self) -> Vec<u64> {
-        let id = |member: u32| self.members.list[member as usize].id;
+        let id = |member: u32| self.members.of(member).id;
         match &self.drawing {
             Drawing::Pool(pool) => pool.sources().map(id).collect(),
             Drawing::Extract(_) => self.members.list.iter().map(|member| member.id).collect(),
@@ -333,7 +354,7 @@ impl Drawer {
 
     /// Sources ever taken in that have chunks here.
     pub(super) fn joined(&self) -> u64 {
-        self.members.list.len() as u64
+        self.members.joined()
     }
 
     /// Chunks that can be drawn in one pass.
@@ -371,13 +392,13 @@ impl Drawer {
 
     /// What it needs to resume.
     pub(super) fn state(&self) -> DrawerState {
-        let size = |member: u32| self.members.list[member as usize].chunks;
+        let size = |member: u32| self.members.of(member).chunks;
         match &self.drawing {
             Drawing::Pool(pool) => DrawerState {
                 at: self.at,
                 sources: self.sources(),
                 chunks: pool.sources().map(size).collect(),
-                pool: Some(pool.state(|member| u64::from(self.members.list[member as usize].chunks))),
+                pool: Some(pool.state(|member| u64::from(size(member)))),
                 extract: None,
             },
             Drawing::Extract(extract) => DrawerState {

@@ -136,6 +136,7 @@ impl Launch {
             verdicts,
             outages,
             kept: recall.kept(),
+            whole: Arc::default(),
             spill,
             vanished: Arc::default(),
             notices: Arc::default(),
@@ -202,6 +203,7 @@ impl Launch {
             while !stop.load(Ordering::Relaxed) {
                 sampler.sample();
                 sampler.notice();
+                sampler.forget();
                 std::thread::sleep(SAMPLE);
             }
         };

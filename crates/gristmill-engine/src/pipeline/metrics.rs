@@ -152,6 +152,8 @@ pub(super) struct Observer {
     pub(super) outages: Arc<Outages>,
     /// What the states need that were saved last.
     pub(super) kept: Kept,
+    /// Held while a state is made: nothing that it says is forgotten meanwhile.
+    pub(super) whole: Arc<Mutex<()>>,
     pub(super) spill: Option<Arc<Spill>>,
     /// Files that a restored run does without.
     pub(super) vanished: Arc<Mutex<Vec<Vanished>>>,

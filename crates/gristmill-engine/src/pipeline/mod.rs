@@ -65,6 +65,7 @@ mod journals;
 mod lane_metrics;
 mod launch;
 pub mod ledger;
+mod left;
 mod line;
 mod loader;
 mod message;

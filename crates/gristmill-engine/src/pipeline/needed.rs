@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::branch::Branch;
 use super::chain::Chain;
 use super::drawer::Drawer;
 use super::roster::Roster;
@@ -46,29 +47,61 @@ const KEPT: usize = 2;
 /// Ids of sources in ascending order, each once.
 pub(super) type Ids = Vec<u64>;
 
-/// What the states that were saved last, or resumed from, need; nothing is known of one taken before the first scan was
-/// in.
+/// States that were made and may be saved yet.
+const MADE: usize = 4;
+
+/// What the states that were saved last, or resumed from, need, and those that were made last; nothing is known of one taken
+/// before the first scan was in.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Kept(Arc<Mutex<VecDeque<Option<Ids>>>>);
+pub(super) struct Kept {
+    saved: Arc<Mutex<VecDeque<Option<Ids>>>>,
+    made: Arc<Mutex<VecDeque<Option<Ids>>>>,
+}
+
+fn push(states: &Mutex<VecDeque<Option<Ids>>>, state: &LoaderState, most: usize) {
+    let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+    states.push_back(state.needs());
+    while states.len() > most {
+        states.pop_front();
+    }
+}
+
+fn all(states: &Mutex<VecDeque<Option<Ids>>>) -> Option<Ids> {
+    let mut all = Vec::new();
+    for ids in states.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        all.extend_from_slice(ids.as_deref()?);
+    }
+    Some(all)
+}
 
 impl Kept {
     /// Takes note of a state that is on disk.
     pub(super) fn add(&self, state: &LoaderState) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_back(state.needs());
-        while kept.len() > KEPT {
-            kept.pop_front();
-        }
+        push(&self.saved, state, KEPT);
+    }
+
+    /// Takes note of a state that may be saved.
+    pub(super) fn made(&self, state: &LoaderState) {
+        push(&self.made, state, MADE);
     }
 
     /// Those and what `chains` need. `None` while that is not known.
     pub(super) fn with(&self, chains: &[Arc<Chain>]) -> Option<Ids> {
-        let mut all = Vec::new();
-        for ids in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            all.extend_from_slice(ids.as_deref()?);
-        }
+        let mut all = all(&self.saved)?;
         chains.iter().try_for_each(|chain| chain.needs(&mut all))?;
         Some(each_once(all))
+    }
+
+    /// Those, what the states need that were made last, and what arrivals replace that were not taken in yet.
+    pub(super) fn with_made(&self, chains: &[Arc<Chain>]) -> Option<Ids> {
+        let mut ids = self.with(chains)?;
+        ids.extend(all(&self.made)?);
+        for chain in chains {
+            let inner = chain.lock();
+            let waiting = inner.branches.iter().flat_map(Branch::not_taken);
+            ids.extend(waiting.filter_map(|(_, old)| old));
+        }
+        Some(each_once(ids))
     }
 }
 

@@ -192,7 +192,9 @@ impl Recall {
         let mut untaken = Vec::new();
         for file in files {
             let before = names.insert(&file.name, file.id).filter(|before| !roster.is_there(*before));
-            if !taken.contains(&file.id) && !there.contains(&file.id) && roster.of_same_file(file.id) == file.id {
+            // One that has left since may be one that the run before had forgotten.
+            let is_new = !taken.contains(&file.id) && !there.contains(&file.id) && roster.lacks(file.id).is_none();
+            if is_new && roster.of_same_file(file.id) == file.id {
                 untaken.push((file.id, replaced.get(&file.id).copied().or(before)));
             }
         }

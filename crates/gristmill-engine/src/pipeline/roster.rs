@@ -14,7 +14,7 @@ use super::outage::Outages;
 use crate::config::SplitBy;
 use crate::error::{Error, Result};
 use crate::runtime::journal::Journal;
-use crate::stage::load::{Arrival, Source, SourceLog};
+use crate::stage::load::{Source, SourceLog};
 use crate::store::{FileStat, Held, Holding, Spill, Token};
 
 /// A file as a journal or state remembers it.
@@ -101,22 +101,27 @@ pub(super) enum Event {
 pub(super) type SharedJournal = Arc<Mutex<Journal>>;
 
 #[derive(Debug, Default)]
-struct Names {
+pub(super) struct Names {
     /// Recorded id -> id in the log, for restored and replayed runs.
-    to_log: HashMap<u64, u64>,
-    from_log: HashMap<u64, u64>,
+    pub(super) to_log: HashMap<u64, u64>,
+    pub(super) from_log: HashMap<u64, u64>,
     /// What is where a recorded file was, and is another one.
-    instead: HashMap<u64, FileStat>,
+    pub(super) instead: HashMap<u64, FileStat>,
     /// Files by lasting id; a fresh run leaves those of its first scan to the log.
-    files: BTreeMap<u64, Recorded>,
-    next: u64,
-    ready: bool,
+    pub(super) files: BTreeMap<u64, Recorded>,
+    /// Those that have left the disk, or are there under another id, and of its first scan those that were forgotten.
+    pub(super) left: BTreeSet<u64>,
+    pub(super) forgotten: BTreeSet<u64>,
+    pub(super) next: u64,
+    pub(super) ready: bool,
     /// A file of the scan that could not be read for its identity; its error where the stream does not wait.
     unread: Option<u64>,
     refused: Option<Error>,
     /// Arrivals of the log that were given ids already.
-    cursor: usize,
-    arrivals: Vec<(u64, Option<u64>)>,
+    pub(super) cursor: usize,
+    pub(super) arrivals: Vec<(u64, Option<u64>)>,
+    /// Arrivals before those, which every branch has.
+    pub(super) passed: usize,
 }
 
 /// The sources of one log under lasting ids.
@@ -124,7 +129,7 @@ struct Names {
 pub(super) struct Roster {
     pub(super) loader: String,
     log: Arc<SourceLog>,
-    recorded: Option<Vec<Recorded>>,
+    pub(super) recorded: Option<Vec<Recorded>>,
     /// Recorded files that came after the first scan.
     later: BTreeSet<u64>,
     gone: BTreeSet<u64>,
@@ -157,7 +162,7 @@ impl Roster {
         &self.log
     }
 
-    fn lock(&self) -> MutexGuard<'_, Names> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,6 +202,8 @@ impl Roster {
         names.next =
             recorded.iter().map(|file| file.id + 1).max().unwrap_or_else(|| self.log.first_id()).max(self.next);
         (names.to_log, names.from_log, names.instead) = (found.to_log, found.from_log, found.instead);
+        let counts = |id: u64| names.to_log.get(&id).is_some_and(|log| names.from_log.get(log) == Some(&id));
+        names.left = recorded.iter().map(|file| file.id).filter(|id| !counts(*id)).collect();
         for (at, old) in found.new.into_iter().filter(|_| !self.fixed) {
             let (id, entry) = (names.next, &entries[at]);
             names.next += 1;
@@ -224,9 +231,10 @@ impl Roster {
     /// Every file so far under its lasting id, in order of id.
     pub(super) fn files(&self) -> Vec<Recorded> {
         let entries = if self.recorded.is_none() { self.log.initial() } else { None };
-        let first = entries.iter().flat_map(|entries| entries.iter()).map(|entry| record(entry.id, &entry.file));
         let names = self.lock();
-        let known = first.chain(names.files.values().cloned());
+        let first = entries.iter().flat_map(|entries| entries.iter());
+        let first = first.filter(|entry| !names.forgotten.contains(&entry.id));
+        let known = first.map(|entry| record(entry.id, &entry.file)).chain(names.files.values().cloned());
         let read = |file: Recorded| match self.digest(&names, &file) {
             Some(digest) => file.read(digest),
             None => file,
@@ -410,24 +418,15 @@ impl Roster {
         if !names.ready {
             return Vec::new();
         }
-        for arrival in self.log.arrivals(names.cursor) {
-            names.cursor += 1;
-            let Arrival { id: log_id, old } = arrival;
-            let Ok(stat) = self.log.found(log_id) else { continue };
-            let id = if self.recorded.is_none() { log_id } else { names.next };
-            names.next = names.next.max(id + 1);
-            let old = old.map(|old| names.from_log.get(&old).copied().unwrap_or(old));
-            names.to_log.insert(id, log_id);
-            names.from_log.insert(log_id, id);
-            names.files.insert(id, record(id, &stat));
-            names.arrivals.push((id, old));
-        }
-        names.arrivals.get(cursor..).map(<[_]>::to_vec).unwrap_or_default()
+        self.number(&mut names);
+        let from = cursor.saturating_sub(names.passed);
+        names.arrivals.get(from..).map(<[_]>::to_vec).unwrap_or_default()
     }
 
     /// How many sources arrived after the first scan.
     pub(super) fn arrived_so_far(&self) -> u64 {
-        self.lock().arrivals.len() as u64
+        let names = self.lock();
+        (names.passed + names.arrivals.len()) as u64
     }
 
     /// How a source that arrived is recorded.
@@ -451,7 +450,7 @@ impl Roster {
     }
 }
 
-fn record(id: u64, stat: &FileStat) -> Recorded {
+pub(super) fn record(id: u64, stat: &FileStat) -> Recorded {
     Recorded { id, name: stat.name.to_string(), size: stat.size, mtime: Some(stat.mtime_ns), bytes: None }
 }
 

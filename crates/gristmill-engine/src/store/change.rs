@@ -31,6 +31,11 @@ pub enum Change {
         /// The file as it is now.
         file: FileStat,
     },
+    /// A known file was deleted. If it comes back as it was, it has [`Change::Moved`].
+    Left {
+        /// Its number.
+        number: u64,
+    },
     /// A whole listing is done: how many files were passed over because of their names, and what could not be read.
     /// Takes the place of what the listing before it said.
     Listed {

@@ -52,13 +52,16 @@ impl MemoryStore {
         if let Some((mut stat, bytes)) = inner.files.remove(from) {
             stat.name = to.into();
             inner.files.insert(to.to_owned(), (stat, bytes));
+            inner.hint(&Hint::Left(from.to_owned()));
             inner.hint(&Hint::Closed(to.to_owned()));
         }
     }
 
     /// Removes a file.
     pub fn remove(&self, name: &str) {
-        self.lock().files.remove(name);
+        let mut inner = self.lock();
+        inner.files.remove(name);
+        inner.hint(&Hint::Left(name.to_owned()));
     }
 
     /// Opens for writing and closes a file without a change.

@@ -68,6 +68,8 @@ pub enum Hint {
     Closed(String),
     /// A file of this name lies in a folder that appeared; whether it is complete is not known.
     Seen(String),
+    /// A file of this name was deleted or moved elsewhere.
+    Left(String),
     /// Notices were lost, or will come no more, for the reason given: watch anew and list everything again.
     Lost(String),
     /// A part of the tree could not be watched, for the reason given: only lists see changes there.

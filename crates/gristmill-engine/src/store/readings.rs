@@ -1,6 +1,6 @@
 //! Bytes of whole files as they were first read -> a digest, found again by what the file is: device, inode, size and time.
 //! Tells a file that was only touched, or written again as it was, from one with other bytes; and one that was moved just now
-//! from one that was deleted, once the search has looked. Reads nothing itself.
+//! from one that was deleted, once the search has looked. Carries to the search which files are forgotten. Reads nothing itself.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,8 @@ pub struct Readings {
     looks: AtomicU64,
     /// Looks before a name was first missed.
     missed: Mutex<HashMap<String, u64>>,
+    /// Numbers of files that have left and that nobody needs any more, for the search.
+    forgotten: Mutex<Vec<u64>>,
 }
 
 impl Readings {
@@ -54,6 +56,17 @@ impl Readings {
     /// Notes what a file was when it was first read.
     pub fn note(&self, file: &FileStat, digest: u64) {
         self.digests.lock().unwrap_or_else(PoisonError::into_inner).entry(place(file)).or_insert(digest);
+    }
+
+    /// Forgets a file that has left: what it was, and that the search found it under this number.
+    pub fn forget(&self, number: u64, file: &FileStat) {
+        self.digests.lock().unwrap_or_else(PoisonError::into_inner).remove(&place(file));
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner).push(number);
+    }
+
+    /// The numbers that were forgotten since the last call.
+    pub fn take_forgotten(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.forgotten.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What a file was when it was first read, if it ever was.

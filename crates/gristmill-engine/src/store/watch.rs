@@ -75,6 +75,7 @@ mod linux {
                 | WatchMask::MOVED_TO
                 | WatchMask::MOVED_FROM
                 | WatchMask::CREATE
+                | WatchMask::DELETE
                 | WatchMask::ONLYDIR;
             let _ = walk(root, under, &mut |seen| {
                 match seen {
@@ -101,9 +102,12 @@ mod linux {
         ) {
             let Some(folder) = self.folders.get(watch) else { return };
             let name = if folder.is_empty() { base.to_owned() } else { format!("{folder}/{base}") };
-            if mask.contains(EventMask::MOVED_FROM) {
-                if mask.contains(EventMask::ISDIR) {
-                    left.push(name);
+            if mask.contains(EventMask::ISDIR) && mask.contains(EventMask::DELETE) {
+                // The end of its own watch says so, too.
+            } else if mask.intersects(EventMask::MOVED_FROM | EventMask::DELETE) {
+                match mask.contains(EventMask::ISDIR) {
+                    true => left.push(name),
+                    false => hints.push(Hint::Left(name)),
                 }
             } else if mask.contains(EventMask::ISDIR) {
                 self.arm(&name, true, hints);

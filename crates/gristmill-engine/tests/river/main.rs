@@ -24,6 +24,7 @@ mod numbering;
 mod outages;
 mod packs;
 mod progress;
+mod pruning;
 mod rescoring;
 mod resume;
 mod rot;

@@ -17,7 +17,7 @@ use super::anchors::{Anchors, ControlReply, ControlRequest};
 use super::journals::{JournalMark, latest};
 use super::launch::{Launch, Running};
 use super::metrics::Metrics;
-use super::needed::{OldestNeeded, oldest};
+use super::needed::OldestNeeded;
 use super::notices;
 use super::output::Batch;
 use super::plan::{ChainPlan, DrawPlan, Plan, plan};
@@ -390,6 +390,7 @@ impl DataLoader {
             let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
             journal.settle().map_err(|e| Error::path(journal.path(), &e))
         };
+        let _whole = running.observer.whole();
         let own = running.journal.as_ref().map(settle).transpose()?;
         let own = own.filter(|place| place.lines > 0).map(|place| JournalMark::new(rank, world, place));
         let outputs: BTreeMap<_, _> =
@@ -411,9 +412,7 @@ impl DataLoader {
             oldest_needed: BTreeMap::new(),
             journals: latest(own.into_iter().chain(running.marks.iter().cloned())),
         };
-        if let Some(ids) = state.needs() {
-            state.oldest_needed = oldest(&running.observer.chains, &running.observer.rosters, &ids);
-        }
+        running.observer.made(&mut state);
         Ok(state)
     }
 

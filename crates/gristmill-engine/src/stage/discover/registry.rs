@@ -1,4 +1,4 @@
-//! Every file ever seen -> whether the one at hand is new, replaced, moved, or known.
+//! Every file seen that was not forgotten -> whether the one at hand is new, replaced, moved, or known.
 //! The judge of what counts once; reads a file's bytes only where names and stats do not decide.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -26,7 +26,10 @@ pub(super) struct Registry {
     /// Number of the file at a place of a device.
     places: HashMap<(u64, u64), u64>,
     /// Current name of each file, by number.
-    names: Vec<Arc<str>>,
+    names: HashMap<u64, Arc<str>>,
+    next: u64,
+    /// Those that were deleted.
+    left: HashSet<u64>,
     /// Hash of (key, size), and number.
     alike: BTreeSet<(u64, u64)>,
     /// Content digests, of those files for which they were needed; the store knows those of files that were read.
@@ -64,7 +67,9 @@ impl Registry {
             store,
             known: HashMap::new(),
             places: HashMap::new(),
-            names: Vec::new(),
+            names: HashMap::new(),
+            next: 0,
+            left: HashSet::new(),
             alike: BTreeSet::new(),
             digests: HashMap::new(),
             spares: HashMap::new(),
@@ -96,9 +101,57 @@ impl Registry {
 
     /// Takes a file as it is now. `closed`: it was just closed by a writer, or renamed into place.
     pub(super) fn observe(&mut self, file: &FileStat, closed: bool) -> Option<Change> {
-        match self.known.get(&file.name).copied() {
-            Some(known) => self.again(known, file, closed),
-            None => self.first_time(file),
+        let Some(known) = self.known.get(&file.name).copied() else { return self.first_time(file) };
+        let change = self.again(known, file, closed);
+        let back = matches!(change, None | Some(Change::Moved { .. })) && self.left.remove(&known.number);
+        change.or_else(|| back.then(|| Change::Moved { number: known.number, file: file.clone() }))
+    }
+
+    /// Names of known files that `listed` lacks.
+    pub(super) fn lacking(&self, listed: &HashSet<Arc<str>>) -> Vec<Arc<str>> {
+        let names = self.known.iter().filter(|(_, known)| !self.left.contains(&known.number)).map(|(name, _)| name);
+        names.filter(|name| !listed.contains(*name)).cloned().collect()
+    }
+
+    /// Whether the file of a name is known, and not known to have left.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|known| !self.left.contains(&known.number))
+    }
+
+    /// A known file is not under its name any more: it has left, or one of its further names counts now.
+    pub(super) fn leave(&mut self, name: &str) -> Option<Change> {
+        let number = self.known.get(name)?.number;
+        let spares = self.spares.iter().filter(|(_, spare)| spare.number == number);
+        let spares: Vec<FileStat> = spares.map(|(name, spare)| spare.stat(name)).collect();
+        let there = |spare: &FileStat| self.store.stat(&spare.name).is_ok_and(|now| now.same_file(spare));
+        if let Some(file) = spares.into_iter().find(there) {
+            self.known.remove(name);
+            self.note(number, &file);
+            return Some(Change::Moved { number, file });
+        }
+        self.left.insert(number).then_some(Change::Left { number })
+    }
+
+    /// Forgets a file that has left; its name where it is back by now.
+    pub(super) fn forget(&mut self, number: u64) -> Option<Arc<str>> {
+        let name = self.names.remove(&number)?;
+        let known = self.known.remove(&name)?;
+        if known.number != number {
+            self.known.insert(name, known);
+            return None;
+        }
+        self.alike.remove(&(alike(&known.stat(&name)), number));
+        self.digests.remove(&number);
+        self.spares.retain(|_, spare| spare.number != number);
+        self.leave_place(&known);
+        (!self.left.remove(&number)).then_some(name)
+    }
+
+    /// The place of a file is free for another.
+    fn leave_place(&mut self, known: &Known) {
+        let place = (known.device, known.inode);
+        if self.places.get(&place) == Some(&known.number) {
+            self.places.remove(&place);
         }
     }
 
@@ -106,7 +159,7 @@ impl Registry {
     /// still there.
     pub(super) fn knows(&self, file: &FileStat) -> bool {
         let same = |known: &&Known| known.stat(&file.name).same_file(file);
-        self.known.get(&file.name).filter(same).is_some()
+        self.known.get(&file.name).filter(same).is_some_and(|known| !self.left.contains(&known.number))
             || self.spares.get(&file.name).filter(same).is_some_and(|spare| self.is_still_there(spare.number))
     }
 
@@ -127,6 +180,10 @@ impl Registry {
         }
         let number = self.insert(file);
         self.digests.remove(&known.number);
+        self.left.remove(&known.number);
+        self.names.remove(&known.number);
+        self.leave_place(&known);
+        self.alike.remove(&(alike(&known.stat(&file.name)), known.number));
         self.digests.extend(digest.map(|d| (number, d)));
         Some(Change::Replaced { old: known.number, number, file: file.clone() })
     }
@@ -150,8 +207,10 @@ impl Registry {
             self.spares.insert(file.name.clone(), Known::of(number, file));
             return None;
         }
-        let old = self.names[number as usize].clone();
-        self.known.remove(&old);
+        if let Some(old) = self.names.get(&number) {
+            self.known.remove(old);
+        }
+        self.left.remove(&number);
         self.note(number, file);
         Some(Change::Moved { number, file: file.clone() })
     }
@@ -162,7 +221,7 @@ impl Registry {
             return None;
         }
         let number = *self.places.get(&(file.device, file.inode))?;
-        let name = self.names.get(number as usize)?;
+        let name = self.names.get(&number)?;
         let known = self.known.get(name).filter(|k| k.number == number)?;
         known.stat(name).same_file(file).then_some(number)
     }
@@ -176,7 +235,7 @@ impl Registry {
         }
         let digest = digest.or_else(|| self.digest_any(file))?;
         candidates.into_iter().find(|&number| {
-            let name = &self.names[number as usize];
+            let Some(name) = self.names.get(&number) else { return false };
             let Some(known) = self.known.get(name).filter(|k| k.number == number) else { return false };
             let known = known.stat(name);
             if known.key() != file.key() || known.size != file.size {
@@ -197,15 +256,15 @@ impl Registry {
     }
 
     fn is_still_there(&self, number: u64) -> bool {
-        let Some(name) = self.names.get(number as usize) else { return false };
+        let Some(name) = self.names.get(&number) else { return false };
         let known = self.known.get(name).filter(|k| k.number == number);
         known.is_some_and(|k| self.store.stat(name).is_ok_and(|now| now.same_file(&k.stat(name))))
     }
 
     /// Numbers a file.
     fn insert(&mut self, file: &FileStat) -> u64 {
-        let number = self.names.len() as u64;
-        self.names.push(file.name.clone());
+        let number = self.next;
+        self.next += 1;
         self.alike.insert((alike(file), number));
         self.note(number, file);
         number
@@ -213,7 +272,7 @@ impl Registry {
 
     /// Notes what a numbered file is now.
     fn note(&mut self, number: u64, file: &FileStat) {
-        self.names[number as usize] = file.name.clone();
+        self.names.insert(number, file.name.clone());
         self.places.insert((file.device, file.inode), number);
         self.spares.remove(&file.name);
         self.known.insert(file.name.clone(), Known::of(number, file));
@@ -247,4 +306,63 @@ pub(super) fn by_key(a: &FileStat, b: &FileStat) -> std::cmp::Ordering {
 
 fn alike(file: &FileStat) -> u64 {
     xxh3_64(file.key().as_bytes()) ^ file.size.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    fn registry() -> (Arc<MemoryStore>, Registry) {
+        let store = Arc::new(MemoryStore::new());
+        (store.clone(), Registry::new(store, Arc::default()))
+    }
+
+    #[test]
+    fn nothing_is_kept_of_what_left_and_is_forgotten() {
+        let (store, mut registry) = registry();
+        for number in 0..50 {
+            let name = format!("a{number}");
+            store.write(&name, vec![number as u8; 9]);
+            let file = store.stat(&name).unwrap();
+            assert_eq!(registry.observe(&file, true), Some(Change::New { number, file }));
+            store.remove(&name);
+            assert_eq!(registry.leave(&name), Some(Change::Left { number }));
+            assert!(registry.leave(&name).is_none() && !registry.has(&name), "once");
+            assert_eq!(registry.forget(number), None);
+        }
+        let Registry { known, places, names, alike, digests, spares, left, next, .. } = registry;
+        assert!(known.is_empty() && places.is_empty() && names.is_empty() && alike.is_empty());
+        assert!(digests.is_empty() && spares.is_empty() && left.is_empty());
+        assert_eq!(next, 50, "no number is given twice");
+    }
+
+    #[test]
+    fn what_is_back_before_it_is_forgotten_is_what_it_was() {
+        let (store, mut registry) = registry();
+        store.write("a", *b"bytes");
+        let file = store.stat("a").unwrap();
+        registry.observe(&file, true);
+        store.rename("a", "elsewhere");
+        registry.leave("a");
+        store.rename("elsewhere", "a");
+        assert!(!registry.knows(&file), "it is to be looked at");
+        assert_eq!(registry.observe(&file, true), Some(Change::Moved { number: 0, file: file.clone() }));
+        assert!(registry.knows(&file) && registry.observe(&file, true).is_none());
+        assert_eq!(registry.forget(0).as_deref(), Some("a"), "whoever forgets it all the same finds it anew");
+        assert_eq!(registry.observe(&file, true), Some(Change::New { number: 1, file }));
+    }
+
+    #[test]
+    fn a_further_name_counts_once_the_first_is_gone() {
+        let (store, mut registry) = registry();
+        store.write("a/game", *b"bytes");
+        store.write("b/game", *b"bytes");
+        let [a, b] = ["a/game", "b/game"].map(|name| store.stat(name).unwrap());
+        registry.observe(&a, true);
+        assert_eq!(registry.observe(&b, true), None, "the same game");
+        store.remove("a/game");
+        assert_eq!(registry.leave("a/game"), Some(Change::Moved { number: 0, file: b.clone() }));
+        assert!(registry.knows(&b) && registry.duplicates() == 0);
+    }
 }

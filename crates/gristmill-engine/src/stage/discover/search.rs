@@ -26,6 +26,10 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// s.
 const PATIENCE: u64 = 250;
 
+/// Rounds after which a known file that is not under its name any more has left: 1 s. Whoever writes a file again may delete it
+/// first.
+const GONE: u64 = 50;
+
 /// Kinds of faults of a first listing for which it is made again: folders that cannot be read now, and may hold files. One for
 /// which there is no permission stays so, like `lost+found`.
 const PASSING: [&str; 3] = ["io", "mount_lost", "away"];
@@ -66,6 +70,7 @@ pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
         search,
         registry: Registry::new(search.store.clone(), search.stop.clone()),
         unsettled: BTreeMap::new(),
+        leaving: BTreeMap::new(),
         round: 0,
         skipped: HashSet::new(),
         watch: None,
@@ -97,6 +102,8 @@ struct Discovery<'a> {
     registry: Registry,
     /// Files that may still be growing, as they were at the last check.
     unsettled: BTreeMap<Arc<str>, Unsettled>,
+    /// Names that known files had, and when they are looked for again.
+    leaving: BTreeMap<Arc<str>, u64>,
     round: u64,
     /// Names that no format claims.
     skipped: HashSet<Box<str>>,
@@ -216,6 +223,11 @@ impl Discovery<'_> {
                 match hint {
                     Hint::Closed(name) => self.closed(&name),
                     Hint::Seen(name) => self.seen(&name),
+                    Hint::Left(name) => {
+                        if self.registry.has(&name) {
+                            self.leaving.insert(name.into(), self.round + GONE);
+                        }
+                    }
                     Hint::Blind(reason) => self.fault("unwatched", reason),
                     Hint::Lost(reason) => {
                         lost = true;
@@ -231,6 +243,7 @@ impl Discovery<'_> {
                 self.list_again();
             }
             self.settle();
+            self.part();
             match &self.watch {
                 Some(_) => self.search.store.readings().looked(),
                 None => self.search.store.readings().ended(),
@@ -281,13 +294,40 @@ impl Discovery<'_> {
     fn list_again(&mut self) {
         self.watch_anew();
         let Some((files, faults)) = self.list() else { return };
+        let listed: HashSet<Arc<str>> = files.iter().map(|file| file.name.clone()).collect();
         for file in files {
             if !self.registry.knows(&file) {
                 let due = self.round + SETTLE;
                 self.unsettled.entry(file.name.clone()).or_insert(Unsettled { then: file, due });
             }
         }
+        for name in self.registry.lacking(&listed) {
+            self.leaving.entry(name).or_insert(self.round + GONE);
+        }
         self.listed(faults);
+    }
+
+    /// Says which known files have left, and forgets those that nobody needs any more.
+    fn part(&mut self) {
+        let due: Vec<Arc<str>> =
+            self.leaving.iter().filter(|(_, due)| **due <= self.round).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            match self.search.store.stat(&name) {
+                // Looked for again: it may be a folder that is away.
+                Err(e) if e.kind().is_of_reading() => _ = self.leaving.insert(name, self.round + GONE),
+                Err(_) => {
+                    self.leaving.remove(&name);
+                    self.registry.leave(&name).into_iter().for_each(&mut *self.take);
+                }
+                // Back, or another: notices and listings say which.
+                Ok(_) => _ = self.leaving.remove(&name),
+            }
+        }
+        for number in self.search.store.readings().take_forgotten() {
+            if let Some(name) = self.registry.forget(number) {
+                self.seen(&name);
+            }
+        }
     }
 
     /// Takes the files that did not change since the last check, in key order.

@@ -1,5 +1,5 @@
 //! What discovery finds -> entries of the first scan, then arrivals, in one order for every reader.
-//! Never forgets and never blocks a reader; what cannot be opened is a counted fault, not the end.
+//! Forgets only what has left and is not needed, when it is said so, and never blocks a reader; what cannot be opened is a counted fault, not the end.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,21 +82,21 @@ pub struct LogFaults {
 
 /// The log of one loader stage. Shared by all that read it.
 pub struct SourceLog {
-    store: Arc<dyn Store>,
+    pub(super) store: Arc<dyn Store>,
     provider: u16,
     version: Option<u32>,
     fits: fn(&str) -> Result<()>,
     facts: Option<Arc<Facts>>,
     waits: bool,
     initial: OnceLock<Arc<[Entry]>>,
-    moves: Arc<Moves>,
-    state: Mutex<State>,
-    opened: Mutex<Opened>,
+    pub(super) moves: Arc<Moves>,
+    pub(super) state: Mutex<State>,
+    pub(super) opened: Mutex<Opened>,
     /// Sources of held files, by lasting id.
-    held: Mutex<Opened>,
+    pub(super) held: Mutex<Opened>,
     /// Chunks of the containers that were opened, by whether they are held and id.
-    lengths: Mutex<HashMap<Which, usize>>,
-    digests: Arc<Digests>,
+    pub(super) lengths: Mutex<HashMap<Which, usize>>,
+    pub(super) digests: Arc<Digests>,
     ended: AtomicBool,
     on_change: Arc<dyn Fn() + Send + Sync>,
 }
@@ -105,15 +105,19 @@ pub struct SourceLog {
 type Indexed = (Arc<dyn ChunkSource>, Option<Kept>);
 
 /// Sources that are in use, and a lock for each while it is opened.
-type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
+pub(super) type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
 
 #[derive(Default)]
-struct State {
-    arrivals: Vec<Arrival>,
+pub(super) struct State {
+    pub(super) arrivals: Vec<Arrival>,
     /// Containers that arrived last: they stay open until the drawer has taken them in.
     latest: VecDeque<Arc<Source>>,
+    /// Arrivals before those, which every reader has.
+    pub(super) passed: usize,
     /// Files found after the first scan.
-    later: HashMap<u64, FileStat>,
+    pub(super) later: HashMap<u64, FileStat>,
+    /// Ids of files that were deleted or written over since the last call, and of files that are back.
+    pub(super) left: Vec<(u64, bool)>,
     /// Later files that could not be opened, and what they were to replace.
     failed: HashMap<u64, Option<u64>>,
     /// What the latest listing could not read, and what went wrong outside of listings.
@@ -129,7 +133,7 @@ impl std::fmt::Debug for SourceLog {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -263,7 +267,9 @@ impl SourceLog {
 
     /// What came after the first scan, from place `cursor` on; the next cursor is `cursor` plus their number.
     pub fn arrivals(&self, cursor: usize) -> Vec<Arrival> {
-        lock(&self.state).arrivals.get(cursor..).map(<[Arrival]>::to_vec).unwrap_or_default()
+        let state = lock(&self.state);
+        let from = cursor.saturating_sub(state.passed);
+        state.arrivals.get(from..).map(<[Arrival]>::to_vec).unwrap_or_default()
     }
 
     /// How many chunks a container has that was opened, by its id in the log or, where it was held, by its lasting id.
@@ -333,7 +339,7 @@ impl SourceLog {
     /// Whether a first listing is done, and nothing is on its way to be taken.
     pub(super) fn is_listed(&self) -> bool {
         let state = lock(&self.state);
-        state.growing == Some(0) && state.arrivals.is_empty()
+        state.growing == Some(0) && state.arrivals.is_empty() && state.passed == 0
     }
 
     /// Whether the search has ended: nothing will come any more.
@@ -412,8 +418,15 @@ impl SourceLog {
                 let _ = self.initial.set(entries);
             }
             Change::New { number, file } => self.arrive(self.id(number), None, file),
-            Change::Replaced { old, number, file } => self.arrive(self.id(number), Some(self.id(old)), file),
-            Change::Moved { number, file } => self.moves.note(self.id(number), file),
+            Change::Replaced { old, number, file } => {
+                self.arrive(self.id(number), Some(self.id(old)), file);
+                lock(&self.state).left.push((self.id(old), true));
+            }
+            Change::Moved { number, file } => {
+                self.moves.note(self.id(number), file);
+                lock(&self.state).left.push((self.id(number), false));
+            }
+            Change::Left { number } => lock(&self.state).left.push((self.id(number), true)),
             Change::Listed { skipped, duplicates, growing, faults } => {
                 let mut state = lock(&self.state);
                 state.growing = Some(growing);

@@ -3,6 +3,7 @@
 
 mod barren;
 mod kept;
+mod left;
 mod log;
 mod source;
 

@@ -33,6 +33,10 @@ impl Moves {
         self.any.store(true, Ordering::Release);
     }
 
+    pub(super) fn forget(&self, id: u64) {
+        self.files.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
     /// The file as it is now, if it was moved.
     pub(super) fn of(&self, id: u64) -> Option<FileStat> {
         if !self.any.load(Ordering::Acquire) {
@@ -72,6 +76,10 @@ impl Digests {
             unknown.insert(digest);
             read.fresh.push(which);
         }
+    }
+
+    pub(super) fn forget(&self, which: Which) {
+        self.lock().known.remove(&which);
     }
 
     /// What was read since the last call.
