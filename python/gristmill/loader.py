@@ -417,7 +417,10 @@ class DataLoader:
         return {stage: ChunkAnchor(key, since) for stage, key, since in answers}
 
     def source_path(self, source: int) -> str | None:
-        """The file that a source number in the tensor `ids` stands for. None in a loader of rows."""
+        """The file that a source number in the tensor `ids` stands for.
+
+        None in a loader of rows, and of a file that has left the disk and that no window or saved state needs any more.
+        """
         return None if isinstance(self._engine, _gristmill.IndexLoader) else self._engine.source_path(source)
 
     def __reduce__(self) -> tuple[Any, ...]:

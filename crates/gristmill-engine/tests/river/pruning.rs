@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::DataLoader;
-use gristmill_engine::config::Lc0Preset;
+use gristmill_engine::preset::Lc0Preset;
 
 use super::games::{generate, hashes, loader, next, of_pool, options, preset};
 

@@ -486,7 +486,7 @@ impl DataLoader {
         Ok(())
     }
 
-    /// Name, relative to its directory, of the file with a provenance id.
+    /// Name, relative to its directory, of the file with a provenance id; `None` once it was forgotten.
     pub fn source_path(&self, id: u64) -> Option<String> {
         self.runs_here()?.observer.rosters.iter().find_map(|roster| roster.name(id))
     }
