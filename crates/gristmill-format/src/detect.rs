@@ -14,7 +14,7 @@ use crate::demo::source::DemoFile;
 use crate::error::{Error, Kind, Result};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
-use crate::source::{ChunkSource, ReadAt, Span, read_span};
+use crate::source::{Access, ChunkSource, ReadAt, Span, read_span};
 
 /// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;
@@ -37,37 +37,59 @@ pub enum Format {
 
 struct Row {
     format: Format,
+    access: Access,
     extensions: &'static [&'static str],
     magic: fn(&[u8]) -> bool,
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 5] = [
     Row {
         format: Format::G2048Log,
+        access: Access::Random,
         extensions: &[STEPS_SUFFIX],
         magic: |_| false,
         open: |key, _| Ok(Arc::new(LogFile::new(key))),
     },
     Row {
         format: Format::ChessTar,
+        access: Access::Random,
         extensions: &[".tar"],
         magic: |head| head.get(257..262) == Some(b"ustar"),
         open: |key, from| Ok(Arc::new(GameTar::open(key, from)?)),
     },
     Row {
         format: Format::Chunks,
+        access: Access::Random,
         extensions: &[".chunks"],
         magic: |head| head.starts_with(&chunks::MAGIC),
         open: |key, from| packed(key, ChunkFile::open(from)?),
     },
     Row {
         format: Format::ChessGame,
+        access: Access::OneChunk,
         extensions: &[".gz"],
         magic: |head| head.starts_with(&gzip::MAGIC) || matches!(head, [3..=7, 0, 0, 0, ..]),
         open: |key, _| Ok(Arc::new(GameFile::new(key))),
     },
+    Row {
+        format: Format::Demonstrations,
+        access: Access::Solid,
+        extensions: &DEMONSTRATIONS,
+        magic: |_| false,
+        open: |key, from| Ok(Arc::new(DemoFile::open(key, from)?)),
+    },
 ];
+
+/// The row of a format.
+fn row(format: Format) -> Option<&'static Row> {
+    ROWS.iter().find(|row| row.format == format)
+}
+
+/// The formats whose files are read whole, when they are opened.
+fn solid() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(|row| row.access == Access::Solid)
+}
 
 /// Opens the chunks of one kind.
 type OpenPacked = fn(&str, ChunkFile) -> Result<Arc<dyn ChunkSource>>;
@@ -97,14 +119,6 @@ pub fn unknown_codec(codec: chunks::Codec) -> Error {
     Error::new(Kind::Unsupported, detail)
 }
 
-/// Files that are read whole, one at a time: no river streams them.
-const SOLID: Row = Row {
-    format: Format::Demonstrations,
-    extensions: &DEMONSTRATIONS,
-    magic: |_| false,
-    open: |key, from| Ok(Arc::new(DemoFile::open(key, from)?)),
-};
-
 /// Names that are known and refused, with advice.
 const REFUSED: [(&[&str], &str); 1] = [(
     &[".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst", ".tar.bz2", ".tbz2", ".tar.xz", ".txz"],
@@ -126,7 +140,8 @@ pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
     if let Some((_, advice)) = REFUSED.iter().find(|(extensions, _)| ends(extensions)) {
         return Err(Error::new(Kind::Unsupported, *advice));
     }
-    let row = ROWS.iter().find(|r| ends(r.extensions)).or_else(|| ROWS.iter().find(|r| (r.magic)(head)));
+    let rows = || ROWS.iter().filter(|row| row.access != Access::Solid);
+    let row = rows().find(|row| ends(row.extensions)).or_else(|| rows().find(|row| (row.magic)(head)));
     Ok(row.map(|r| r.format))
 }
 
@@ -135,14 +150,14 @@ pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
 /// Errors: as [`detect`]; `Io`.
 pub fn detect_alone(name: &str, from: &dyn ReadAt) -> Result<Option<Format>> {
     let base = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    if SOLID.extensions.iter().any(|e| base.ends_with(e)) && !base.starts_with('.') {
-        return Ok(Some(SOLID.format));
+    if let Some(row) = solid().find(|row| row.extensions.iter().any(|e| base.ends_with(e)) && !base.starts_with('.')) {
+        return Ok(Some(row.format));
     }
     let mut head = Vec::new();
     let len = from.len()?.min(HEAD as u64);
     read_span(from, Span { offset: 0, len }, HEAD as u64, &mut head)?;
     match detect(name, &head)? {
-        Some(Format::ChessTar) if is_shard(from, is_game)? => Ok(Some(SOLID.format)),
+        Some(Format::ChessTar) if is_shard(from, is_game)? => Ok(Some(Format::Demonstrations)),
         found => Ok(found),
     }
 }
@@ -153,8 +168,44 @@ pub fn detect_alone(name: &str, from: &dyn ReadAt) -> Result<Option<Format>> {
 ///
 /// Errors: what the format's own opening gives.
 pub fn open(format: Format, key: &str, from: &dyn ReadAt) -> Result<Arc<dyn ChunkSource>> {
-    match ROWS.iter().chain([&SOLID]).find(|r| r.format == format) {
+    match row(format) {
         Some(row) => (row.open)(key, from),
         None => Err(Error::new(Kind::UnknownFormat, format!("{format:?}"))),
+    }
+}
+
+/// How the chunks of files of a format can be reached.
+pub fn access(format: Format) -> Access {
+    row(format).map_or(Access::Solid, |row| row.access)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file without a byte.
+    struct Nothing;
+
+    impl ReadAt for Nothing {
+        fn len(&self) -> Result<u64> {
+            Ok(0)
+        }
+
+        fn read_at(&self, _: u64, _: &mut [u8]) -> Result<usize> {
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn each_format_is_one_row_and_files_that_are_read_whole_are_known_alone() {
+        for (i, row) in ROWS.iter().enumerate() {
+            assert!(ROWS[..i].iter().all(|before| before.format != row.format));
+            for ending in row.extensions {
+                let name = format!("any{ending}");
+                let listed = detect(&name, &[]).ok().flatten();
+                assert_eq!(listed == Some(row.format), row.access != Access::Solid, "{name}");
+                assert_eq!(detect_alone(&name, &Nothing).unwrap(), Some(row.format), "{name}");
+            }
+        }
     }
 }

@@ -36,12 +36,14 @@ impl ReadAt for [u8] {
     }
 }
 
-/// How the chunks of a source can be reached.
+/// How the chunks of the files of a format can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Each chunk can be fetched and decoded by itself.
     Random,
-    /// One unit of fetch and decode: reaching chunk i means decoding all of it.
+    /// The file is one chunk, and is not read before that is fetched.
+    OneChunk,
+    /// All of the file is read when it is opened; streams pass it over.
     Solid,
 }
 
@@ -71,8 +73,6 @@ pub struct Description {
     pub format: &'static str,
     /// What its frames are of: the name that the folder of a game gives itself.
     pub kind: &'static str,
-    /// How its chunks can be reached.
-    pub access: Access,
 }
 
 /// One decoded chunk: `frames` records of `layout`, back to back in `bytes`. Reused between chunks.

@@ -7,7 +7,7 @@ use crate::container::gzip::{HEAD_ROOM, Inflater, MAGIC, told};
 use crate::container::tar::{Entry, TarIndex, TarLimits, walk};
 use crate::error::{Error, Kind, Result};
 use crate::head::Head;
-use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span};
+use crate::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span};
 
 /// A file that is one game: gzip, or plain records.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub struct GameFile(Description);
 impl GameFile {
     /// The game in the file called `key` (without directory).
     pub fn new(key: impl Into<String>) -> Self {
-        GameFile(Description { key: key.into(), format: "lc0.gz", kind: KIND, access: Access::Random })
+        GameFile(Description { key: key.into(), format: "lc0.gz", kind: KIND })
     }
 }
 
@@ -81,11 +81,7 @@ impl GameTar {
     pub fn new(key: impl Into<String>, index: &TarIndex) -> Self {
         let games = index.filter(is_game);
         let skipped = index.len() - games.len();
-        GameTar {
-            description: Description { key: key.into(), format: "lc0.tar", kind: KIND, access: Access::Random },
-            games,
-            skipped,
-        }
+        GameTar { description: Description { key: key.into(), format: "lc0.tar", kind: KIND }, games, skipped }
     }
 
     /// The index of the games alone, to be kept beside the data; [`GameTar::new`] takes it back.

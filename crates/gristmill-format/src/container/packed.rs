@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use super::chunks::{ChunkFile, Codec};
 use crate::error::{Error, Kind, Result};
-use crate::source::{Access, Chunk, ChunkSource, Description, Limits, Span};
+use crate::source::{Chunk, ChunkSource, Description, Limits, Span};
 
 /// A way of packing chunks.
 pub trait Packing: Debug + Send + Sync + 'static {
@@ -82,7 +82,7 @@ impl<P: Packing> PackedFile<P> {
             let detail = format!("chunks of `{codec}`, expected {}; a newer gristmill wrote it", P::CHUNKS);
             return Err(Error::new(Kind::Unsupported, detail).at_byte(0));
         }
-        let description = Description { key: key.into(), format: P::FORMAT, kind: P::KIND, access: Access::Random };
+        let description = Description { key: key.into(), format: P::FORMAT, kind: P::KIND };
         Ok(PackedFile { description, index, packing: PhantomData })
     }
 

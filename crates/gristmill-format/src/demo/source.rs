@@ -2,7 +2,7 @@
 //! A file is read whole when it is opened, within a bound, and kept decoded: its chunks cost a copy each.
 
 use crate::error::{Error, Kind, Result};
-use crate::source::{Access, Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
+use crate::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 
 use super::KIND;
 use super::form::{Form, ReadOptions, read};
@@ -43,7 +43,7 @@ impl DemoFile {
 
     /// Trajectories that were read from the file called `key`.
     pub fn new(key: &str, form: Form, trajectories: Trajectories) -> DemoFile {
-        let description = Description { key: key.to_owned(), format: form.name(), kind: KIND, access: Access::Solid };
+        let description = Description { key: key.to_owned(), format: form.name(), kind: KIND };
         DemoFile { description, trajectories, meta: None, about: Vec::new(), shuffled: false, faults: Vec::new() }
     }
 
@@ -63,7 +63,7 @@ impl DemoFile {
         let meta = about.metadata.map(|pickle| ShardMeta::parse(&pickle, MAX_BYTES)).transpose()?;
         let extras = packed.extras(0..packed.frames())?;
         let trajectories = Trajectories::of_records(about.layout, chunk.records().to_vec(), extras, packed.end());
-        let description = Description { key: key.to_owned(), format: PACKED, kind: KIND, access: Access::Random };
+        let description = Description { key: key.to_owned(), format: PACKED, kind: KIND };
         Ok(DemoFile { description, trajectories, meta, about: Vec::new(), shuffled: false, faults: Vec::new() })
     }
 

@@ -10,7 +10,7 @@ use super::log::{Game, KNOWN_VALUATIONS, RowDefaults, parse_piece};
 use super::row::{ALIGNED_BYTES, at, layout_aligned};
 use crate::container::salvage::inflate_steps;
 use crate::error::{Error, Kind, Result};
-use crate::source::{Access, Chunk, ChunkSource, Description, Limits, Span};
+use crate::source::{Chunk, ChunkSource, Description, Limits, Span};
 
 /// Maximum number of bytes of text for each byte of rows; a real line has five. Stops a bomb of blank lines.
 const MOST_TEXT: usize = 32;
@@ -28,7 +28,7 @@ pub struct LogFile(Description);
 impl LogFile {
     /// The game in the file called `key` (without directory).
     pub fn new(key: impl Into<String>) -> Self {
-        LogFile(Description { key: key.into(), format: "2048.jsonl.gz", kind: KIND, access: Access::Random })
+        LogFile(Description { key: key.into(), format: "2048.jsonl.gz", kind: KIND })
     }
 }
 

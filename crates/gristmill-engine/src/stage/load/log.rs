@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use gristmill_format::chess::source::GameTar;
 use gristmill_format::detect::{self, Format};
-use gristmill_format::source::{ChunkSource, Limits, ReadAt};
+use gristmill_format::source::{Access, ChunkSource, Limits, ReadAt};
 use gristmill_format::{Error, Kind, Result};
 
 use super::kept::Kept;
@@ -245,8 +245,8 @@ impl SourceLog {
     ) -> Result<Arc<Source>> {
         let place = |e: Error| e.in_source(format!("{}/{}", self.store.root(), file.name));
         match detect::detect(&key, &[]).map_err(place)? {
-            Some(Format::ChessGame) => {
-                let chunks = detect::open(Format::ChessGame, &key, &Untouched).map_err(place)?;
+            Some(format) if detect::access(format) == Access::OneChunk => {
+                let chunks = detect::open(format, &key, &Untouched).map_err(place)?;
                 Ok(self.source(id, key, (file, held), (chunks, None)))
             }
             Some(format) => {
@@ -301,9 +301,10 @@ impl SourceLog {
         self.digests.fresh()
     }
 
-    /// Whether a file of this name holds one game.
+    /// Whether a file of this name holds one game, and is read with it.
     pub fn holds_one(name: &str) -> bool {
-        detect::detect(crate::key::of_name(name), &[]).is_ok_and(|format| format == Some(Format::ChessGame))
+        let one = |format| detect::access(format) == Access::OneChunk;
+        detect::detect(crate::key::of_name(name), &[]).is_ok_and(|format| format.is_some_and(one))
     }
 
     /// Current name of a source's file, relative to the store's root.
