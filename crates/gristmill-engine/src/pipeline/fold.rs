@@ -312,10 +312,16 @@ impl Fold {
 
     /// Draw `number` of the only input, of `live` in a pass, has `left` rows that were not taken in so far.
     pub(super) fn drawn(&mut self, number: u64, live: u64, left: usize) {
+        let Some(passes) = &mut self.passes else { return };
         let held: usize = self.lanes.iter().map(LaneFold::held).sum();
-        let whole = self.batcher.number().saturating_mul(self.batcher.size() as u64);
+        let size = self.batcher.size() as u64;
+        let whole = self.batcher.number().saturating_mul(size);
         let rows = whole.saturating_add((self.batcher.partial() + held + left) as u64);
-        self.passes.iter_mut().for_each(|passes| passes.drawn(number, live, rows));
+        passes.drawn(number, live, rows);
+        // A batch that was just completed may be the one that ends the pass.
+        if let Some((mark, _)) = self.marks.back_mut().filter(|(mark, _)| mark.batch.saturating_mul(size) >= rows) {
+            mark.passes = passes.known();
+        }
     }
 
     /// Where more changes are noted than is good, and all batches before those left out are with the consumer, that is

@@ -193,6 +193,11 @@ impl ChainPlan {
         self.steps_of_lanes().fold(0, |bytes, (step, lane)| bytes.saturating_add(step.bytes(lane)))
     }
 
+    /// Whether a step may drop rows.
+    pub(crate) fn drops(&self) -> bool {
+        self.steps.iter().any(|step| step.of.drops())
+    }
+
     /// Whether a step reads which position a row is of.
     pub(crate) fn reads_positions(&self) -> bool {
         self.steps.iter().any(|step| step.of.reads_positions())

@@ -119,6 +119,11 @@ pub trait RowStage: Debug + Send + Sync {
         0
     }
 
+    /// Whether a step may drop rows.
+    fn drops(&self) -> bool {
+        false
+    }
+
     /// Whether what stands for a row's position is read from its record.
     fn reads_positions(&self) -> bool {
         false

@@ -122,9 +122,11 @@ impl Chain {
             }
             _ => return false,
         };
-        if fold.passes.is_some() {
-            let live = branch.drawer.as_ref().map_or(0, Drawer::live);
-            fold.drawn(number, live, block.rows.len().saturating_sub(branch.taken));
+        let (live, left) =
+            (branch.drawer.as_ref().map_or(0, Drawer::live), block.rows.len().saturating_sub(branch.taken));
+        // Where rows may be dropped, it is not known before the last one how many come out.
+        if left == 0 || !self.plan.drops() {
+            fold.drawn(number, live, left);
         }
         // More were taken than there are where a chunk went bad meanwhile that a state had half taken.
         if branch.taken >= block.rows.len() {
@@ -166,6 +168,7 @@ impl Chain {
             }
         }
         if branches[chosen].taken == block.rows.len() {
+            fold.drawn(number, live, 0);
             // The chunk is used up: the next one of this lane can be decoded before its next turn.
             self.pop(&mut branches[chosen]);
             branches[chosen].bad_run = 0;
