@@ -184,6 +184,15 @@ class JoinPositionsConfig:
 
 @named_fields
 @dataclass
+class DedupWindowConfig:
+    """Drops a position that was among the last `window` that came, dropped ones included."""
+
+    window: int = 100_000
+    output: QueueConfig = field(default_factory=QueueConfig)
+
+
+@named_fields
+@dataclass
 class ShufflingFrameSamplerConfig:
     """A reservoir: emits a random frame of those it holds and keeps the new one in its place."""
 
@@ -222,6 +231,7 @@ class StageConfig:
     chunk_rescorer: ChunkRescorerConfig | None = None
     chunk_unpacker: ChunkUnpackerConfig | None = None
     join_positions: JoinPositionsConfig | None = None
+    dedup_window: DedupWindowConfig | None = None
     shuffling_frame_sampler: ShufflingFrameSamplerConfig | None = None
     tensor_generator: TensorGeneratorConfig | None = None
 
@@ -379,6 +389,7 @@ STAGE_KINDS: Mapping[str, type[Any]] = {
     "chunk_rescorer": ChunkRescorerConfig,
     "chunk_unpacker": ChunkUnpackerConfig,
     "join_positions": JoinPositionsConfig,
+    "dedup_window": DedupWindowConfig,
     "shuffling_frame_sampler": ShufflingFrameSamplerConfig,
     "tensor_generator": TensorGeneratorConfig,
 }

@@ -9,6 +9,7 @@ mod cache;
 mod damage;
 mod damaged_journals;
 mod damaged_states;
+mod dedup;
 mod determinism;
 mod encoders;
 mod folded;
