@@ -51,7 +51,7 @@ def command() -> Path:
 
 def run(command: Path, words: list[str], folder: Path) -> "subprocess.CompletedProcess[str]":
     env = {**os.environ, "GRISTMILL_PYTHON": sys.executable}
-    line = [command, *words]
+    line: list[str | Path] = [command, *words]
     return subprocess.run(line, cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=200)
 
 

@@ -1,5 +1,9 @@
 """Exact resumes through the checkpoints of accelerate and Fabric, and passes of streams in trainers."""
 
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,6 +171,52 @@ def test_torch_accelerate_may_not_count_passes_anew(tmp_path: Path) -> None:
 def _beginning(loader: gm.PairLoader) -> gm.PairLoader:
     loader.set_epoch(0)
     return loader
+
+
+SHARED_TWICE = """
+import sys
+sys.path.insert(0, {folder!r})
+import accelerate, gristmill as gm, gristmill.torch
+from packs2048 import make_rows, write_pack
+from pathlib import Path
+from steps_in_memory import columns
+accelerator = accelerate.Accelerator(cpu=True)
+assert accelerator.num_processes == 2
+rows = gm.open(Path({data!r}))
+for loader in (
+    gm.PairLoader(columns([30], shape=(1,)), gm.pairs.Windows(1), batch_size=4, seed=1),
+    gm.DataLoader(rows, encoder=gm.g2048.Steps(), batch_size=48, seed=1),
+):
+    feed = gristmill.torch.DataLoader(loader)
+    try:
+        next(iter(accelerator.prepare(feed)))
+    except gm.ConfigError as error:
+        print(error)
+    # A loop over the loader itself gives each rank its own.
+    print(len(next(iter(feed))["target" if "target" in next(iter(feed)) else "step_index"]))
+"""
+
+
+def test_torch_accelerate_may_not_share_rows_that_ranks_share(tmp_path: Path) -> None:
+    pytest.importorskip("accelerate")
+    pack = write_pack(tmp_path / "rows", make_rows(6))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    program = SHARED_TWICE.format(folder=str(Path(__file__).parent), data=str(pack))
+    runs = []
+    for rank in range(2):
+        ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+        env = {**os.environ, **ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "ACCELERATE_USE_CPU": "true"}
+        line = [sys.executable, "-W", "ignore", "-c", program]
+        runs.append(subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    said = [run.communicate(timeout=250) for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    for out, _ in said:
+        refused, pairs, again, steps = out.splitlines()
+        assert refused == again
+        assert "what the others have would be lost" in refused
+        assert (pairs, steps) == ("2", "24")
 
 
 @pytest.mark.parametrize("stop", range(4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from multiprocessing.context import get_spawning_popen
@@ -15,7 +16,7 @@ from gristmill import turns
 from gristmill.batch import Batch
 from gristmill.demos.crossing import Crossing, Ring, can_share
 from gristmill.demos.mixing import MixedLoader, PairLoader
-from gristmill.errors import StateError
+from gristmill.errors import ConfigError, StateError
 from gristmill.loader import DataLoader as RowLoader
 from gristmill.pairs import PairBatch
 from gristmill.tensors import named, tensors
@@ -140,6 +141,28 @@ class Feed(IterableDataset[dict[str, Any]]):
 
     _loader: Any
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The batches that are left of this pass.
+
+        Raises:
+            ConfigError: accelerate reads in one process for all, and the ranks of the loader share its rows already.
+        """
+        world = self._world()
+        for found in _callers() if world > 1 else ():
+            processes = getattr(getattr(found, "state", None), "num_processes", 1)
+            if type(found).__name__ == "DataLoaderDispatcher" and processes > 1:
+                message = f"accelerate reads in one process for all, of {world} ranks that share the rows themselves"
+                advice = "loop over gristmill.torch.DataLoader itself, or make its loader with rank=0, world_size=1"
+                raise ConfigError(f"{message}: what the others have would be lost; {advice}")
+        return self._left()
+
+    def _left(self) -> Iterator[dict[str, Any]]:
+        raise NotImplementedError
+
+    def _world(self) -> int:
+        """How many ranks share the rows."""
+        raise NotImplementedError
+
     def state_dict(self) -> dict[str, Any]:
         """The state of the loader behind the last batch that was used."""
         state: dict[str, Any] = self._loader.state_dict()
@@ -165,8 +188,11 @@ class PairFeed(Feed):
         """Batches of a pass."""
         return len(self._loader)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The batches that are left of this pass."""
+    def _world(self) -> int:
+        world: int = self._loader.world_size
+        return world
+
+    def _left(self) -> Iterator[dict[str, Any]]:
         loader, made = self._loader, self._made
         epoch, starts = loader.epoch, loader.starts()
         if self._expected != (epoch, starts.start):
@@ -229,8 +255,10 @@ class RowFeed(Feed):
         """
         return len(self._loader) if self._length is None else self._length
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The batches that are left of this pass."""
+    def _world(self) -> int:
+        return int(json.loads(self._loader._engine.config()).get("world_size") or 1)
+
+    def _left(self) -> Iterator[dict[str, Any]]:
         takes_ahead = _takes_ahead()
         rest: Iterator[Batch]
         if self._ahead is None:
@@ -273,13 +301,18 @@ class RowFeed(Feed):
 
 def _takes_ahead() -> bool:
     """Whether Lightning iterates here and knows no length: then it takes a batch ahead, and says so nowhere."""
-    frame = sys._getframe(1).f_back
-    while frame is not None:
-        found = frame.f_locals.get("self")
+    for found in _callers():
         if type(found).__name__ == "_PrefetchDataFetcher":
             return getattr(found, "length", None) is None
-        frame = frame.f_back
     return False
+
+
+def _callers() -> Iterator[Any]:
+    """The objects whose methods lead here, the nearest first."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        yield frame.f_locals.get("self")
+        frame = frame.f_back  # type: ignore[assignment]
 
 
 #: Options that are the loader's.
