@@ -1,4 +1,4 @@
-//! Ledgers and packs that an earlier version wrote: what was proven of them still is. `tests/kept_files.py` made them.
+//! Ledgers and packs that an earlier version wrote: what was proven of them still is. `tests/made/kept_files.py` made them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

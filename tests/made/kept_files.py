@@ -1,7 +1,7 @@
 """Makes the small states, journals, ledgers and packs in `data/kept`, and says how each of them was made.
 
 They were written once, by version 0.1 before stages became rows of a table: whatever comes later must open, resume and
-verify them. `python tests/kept_files.py FOLDER` makes new ones of what the package writes now.
+verify them. `python tests/made/kept_files.py FOLDER` makes new ones of what the package writes now.
 """
 
 import hashlib
