@@ -1,5 +1,6 @@
 //! Words on the command line -> typed options. No command is run here, and nothing is read.
 
+pub(crate) mod address;
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod demos;
@@ -28,8 +29,6 @@ use rewrite::{Filter, Rescore, Split};
 use river::River;
 use stats::Stats;
 use tokenizer::Tokenizer;
-
-use crate::top::address;
 
 /// The words of a command.
 #[derive(Debug, Parser)]

@@ -274,3 +274,14 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         Err(e) => Found::Fault(e.in_source(&path)),
     }
 }
+
+/// Whether an error says that a file could not be read, rather than that what was read is no game: such a file is left out by
+/// no policy, since its content is unknown.
+pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof, Unsupported};
+    match e.kind() {
+        Kind::Away => true,
+        Kind::Io(kind) => ![InvalidData, InvalidInput, UnexpectedEof, Unsupported].contains(&kind),
+        _ => false,
+    }
+}

@@ -9,10 +9,10 @@ use gristmill_jobs::feed::{self, FeedOptions};
 
 use super::river::{self, Described};
 use crate::args::Feed;
+use crate::args::address;
 use crate::failure::{Failure, Result};
 use crate::report::{self, flow};
 use crate::stopping;
-use crate::top::address;
 use crate::top::attach::{EVERY, Heard};
 use crate::top::screen::Wish;
 use crate::top::terminal::Live;

@@ -7,13 +7,14 @@ use std::time::Duration;
 use gristmill_engine::runtime::scheduler::Scheduler;
 
 use crate::args::Top;
+use crate::args::address;
 use crate::failure::{Failure, Result};
 use crate::report;
 use crate::stopping;
+use crate::top;
 use crate::top::attach::{Client, Heard};
 use crate::top::screen::{Screen, Wish};
 use crate::top::terminal::Live;
-use crate::top::{self, address};
 
 /// How long the view waits for a key before it looks for news.
 const TURN: Duration = Duration::from_millis(50);

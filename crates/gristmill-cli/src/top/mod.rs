@@ -13,7 +13,6 @@
 //! | `numbers` | numbers -> short texts |
 //! | `terminal` | takes the terminal, and gives it back |
 
-pub(crate) mod address;
 pub(crate) mod attach;
 mod draw;
 mod headline;

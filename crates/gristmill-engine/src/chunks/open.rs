@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gristmill_format::container::chunks::ChunkFile;
+use gristmill_format::container::chunks::{ChunkFile, Codec as Tag};
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
@@ -15,13 +15,15 @@ use gristmill_format::{Error, Kind, Result as FormatResult};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::codec::Codec;
-use super::{file_name, files, is_chunks};
+use super::{files, is_chunks};
 use crate::error::Result;
-use crate::kinds;
 use crate::names::STAGING;
 use crate::store::publish::is_interrupted;
-use crate::store::{HeldFile, Residence, open_file};
+use crate::store::{HeldFile, Residence};
 use crate::table::{Chunks, FrameTable, Pick, Straight, Weighed};
+
+/// From what a chunk file says of its chunks to their codec; an error for what is not known here.
+pub(crate) type Codecs = fn(Tag) -> FormatResult<&'static dyn Codec>;
 
 /// A chunk pack that is open for reading. Shared freely between threads.
 #[derive(Debug)]
@@ -51,12 +53,12 @@ pub(crate) struct File {
 }
 
 impl File {
-    pub(super) fn open(path: PathBuf, residence: Residence) -> FormatResult<Self> {
+    pub(crate) fn open_as(path: PathBuf, residence: Residence, codecs: Codecs) -> FormatResult<Self> {
         let place = |e: Error| e.in_source(path.display().to_string());
         let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
         let held = HeldFile::open(&path, 0, len, residence)?;
         let index = ChunkFile::open(held.bytes()).map_err(place)?;
-        let codec = kinds::codec(index.codec()).map_err(place)?;
+        let codec = codecs(index.codec()).map_err(place)?;
         let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(File { path, held, index, codec, checked })
     }
@@ -112,11 +114,10 @@ impl File {
 }
 
 impl ChunkPack {
-    /// Opens the pack in `folder`.
+    /// Opens the pack in `folder`, whose chunks are of one of `codecs`.
     ///
-    /// Errors, with the file: `Path`; `Format`: `Missing` where there is none, `Truncated` between two packs, `Unsupported` for
-    /// chunks of a kind that is not known here, or of two kinds, and as [`ChunkFile::open`].
-    pub fn open(folder: &Path, residence: Residence) -> Result<Self> {
+    /// Errors: as [`ChunkPack::open`].
+    pub(crate) fn open_as(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Self> {
         let refuse = |kind, detail: &str| Error::new(kind, detail).in_source(folder.display().to_string());
         if is_interrupted(folder, STAGING) {
             let detail = format!(
@@ -132,7 +133,7 @@ impl ChunkPack {
         }
         let (mut opened, mut first, mut hash) = (Vec::new(), vec![(0, 0)], Xxh3::new());
         for name in names {
-            let file = File::open(folder.join(name), residence)?;
+            let file = File::open_as(folder.join(name), residence, codecs)?;
             let (frames, games) = first[first.len() - 1];
             first.push((frames + file.index().total_frames(), games + file.index().len() as u64));
             hash.update(&file.index().identity().to_le_bytes());
@@ -324,18 +325,6 @@ fn kind(files: &[File]) -> FormatResult<(&'static dyn Codec, Arc<Layout>)> {
         None => e.in_source(first.path.display().to_string()),
     };
     Ok((first.codec, layout.map_err(named)?))
-}
-
-/// What the chunks of the pack in a folder are; none where it is no chunk pack. Reads the index of the first file.
-///
-/// Errors, with the file: `Io`; as [`ChunkFile::open`]; `Unsupported` for chunks of a kind that is not known here.
-pub fn codec_of(folder: &Path) -> FormatResult<Option<&'static dyn Codec>> {
-    let path = folder.join(file_name(0));
-    if !path.is_file() {
-        return Ok(None);
-    }
-    let codec = open_file(&path).and_then(|file| ChunkFile::open(&*file)).and_then(|file| kinds::codec(file.codec()));
-    codec.map(Some).map_err(|e| e.in_source(path.display().to_string()))
 }
 
 /// The pack as a table.

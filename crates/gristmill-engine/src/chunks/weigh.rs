@@ -1,7 +1,6 @@
 //! What the games and positions of a chunk pack weigh, from the fields that weighers read: no board or policy is decoded.
 //! Sums are read from beside the chunk files; those of other rules are weighed once, and kept there.
 
-use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use gristmill_format::Result;
@@ -10,7 +9,6 @@ use gristmill_format::weigh::{Weigher, total};
 
 use super::open::{ChunkPack, File};
 use super::sums;
-use crate::store::Residence;
 use crate::table::Weighed;
 
 impl ChunkPack {
@@ -38,7 +36,7 @@ impl File {
     }
 
     /// What each game weighs, from its bytes.
-    fn weigh(&self, weigher: &dyn Weigher) -> impl Iterator<Item = Result<f32>> {
+    pub(crate) fn weigh(&self, weigher: &dyn Weigher) -> impl Iterator<Item = Result<f32>> {
         let (mut chunk, mut weights) = (Chunk::default(), Vec::new());
         (0..self.index().len()).map(move |game| {
             self.judged(game, &mut chunk)?;
@@ -46,26 +44,6 @@ impl File {
             Ok(total(weights.iter().copied()))
         })
     }
-}
-
-/// The checksum of the index of the chunk file at `path`, and what each of its games weighs, from their bytes; none where that is
-/// kept beside it already.
-///
-/// Errors: `Format`, with file and game.
-pub fn unkept(path: &Path, weigher: &dyn Weigher) -> Result<Option<(u64, Vec<f32>)>> {
-    let file = File::open(path.to_owned(), Residence::Mapped)?;
-    if sums::read(path, file.index(), weigher.id()).is_some() {
-        return Ok(None);
-    }
-    let sums = file.weigh(weigher).collect::<Result<_>>()?;
-    Ok(Some((file.index().identity(), sums)))
-}
-
-/// What each game of the chunk file at `path` weighs, from their bytes.
-///
-/// Errors: `Format`, with file and game.
-pub fn weigh_file(path: &Path, weigher: &dyn Weigher) -> Result<Vec<f32>> {
-    File::open(path.to_owned(), Residence::Mapped)?.weigh(weigher).collect()
 }
 
 impl Weighed for ChunkPack {

@@ -4,6 +4,7 @@
 pub mod chess;
 pub mod demo;
 pub mod g2048;
+pub mod packs;
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -29,7 +29,8 @@ use gristmill_format::{Error, Kind};
 use serde::Serialize;
 
 use super::files::{self, Found, Opened};
-use super::pack::{is_unreadable, left_in};
+use super::pack::is_unreadable;
+use super::rewrite::left_in;
 
 pub use chess::{ChessView, MoveView, ValueRow};
 pub use chunk_pack::{PackView, Results};

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use gristmill_engine::lineage::{Step, Taken, of_file, of_folder};
-use gristmill_engine::pack::{METADATA, values};
+use gristmill_engine::lineage::{Step, Taken, of_folder};
 
 use super::PackOptions;
-use crate::rewrite;
+use crate::rewrite::left_in;
 
 /// At most this many folders are searched for jobs: data sets have some, raw drops a folder for each day.
 const MOST_FOLDERS: usize = 4096;
@@ -46,15 +45,6 @@ impl Made {
         steps.push(Step { sources, ..said.made_from(from) });
         steps
     }
-}
-
-/// What the job that made a file, or the files in a folder, wrote down.
-pub(crate) fn left_in(path: &Path) -> Option<Vec<Step>> {
-    of_file(path)
-        .or_else(|| of_folder(path))
-        .or_else(|| rewrite::lineage(path))
-        // Values in a folder of their own; those of a pack do not tell how the pack came to be.
-        .or_else(|| (!path.join(METADATA).exists()).then(|| of_file(&path.join(values::MADE)))?)
 }
 
 /// The lineage, or an `unrecorded` step where there is none.

@@ -24,8 +24,9 @@ use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
 use serde::{Deserialize, Deserializer, Serialize};
 
-pub(crate) use self::lineage::{known_of, left_in};
+pub(crate) use self::lineage::known_of;
 use super::meter::{Meter, peak_rss};
+pub use crate::files::is_unreadable;
 
 /// What to do about a game that cannot be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -210,17 +211,6 @@ pub struct Packed {
     pub cpu_seconds: f64,
     /// Peak resident memory of the process, in bytes; `None` where the system does not say.
     pub peak_rss: Option<u64>,
-}
-
-/// Whether an error says that a file could not be read, rather than that what was read is no game: such a file is left out by
-/// no policy, since its content is unknown.
-pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
-    use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof, Unsupported};
-    match e.kind() {
-        Kind::Away => true,
-        Kind::Io(kind) => ![InvalidData, InvalidInput, UnexpectedEof, Unsupported].contains(&kind),
-        _ => false,
-    }
 }
 
 /// Packs a folder. It calls `progress` now and then.

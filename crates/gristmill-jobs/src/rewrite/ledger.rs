@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::lineage::WRITER;
-use gristmill_engine::lineage::{self, Step};
+use gristmill_engine::lineage::{self, Step, WRITER, of_file, of_folder};
+use gristmill_engine::pack::{METADATA, values};
 use gristmill_engine::runtime::journal::{Journal, Opening};
 use gristmill_engine::store::publish::{Touched, withdraw};
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,6 @@ use xxhash_rust::xxh3::Xxh3;
 use super::plan::Unit;
 use super::unit::Finished;
 use super::{Done, RewriteOptions, lies_in};
-use crate::pack::left_in;
 
 /// Name of the ledger; hidden, so that no reader takes it for data.
 const NAME: &str = ".gristmill-rewrite.jsonl";
@@ -163,7 +162,7 @@ fn split_otherwise(earlier: &Event, now: &Event) -> Option<String> {
 /// Errors: `Path`.
 pub(super) fn tell_others(outs: &[PathBuf]) -> Result<()> {
     let Some((first, others)) = outs.split_first() else { return Ok(()) };
-    let Some(steps) = lineage(first) else { return Ok(()) };
+    let Some(steps) = of_run(first) else { return Ok(()) };
     others.iter().try_for_each(|out| {
         let name = out.file_name().unwrap_or_default().to_string_lossy().into_owned();
         lineage::write(out, steps.iter().map(|step| step.clone().with("folder", name.clone())).collect())
@@ -171,7 +170,7 @@ pub(super) fn tell_others(outs: &[PathBuf]) -> Result<()> {
 }
 
 /// How what a run wrote into `folder` came to be; none where no run did, or one of an earlier version.
-pub(crate) fn lineage(folder: &Path) -> Option<Vec<Step>> {
+fn of_run(folder: &Path) -> Option<Vec<Step>> {
     let path = folder.join(NAME);
     let mut events = path.is_file().then(|| Journal::read::<Event>(&path).ok())??.into_iter();
     let (Event::Begun { settings, path, container, .. }, Event::From { writer, lineage }) =
@@ -191,6 +190,15 @@ pub(crate) fn lineage(folder: &Path) -> Option<Vec<Step>> {
     step.writer = writer;
     step = step.with("games", chunks).with("frames", frames);
     Some(vec![step.made_from(lineage)])
+}
+
+/// What the job that made a file, or the files in a folder, wrote down.
+pub(crate) fn left_in(path: &Path) -> Option<Vec<Step>> {
+    of_file(path)
+        .or_else(|| of_folder(path))
+        .or_else(|| of_run(path))
+        // Values in a folder of their own; those of a pack do not tell how the pack came to be.
+        .or_else(|| (!path.join(METADATA).exists()).then(|| of_file(&path.join(values::MADE)))?)
 }
 
 /// Errors: `Config` when something visible or another ledger is in the folder.

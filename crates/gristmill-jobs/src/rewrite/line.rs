@@ -14,7 +14,7 @@ use gristmill_format::source::Chunk;
 
 use super::{Fate, Rewrite, RewriteOptions};
 use crate::files::Opened;
-use crate::pack::is_unreadable;
+use crate::files::is_unreadable;
 
 /// Level of compression: the default of zlib, which self-play uses.
 const LEVEL: u8 = 6;

@@ -29,7 +29,7 @@ pub use recast::Recast;
 pub use split::{By, Split};
 
 use self::ledger::Ledger;
-pub(crate) use self::ledger::lineage;
+pub(crate) use self::ledger::left_in;
 use self::line::Line;
 use self::plan::Plan;
 use self::unit::Writer;

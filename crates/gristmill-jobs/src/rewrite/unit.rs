@@ -14,8 +14,8 @@ use gristmill_format::container::tar::TarWriter;
 use super::line::{Answer, Line, Order, Outcome};
 use super::plan::{Target, Unit};
 use super::{Done, Fate, MESSAGES, RewriteOptions};
+use crate::files::is_unreadable;
 use crate::files::{self, Found, Opened};
-use crate::pack::is_unreadable;
 
 /// Chunks on their way, for each thread.
 const AHEAD: usize = 4;

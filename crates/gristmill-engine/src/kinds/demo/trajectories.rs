@@ -9,8 +9,9 @@ use gristmill_format::demo::trajectory::End;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
-use crate::chunks::open::{ChunkPack, File, codec_of};
+use crate::chunks::open::{ChunkPack, File};
 use crate::chunks::select::GameSelection;
+use crate::kinds::packs::codec_of;
 use crate::table::FrameTable;
 
 /// What a trajectory is called in a pack: the path of its file below the folder that was packed, and its number there.
