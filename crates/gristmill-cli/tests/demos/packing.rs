@@ -2,10 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use gristmill_engine::chunks::metadata::Games;
+use gristmill_engine::chunks::open::ChunkPack;
+use gristmill_engine::chunks::select::GameSelection;
+use gristmill_engine::config::{EncoderConfig, IndexConfig, Pad, View};
 use gristmill_engine::open::open;
 use gristmill_engine::pack::select::SqlValue;
+use gristmill_engine::store::Residence;
+use gristmill_engine::{IndexLoader, Next};
 use gristmill_format::source::Chunk;
 use gristmill_jobs::pack::{self, PackOptions};
 
@@ -225,4 +231,30 @@ fn files_of_another_kind_than_the_pack_are_told() {
     run(&["generate", "2048", input, "--games", "1", "--moves-max", "9"]).ok();
     let (layout, names) = left_out("steps");
     assert_eq!((layout.as_str(), names), ("aligned48", vec!["demos.npz".to_owned(), "training.1.gz".to_owned()]));
+}
+
+#[test]
+fn rows_of_a_view_of_packed_trajectories_are_verified_from_their_ledger() {
+    let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    input(folder.path());
+    let (pack, ledger) = (out.path().join("pack"), out.path().join("ledger"));
+    run(&["pack", "--input", text(folder.path()), "--output", text(&pack)]).ok();
+    let all = GameSelection::all(Arc::new(ChunkPack::open(&pack, Residence::Mapped).unwrap()));
+    let config = IndexConfig {
+        encoder: EncoderConfig::Fields,
+        view: Some(View::Window { offsets: vec![-1, 0], pad: Pad::Drop, tensors: Vec::new() }),
+        batch_size: 4,
+        seed: Some(5),
+        epochs: Some(1),
+        ledger: Some(ledger.clone()),
+        ..IndexConfig::default()
+    };
+    let loader = IndexLoader::new(all.input(), config).unwrap();
+    let mut batches = 0;
+    while let Next::Batch(_) = loader.next("", None).unwrap() {
+        batches += 1;
+    }
+    assert_eq!(batches, 4, "of 20 steps the first of each of four trajectories is left out");
+    drop(loader);
+    run(&["verify-run", text(&ledger), "--pack", text(&pack)]).ok();
 }
