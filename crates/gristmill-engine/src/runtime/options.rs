@@ -99,6 +99,7 @@ macro_rules! effect {
 pub(crate) use {effect, options};
 
 #[cfg(test)]
+#[allow(unreachable_pub, reason = "structs of options are public where users set them")]
 mod tests {
     use serde_json::json;
 

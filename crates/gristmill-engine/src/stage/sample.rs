@@ -86,15 +86,14 @@ impl RowStep for Sampler {
     }
 
     fn offer(&mut self, rows: &mut Vec<Row>, _: &mut Vec<Row>, _: &[u64]) {
-        let mut given = 0;
-        for i in 0..rows.len() {
-            if let Some(row) = self.reservoir.offer(rows[i], &mut self.changes) {
-                rows[given] = row;
-                given += 1;
+        rows.retain_mut(|row| match self.reservoir.offer(*row, &mut self.changes) {
+            Some(out) => {
+                *row = out;
+                true
             }
-        }
-        rows.truncate(given);
-        self.given += given as u64;
+            None => false,
+        });
+        self.given += rows.len() as u64;
     }
 
     fn drain(&mut self) -> Option<Row> {
