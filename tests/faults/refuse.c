@@ -1,5 +1,10 @@
 /* Preloaded into a program: opening and reading files whose names hold "training." or ".tar" fails while the file named
-   by REFUSE is there. That file holds an error number, and the letter of what fails: o for open, r for read. */
+   by REFUSE is there. That file holds an error number, and the letter of what fails: o for open, r for read.
+
+   MOVE is the letter of a call, o for open, l for link, which time it is, and two paths: in the moment in which the first
+   of them is opened or linked for that time, it moves to the second.
+
+   WRITES is the number of the first write to a `metadata.db` itself, from 1, that fails, as all after it do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -25,6 +30,16 @@ static int refused(const char *path, char what) {
     return 1;
 }
 
+static void moved(const char *path, char what) {
+    static int times;
+    char from[2048], to[2048], call;
+    int time;
+    const char *move = getenv("MOVE");
+    if (move == NULL || sscanf(move, "%c %d %2047s %2047s", &call, &time, from, to) != 4) return;
+    if (call != what || strcmp(path, from) != 0) return;
+    if (__atomic_add_fetch(&times, 1, __ATOMIC_SEQ_CST) == time) syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
 static int refused_descriptor(int fd) {
     if (fd < 3) return 0;
     int kept = errno;
@@ -38,6 +53,7 @@ static int refused_descriptor(int fd) {
 }
 
 static int open_at(int at, const char *path, int flags, mode_t mode) {
+    moved(path, 'o');
     return refused(path, 'o') ? -1 : (int)syscall(SYS_openat, at, path, flags, mode);
 }
 
@@ -54,6 +70,34 @@ int open(const char *path, int flags, ...) { MODE(flags, mode) return open_at(AT
 int open64(const char *path, int flags, ...) { MODE(flags, mode) return open_at(AT_FDCWD, path, flags, mode); }
 int openat(int at, const char *path, int flags, ...) { MODE(flags, mode) return open_at(at, path, flags, mode); }
 int openat64(int at, const char *path, int flags, ...) { MODE(flags, mode) return open_at(at, path, flags, mode); }
+
+int linkat(int from, const char *path, int to, const char *name, int flags) {
+    moved(path, 'l');
+    return (int)syscall(SYS_linkat, from, path, to, name, flags);
+}
+int link(const char *path, const char *name) { return linkat(AT_FDCWD, path, AT_FDCWD, name, 0); }
+
+static int unwritable(int fd) {
+    static int writes;
+    const char *first = getenv("WRITES");
+    char link[64], path[4096];
+    if (first == NULL || fd < 3) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path - 1);
+    path[length < 0 ? 0 : length] = 0;
+    const char *name = strstr(path, "/metadata.");
+    if (name == NULL || strchr(name, '-') != NULL) return 0;
+    if (__atomic_add_fetch(&writes, 1, __ATOMIC_SEQ_CST) < atoi(first)) return 0;
+    errno = EIO;
+    return 1;
+}
+
+ssize_t pwrite(int fd, const void *from, size_t length, off_t at) {
+    return unwritable(fd) ? -1 : syscall(SYS_pwrite64, fd, from, length, at);
+}
+ssize_t pwrite64(int fd, const void *from, size_t length, off_t at) {
+    return unwritable(fd) ? -1 : syscall(SYS_pwrite64, fd, from, length, at);
+}
 
 ssize_t read(int fd, void *into, size_t length) {
     return refused_descriptor(fd) ? -1 : syscall(SYS_read, fd, into, length);

@@ -198,6 +198,10 @@ impl Branch {
                 return Ok(false);
             }
             let opened = self.roster.open(next.id);
+            if self.roster.missed(next.id, &opened) {
+                self.outages.rest(next.id);
+                return Ok(false);
+            }
             if let Some(refused) = opened.as_ref().err().and_then(of_reading) {
                 self.outages.failed(next.id, refused)?;
                 return Ok(false);
@@ -242,6 +246,11 @@ impl Branch {
                 continue;
             }
             let opened = self.ingesting.during(|| self.roster.open(id));
+            if self.roster.missed(id, &opened) {
+                self.waiting.push((id, old));
+                self.outages.rest(id);
+                continue;
+            }
             if let Some(refused) = opened.as_ref().err().and_then(of_reading) {
                 // It comes when it can be read; what is there already flows on.
                 self.waiting.push((id, old));

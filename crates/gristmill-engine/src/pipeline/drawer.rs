@@ -173,13 +173,22 @@ impl Drawer {
             order.sort_by_key(|file| (crate::key::of_name(&file.name), &file.name));
         }
         let mut firsts: Vec<First> = plans.iter().map(|plan| First::of(plan)).collect();
-        let mut gone = Vec::new();
+        let (mut gone, mut missed) = (Vec::new(), None);
         for file in order.iter().rev() {
             // Indexing many containers takes long: a stop need not wait for it.
             if firsts.iter().all(First::is_full) || stop.load(Ordering::Relaxed) {
                 break;
             }
+            if outages.rests(file.id) {
+                return Ok(Begun::Lacks(file.id));
+            }
             let opened = log.open(file.id);
+            if log.missed(file.id, &opened) {
+                // The rest is missed, too, as far as it is away: all of them are opened again in a moment.
+                outages.rest(file.id);
+                missed = Some(file.id);
+                continue;
+            }
             if let Some(refused) = opened.as_ref().err().and_then(of_reading) {
                 outages.failed(file.id, refused)?;
                 return Ok(Begun::Lacks(file.id));
@@ -203,6 +212,9 @@ impl Drawer {
             for (first, chunks) in firsts.iter_mut().zip(dealt) {
                 first.take(file.id, &source, chunks, all);
             }
+        }
+        if let Some(id) = missed {
+            return Ok(Begun::Lacks(id));
         }
         let drawers = plans.iter().zip(firsts).map(|(plan, first)| Drawer::of_first(plan, root, first, anchors));
         Ok(Begun::Whole(drawers.collect(), gone))

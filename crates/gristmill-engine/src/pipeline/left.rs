@@ -9,6 +9,7 @@ use super::metrics::Observer;
 use super::needed::oldest;
 use super::roster::{Names, Roster, record};
 use super::state::LoaderState;
+use crate::error::{Error, Result};
 use crate::stage::load::Arrival;
 
 impl Roster {
@@ -28,6 +29,11 @@ impl Roster {
             names.arrivals.push((id, old));
         }
         self.log().pass(names.cursor);
+    }
+
+    /// Whether a file that was opened is not there and may have been moved just now: it is opened again in a moment.
+    pub(super) fn missed<T>(&self, id: u64, opened: &Result<T>) -> bool {
+        matches!(opened, Err(Error::Format(error)) if self.may_have_moved(id, error))
     }
 
     /// Forgets files that have left, but those that are `needed`; these are in ascending order.

@@ -223,6 +223,10 @@ impl Recall {
                         return Ok(false);
                     }
                     let source = branch.roster.open(id);
+                    if branch.roster.missed(id, &source) {
+                        outages.rest(id);
+                        return Ok(false);
+                    }
                     if let Some(refused) = source.as_ref().err().and_then(of_reading) {
                         outages.failed(id, refused)?;
                         return Ok(false);

@@ -44,19 +44,24 @@ pub(crate) fn close(db: Connection, path: &Path) -> Result<()> {
     let folded = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
     let read_by_others = folded.map_err(|e| refuse(&e))? != 0;
     db.close().map_err(|(_, e)| refuse(&e))?;
-    let log = ["-wal", "-shm"].map(|ending| {
+    match logs(path).find(|log| !read_by_others && log.exists()) {
+        None => Ok(()),
+        Some(log) => Err(unfinished(&log)),
+    }
+}
+
+/// What SQLite may leave beside a database that it could not finish.
+fn logs(path: &Path) -> impl Iterator<Item = PathBuf> {
+    ["-journal", "-wal", "-shm"].into_iter().map(move |ending| {
         let mut log = OsString::from(path);
         log.push(ending);
         PathBuf::from(log)
-    });
-    match log.iter().find(|log| !read_by_others && log.exists()) {
-        None => Ok(()),
-        Some(log) => {
-            let detail = "SQLite left its log beside the database, which is not whole without it";
-            let e = Error::new(Kind::Io(ErrorKind::Other), detail).in_source(log.display().to_string());
-            Err(e.into())
-        }
-    }
+    })
+}
+
+fn unfinished(log: &Path) -> crate::Error {
+    let detail = "SQLite left its log beside the database, which is not whole without it";
+    Error::new(Kind::Io(ErrorKind::Other), detail).in_source(log.display().to_string()).into()
 }
 
 /// Opens a database for reading only. Nothing is written beside it: a file without a write-ahead log is taken as finished
@@ -104,9 +109,11 @@ fn tables_only(db: &Connection, path: &Path) -> Result<()> {
 pub(crate) fn close_anew(db: Connection, path: &Path) -> Result<()> {
     let beside = path.with_extension("anew");
     let refuse = |e: std::io::Error| crate::Error::path(&beside, &e);
-    match std::fs::remove_file(&beside) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(refuse(e)),
-        _ => {}
+    for old in logs(&beside).chain([beside.clone()]) {
+        match std::fs::remove_file(&old) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(crate::Error::path(&old, &e)),
+            _ => {}
+        }
     }
     // Names of files are bytes, whatever SQLite takes them for.
     let written = db.execute("VACUUM INTO CAST(?1 AS TEXT)", [beside.as_os_str().as_bytes()]);
@@ -118,6 +125,9 @@ pub(crate) fn close_anew(db: Connection, path: &Path) -> Result<()> {
     anew.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
     anew.pragma_update(None, "journal_mode", "WAL").map_err(|e| refusal(&beside, &e))?;
     anew.close().map_err(|(_, e)| refusal(&beside, &e))?;
+    if let Some(log) = logs(&beside).find(|log| log.exists()) {
+        return Err(unfinished(&log));
+    }
     std::fs::File::open(&beside).and_then(|file| file.sync_all()).map_err(refuse)?;
     std::fs::rename(&beside, path).map_err(refuse)
 }

@@ -84,6 +84,10 @@ pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
     if found.stopped() {
         return;
     }
+    if found.watch.is_some() {
+        // From the first draw on, a file that is not there may have been moved.
+        search.store.readings().looked();
+    }
     (found.take)(Change::Scanned(files));
     found.listed(faults);
     if search.watch {

@@ -452,17 +452,22 @@ impl SourceLog {
     }
 
     fn arrive(&self, id: u64, old: Option<u64>, file: FileStat) {
+        let name = file.name.clone();
         lock(&self.state).later.insert(id, file);
         let opened = self.open(id).map(|source| self.lasts(source));
+        let not_found = |e: &Error| e.kind() == Kind::Io(std::io::ErrorKind::NotFound);
+        let moved = opened.as_ref().err().is_some_and(not_found) && self.may_have_moved(&name);
         let mut state = lock(&self.state);
         // What never arrived cannot be replaced, only what it was to replace.
         let old = old.and_then(|old| state.failed.remove(&old).unwrap_or(Some(old)));
-        if let Err(e) = &opened {
+        if let Err(e) = opened.as_ref()
+            && !moved
+        {
             state.counters.faults.error(e);
         }
         match opened {
             // The drawer tries again when it takes the file in.
-            Err(e) if !e.kind().is_of_reading() => _ = state.failed.insert(id, old),
+            Err(e) if !e.kind().is_of_reading() && !moved => _ = state.failed.insert(id, old),
             _ => state.arrivals.push(Arrival { id, old }),
         }
     }
