@@ -4,6 +4,11 @@
 use super::log::{SourceLog, lock};
 
 impl SourceLog {
+    /// Whether a file that is not under its name may have been moved, of which nobody knows yet.
+    pub fn may_have_moved(&self, name: &str) -> bool {
+        self.store.readings().may_have_moved(name)
+    }
+
     /// Every reader has the arrivals before place `cursor`.
     pub fn pass(&self, cursor: usize) {
         let mut state = lock(&self.state);

@@ -188,11 +188,6 @@ impl SourceLog {
         }
     }
 
-    /// Whether a file that is not under its name may have been moved, of which nobody knows yet.
-    pub fn may_have_moved(&self, name: &str) -> bool {
-        self.store.readings().may_have_moved(name)
-    }
-
     /// Counts a file that could not be opened.
     pub fn note(&self, e: &Error) {
         lock(&self.state).counters.faults.error(e);
