@@ -187,3 +187,50 @@ fn a_file_size_limit_is_said_with_what_is_left() {
     pack(&input, &output, &["--resume"]).ok();
     assert_eq!(run(&["verify", text(&output)]).code, 0);
 }
+
+/// Runs on a file system of its own with too little space, in a mount namespace; then there is space, and the pack resumes.
+const FULL_DISK: &str = r#"
+disk=$1 size=$2 input=$3 gristmill=$4
+mount -t tmpfs -o size="$size" none "$disk" || exit 77
+"$gristmill" pack "$input" "$disk/pack" --checkpoint-rows 10 --shard-rows 1000000
+code=$?
+[[ -e $disk/pack/.pack.part ]] && more=--resume || more=
+echo "left:$more"
+mount -o remount,size=64m "$disk" || exit 78
+"$gristmill" pack "$input" "$disk/pack" --checkpoint-rows 10 --shard-rows 1000000 $more --quiet || exit 79
+"$gristmill" verify "$disk/pack" --quiet || exit 80
+exit "$code"
+"#;
+
+#[test]
+#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn a_full_disk_is_said_and_what_is_left_resumes() {
+    let namespace = |words: &[&str]| std::process::Command::new("unshare").args(["-rm"]).args(words).output();
+    let root = tempfile::tempdir().unwrap();
+    let (input, disk) = (logs(&root.path().join("logs"), "1"), root.path().join("disk"));
+    fs::create_dir(&disk).unwrap();
+    let trial = ["bash", "-c", "mount -t tmpfs none \"$1\"", "bash", text(&disk)];
+    if !namespace(&trial).is_ok_and(|ran| ran.status.success()) {
+        eprintln!("skipped: no mount namespace can be made here (unshare -rm)");
+        return;
+    }
+    let binary = gristmill(&[]).get_program().to_owned();
+    let mut resumed = 0;
+    for size in ["4k", "48k", "96k", "128k", "160k"] {
+        let words = ["bash", "-c", FULL_DISK, "bash", text(&disk), size, text(&input), binary.to_str().unwrap()];
+        let ran = namespace(&words).unwrap();
+        let (out, said) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+        assert_eq!(ran.status.code(), Some(1), "{size}: {out}{said}");
+        assert!(said.contains("disk is full") || said.contains("No space left"), "{size}: {said}");
+        if out.contains("left:--resume") {
+            resumed += 1;
+            assert!(
+                said.contains("make room") && said.contains("--resume") && said.contains("--abandon"),
+                "{size}: {said}"
+            );
+        } else {
+            assert!(said.contains("nothing of it is left"), "{size}: {said}");
+        }
+    }
+    assert!(resumed > 0, "no size let a checkpoint through");
+}

@@ -1,5 +1,6 @@
 //! `pack`: raw games in, a pack out. After an interrupt `--resume` resumes.
 
+use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
 use std::path::Path;
 
 use gristmill_engine::Error;
@@ -63,6 +64,9 @@ pub(crate) fn run(args: &Pack) -> Result<()> {
             "{e}\nwhat cannot be read is no bad game, and is not left out: make it readable; {}",
             left(output, "")
         )),
+        Error::Path { kind: StorageFull | QuotaExceeded | FileTooLarge, .. } => {
+            Failure::Failed(format!("{e}\n{}", left(output, ROOM)))
+        }
         Error::Path { .. } | Error::Format(_) => Failure::Failed(format!("{e}\n{}", left(output, ""))),
         e => e.into(),
     })?;
