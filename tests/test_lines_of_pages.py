@@ -61,7 +61,7 @@ def test_pages_have_lines() -> None:
 
 @pytest.mark.parametrize("words", LINES)
 def test_the_command_takes_a_line_of_a_page(command: Path, words: list[str], tmp_path: Path) -> None:
-    # Words are looked at one after the other; help is given where all before it are understood.
+    # Words are read one after the other; help is given where all before it are understood.
     done = run(command, [*words, "--help"], tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), words
     assert "Usage:" in done.stdout or "usage:" in done.stdout

@@ -202,7 +202,7 @@ def test_data_sets_are_packed_and_come_back(recorded: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("form", FORMS)
 def test_opening_reads_no_episode(tmp_path: Path, form: Any) -> None:
-    """What is damaged is noticed when it is read: before that nothing looked at it."""
+    """What is damaged is noticed when it is read: before that nothing read it."""
     write(tmp_path / "some-v0", gm.open(record(tmp_path, "some/every-v0", "hdf5", 4)), data_format=form)
     known = gm.open(tmp_path / "some-v0")[0].tobytes()
     file = tmp_path / "some-v0/data" / ("main_data.hdf5" if form == "hdf5" else "3/part-0.arrow")

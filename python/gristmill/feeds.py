@@ -244,7 +244,7 @@ class RowFeed(Feed):
             raise ValueError(f"length {length}; expected at least 1 batch")
         self._loader, self._alias, self._length = loader, alias, length
         self._ahead: _Ahead | None = None
-        # A stream starts when it is asked for its state.
+        # A stream starts when its state is wanted.
         self._asked = False
 
     def __len__(self) -> int:

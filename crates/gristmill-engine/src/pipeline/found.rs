@@ -140,7 +140,7 @@ impl Finding<'_> {
         timed.iter().find(|at| by_key(at)).copied().or_else(|| one(&timed)).or_else(keyed)
     }
 
-    /// Where a file is that another record has, too: whoever else saw it did so before or after it was moved.
+    /// Where a file is that another record has, too: another process saw it before or after it was moved.
     fn second_name(&mut self, file: &Recorded, places: &[usize]) -> Option<usize> {
         let (entries, key) = (self.entries, of_name(&file.name));
         let alike: Vec<usize> = places.iter().filter(|at| entries[**at].key() == key).copied().collect();

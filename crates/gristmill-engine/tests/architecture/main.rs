@@ -9,3 +9,4 @@ mod places;
 mod repository;
 mod rooms;
 mod rooms_of;
+mod wording;

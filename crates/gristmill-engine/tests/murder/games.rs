@@ -39,7 +39,7 @@ impl Games {
         Games { all, live, came: 0, left: 0, lost: BTreeSet::new(), rewritten: 0, moved: 0 }
     }
 
-    /// Writes down what was done, and when, for whoever looks into a run that failed.
+    /// Writes down what was done, and when, for a reader of a run that failed.
     fn did(&self, what: &str, path: &Path) {
         let time = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos();
         let mtime = std::fs::metadata(path).map_or(0, |facts| time(facts.modified().unwrap()));

@@ -101,7 +101,7 @@ fn a_game_that_was_found_and_not_taken_in_before_a_kill_comes() {
     again.load(&state, Missing::Refuse).unwrap();
     takes(again);
     let taken = std::fs::read_to_string(&journal).unwrap();
-    assert_eq!(taken.matches("training.50.gz").count(), 2, "told of once more, with its draw: {taken}");
+    assert_eq!(taken.matches("training.50.gz").count(), 2, "noted once more, with its draw: {taken}");
     std::fs::remove_file(&state).unwrap();
     let again = loader(&live);
     assert_eq!(hashes(&again, "", 5), seen);

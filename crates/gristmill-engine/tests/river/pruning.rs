@@ -29,7 +29,7 @@ fn files(state: &str) -> Vec<(u64, String)> {
     state["files"]["load"].as_array().unwrap().iter().map(one).collect()
 }
 
-/// A state that remembers at most so many files; waits for the loader to have seen what left.
+/// A state that remembers at most this number of files; waits for the loader to have seen what left.
 fn small(loader: &DataLoader, most: usize) -> String {
     let start = Instant::now();
     loop {
@@ -70,7 +70,7 @@ impl Games {
     }
 }
 
-/// Takes batches until so many chunks were in the window, and a pass more, so that no copy of the draws has older ones.
+/// Takes batches until this number of chunks was in the window, and a pass more, so that no copy of the draws has older ones.
 fn take_until(loader: &DataLoader, chunks: u64) {
     while of_pool(loader, "chunks_total") < chunks {
         next(loader, "");

@@ -346,10 +346,10 @@ mod tests {
         store.rename("a", "elsewhere");
         registry.leave("a");
         store.rename("elsewhere", "a");
-        assert!(!registry.knows(&file), "it is to be looked at");
+        assert!(!registry.knows(&file), "it is to be read");
         assert_eq!(registry.observe(&file, true), Some(Change::Moved { number: 0, file: file.clone() }));
         assert!(registry.knows(&file) && registry.observe(&file, true).is_none());
-        assert_eq!(registry.forget(0).as_deref(), Some("a"), "whoever forgets it all the same finds it anew");
+        assert_eq!(registry.forget(0).as_deref(), Some("a"), "a registry that forgot it finds it anew");
         assert_eq!(registry.observe(&file, true), Some(Change::New { number: 1, file }));
     }
 

@@ -26,8 +26,8 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// s.
 const PATIENCE: u64 = 250;
 
-/// Rounds after which a known file that is not under its name any more has left: 1 s. Whoever writes a file again may delete it
-/// first.
+/// Rounds after which a known file that is not under its name any more has left: 1 s. A program that writes a file
+/// again may delete it first.
 const GONE: u64 = 50;
 
 /// Kinds of faults of a first listing for which it is made again: folders that cannot be read now, and may hold files. One for
@@ -356,7 +356,7 @@ impl Discovery<'_> {
             }
             let now = match store.stat(name) {
                 Ok(now) => now,
-                // Looked at again: it may be a folder that is away.
+                // Checked again: it may be a folder that is away.
                 Err(e) if e.kind().is_of_reading() => {
                     file.due = round + SETTLE;
                     return true;

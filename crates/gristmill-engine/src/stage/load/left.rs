@@ -1,4 +1,4 @@
-//! Files that were deleted -> told to whoever numbers them, and forgotten once nobody needs them any more.
+//! Files that were deleted -> reported to what numbers files, and forgotten once nobody needs them any more.
 //! Decides neither; a file of the first scan keeps its entry.
 
 use super::log::{SourceLog, lock};

@@ -265,7 +265,7 @@ impl Encoder for StepEncoder {
         self.valued.as_ref().map_or(self.columns.form().layout(), |valued| &valued.input)
     }
 
-    /// The board, whoever played on it and what a move was worth.
+    /// The board, whichever program played on it and what a move was worth.
     fn position(&self) -> Vec<Range<usize>> {
         let board = ["board", "tile_65536_mask", "exps"].into_iter().filter_map(|name| self.input().field(name));
         let board: Vec<_> = board.map(|field| field.offset..field.offset + field.bytes()).collect();

@@ -31,7 +31,7 @@ pub(super) use games::Games;
 /// The default number of frames in a chunk file: some 300 MB.
 const FILE_FRAMES: u64 = 4_000_000;
 
-/// Told of the pack as far as it is, and of how many games were found so far.
+/// Receives the pack as far as it is, and how many games were found so far.
 type Finds<'a> = dyn FnMut(&Assembly<'_>, u64) + 'a;
 
 /// What is packed: games of one kind, in an order that the input alone decides.
