@@ -14,12 +14,16 @@ TORCH_INDEX ?=
 SOAK_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
 FLAKES ?=
+BASE ?= main
+# Tests wait for disks and processes most of their time, so there are more at once than processors.
+TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes soak fuzz docs clean tools
+.PHONY: help demo wheel test-wheel check test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
+	@echo "make check [BASE=main]  what changed since BASE, with what was built before; make test checks all"
 	@echo "make test               formatting, lints, documentation, Rust tests, the Python package and its tests"
 	@echo "make wheel              a stripped wheel with the gristmill command, into target/wheels"
 	@echo "make test-wheel         the wheel in an empty environment without Rust (after make wheel)"
@@ -39,6 +43,10 @@ demo:
 
 test: tools lint-rust docs tables test-rust package lint-python test-python
 
+# Changed files and what has their names, incrementally.
+check:
+	@CARGO="$(CARGO)" $(PYTHON) scripts/check.py --base "$(BASE)"
+
 lint: tools lint-rust package lint-python
 
 lint-rust:
@@ -46,7 +54,7 @@ lint-rust:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 test-rust:
-	$(CARGO) test --locked --no-fail-fast
+	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --no-fail-fast
 
 lint-python: package
 	$(BIN)/ruff check
@@ -54,7 +62,7 @@ lint-python: package
 	$(BIN)/mypy
 
 test-python: package
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 # Apart from `test`, because of its size. TORCH_INDEX=URL takes the wheels from another index, such as one of CPU builds.
 test-torch: package
