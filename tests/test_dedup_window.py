@@ -34,7 +34,9 @@ def test_loops_are_passes_of_what_comes_out(tmp_path: Path) -> None:
         records = game(number, 20 + number % 3)
         write_gz(tmp_path / f"training.{number}.a.gz", records)
         records["visits"] += 500_000
-        write_gz(tmp_path / f"training.{number}.b.gz", records)
+        # What ends a pass is known once its last game was judged: that one gives rows.
+        if number < 11:
+            write_gz(tmp_path / f"training.{number}.b.gz", records)
     for batch_size, resumed in [(12, 0), (12, 21), (10, 3)]:
         config = config_of(tmp_path, 30)
         next(stage.tensor_generator for stage in config.stage if stage.tensor_generator).batch_size = batch_size
