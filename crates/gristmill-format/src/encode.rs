@@ -109,7 +109,7 @@ pub trait Encoder: Send + Sync + Debug {
     /// The bytes of a record, in the input layout, that say which position it is of, whatever was found out about it: the
     /// whole record, where nothing else is known.
     fn position(&self) -> Vec<Range<usize>> {
-        vec![0..self.input().size()]
+        std::iter::once(0..self.input().size()).collect()
     }
 
     /// The output tensors, in order.

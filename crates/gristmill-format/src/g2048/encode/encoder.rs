@@ -269,7 +269,7 @@ impl Encoder for StepEncoder {
     fn position(&self) -> Vec<Range<usize>> {
         let board = ["board", "tile_65536_mask", "exps"].into_iter().filter_map(|name| self.input().field(name));
         let board: Vec<_> = board.map(|field| field.offset..field.offset + field.bytes()).collect();
-        if board.is_empty() { vec![0..self.input().size()] } else { board }
+        if board.is_empty() { std::iter::once(0..self.input().size()).collect() } else { board }
     }
 
     fn fits(&self, records: &Layout) -> Result<()> {
