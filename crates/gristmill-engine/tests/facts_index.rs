@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::games::tar;
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::facts::Facts;
+use gristmill_engine::kinds::chess::columns::WEIGHER;
 use gristmill_engine::stage::discover::Search;
 use gristmill_engine::stage::load::{LogSpec, Source, SourceLog};
 use gristmill_engine::store::{FileStat, MemoryStore, Store};
