@@ -113,7 +113,7 @@ impl Packed {
 
     /// Replaces `out` by the records of the frames of one trajectory.
     ///
-    /// Errors: as [`Packed::records`]; `TooLarge` for more than is ever packed.
+    /// Errors: as `Packed::records`; `TooLarge` for more than is ever packed.
     pub fn trajectory(&self, frames: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         let bytes = frames.len().checked_mul(self.layout.size()).filter(|bytes| *bytes <= MAX_BYTES);
         let too_large = || Error::new(Kind::TooLarge, format!("a trajectory of {} frames", frames.len()));

@@ -114,7 +114,7 @@ pub(super) fn parse(text: &str, config: &DataLoaderConfig, plan: &Plan) -> Resul
 
 /// How the part of a config that changes batches differs from what was noted of it.
 ///
-/// Errors: as [`plan`].
+/// Errors: as `plan`.
 pub fn differences(config: &DataLoaderConfig, noted: &serde_json::Value) -> Result<Vec<String>> {
     Ok(config_differences(noted, config, &plan(config)?))
 }

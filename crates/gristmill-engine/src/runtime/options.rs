@@ -25,7 +25,7 @@ pub struct Opt {
     pub effect: Effect,
 }
 
-/// A struct of options, as [`options!`] declares one.
+/// A struct of options, as `options!` declares one.
 pub trait Options {
     /// All of them, in order.
     const OPTIONS: &'static [Opt];
