@@ -160,7 +160,10 @@ fn absent_fields_of_the_interface_mean_what_they_are_published_to_mean() {
     }
 }
 
-/// Every kind and field that a config can have has a place in protobuf.
+/// Stages that lc0's messages have no field for; text-protobuf refuses them by name.
+const NO_MESSAGE: [&str; 1] = ["dedup_window"];
+
+/// Every kind and field that a config can have has a place in protobuf, but for the stages above.
 #[test]
 fn every_field_of_a_config_has_a_place_in_protobuf() {
     let known = |json: &str| -> Vec<String> {
@@ -175,6 +178,7 @@ fn every_field_of_a_config_has_a_place_in_protobuf() {
     };
     let same = |json: &str, desc: &MessageDescriptor| {
         let (mut ours, mut theirs) = (known(json), names(desc));
+        ours.retain(|name| !NO_MESSAGE.contains(&name.as_str()));
         ours.sort();
         theirs.sort();
         assert_eq!(ours, theirs, "in {}", desc.full_name());

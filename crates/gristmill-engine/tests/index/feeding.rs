@@ -98,7 +98,7 @@ fn threads_never_change_a_batch() {
 }
 
 #[test]
-fn a_row_looks_the_same_whoever_asks_for_it() {
+fn a_row_looks_the_same_in_every_order_and_alone() {
     let (_folder, pack) = pack();
     let (train, _) = pack.split(0.3, 42).unwrap();
     let plain = all(&loader(&train, &config(Shuffle::Off)));
