@@ -10,9 +10,12 @@ use gristmill_engine::{DataLoader, Error, Next, merge_states};
 use super::games::{config, hash, hashes, ids, next, preset, varied, with_cache};
 use super::resume::check_every_batch_of;
 
-/// A stream with such a stage before its sampler, or behind it.
 fn with_window(options: &Lc0Preset, window: u64, behind: bool) -> DataLoaderConfig {
-    let mut config = config(options);
+    windowed(config(options), window, behind)
+}
+
+/// A stream with such a stage before its sampler, or behind it.
+pub(super) fn windowed(mut config: DataLoaderConfig, window: u64, behind: bool) -> DataLoaderConfig {
     let reader = |stage: &StageConfig| match behind {
         true => stage.tensor_generator.is_some(),
         false => stage.shuffling_frame_sampler.is_some() || stage.tensor_generator.is_some(),

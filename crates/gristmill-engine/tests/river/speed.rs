@@ -11,6 +11,7 @@ use gristmill_engine::preset::Lc0Preset;
 use gristmill_engine::runtime::options::{Effect, Opt, Options};
 use serde_json::{Value, json};
 
+use super::dedup::windowed;
 use super::games::{changed, config, hashes, mixed, preset, with_cache};
 
 /// A stream with every kind of stage, and every option that has a number set.
@@ -41,6 +42,7 @@ fn whole() -> DataLoaderConfig {
     let rescore = ChunkRescorerConfig { threads: Some(2), ..ChunkRescorerConfig::default() };
     config.stage.push(StageConfig { chunk_validator: Some(validate), ..stage("validate", &from) });
     config.stage.push(StageConfig { chunk_rescorer: Some(rescore), ..stage("rescore", "validate") });
+    let mut config = windowed(config, 50, false);
     for stage in &mut config.stage {
         stage.chunk_source_loader.iter_mut().for_each(|loader| loader.threads = Some(2));
         stage.tensor_generator.iter_mut().for_each(|tensors| tensors.threads = Some(2));

@@ -12,6 +12,7 @@ use gristmill_engine::config::{ChunkRescorerConfig, ChunkValidatorConfig, DataLo
 use gristmill_engine::preset::{Lc0Preset, Weighted};
 use gristmill_engine::{DataLoader, Error};
 
+use super::dedup::windowed;
 use super::games::{changed, config, generate, nobody_listens, of_pool, options, preset, single, spoil, with_cache};
 
 fn watched(folder: &Path) -> Lc0Preset {
@@ -63,6 +64,7 @@ fn graphs(folder: &Path) -> Vec<(&'static str, DataLoaderConfig)> {
         ("pool alone", config(&Lc0Preset { reservoir: Some(0), ..base.clone() })),
         ("extractor", config(&Lc0Preset { epochs: Some(1000), ..base.clone() })),
         ("splitter", config(&Lc0Preset { split, ..base.clone() })),
+        ("window", windowed(config(&base), 3, false)),
         ("join", config(&Lc0Preset { directories: twice, ..base })),
         ("hanse", hanse(&alone, 50)),
         ("cache", with_cache(hanse(&alone, 50), 60, 5)),
