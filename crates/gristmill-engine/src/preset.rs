@@ -233,10 +233,10 @@ fn within(options: &Lc0Preset) -> Result<DataLoaderConfig> {
         if options.reservoir.is_some() || options.epochs.is_some() {
             let reservoir = options.reservoir.or(Some(0));
             let config = lc0(&Lc0Preset { queue_capacity, reservoir, ..options.clone() })?;
-            return crate::pipeline::budget::reservoir_within(&config).map(|_| (config, usize::MAX));
+            return crate::pipeline::plan::budget::reservoir_within(&config).map(|_| (config, usize::MAX));
         }
         let bare = lc0(&Lc0Preset { queue_capacity, reservoir: Some(0), ..options.clone() })?;
-        let frames = crate::pipeline::budget::reservoir_within(&bare)?;
+        let frames = crate::pipeline::plan::budget::reservoir_within(&bare)?;
         Ok((lc0(&Lc0Preset { queue_capacity, reservoir: Some(frames), ..options.clone() })?, frames))
     };
     match with(QueueConfig::default().queue_capacity) {

@@ -35,7 +35,7 @@ const GLUE: &[(&str, &[&str])] = &[
             "writer.rs",
         ],
     ),
-    ("gristmill-engine/src/pipeline", &["acceptance.rs"]),
+    ("gristmill-engine/src/pipeline/plan", &["acceptance.rs"]),
     ("gristmill-engine/src/stage", &["rescore.rs", "validate.rs"]),
     ("gristmill-engine/src/stage/load", &["log.rs"]),
     ("gristmill-engine/src/tablebase", &["mod.rs"]),

@@ -36,7 +36,7 @@ const PLACES: [Place; 6] = [
             ("gristmill-engine/src/store/", "modification times of files"),
             ("gristmill-jobs/src/meter.rs", "what feed and bench report"),
             ("gristmill-engine/src/pipeline/loader/mod.rs", "how long the consumer wants to wait"),
-            ("gristmill-engine/src/pipeline/outage.rs", "when a file that cannot be read is tried again"),
+            ("gristmill-engine/src/pipeline/draw/outage.rs", "when a file that cannot be read is tried again"),
             ("gristmill-cli/src/report.rs", "how often progress is shown"),
             ("gristmill-cli/src/top/terminal.rs", "how often the live view is drawn"),
             ("gristmill-python/src/loader.rs", "timeouts of Python calls, between looks for Ctrl-C"),

@@ -7,11 +7,11 @@ use gristmill_format::source::Chunk;
 
 use super::{Chain, KEEP_BYTES, Refill, keep};
 use crate::error::{Error, Result};
-use crate::pipeline::fold::{Fill, Piece};
+use crate::pipeline::chain::fold::{Fill, Piece};
+use crate::pipeline::draw::outage::of_reading;
+use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::ledger::Digests;
-use crate::pipeline::outage::of_reading;
 use crate::pipeline::plan::ChainPlan;
-use crate::pipeline::roster::Roster;
 use crate::runtime::counted::Counted;
 use crate::runtime::scheduler::Lane;
 use crate::stage::Row as Origin;

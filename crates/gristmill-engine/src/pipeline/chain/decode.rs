@@ -9,8 +9,8 @@ use gristmill_format::weigh::total;
 
 use super::room::size_hint;
 use super::{Chain, Fault, Inner, KEEP_BYTES};
-use crate::pipeline::branch::{Block, Phase};
-use crate::pipeline::verdict::Scope;
+use crate::pipeline::draw::branch::{Block, Phase};
+use crate::pipeline::draw::verdict::Scope;
 use crate::runtime::counted::Counted;
 use crate::runtime::scheduler::Lane;
 use crate::stage::Draw;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::Chain;
 use super::decode::Use;
 use crate::error::Error;
-use crate::pipeline::branch::{Block, Phase};
-use crate::pipeline::roster::Roster;
-use crate::pipeline::sight::Reads;
+use crate::pipeline::draw::branch::{Block, Phase};
+use crate::pipeline::draw::roster::Roster;
+use crate::pipeline::plan::sight::Reads;
 use crate::stage::load::Source;
 
 /// Files that are named at most where frames were never counted.

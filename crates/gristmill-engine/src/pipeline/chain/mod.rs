@@ -1,9 +1,12 @@
 //! One loader output while it runs: draws become reads, reads become blocks, blocks become batches.
 //! Threads come in through [`Tasks::run`], take one task each and never wait; order comes from the tickets alone.
 
+pub(in crate::pipeline) mod conform;
 mod copy;
 mod decode;
+pub(in crate::pipeline) mod fold;
 mod keys;
+pub(in crate::pipeline) mod line;
 mod look;
 mod pass;
 mod read;
@@ -21,20 +24,20 @@ use gristmill_format::source::{Chunk, Limits};
 
 use self::room::Room;
 use crate::error::{Error, Result};
-use crate::pipeline::anchors::Anchors;
-use crate::pipeline::branch::{Block, Branch};
-use crate::pipeline::conform::Conforms;
-use crate::pipeline::fold::Fold;
+use crate::pipeline::chain::conform::Conforms;
+use crate::pipeline::chain::fold::Fold;
+use crate::pipeline::chain::line::LaneFold;
+use crate::pipeline::draw::anchors::Anchors;
+use crate::pipeline::draw::branch::{Block, Branch};
+use crate::pipeline::draw::outage::Outages;
+use crate::pipeline::draw::passes::Passes;
+use crate::pipeline::draw::roster::{Event, Roster, SharedJournal};
+use crate::pipeline::draw::verdict::{Scope, Verdicts};
 use crate::pipeline::ledger::{Book, Digests, FileHashes};
-use crate::pipeline::line::LaneFold;
-use crate::pipeline::outage::Outages;
-use crate::pipeline::output::{Batch, Delivery};
-use crate::pipeline::passes::Passes;
+use crate::pipeline::loader::output::{Batch, Delivery};
+use crate::pipeline::plan::ranks::key;
+use crate::pipeline::plan::sight::Reads;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan, StepPlan};
-use crate::pipeline::ranks::key;
-use crate::pipeline::roster::{Event, Roster, SharedJournal};
-use crate::pipeline::sight::Reads;
-use crate::pipeline::verdict::{Scope, Verdicts};
 use crate::runtime::counted::Counted;
 use crate::runtime::events::Events;
 use crate::runtime::handoff::{Handoff, Taken};
@@ -196,9 +199,9 @@ pub(in crate::pipeline) struct Chain {
 impl Chain {
     /// A chain that has not started. Errors: no memory for the reservoir.
     pub(in crate::pipeline) fn new(plan: ChainPlan, shared: Shared, rosters: &[Arc<Roster>]) -> Result<Self> {
-        let slots = super::budget::slots(&plan);
+        let slots = crate::pipeline::plan::budget::slots(&plan);
         let memory = |e: std::io::Error| Error::field(&plan.stage, "batch_size", format!("no memory: {e}"));
-        let long = super::budget::long(&plan);
+        let long = crate::pipeline::plan::budget::long(&plan);
         let records = Slots::new(slots, plan.encoder.input().size(), long, shared.beside).map_err(memory)?;
         let row_bytes = plan.encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let sheets = SheetPool::new(plan.batch_size, row_bytes, plan.capacity + 1);

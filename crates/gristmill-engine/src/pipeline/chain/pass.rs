@@ -7,7 +7,7 @@ use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 
 use super::{Chain, Fault};
-use crate::pipeline::verdict::Scope;
+use crate::pipeline::draw::verdict::Scope;
 use crate::stage::load::Source;
 
 impl Chain {

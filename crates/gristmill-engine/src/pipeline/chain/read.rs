@@ -10,11 +10,11 @@ use super::decode::Use;
 use super::settle::empty_lane;
 use super::{Chain, Fault, Inner, Shared};
 use crate::error::Error;
-use crate::pipeline::branch::{Block, Phase};
-use crate::pipeline::drawer::{Begun, Drawer};
-use crate::pipeline::roster::Event;
-use crate::pipeline::vanished::Missing;
-use crate::pipeline::verdict::Scope;
+use crate::pipeline::draw::branch::{Block, Phase};
+use crate::pipeline::draw::drawer::{Begun, Drawer};
+use crate::pipeline::draw::roster::Event;
+use crate::pipeline::draw::verdict::Scope;
+use crate::pipeline::resume::vanished::Missing;
 use crate::runtime::counted::Counted;
 use crate::runtime::scheduler::Lane;
 

@@ -12,7 +12,7 @@ use super::feed;
 use super::only::Only;
 use crate::config::{EncoderConfig, Longer, Pad, View};
 use crate::error::{Error, Result};
-use crate::pipeline::encoder::{of_rows, some_of_rows};
+use crate::pipeline::plan::encoder::{of_rows, some_of_rows};
 use crate::runtime::intervals::Intervals;
 use crate::stage::view::{Cutting, Window, trajectories, whole};
 use crate::table::{Chunks, FrameTable, IndexInput, Pick};

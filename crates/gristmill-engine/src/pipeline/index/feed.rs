@@ -13,7 +13,7 @@ use super::assembly::{Assembly, Scratch};
 use super::plan::{Ahead, Plan, Share};
 use crate::error::{Error, Result};
 use crate::pipeline::ledger::{Book, Digests};
-use crate::pipeline::output::{Batch, Delivery};
+use crate::pipeline::loader::output::{Batch, Delivery};
 use crate::runtime::handoff::{Handoff, Taken, WhenFull};
 use crate::runtime::metrics::{Counter, Load};
 use crate::runtime::scheduler::{Lane, Signal, Tasks};

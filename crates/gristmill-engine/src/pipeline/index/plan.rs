@@ -7,7 +7,7 @@ use super::weighted::Sampler;
 use crate::config::{IndexConfig, LastBatch, Shuffle};
 use crate::error::{Error, Result};
 use crate::pipeline::ledger::Digests;
-use crate::pipeline::skip::Skips;
+use crate::pipeline::plan::skip::Skips;
 use crate::runtime::intervals::Intervals;
 use crate::runtime::seed::Key;
 use crate::stage::batch::WhenPartial;

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{HanseSamplingConfig, IndexConfig, LastBatch, Shuffle, View};
 use crate::error::{Error, Result};
-use crate::pipeline::skip::Skips;
-use crate::pipeline::state::sealed;
+use crate::pipeline::plan::skip::Skips;
+use crate::pipeline::resume::state::sealed;
 use crate::runtime::document;
 use crate::table::{IndexInput, Recipe};
 

@@ -2,9 +2,9 @@
 //! Reads counters only; rates are left to the caller.
 
 use super::feed::Feed;
-use crate::pipeline::flow::FlowStage;
-use crate::pipeline::metrics::{Gauge, QueueMetrics, StageMetrics, Tally};
-use crate::pipeline::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
+use crate::pipeline::plan::flow::FlowStage;
+use crate::pipeline::watch::metrics::{Gauge, QueueMetrics, StageMetrics, Tally};
+use crate::pipeline::watch::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
 
 /// One row per step, without rates.
 pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {

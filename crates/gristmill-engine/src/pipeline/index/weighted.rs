@@ -8,7 +8,7 @@ use gristmill_format::weigh::{Uniform, Weigher, total};
 
 use crate::config::{HanseForm, HanseSamplingConfig, IndexConfig, PositionChoice, Shuffle, View};
 use crate::error::{Error, Result};
-use crate::pipeline::acceptance::weigher;
+use crate::pipeline::plan::acceptance::weigher;
 use crate::runtime::intervals::Intervals;
 use crate::runtime::seed::Key;
 use crate::stage::pool::Chance;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Begin, By, Delivered, Entry, PlanOf, read};
 use crate::error::{Error, Result};
-use crate::pipeline::journals::family;
+use crate::pipeline::resume::journals::family;
 
 /// One process of a run.
 #[derive(Debug, Clone, PartialEq)]

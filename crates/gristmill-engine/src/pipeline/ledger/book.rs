@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Account, Begin, By, Delivered, Digest, Digests, Entry, read};
 use crate::error::{Error, Result};
-use crate::pipeline::journals::{family, of_rank};
+use crate::pipeline::resume::journals::{family, of_rank};
 use crate::runtime::sealed::SealedLines;
 use crate::store::publish::sync_folder;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::pipeline::roster::Roster;
+use crate::pipeline::draw::roster::Roster;
 
 /// Hashes of the names of files, each made once.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use std::io::BufRead;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::state::compared;
 use crate::config::LastBatch;
+use crate::pipeline::resume::state::compared;
 use crate::runtime::sealed;
 use crate::table::Recipe;
 

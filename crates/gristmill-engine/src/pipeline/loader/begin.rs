@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::DataLoader;
 use crate::error::Result;
-use crate::pipeline::launch::{Launch, own_journal};
 use crate::pipeline::ledger::Book;
-use crate::pipeline::recall::Recall;
-use crate::pipeline::state::LoaderState;
-use crate::pipeline::vanished::Missing;
+use crate::pipeline::loader::launch::{Launch, own_journal};
+use crate::pipeline::resume::recall::Recall;
+use crate::pipeline::resume::state::LoaderState;
+use crate::pipeline::resume::vanished::Missing;
 use crate::runtime::seed::fresh_root;
 
 impl DataLoader {

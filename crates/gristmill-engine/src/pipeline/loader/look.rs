@@ -11,9 +11,9 @@ use serde::Serialize;
 use super::{DataLoader, Next};
 use crate::config::{DataLoaderConfig, Skip};
 use crate::error::{Error, Result};
-use crate::pipeline::journals::{Files, History, family};
-use crate::pipeline::sight::{Reads, origins, see};
-use crate::pipeline::state::{self, LoaderState};
+use crate::pipeline::plan::sight::{Reads, origins, see};
+use crate::pipeline::resume::journals::{Files, History, family};
+use crate::pipeline::resume::state::{self, LoaderState};
 
 /// What to look at.
 #[derive(Debug, Clone, Default)]

@@ -2,7 +2,9 @@
 //! A thin shell: what flows is decided by the plan, in what order by the chains.
 
 mod begin;
+pub(in crate::pipeline) mod launch;
 mod look;
+pub(in crate::pipeline) mod output;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -13,24 +15,25 @@ use std::time::{Duration, Instant};
 
 use gristmill_format::encode::TensorSpec;
 
-use super::anchors::{Anchors, ControlReply, ControlRequest};
-use super::journals::{JournalMark, latest};
-use super::launch::{Launch, Running};
-use super::metrics::Metrics;
-use super::needed::OldestNeeded;
-use super::notices;
-use super::output::Batch;
-use super::plan::{ChainPlan, DrawPlan, Plan, plan};
-use super::ranks::Ranks;
-use super::roster::SharedJournal;
-use super::serve::{endpoint, failed};
-use super::sight::Reads;
-use super::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
-use super::status::Status;
-use super::vanished::{Missing, Vanished};
-use super::{budget, saved, state};
 use crate::config::{DataLoaderConfig, IoErrors};
 use crate::error::{Error, Result};
+use crate::pipeline::draw::anchors::{Anchors, ControlReply, ControlRequest};
+use crate::pipeline::draw::roster::SharedJournal;
+use crate::pipeline::loader::launch::{Launch, Running};
+use crate::pipeline::loader::output::Batch;
+use crate::pipeline::plan::budget;
+use crate::pipeline::plan::ranks::Ranks;
+use crate::pipeline::plan::sight::Reads;
+use crate::pipeline::plan::{ChainPlan, DrawPlan, Plan, plan};
+use crate::pipeline::resume::journals::{JournalMark, latest};
+use crate::pipeline::resume::needed::OldestNeeded;
+use crate::pipeline::resume::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
+use crate::pipeline::resume::vanished::{Missing, Vanished};
+use crate::pipeline::resume::{saved, state};
+use crate::pipeline::watch::metrics::Metrics;
+use crate::pipeline::watch::notices;
+use crate::pipeline::watch::serve::{endpoint, failed};
+use crate::pipeline::watch::status::Status;
 use crate::runtime::events::{Event, Level};
 use crate::runtime::handoff::{Taken, WhenFull};
 use crate::runtime::period::Period;
@@ -116,7 +119,7 @@ impl DataLoader {
             let text = "a ledger cannot answer for batches that a full queue drops; use BLOCK";
             return Err(Error::field(&chain.stage, "overflow_behavior", text));
         }
-        let output = |chain: &super::plan::ChainPlan| Output {
+        let output = |chain: &crate::pipeline::plan::ChainPlan| Output {
             alias: chain.alias.clone(),
             batch_size: chain.batch_size,
             tensors: chain.encoder.outputs().to_vec(),

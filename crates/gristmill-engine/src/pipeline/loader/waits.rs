@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::super::outage::IoErrorCounts;
 use super::DataLoader;
 use crate::config::IoErrors;
 use crate::error::Error;
+use crate::pipeline::draw::outage::IoErrorCounts;
 
 /// How often a start is tried that cannot begin now.
 pub(super) const START_POLL: Duration = Duration::from_millis(50);

@@ -1,0 +1,492 @@
+//! Blocks in ticket order -> which row goes to which slot and which batch row: the serial heart of a chain.
+//! Moves numbers only; the copies it decides on are tasks that run elsewhere, numbered in sequence.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::encode::Provenance;
+
+use crate::error::Error;
+use crate::pipeline::chain::line::{LaneFold, Run};
+use crate::pipeline::draw::branch::Block;
+use crate::pipeline::draw::passes::Passes;
+use crate::pipeline::plan::skip::Skips;
+use crate::runtime::sheet::Sheet;
+use crate::stage::batch::Batcher;
+use crate::stage::{Later, Row, Standing};
+
+/// Rows of one encode task.
+pub(in crate::pipeline) const PIECE_ROWS: usize = 64;
+
+/// Changes of reservoirs that are noted at most, so that a long run of batches that are left out takes bounded memory.
+const MOST_CHANGES: usize = 1 << 20;
+
+/// Copies from a block into slots.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Fill {
+    pub(in crate::pipeline) number: u64,
+    pub(in crate::pipeline) block: Arc<Block>,
+    /// Row of the block, slot.
+    pub(in crate::pipeline) rows: Vec<(u32, u32)>,
+}
+
+/// Rows of a batch to encode, once `after` fills are done.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Piece {
+    pub(in crate::pipeline) batch: u64,
+    pub(in crate::pipeline) first: usize,
+    pub(in crate::pipeline) rows: Vec<(u32, Provenance)>,
+    pub(in crate::pipeline) sheet: Arc<Sheet>,
+    after: u64,
+}
+
+/// A batch being built.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Building {
+    pub(in crate::pipeline) number: u64,
+    pub(in crate::pipeline) sheet: Arc<Sheet>,
+    /// Real rows, once closed.
+    pub(in crate::pipeline) closed: Option<usize>,
+    pub(in crate::pipeline) encoded: usize,
+    open_rows: Vec<(u32, Provenance)>,
+    assigned: usize,
+}
+
+/// What leaves a chain, in order.
+#[derive(Debug)]
+pub(in crate::pipeline) enum Outgoing {
+    Batch(Building),
+    Fault(Error),
+    End,
+}
+
+/// Where everything stood when a batch was complete; the steps of each lane know it of themselves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(in crate::pipeline) struct Mark {
+    /// Number of the next batch.
+    pub(in crate::pipeline) batch: u64,
+    /// Per branch: the draw whose rows come next, and how many of them were taken.
+    pub(in crate::pipeline) branches: Vec<(u64, usize)>,
+    /// Passes whose ends were known.
+    pub(in crate::pipeline) passes: u64,
+}
+
+/// The serial state of a chain.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Fold {
+    /// They give a row in turn.
+    pub(in crate::pipeline) lanes: Vec<LaneFold>,
+    batcher: Batcher,
+    /// Batches whose rows are drawn and go nowhere.
+    skips: Skips,
+    pub(in crate::pipeline) free: Vec<u32>,
+    pub(in crate::pipeline) outgoing: VecDeque<Outgoing>,
+    pub(in crate::pipeline) ended: bool,
+    /// The fill under construction, then those to run.
+    filling: Option<Fill>,
+    pub(in crate::pipeline) fills: VecDeque<Fill>,
+    issued: u64,
+    /// All fills below this are done; those done beyond it.
+    filled: u64,
+    filled_beyond: BTreeSet<u64>,
+    /// Slots of rows that are not wanted, with the fills that must be done first.
+    discarded: VecDeque<(u64, u32)>,
+    pub(in crate::pipeline) pieces: VecDeque<Piece>,
+    /// The mark of the last batch in the consumer's hands, then of each later one with how many changes led to it.
+    pub(in crate::pipeline) delivered: Mark,
+    /// Where there are several.
+    pub(in crate::pipeline) passes: Option<Passes>,
+    pub(in crate::pipeline) marks: VecDeque<(Mark, usize)>,
+    /// Changes in all of these.
+    noted: usize,
+    /// Rows on their way through a lane.
+    run: Run,
+}
+
+impl Fold {
+    /// `keyed` says whether a stage reads positions.
+    pub(in crate::pipeline) fn new(
+        lanes: Vec<LaneFold>,
+        keyed: bool,
+        batch_size: usize,
+        slots: u32,
+        skips: Skips,
+    ) -> Self {
+        Fold {
+            lanes,
+            batcher: Batcher::new(batch_size, 0),
+            skips,
+            free: (0..slots).rev().collect(),
+            outgoing: VecDeque::new(),
+            ended: false,
+            filling: None,
+            fills: VecDeque::new(),
+            issued: 0,
+            filled: 0,
+            filled_beyond: BTreeSet::new(),
+            discarded: VecDeque::new(),
+            pieces: VecDeque::new(),
+            delivered: Mark::default(),
+            passes: None,
+            marks: VecDeque::new(),
+            noted: 0,
+            run: Run { keys: vec![0; if keyed { slots as usize } else { 0 }], ..Run::default() },
+        }
+    }
+
+    /// Resumes from a mark, and from where the parts of each lane stood then; the slots of their rows are taken already.
+    ///
+    /// Errors: what does not fit.
+    pub(in crate::pipeline) fn restore(
+        &mut self,
+        mark: Mark,
+        standings: Vec<Vec<Standing>>,
+        batch_size: usize,
+    ) -> Result<(), String> {
+        self.batcher = Batcher::new(batch_size, mark.batch);
+        self.lanes.iter_mut().zip(standings).try_for_each(|(lane, standings)| lane.restore(standings))?;
+        self.delivered = mark;
+        Ok(())
+    }
+
+    /// Notes what stands for the positions of rows that were read again.
+    pub(in crate::pipeline) fn keyed(&mut self, keys: impl Iterator<Item = (u32, u64)>) {
+        for (slot, key) in keys {
+            self.run.keys[slot as usize] = key;
+        }
+    }
+
+    /// The lane that gives the next row.
+    pub(in crate::pipeline) fn turn(&self) -> usize {
+        let rows = self.batcher.number() as u128 * self.batcher.size() as u128 + self.batcher.partial() as u128;
+        (rows % self.lanes.len() as u128) as usize
+    }
+
+    /// Batches that are not yet in the hand-off, the open one included.
+    pub(in crate::pipeline) fn undelivered(&self) -> usize {
+        self.outgoing.iter().filter(|out| matches!(out, Outgoing::Batch(_))).count()
+    }
+
+    /// Whether rows can be placed: a batch is open, or left out.
+    pub(in crate::pipeline) fn is_open(&self) -> bool {
+        self.is_building() || self.skips.has(self.batcher.number())
+    }
+
+    /// Whether the last outgoing batch is not full yet.
+    fn is_building(&self) -> bool {
+        matches!(self.outgoing.back(), Some(Outgoing::Batch(batch)) if batch.closed.is_none())
+    }
+
+    /// Opens the next batch on a sheet.
+    pub(in crate::pipeline) fn open(&mut self, sheet: Sheet) {
+        self.outgoing.push_back(Outgoing::Batch(Building {
+            number: self.batcher.number(),
+            sheet: Arc::new(sheet),
+            closed: None,
+            encoded: 0,
+            open_rows: Vec::with_capacity(PIECE_ROWS),
+            assigned: 0,
+        }));
+    }
+
+    /// How many of `left` rows a lane may take as one run: as many as there are slots for, and as come out at most before
+    /// the open batch is full. The caller has made sure of an open batch and the lane's turn where one may come out.
+    pub(in crate::pipeline) fn most(&self, lane: usize, left: usize) -> usize {
+        let room = self.lanes[lane].room();
+        let most = if room > 0 { room } else { self.batcher.size() - self.batcher.partial() };
+        left.min(most).min(self.free.len())
+    }
+
+    /// Takes rows of a block into a lane: a slot for each, and whatever comes out into the open batch. `mark` is called when
+    /// a batch is complete, which is after the last of them.
+    pub(in crate::pipeline) fn rows(
+        &mut self,
+        (lane, branch): (usize, u32),
+        block: &Arc<Block>,
+        rows: Range<usize>,
+        mark: impl Fn() -> Vec<(u64, usize)>,
+    ) {
+        for at in rows {
+            let held = self.hold(branch, block, at);
+            self.run.rows.extend(held);
+        }
+        self.flow(lane, mark);
+    }
+
+    /// A slot for one row of a block, and the copy into it; `None` where no slot is free.
+    pub(in crate::pipeline) fn hold(&mut self, branch: u32, block: &Arc<Block>, at: usize) -> Option<Row> {
+        let slot = self.free.pop()?;
+        let frame = block.rows[at];
+        if let (Some(key), Some(of)) = (block.keys.get(at), self.run.keys.get_mut(slot as usize)) {
+            *of = *key;
+        }
+        let fill = match &mut self.filling {
+            Some(fill) if Arc::ptr_eq(&fill.block, block) => fill,
+            _ => {
+                self.flush();
+                let number = self.issued;
+                self.filling.insert(Fill { number, block: Arc::clone(block), rows: Vec::new() })
+            }
+        };
+        fill.rows.push((if block.alone { at as u32 } else { frame }, slot));
+        let from = Provenance { source: block.source, chunk: block.index, frame };
+        Some(Row { slot, branch, from })
+    }
+
+    /// Gives a row that has its slot to a lane, and what comes out into the open batch.
+    pub(in crate::pipeline) fn give(&mut self, lane: usize, row: Row, mark: impl Fn() -> Vec<(u64, usize)>) {
+        self.run.rows.push(row);
+        self.flow(lane, mark);
+    }
+
+    /// Sends the run through a lane; what comes out is placed.
+    fn flow(&mut self, lane: usize, mark: impl Fn() -> Vec<(u64, usize)>) {
+        self.lanes[lane].offer(&mut self.run);
+        self.settle(mark);
+    }
+
+    /// Places what came out of a lane, and lets go what it dropped.
+    fn settle(&mut self, mark: impl Fn() -> Vec<(u64, usize)>) {
+        let mut run = std::mem::take(&mut self.run);
+        run.dropped.drain(..).for_each(|row| self.discard(row));
+        run.rows.drain(..).for_each(|row| self.place(row, &mark));
+        self.run = run;
+    }
+
+    /// Lets a row go that will not be given out; its slot is free once it was filled.
+    pub(in crate::pipeline) fn discard(&mut self, row: Row) {
+        self.discarded.push_back((self.issued + u64::from(self.filling.is_some()), row.slot));
+    }
+
+    /// A slot whose row was discarded and is filled by now.
+    pub(in crate::pipeline) fn discarded(&mut self) -> Option<u32> {
+        self.discarded.pop_front_if(|(after, _)| *after <= self.filled).map(|(_, slot)| slot)
+    }
+
+    /// Emits one of the rows left in a lane; `false` when there is none, or none is to be emitted.
+    pub(in crate::pipeline) fn drain(&mut self, lane: usize, mark: impl Fn() -> Vec<(u64, usize)>) -> bool {
+        self.lanes[lane].drain(&mut self.run);
+        let emitted = !self.run.rows.is_empty();
+        self.settle(mark);
+        emitted
+    }
+
+    fn place(&mut self, row: Row, mark: impl Fn() -> Vec<(u64, usize)>) {
+        let after = self.issued + u64::from(self.filling.is_some());
+        let place = self.batcher.place();
+        if self.skips.has(place.batch) {
+            self.discard(row);
+            if place.last {
+                self.mark(mark());
+                self.pass_over();
+            }
+            return;
+        }
+        let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut() else { return };
+        batch.open_rows.push((row.slot, row.from));
+        batch.assigned += 1;
+        if place.last {
+            batch.closed = Some(batch.assigned);
+        }
+        if place.last || batch.open_rows.len() == PIECE_ROWS {
+            self.pieces.extend(batch.piece(after));
+        }
+        if place.last {
+            self.mark(mark());
+        }
+    }
+
+    fn mark(&mut self, branches: Vec<(u64, usize)>) {
+        let batch = self.batcher.number() + u64::from(self.batcher.partial() > 0);
+        let passes = self.passes.as_ref().map_or(0, Passes::known);
+        let changes: usize = self.lanes.iter_mut().map(LaneFold::mark).sum();
+        self.noted += changes;
+        self.marks.push_back((Mark { batch, branches, passes }, changes));
+    }
+
+    /// Takes the oldest mark as that of the consumer.
+    fn advance(&mut self) {
+        if let Some((mark, changes)) = self.marks.pop_front() {
+            self.lanes.iter_mut().for_each(LaneFold::advance);
+            self.noted -= changes;
+            self.delivered = mark;
+            let rows = self.delivered.batch.saturating_mul(self.batcher.size() as u64);
+            self.passes.iter_mut().for_each(|passes| passes.given(rows));
+        }
+    }
+
+    /// Draw `number` of the only input, of `live` in a pass, has `left` rows that were not taken in so far.
+    pub(in crate::pipeline) fn drawn(&mut self, number: u64, live: u64, left: usize) {
+        let Some(passes) = &mut self.passes else { return };
+        let held: usize = self.lanes.iter().map(LaneFold::held).sum();
+        let size = self.batcher.size() as u64;
+        let whole = self.batcher.number().saturating_mul(size);
+        let rows = whole.saturating_add((self.batcher.partial() + held + left) as u64);
+        passes.drawn(number, live, rows);
+        // A batch that was just completed may be the one that ends the pass.
+        if let Some((mark, _)) = self.marks.back_mut().filter(|(mark, _)| mark.batch.saturating_mul(size) >= rows) {
+            mark.passes = passes.known();
+        }
+    }
+
+    /// Where more changes are noted than is good, and all batches before those left out are with the consumer, that is
+    /// taken to be past some of those.
+    fn pass_over(&mut self) {
+        while self.noted > MOST_CHANGES
+            && self.marks.front().is_some_and(|(mark, _)| self.skips.has(mark.batch.saturating_sub(1)))
+        {
+            self.advance();
+        }
+    }
+
+    /// Writes zeros into the rows that the open batch lacks.
+    pub(in crate::pipeline) fn pad(&mut self) {
+        if self.is_building()
+            && self.batcher.partial() > 0
+            && let Some(Outgoing::Batch(batch)) = self.outgoing.back()
+        {
+            let missing = self.batcher.size() - batch.assigned;
+            batch.sheet.write(batch.assigned, missing, |columns| columns.iter_mut().for_each(|rows| rows.fill(0)));
+        }
+    }
+
+    /// Ends the stream: the open batch is closed with the rows it has, or left out (`keep` false).
+    pub(in crate::pipeline) fn end(&mut self, keep: bool, branches: Vec<(u64, usize)>) {
+        self.flush();
+        self.ended = true;
+        let after = self.issued;
+        let building = self.is_building();
+        if keep
+            && building
+            && self.batcher.partial() > 0
+            && let Some(Outgoing::Batch(batch)) = self.outgoing.back_mut()
+        {
+            batch.closed = Some(batch.assigned);
+            self.pieces.extend(batch.piece(after));
+            self.mark(branches);
+        }
+        if self.is_building() {
+            self.outgoing.pop_back();
+        }
+        self.outgoing.push_back(Outgoing::End);
+    }
+
+    /// An error takes its place in the stream: after all complete batches, before the open one.
+    pub(in crate::pipeline) fn fault(&mut self, error: Error) {
+        let open = if self.is_building() { self.outgoing.pop_back() } else { None };
+        self.outgoing.push_back(Outgoing::Fault(error));
+        self.outgoing.extend(open);
+    }
+
+    /// Makes the fill under construction a task.
+    pub(in crate::pipeline) fn flush(&mut self) {
+        if let Some(fill) = self.filling.take() {
+            self.issued += 1;
+            self.fills.push_back(fill);
+        }
+    }
+
+    /// A fill is done.
+    pub(in crate::pipeline) fn filled(&mut self, number: u64) {
+        self.filled_beyond.insert(number);
+        while self.filled_beyond.remove(&self.filled) {
+            self.filled += 1;
+        }
+    }
+
+    /// The next piece whose slots are all filled.
+    pub(in crate::pipeline) fn ready_piece(&mut self) -> Option<Piece> {
+        if self.pieces.front()?.after <= self.filled { self.pieces.pop_front() } else { None }
+    }
+
+    /// Rows of a batch are encoded; their slots are free again.
+    pub(in crate::pipeline) fn encoded(&mut self, batch: u64, slots: impl Iterator<Item = u32>) {
+        let before = self.free.len();
+        self.free.extend(slots);
+        let rows = self.free.len() - before;
+        let found = self.outgoing.iter_mut().find_map(|out| match out {
+            Outgoing::Batch(building) if building.number == batch => Some(building),
+            _ => None,
+        });
+        if let Some(building) = found {
+            building.encoded += rows;
+        }
+    }
+
+    /// The front of the outgoing batches, once it is complete.
+    pub(in crate::pipeline) fn ready(&mut self) -> Option<Outgoing> {
+        let ready = match self.outgoing.front()? {
+            Outgoing::Batch(batch) => batch.closed == Some(batch.encoded),
+            Outgoing::Fault(_) | Outgoing::End => true,
+        };
+        if ready { self.outgoing.pop_front() } else { None }
+    }
+
+    /// Batch `number` is in the consumer's hands.
+    pub(in crate::pipeline) fn took(&mut self, number: u64) {
+        while self.marks.front().is_some_and(|(mark, _)| mark.batch <= number + 1) {
+            self.advance();
+        }
+        self.passes.iter_mut().for_each(|passes| passes.took(number));
+    }
+
+    /// Sources of the rows that the lanes hold, or held at the delivered mark or later; most of them many times.
+    pub(in crate::pipeline) fn sources(&self) -> impl Iterator<Item = u64> + '_ {
+        self.lanes.iter().flat_map(LaneFold::rows).map(|row| row.from.source)
+    }
+
+    /// Where the parts of each lane stood at the delivered mark.
+    pub(in crate::pipeline) fn later(&self) -> Vec<Vec<Later>> {
+        self.lanes.iter().map(LaneFold::later).collect()
+    }
+}
+
+impl Building {
+    fn piece(&mut self, after: u64) -> Option<Piece> {
+        if self.open_rows.is_empty() {
+            return None;
+        }
+        let rows = std::mem::replace(&mut self.open_rows, Vec::with_capacity(PIECE_ROWS));
+        let first = self.assigned - rows.len();
+        Some(Piece { batch: self.number, first, rows, sheet: Arc::clone(&self.sheet), after })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Skip;
+    use crate::runtime::seed::Key;
+    use crate::stage::join::{Exhausted, Join};
+    use crate::stage::sample::{Reservoir, Sampler};
+
+    #[test]
+    fn what_is_noted_of_a_long_gap_is_bounded() {
+        let key = Key::new(1, "fold");
+        let lane = LaneFold::new(
+            Join::new(key, vec![1.0], Exhausted::Stop),
+            vec![Box::new(Sampler::new(Reservoir::new(key, 8), false))],
+        );
+        let gap: Skip = "1..3000".parse().unwrap();
+        let skips = Skips::of(&[gap], &[String::new()]).unwrap().remove(0);
+        let mut fold = Fold::new(vec![lane], false, 1024, 4096, skips);
+        let block = Arc::new(Block { rows: vec![0; 1024], ..Block::default() });
+        fold.batcher = Batcher::new(1024, 1);
+        for _ in 0..2500 {
+            let mut taken = 0;
+            while taken < 1024 {
+                let n = fold.most(0, 1024 - taken);
+                fold.rows((0, 0), &block, taken..taken + n, Vec::new);
+                taken += n;
+            }
+            fold.flush();
+            fold.fills.drain(..).map(|fill| fill.number).collect::<Vec<_>>().into_iter().for_each(|n| fold.filled(n));
+            while let Some(slot) = fold.discarded() {
+                fold.free.push(slot);
+            }
+            assert!(fold.noted < MOST_CHANGES + 4096);
+        }
+        assert!(fold.outgoing.is_empty() && fold.delivered.batch > 1 && fold.skips.has(fold.delivered.batch));
+    }
+}

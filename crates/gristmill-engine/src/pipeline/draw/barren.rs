@@ -1,0 +1,28 @@
+//! A directory that gave no game of chess -> what lies there instead, and what takes it, in words.
+//! Decides nothing about a stream.
+
+use std::path::Path;
+
+use crate::holdings::Holdings;
+use crate::stage::load::SourceLog;
+
+/// What lies where no game was found, and what takes it.
+pub(in crate::pipeline) fn instead(log: &SourceLog) -> String {
+    let (place, faults) = (log.place(), log.faults().faults);
+    let place = Path::new(&place);
+    let holds = Holdings::of(place);
+    let told = match holds.has_games() {
+        true if place.is_file() => "it could not be opened".to_owned(),
+        true => "none of its files could be opened".to_owned(),
+        false => format!("it {}", holds.told(place)),
+    };
+    let latest = faults.messages().last().map(|fault| format!("; the latest fault: {fault}"));
+    format!("no games of chess in {}: {told}{}", place.display(), latest.unwrap_or_default())
+}
+
+/// What lies there, where it is something else than games of chess: what is added to an error about chunks that are all bad.
+pub(in crate::pipeline) fn else_here(log: &SourceLog) -> Option<String> {
+    let place = log.place();
+    let holds = Holdings::of(Path::new(&place));
+    (!holds.has_games()).then(|| format!("{place} {}", holds.told(Path::new(&place))))
+}

@@ -1,0 +1,113 @@
+//! Files that have left the disk -> forgotten, once no window, reservoir or state that counts can reach them.
+//! What is there stays known, since it would be new again; what comes back later is.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::pipeline::chain::Chain;
+use crate::pipeline::draw::roster::{Names, Roster, record};
+use crate::pipeline::resume::needed::oldest;
+use crate::pipeline::resume::state::LoaderState;
+use crate::pipeline::watch::metrics::Observer;
+use crate::stage::load::Arrival;
+
+impl Roster {
+    /// Gives ids to what arrived.
+    pub(in crate::pipeline) fn number(&self, names: &mut Names) {
+        for arrival in self.log().arrivals(names.cursor) {
+            names.cursor += 1;
+            let Arrival { id: log_id, old } = arrival;
+            let Ok(stat) = self.log().found(log_id) else { continue };
+            let id = if self.recorded.is_none() { log_id } else { names.next };
+            names.next = names.next.max(id + 1);
+            let lasting = |old| names.from_log.get(&old).copied().or(Some(old).filter(|_| self.recorded.is_none()));
+            let old = old.and_then(lasting);
+            names.to_log.insert(id, log_id);
+            names.from_log.insert(log_id, id);
+            names.files.insert(id, record(id, &stat));
+            names.arrivals.push((id, old));
+        }
+        self.log().pass(names.cursor);
+    }
+
+    /// Whether a file that was opened is not there and may have been moved just now: it is opened again in a moment.
+    pub(in crate::pipeline) fn missed<T>(&self, id: u64, opened: &Result<T>) -> bool {
+        matches!(opened, Err(Error::Format(error)) if self.may_have_moved(id, error))
+    }
+
+    /// Forgets files that have left, but those that are `needed`; these are in ascending order.
+    pub(in crate::pipeline) fn forget(&self, needed: &[u64]) {
+        let mut names = self.lock();
+        if !names.ready {
+            return;
+        }
+        let events = self.log().left();
+        self.number(&mut names);
+        for (log_id, left) in events {
+            let id = names.from_log.get(&log_id).copied().or(Some(log_id).filter(|_| self.recorded.is_none()));
+            match (id, left) {
+                (Some(id), true) => _ = names.left.insert(id),
+                (Some(id), false) => _ = names.left.remove(&id),
+                (None, _) => {}
+            }
+        }
+        let goes: BTreeSet<u64> = names.left.iter().copied().filter(|id| needed.binary_search(id).is_err()).collect();
+        for id in &goes {
+            names.left.remove(id);
+            names.instead.remove(id);
+            if names.files.remove(id).is_none() {
+                names.forgotten.insert(*id);
+            }
+            self.log().forget_held(*id);
+            let log_id = names.to_log.remove(id).or(Some(*id).filter(|_| self.recorded.is_none()));
+            let Some(log_id) = log_id else { continue };
+            // Another record may be of the same file.
+            if self.recorded.is_none() || names.from_log.get(&log_id) == Some(id) {
+                names.from_log.remove(&log_id);
+                self.log().forget(log_id);
+            }
+        }
+    }
+
+    /// Every branch has the arrivals before place `cursor`.
+    pub(in crate::pipeline) fn pass(&self, cursor: usize) {
+        let mut names = self.lock();
+        let passed = cursor.saturating_sub(names.passed).min(names.arrivals.len());
+        names.arrivals.drain(..passed);
+        names.passed += passed;
+    }
+}
+
+impl Observer {
+    /// While this is held, nothing is forgotten: a state that is made has all that it says.
+    pub(in crate::pipeline) fn whole(&self) -> MutexGuard<'_, ()> {
+        self.forget();
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what a state needs that was made, there and for whatever is forgotten later.
+    pub(in crate::pipeline) fn made(&self, state: &mut LoaderState) {
+        if let Some(ids) = state.needs() {
+            state.oldest_needed = oldest(&self.chains, &self.rosters, &ids);
+        }
+        self.kept.made(state);
+    }
+
+    /// Forgets what has left and is not needed: by no chain, nor by a state that was saved or made last.
+    pub(in crate::pipeline) fn forget(&self) {
+        let _whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(needed) = self.kept.with_made(&self.chains) else { return };
+        for roster in &self.rosters {
+            roster.forget(&needed);
+            let read = |chain: &Arc<Chain>| {
+                let inner = chain.lock();
+                let own = inner.branches.iter().filter(|branch| Arc::ptr_eq(&branch.roster, roster));
+                own.map(|branch| branch.cursor).min()
+            };
+            if let Some(cursor) = self.chains.iter().filter_map(read).min() {
+                roster.pass(cursor);
+            }
+        }
+    }
+}

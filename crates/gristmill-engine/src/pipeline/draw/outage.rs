@@ -1,0 +1,177 @@
+//! Files that cannot be read now -> when each is tried again, and whether its stream waits for it or ends.
+//! No batch depends on any of this: a stream that waits reads later what it would have read now. Nothing outlasts its
+//! cause.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::config::IoErrors;
+use crate::error::{Error, Result};
+use crate::runtime::events::{Event, Events, Level};
+
+/// Pause before the second try; each that follows is twice as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Tries before a stream that does not wait ends: some two seconds.
+const TRIES: u32 = 7;
+
+/// Files that are named.
+const NAMED: usize = 16;
+
+/// Errors of reading so far, and what cannot be read now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct IoErrorCounts {
+    /// Files that cannot be read now: what needs them waits.
+    pub waiting: u64,
+    /// Errors since the start, each try counted, by kind such as `permission`, `away` or `io`.
+    pub by_kind: BTreeMap<String, u64>,
+    /// Why files cannot be read now, some of them.
+    pub latest: Vec<String>,
+}
+
+/// What cannot be read now.
+#[derive(Debug)]
+struct Outage {
+    why: String,
+    tries: u32,
+    pause: Duration,
+    due: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    out: BTreeMap<u64, Outage>,
+    by_kind: BTreeMap<&'static str, u64>,
+}
+
+/// What one loader cannot read, by lasting id.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Outages {
+    policy: IoErrors,
+    events: Arc<Events>,
+    /// How many, for those who only want to know that there are none.
+    count: AtomicUsize,
+    known: Mutex<Known>,
+}
+
+/// The error of a file that could not be read, if that is what it is: not one of its bytes, and not of one that was deleted.
+pub(in crate::pipeline) fn of_reading(error: &Error) -> Option<&gristmill_format::Error> {
+    match error {
+        Error::Format(error) if error.kind().is_of_reading() => Some(error),
+        _ => None,
+    }
+}
+
+impl Outages {
+    pub(in crate::pipeline) fn new(policy: IoErrors, events: Arc<Events>) -> Self {
+        Outages { policy, events, count: AtomicUsize::new(0), known: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a file could not be read a moment ago, and must not be tried again yet.
+    pub(in crate::pipeline) fn rests(&self, id: u64) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.lock().out.get(&id).is_some_and(|out| Instant::now() < out.due)
+    }
+
+    /// A file that may have been moved just now is tried again in a moment; that is no error.
+    pub(in crate::pipeline) fn rest(&self, id: u64) {
+        let mut known = self.lock();
+        let due = Instant::now() + FIRST_PAUSE;
+        let new = || Outage { why: "it may have been moved".to_owned(), tries: 0, pause: FIRST_PAUSE, due };
+        known.out.entry(id).or_insert_with(new).due = due;
+        self.count.store(known.out.len(), Ordering::Release);
+    }
+
+    /// Notes that a file could not be read, and must be tried again.
+    ///
+    /// Errors: the same error, where the stream is to end with it.
+    pub(in crate::pipeline) fn failed(&self, id: u64, error: &gristmill_format::Error) -> Result<()> {
+        let mut known = self.lock();
+        *known.by_kind.entry(error.kind().name()).or_default() += 1;
+        let fresh = known.out.get(&id).is_none_or(|out| out.tries == 0);
+        let now = Instant::now();
+        let new = || Outage { why: String::new(), tries: 0, pause: FIRST_PAUSE, due: now };
+        let out = known.out.entry(id).or_insert_with(new);
+        (out.why, out.tries, out.due) = (error.to_string(), out.tries + 1, now + out.pause);
+        out.pause = (out.pause * 2).min(LONGEST_PAUSE);
+        let tries = out.tries;
+        self.count.store(known.out.len(), Ordering::Release);
+        drop(known);
+        if fresh {
+            let then = match self.policy {
+                IoErrors::Wait => "what needs it waits until it can be read",
+                IoErrors::Raise => "it is tried again before the stream ends",
+            };
+            let event = Event::new(Level::Warning, "unreadable", format!("{error}; {then}"));
+            let source = error.place().source.as_deref();
+            self.events.add(event.with("kind", Some(error.kind().name())).with("source", source));
+        }
+        match self.policy {
+            IoErrors::Raise if tries >= TRIES => Err(Error::Format(error.clone())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that there was an answer, whatever it was: the wait for this file is over.
+    pub(in crate::pipeline) fn over(&self, id: u64, readable: bool) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        let mut known = self.lock();
+        let Some(out) = known.out.remove(&id) else { return };
+        self.count.store(known.out.len(), Ordering::Release);
+        drop(known);
+        if readable && out.tries > 0 {
+            let message = format!("a file can be read again after {} tries; it was: {}", out.tries, out.why);
+            self.events.add(Event::new(Level::Info, "readable", message));
+        }
+    }
+
+    /// Errors so far, and what waits now.
+    pub(in crate::pipeline) fn counts(&self) -> IoErrorCounts {
+        let known = self.lock();
+        IoErrorCounts {
+            waiting: known.out.len() as u64,
+            by_kind: known.by_kind.iter().map(|(kind, n)| ((*kind).to_owned(), *n)).collect(),
+            latest: known.out.values().take(NAMED).map(|out| out.why.clone()).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gristmill_format::Kind;
+
+    use super::*;
+
+    #[test]
+    fn a_stream_that_does_not_wait_ends_after_some_tries_of_one_file() {
+        let error = gristmill_format::Error::new(Kind::Away, "its folder is away").in_source("games/a.gz");
+        for (policy, ends) in [(IoErrors::Wait, false), (IoErrors::Raise, true)] {
+            let outages = Outages::new(policy, Arc::default());
+            assert!(!outages.rests(7));
+            for _ in 1..TRIES {
+                outages.failed(7, &error).unwrap();
+                outages.failed(8, &error).unwrap();
+                outages.over(8, true);
+            }
+            assert!(outages.rests(7) && !outages.rests(8));
+            assert_eq!(outages.failed(7, &error).is_err(), ends);
+            let counts = outages.counts();
+            assert_eq!((counts.waiting, counts.by_kind["away"]), (1, u64::from(2 * TRIES - 1)));
+            assert_eq!(counts.latest, ["games/a.gz: away: its folder is away"]);
+            outages.over(7, false);
+            assert_eq!(outages.counts().latest, Vec::<String>::new());
+            let told = outages.events.since(0);
+            assert_eq!(told.iter().filter(|event| event.kind == "unreadable").count(), TRIES as usize);
+        }
+    }
+}

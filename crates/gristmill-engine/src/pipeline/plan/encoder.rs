@@ -1,0 +1,42 @@
+//! The config of an encoder -> the encoder, and what of it decides rows. What each kind makes of it is in `kinds`.
+
+use std::sync::Arc;
+
+use gristmill_format::encode::Encoder;
+use gristmill_format::layout::Layout;
+
+use crate::config::{EncoderConfig, TensorGeneratorConfig};
+use crate::error::Result;
+use crate::kinds::encoding;
+
+/// The encoder that the generator called `stage` asks for.
+pub(in crate::pipeline) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc<dyn Encoder>> {
+    encoding(&config.encoder).of_stream(stage, &config.tensors)
+}
+
+/// The encoder of rows of a table of this layout, whose valuation ids stand for `valuations`. Whether it fits the rows is
+/// its own to say.
+///
+/// Errors: `Config` with the field; `Path` and `Format` for a file that is named.
+pub(in crate::pipeline) fn of_rows(
+    config: &EncoderConfig,
+    tensors: &[String],
+    layout: &Layout,
+    valuations: &[String],
+) -> Result<Arc<dyn Encoder>> {
+    encoding(config).of_rows(tensors, layout, valuations)
+}
+
+/// The encoder of those tensors of [`of_rows`] that `keep` says, where it can be made without the others.
+pub(in crate::pipeline) fn some_of_rows(
+    config: &EncoderConfig,
+    tensors: &[String],
+    keep: &dyn Fn(&str) -> bool,
+) -> Option<Arc<dyn Encoder>> {
+    encoding(config).some_of_rows(tensors, keep)
+}
+
+/// What of the config of an encoder of rows by number decides them, with the tensors that were chosen.
+pub(in crate::pipeline) fn fingerprint_of_rows(config: &EncoderConfig, tensors: &[String]) -> serde_json::Value {
+    encoding(config).decides(serde_json::to_value(config).unwrap_or_default(), tensors)
+}

@@ -1,0 +1,180 @@
+//! What a state may still need, now or after a run resumes from it -> the oldest such file of each loader stage.
+//! Whatever is older may be deleted. Names too much rather than too little; deletes nothing itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::KeyOrder;
+use crate::pipeline::chain::Chain;
+use crate::pipeline::draw::branch::Branch;
+use crate::pipeline::draw::drawer::Drawer;
+use crate::pipeline::draw::roster::Roster;
+use crate::pipeline::resume::state::LoaderState;
+
+/// The oldest file that a loader stage may still need.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OldestNeeded {
+    /// Its name below its directory.
+    pub name: String,
+    /// Its key: the name without folders.
+    pub key: String,
+    /// How keys are ordered from oldest to newest: as the pools have it that draw from the stage.
+    pub key_order: KeyOrder,
+}
+
+impl OldestNeeded {
+    fn of(name: &str, key_order: KeyOrder) -> Self {
+        OldestNeeded { name: name.to_owned(), key: crate::key::of_name(name).to_owned(), key_order }
+    }
+
+    /// Whether a file of this name is older, so that no state needs it.
+    pub fn is_after(&self, name: &str) -> bool {
+        self.key_order.older(name, &self.name).is_lt()
+    }
+}
+
+/// The older of the files that two parts of one state need.
+pub(in crate::pipeline) fn both(a: OldestNeeded, b: OldestNeeded) -> OldestNeeded {
+    if a.is_after(&b.name) { b } else { a }
+}
+
+/// States that are kept: of a run that several ranks share, a crash while they save leaves the one before.
+const KEPT: usize = 2;
+
+/// Ids of sources in ascending order, each once.
+pub(in crate::pipeline) type Ids = Vec<u64>;
+
+/// States that were made and may be saved yet.
+const MADE: usize = 4;
+
+/// What the states that were saved last, or resumed from, need, and those that were made last; nothing is known of one taken
+/// before the first scan was in.
+#[derive(Debug, Clone, Default)]
+pub(in crate::pipeline) struct Kept {
+    saved: Arc<Mutex<VecDeque<Option<Ids>>>>,
+    made: Arc<Mutex<VecDeque<Option<Ids>>>>,
+}
+
+fn push(states: &Mutex<VecDeque<Option<Ids>>>, state: &LoaderState, most: usize) {
+    let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+    states.push_back(state.needs());
+    while states.len() > most {
+        states.pop_front();
+    }
+}
+
+fn all(states: &Mutex<VecDeque<Option<Ids>>>) -> Option<Ids> {
+    let mut all = Vec::new();
+    for ids in states.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        all.extend_from_slice(ids.as_deref()?);
+    }
+    Some(all)
+}
+
+impl Kept {
+    /// Takes note of a state that is on disk.
+    pub(in crate::pipeline) fn add(&self, state: &LoaderState) {
+        push(&self.saved, state, KEPT);
+    }
+
+    /// Takes note of a state that may be saved.
+    pub(in crate::pipeline) fn made(&self, state: &LoaderState) {
+        push(&self.made, state, MADE);
+    }
+
+    /// Those and what `chains` need. `None` while that is not known.
+    pub(in crate::pipeline) fn with(&self, chains: &[Arc<Chain>]) -> Option<Ids> {
+        let mut all = all(&self.saved)?;
+        chains.iter().try_for_each(|chain| chain.needs(&mut all))?;
+        Some(each_once(all))
+    }
+
+    /// Those, what the states need that were made last, and what arrivals replace that were not taken in yet.
+    pub(in crate::pipeline) fn with_made(&self, chains: &[Arc<Chain>]) -> Option<Ids> {
+        let mut ids = self.with(chains)?;
+        ids.extend(all(&self.made)?);
+        for chain in chains {
+            let inner = chain.lock();
+            let waiting = inner.branches.iter().flat_map(Branch::not_taken);
+            ids.extend(waiting.filter_map(|(_, old)| old));
+        }
+        Some(each_once(ids))
+    }
+}
+
+fn each_once(mut ids: Ids) -> Ids {
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// The oldest of some sources, by loader stage.
+pub(in crate::pipeline) fn oldest(
+    chains: &[Arc<Chain>],
+    rosters: &[Arc<Roster>],
+    ids: &[u64],
+) -> BTreeMap<String, OldestNeeded> {
+    let branches = || chains.iter().flat_map(|chain| &chain.plan.branches);
+    let of = |(log, roster): (usize, &Arc<Roster>)| {
+        let mut orders = branches().filter(|branch| branch.log == log).map(|branch| branch.key_order);
+        // Where pools differ, one order is as good as another, as long as all compare by it.
+        let order = orders.next().filter(|first| orders.all(|order| order == *first)).unwrap_or_default();
+        let names = ids.iter().filter(|id| roster.log().owns(**id)).filter_map(|id| roster.name(*id));
+        let name = names.min_by(|a, b| order.older(a, b))?;
+        Some((roster.loader.clone(), OldestNeeded::of(&name, order)))
+    };
+    rosters.iter().enumerate().filter_map(of).collect()
+}
+
+impl Chain {
+    /// Adds the sources that the chain's states may need, from the last delivered batch on. `None` before the first scan.
+    fn needs(&self, ids: &mut Ids) -> Option<()> {
+        let inner = self.lock();
+        for branch in &inner.branches {
+            let oldest = branch.snapshots.front().or(branch.drawer.as_ref());
+            ids.extend(oldest.map(Drawer::sources)?);
+            ids.extend(branch.admissions.iter().chain(&branch.replay).map(|admission| admission.id));
+            ids.extend(branch.not_taken().into_iter().map(|(id, _)| id));
+        }
+        ids.extend(inner.fold.sources());
+        Some(())
+    }
+}
+
+impl LoaderState {
+    /// The sources that a run that resumes from it may need. `None` for a state that was taken before the first scan
+    /// was in.
+    pub(in crate::pipeline) fn needs(&self) -> Option<Ids> {
+        let mut ids = Vec::new();
+        for lane in self.outputs.values().flat_map(|output| output.lanes.values()) {
+            lane.held().for_each(|held| ids.extend_from_slice(&held.sources));
+            for branch in &lane.branches {
+                ids.extend_from_slice(&branch.drawer.as_ref()?.sources);
+                ids.extend(branch.admissions.iter().map(|admission| admission.id));
+                ids.extend(branch.waiting.iter().map(|(id, _)| id));
+            }
+        }
+        Some(each_once(ids))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_is_by_key_then_by_name() {
+        let oldest = OldestNeeded::of("b/training.100.gz", KeyOrder::Natural);
+        assert_eq!(oldest.key, "training.100.gz");
+        assert!(oldest.is_after("z/training.99.gz") && oldest.is_after("a/training.100.gz"));
+        assert!(!oldest.is_after("b/training.100.gz") && !oldest.is_after("a/training.101.gz"));
+        let by_bytes = OldestNeeded::of("training.100.gz", KeyOrder::Bytes);
+        assert!(!by_bytes.is_after("training.99.gz"));
+        let older = OldestNeeded::of("training.20.gz", KeyOrder::Natural);
+        assert_eq!(both(oldest.clone(), older.clone()), older);
+        assert_eq!(both(older.clone(), oldest), older);
+    }
+}

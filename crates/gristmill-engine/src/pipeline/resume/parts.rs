@@ -1,0 +1,304 @@
+//! States of the ranks of one run -> the state of the whole: their lanes together, their files under common ids.
+//! Takes no part for granted: parts of another moment, run or configuration are refused, lane by lane.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::error::{Error, Result};
+use crate::pipeline::draw::roster::Recorded;
+use crate::pipeline::resume::journals::latest;
+use crate::pipeline::resume::needed::both;
+use crate::pipeline::resume::state::{ChainState, LoaderState, Part, compare, compared, of_version, sealed};
+
+/// Puts parts together; one part, or one whole, stays what it is.
+///
+/// Errors: `State` for parts that do not belong together, with what differs.
+pub(in crate::pipeline) fn whole(parts: Vec<LoaderState>) -> Result<LoaderState> {
+    let mut parts = parts.into_iter();
+    let Some(mut whole) = parts.next() else { return Err(Error::State("it has no parts".into())) };
+    let first = whole.part;
+    let mut common: BTreeMap<String, Common> = BTreeMap::new();
+    let mut known: Vec<Known> = vec![Known::of(&whole)];
+    for mut part in parts {
+        fits(&whole, &part)
+            .map_err(|what| Error::State(format!("{} and {}: {what}", named(first), named(part.part))))?;
+        known.push(Known::of(&part));
+        for (loader, files) in &part.files {
+            let of = || Common::of(whole.files.get(loader).cloned().unwrap_or_default());
+            let common = common.entry(loader.clone()).or_insert_with(of);
+            let mut ids = HashMap::new();
+            for file in files {
+                let id = common.add(file, &ids);
+                ids.insert(file.id, id);
+            }
+            ids.retain(|own, id| own != id);
+            part.outputs.values_mut().for_each(|output| renumber(output, &ids));
+            if let Some(known) = known.last_mut() {
+                known.renumber(&ids);
+            }
+        }
+        let marks = std::mem::take(&mut whole.journals);
+        whole.journals = latest(marks.into_iter().chain(part.journals));
+        let needed = std::mem::take(&mut whole.oldest_needed);
+        whole.oldest_needed = needed
+            .into_iter()
+            .filter_map(|(loader, own)| Some((part.oldest_needed.remove(&loader)?, own, loader)))
+            .map(|(other, own, loader)| (loader, both(own, other)))
+            .collect();
+        for (alias, output) in part.outputs {
+            whole.outputs.entry(alias).and_modify(|all| all.lanes.extend(output.lanes));
+        }
+    }
+    whole.files.extend(common.into_iter().map(|(loader, common)| (loader, common.files())));
+    if known.len() > 1 {
+        whole.part = None;
+        wait_for_others(&mut whole, &known);
+    }
+    Ok(whole)
+}
+
+/// States of all ranks of one run, as JSON text -> the state of the whole. Where it is the same for every rank, as of rows by
+/// number, it is that one.
+///
+/// Errors: `State` for what is no state, parts that do not belong together, and a rank that is not there.
+pub fn merge_states(states: &[String]) -> Result<String> {
+    let read = |text: &String| serde_json::from_str(text).map_err(|e| Error::State(e.to_string()));
+    let values: Vec<serde_json::Value> = states.iter().map(read).collect::<Result<_>>()?;
+    let Some(first) = values.first() else { return Err(Error::State("no states are given".into())) };
+    if first.get("gristmill_state").is_none() {
+        let mut differences = Vec::new();
+        values.iter().for_each(|other| compare("", first, other, &mut differences));
+        for version in INDEX_OR_PAIRS {
+            values.iter().try_for_each(|value| match value.get(version) {
+                Some(number) => sealed(&mut value.clone(), number.as_u64() >= Some(2)),
+                None => Ok(()),
+            })?;
+        }
+        return if differences.is_empty() { Ok(first.to_string()) } else { Err(Error::State(differences.join("; "))) };
+    }
+    let parts: Vec<LoaderState> = values.into_iter().map(of_version).collect::<Result<_>>()?;
+    if let Some(Part { world_size, .. }) = parts[0].part {
+        let has =
+            |rank: u32| parts.iter().any(|p| p.part.is_some_and(|p| (p.rank, p.world_size) == (rank, world_size)));
+        if let Some(rank) = (0..world_size).find(|rank| !has(*rank)) {
+            return Err(Error::State(format!("rank {rank} of {world_size} is not among them")));
+        }
+    }
+    whole(parts)?.to_json()
+}
+
+/// What the states of loaders of rows and of pairs say their version by; the second has a checksum.
+const INDEX_OR_PAIRS: [&str; 2] = ["gristmill_index_state", "gristmill_pairs_state"];
+
+/// What one part knew of.
+struct Known {
+    lanes: BTreeSet<u32>,
+    files: BTreeSet<u64>,
+}
+
+impl Known {
+    fn of(part: &LoaderState) -> Self {
+        let lanes = part.outputs.values().flat_map(|output| output.lanes.keys().copied());
+        Known { lanes: lanes.collect(), files: part.files.values().flatten().map(|file| file.id).collect() }
+    }
+
+    fn renumber(&mut self, ids: &HashMap<u64, u64>) {
+        self.files = self.files.iter().map(|id| ids.get(id).copied().unwrap_or(*id)).collect();
+    }
+}
+
+fn named(part: Option<Part>) -> String {
+    part.map_or("a whole".to_owned(), |Part { rank, world_size }| format!("the part of rank {rank} of {world_size}"))
+}
+
+fn fits(whole: &LoaderState, part: &LoaderState) -> std::result::Result<(), String> {
+    let mut differences = Vec::new();
+    compare("", &compared(&whole.config), &compared(&part.config), &mut differences);
+    if whole.seed != part.seed {
+        differences.push(format!("seeds {} and {}", whole.seed, part.seed));
+    }
+    if !whole.outputs.keys().eq(part.outputs.keys()) {
+        differences.push("other outputs".to_owned());
+    }
+    for (alias, one) in &whole.outputs {
+        let Some(other) = part.outputs.get(alias) else { continue };
+        if one.batch != other.batch {
+            let text = "save all ranks after the same step";
+            differences
+                .push(format!("output `{alias}` before batch {} and before batch {}: {text}", one.batch, other.batch));
+        }
+        if one.skipped != other.skipped {
+            differences.push(format!("output `{alias}` left out other batches"));
+        }
+        if let Some(lane) = one.lanes.keys().find(|lane| other.lanes.contains_key(lane)) {
+            differences.push(format!("both have lane {lane} of output `{alias}`"));
+        }
+    }
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("; ")) }
+}
+
+/// Files under ids that all who know them agree on.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct Common {
+    files: BTreeMap<u64, Recorded>,
+    /// Ids of the versions of each name and size, oldest first.
+    ids: HashMap<(String, u64), Vec<u64>>,
+}
+
+impl Common {
+    pub(in crate::pipeline) fn of(files: Vec<Recorded>) -> Self {
+        let mut common = Common::default();
+        files.into_iter().for_each(|file| common.insert(file));
+        common
+    }
+
+    fn insert(&mut self, file: Recorded) {
+        self.ids.entry((file.name.clone(), file.size)).or_default().push(file.id);
+        self.files.insert(file.id, file);
+    }
+
+    /// The common id of a file in another part, whose other files have the common `ids` already: the one it has here,
+    /// else its own while that is free. Of several versions under one name and size it is the one of that id, or of that time.
+    pub(in crate::pipeline) fn add(&mut self, file: &Recorded, ids: &HashMap<u64, u64>) -> u64 {
+        let versions = self.ids.get(&(file.name.clone(), file.size)).map_or(&[][..], Vec::as_slice);
+        if let Some(id) = ids.get(&file.id).filter(|id| versions.contains(id)) {
+            return *id;
+        }
+        let taken: BTreeSet<u64> = if versions.is_empty() { BTreeSet::new() } else { ids.values().copied().collect() };
+        let free: Vec<u64> = versions.iter().filter(|id| !taken.contains(id)).copied().collect();
+        let of_time = |id: &&u64| self.files[id].mtime.is_some() && self.files[id].mtime == file.mtime;
+        let own = free.iter().find(|id| **id == file.id);
+        let known = own.filter(of_time).or_else(|| free.iter().find(of_time)).or(own);
+        // Where there are no versions, it is that file, even if it was touched in between.
+        if let Some(id) = known.or(free.first().filter(|_| versions.len() == 1)) {
+            return *id;
+        }
+        let next = || self.files.last_key_value().map_or(0, |(last, _)| last + 1);
+        let id = if self.files.contains_key(&file.id) { next() } else { file.id };
+        self.insert(Recorded { id, ..file.clone() });
+        id
+    }
+
+    /// A file by its common id.
+    pub(in crate::pipeline) fn get(&self, id: u64) -> Option<&Recorded> {
+        self.files.get(&id)
+    }
+
+    /// Notes what was first read of a file.
+    pub(in crate::pipeline) fn read(&mut self, id: u64, digest: u64) {
+        if let Some(file) = self.files.get_mut(&id) {
+            *file = file.clone().read(digest);
+        }
+    }
+
+    /// All of them, in order of id.
+    pub(in crate::pipeline) fn files(self) -> Vec<Recorded> {
+        self.files.into_values().collect()
+    }
+}
+
+fn renumber(output: &mut ChainState, ids: &HashMap<u64, u64>) {
+    let new = |id: &mut u64| *id = ids.get(id).copied().unwrap_or(*id);
+    for lane in output.lanes.values_mut() {
+        lane.held_mut().flat_map(|held| &mut held.sources).for_each(new);
+        for branch in &mut lane.branches {
+            branch.drawer.iter_mut().flat_map(|drawer| &mut drawer.sources).for_each(new);
+            for admission in &mut branch.admissions {
+                new(&mut admission.id);
+                admission.old.iter_mut().for_each(new);
+            }
+            for (id, old) in &mut branch.waiting {
+                new(id);
+                old.iter_mut().for_each(new);
+            }
+        }
+    }
+}
+
+/// A file that only some ranks knew of is yet to be taken in by the lanes of the others.
+fn wait_for_others(whole: &mut LoaderState, known: &[Known]) {
+    let branches = || whole.outputs.values().flat_map(|output| output.lanes.values()).flat_map(|lane| &lane.branches);
+    let admitted = branches().flat_map(|branch| &branch.admissions).map(|admission| (admission.id, admission.old));
+    let replaced: BTreeMap<u64, Option<u64>> =
+        admitted.chain(branches().flat_map(|branch| branch.waiting.iter().copied())).collect();
+    let all: BTreeSet<u64> = whole.files.values().flatten().map(|file| file.id).collect();
+    for known in known {
+        let missed: Vec<u64> = all.difference(&known.files).copied().collect();
+        for output in whole.outputs.values_mut() {
+            let own = output.lanes.iter_mut().filter(|(lane, _)| known.lanes.contains(lane));
+            for branch in own.flat_map(|(_, lane)| &mut lane.branches) {
+                // Before the first scan was in, there is nothing to wait for: all of it is found.
+                if branch.drawer.is_some() {
+                    branch.waiting.extend(missed.iter().map(|id| (*id, replaced.get(id).copied().flatten())));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A part with one lane; it knows files by id and name, and draws from the first.
+    fn part(rank: u32, files: &[(u64, &str)]) -> Value {
+        let known: Vec<Value> = files.iter().map(|(id, name)| json!({"id": id, "name": name, "size": 5})).collect();
+        let branch = json!({
+            "head": 9, "taken": 0, "drawn": 9, "admissions": [{"at": 9, "id": files[1].0, "chunks": 1}],
+            "drawer": {"at": 9, "sources": "AA", "chunks": "AQ"},
+        });
+        let reservoir = json!({"inputs": "", "sources": "", "rows": ""});
+        let lane = json!({"join": [0, [1.0]], "reservoir_draws": 0, "reservoir": reservoir, "branches": [branch]});
+        json!({
+            "gristmill_state": 2, "config": {}, "seed": 1, "part": {"rank": rank, "world_size": 2},
+            "files": {"load": known}, "outputs": {"": {"batch": 3, "lanes": {rank.to_string(): lane}}},
+        })
+    }
+
+    #[test]
+    fn versions_of_one_name_and_size_keep_their_own_ids() {
+        let file = |id, mtime: i64| {
+            let file = json!({"id": id, "name": "a", "size": 5, "mtime": mtime});
+            serde_json::from_value::<Recorded>(file).unwrap()
+        };
+        let mut common = Common::of(vec![file(0, 1), file(5, 2)]);
+        let mut ids = HashMap::new();
+        for (told, expected) in [((0, 1), 0), ((5, 2), 5), ((0, 1), 0), ((7, 3), 7)] {
+            let id = common.add(&file(told.0, told.1), &ids);
+            assert_eq!(id, expected, "{told:?}");
+            ids.insert(told.0, id);
+        }
+        // Somebody else, who missed the first version, and numbered others.
+        let mut ids = HashMap::new();
+        for (told, expected) in [((3, 2), 5), ((0, 1), 0), ((7, 9), 7), ((8, 9), 8)] {
+            let id = common.add(&file(told.0, told.1), &ids);
+            assert_eq!(id, expected, "{told:?}");
+            ids.insert(told.0, id);
+        }
+        let old = |id| serde_json::from_value::<Recorded>(json!({"id": id, "name": "a", "size": 5})).unwrap();
+        let mut common = Common::of(vec![old(0), old(5)]);
+        let mut ids = HashMap::new();
+        for id in [0, 5] {
+            let told = common.add(&old(id), &ids);
+            ids.insert(id, told);
+        }
+        assert_eq!(ids, HashMap::from([(0, 0), (5, 5)]), "as older versions wrote them");
+        let mut one = Common::of(vec![file(4, 1)]);
+        assert_eq!(one.add(&file(0, 2), &HashMap::new()), 4, "touched between two first scans");
+    }
+
+    #[test]
+    fn files_get_common_ids_and_wait_for_the_lanes_that_did_not_know_them() {
+        let parts = [part(0, &[(0, "a"), (1, "b")]), part(1, &[(0, "a"), (1, "c"), (2, "d")])];
+        let whole = whole(parts.map(|part| serde_json::from_value(part).unwrap()).into()).unwrap();
+        let files: Vec<(u64, &str)> = whole.files["load"].iter().map(|file| (file.id, file.name.as_str())).collect();
+        assert_eq!(files, [(0, "a"), (1, "b"), (2, "c"), (3, "d")]);
+        let lanes = &whole.outputs[""].lanes;
+        let branch = |lane: u32| &lanes[&lane].branches[0];
+        assert_eq!([0, 1].map(|lane| branch(lane).admissions[0].id), [1, 2], "b of the first part, c of the second");
+        assert_eq!(branch(0).waiting, [(2, None), (3, None)]);
+        assert_eq!(branch(1).waiting, [(1, None)]);
+        assert_eq!(whole.part, None);
+    }
+}

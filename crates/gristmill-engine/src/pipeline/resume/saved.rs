@@ -1,0 +1,160 @@
+//! The text of a state <-> disk: one file for a whole, a folder with one file per rank and step for parts.
+//! A name is there only once its bytes are durable; a folder always has the last step that all ranks saved.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::pipeline::resume::state::Part;
+use crate::runtime::document;
+use crate::store::publish::{sync_folder, withdraw, write_whole};
+
+/// Steps of a rank that are kept: a crash while the ranks save leaves the step before.
+const KEPT: usize = 2;
+
+/// A file of a folder of parts: `step-000000018342.rank-3-of-4.json`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    /// Batches of all outputs together.
+    step: u64,
+    world: u32,
+    rank: u32,
+}
+
+impl Name {
+    fn text(self) -> String {
+        let Name { step, world, rank } = self;
+        format!("step-{step:012}.rank-{rank}-of-{world}.json")
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (step, rest) = text.strip_prefix("step-")?.split_once(".rank-")?;
+        let (rank, world) = rest.strip_suffix(".json")?.split_once("-of-")?;
+        Some(Name { step: step.parse().ok()?, world: world.parse().ok()?, rank: rank.parse().ok()? })
+    }
+}
+
+/// Writes a state: as the file `path`, or into the folder `path` where it is a part or the folder is there.
+///
+/// Errors: `Path`.
+pub(in crate::pipeline) fn write(path: &Path, text: &str, part: Option<Part>, step: u64) -> Result<()> {
+    if part.is_none() && !path.is_dir() {
+        return write_whole(path, &[text.as_bytes()]);
+    }
+    std::fs::create_dir_all(path).map_err(|e| Error::path(path, &e))?;
+    let Part { rank, world_size: world } = part.unwrap_or(Part { rank: 0, world_size: 1 });
+    let own = Name { step, world, rank };
+    write_whole(&path.join(own.text()), &[text.as_bytes()])?;
+    for name in outdated(own, &names(path)?) {
+        withdraw(&path.join(name.text()))?;
+    }
+    sync_folder(path)
+}
+
+/// What a new part makes useless: its rank's later steps, which were given up, and all but the newest earlier ones; of
+/// another number of ranks likewise.
+fn outdated(own: Name, names: &[Name]) -> Vec<Name> {
+    let mut earlier: Vec<u64> = names
+        .iter()
+        .filter(|n| (n.world, n.rank) == (own.world, own.rank) && n.step < own.step)
+        .map(|n| n.step)
+        .collect();
+    earlier.sort_unstable();
+    let oldest = earlier.iter().rev().nth(KEPT - 2).copied();
+    let useless = |name: &&Name| {
+        let mine = name.world != own.world || name.rank == own.rank;
+        mine && **name != own && (name.step > own.step || oldest.is_some_and(|oldest| name.step < oldest))
+    };
+    names.iter().filter(useless).copied().collect()
+}
+
+fn names(folder: &Path) -> Result<Vec<Name>> {
+    let at = |e| Error::path(folder, &e);
+    let entries = std::fs::read_dir(folder).map_err(at)?.collect::<std::io::Result<Vec<_>>>().map_err(at)?;
+    Ok(entries.iter().filter_map(|entry| Name::parse(entry.file_name().to_str()?)).collect())
+}
+
+/// Reads what a loader saved at `path`: the text of a state, or a list of the parts of the newest step that is whole.
+///
+/// Errors: `Path`; `State` for a damaged file, with its path; for a folder without a whole step, with what each lacks.
+pub fn read(path: &Path) -> Result<String> {
+    let text = |path: &Path| {
+        let bytes = std::fs::read(path).map_err(|e| Error::path(path, &e))?;
+        let damaged = |what: String| Error::State(format!("{}: {what}", path.display()));
+        let text = String::from_utf8(bytes).map_err(|e| damaged(format!("{e}: {}", document::DAMAGED)))?;
+        let said: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| damaged(format!("no JSON: {e}: {}", document::DAMAGED)))?;
+        if let serde_json::Value::Object(mut fields) = said {
+            document::unseal(&mut fields).map_err(damaged)?;
+        }
+        Ok(text)
+    };
+    if !path.is_dir() {
+        return text(path);
+    }
+    let mut names = names(path)?;
+    names.sort_unstable();
+    let mut lacking = Vec::new();
+    for step in names.chunk_by(|a, b| (a.step, a.world) == (b.step, b.world)).rev() {
+        let Name { step: number, world, .. } = step[0];
+        match (0..world).find(|rank| step.iter().all(|name| name.rank != *rank)) {
+            Some(rank) => lacking.push(format!("step {number} lacks rank {rank} of {world}")),
+            None => {
+                let parts = step.iter().map(|name| text(&path.join(name.text()))).collect::<Result<Vec<_>>>()?;
+                return Ok(format!("[{}]", parts.join(",")));
+            }
+        }
+    }
+    let found = if lacking.is_empty() { "it has no saved step".to_owned() } else { lacking.join("; ") };
+    Err(Error::State(format!("{}: {found}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn save(folder: &Path, step: u64, rank: u32, world_size: u32) {
+        write(folder, &format!("\"{step}/{rank}\""), Some(Part { rank, world_size }), step).unwrap();
+    }
+
+    fn steps(folder: &Path) -> Vec<(u64, u32, u32)> {
+        let mut names: Vec<_> = names(folder).unwrap().iter().map(|n| (n.step, n.rank, n.world)).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_newest_whole_step_is_read_and_old_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("state");
+        for step in [5, 9, 12] {
+            (0..2).for_each(|rank| save(path, step, rank, 2));
+        }
+        assert_eq!(steps(path), [(9, 0, 2), (9, 1, 2), (12, 0, 2), (12, 1, 2)]);
+        save(path, 20, 0, 2);
+        assert_eq!(read(path).unwrap(), r#"["12/0","12/1"]"#, "rank 1 did not come to save step 20");
+        save(path, 20, 1, 2);
+        assert_eq!(read(path).unwrap(), r#"["20/0","20/1"]"#);
+        (0..2).for_each(|rank| save(path, 15, rank, 2));
+        assert_eq!(read(path).unwrap(), r#"["15/0","15/1"]"#, "the run went back, and from there another way");
+        (0..3).for_each(|rank| save(path, 16, rank, 3));
+        assert_eq!(read(path).unwrap(), r#"["16/0","16/1","16/2"]"#, "and with other ranks");
+        (0..3).for_each(|rank| save(path, 17, rank, 3));
+        assert_eq!(steps(path).iter().filter(|(_, _, world)| *world == 2).count(), 0);
+    }
+
+    #[test]
+    fn a_whole_is_a_file_and_what_lacks_a_part_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = &folder.path().join("state.json");
+        write(path, "{}", None, 3).unwrap();
+        assert!(path.is_file() && read(path).unwrap() == "{}");
+        let parts = &folder.path().join("parts");
+        save(parts, 3, 1, 2);
+        assert!(read(parts).unwrap_err().to_string().contains("step 3 lacks rank 0 of 2"));
+        write(parts, "{}", None, 4).unwrap();
+        assert_eq!(read(parts).unwrap(), "[{}]", "one process resumes in the folder of several");
+        std::fs::create_dir(folder.path().join("empty")).unwrap();
+        assert!(read(&folder.path().join("empty")).unwrap_err().to_string().contains("no saved step"));
+        assert!(read(&folder.path().join("none")).is_err());
+    }
+}

@@ -1,0 +1,117 @@
+//! Files that a saved state needs and that are gone -> a refusal that names them all or, by choice, what goes without.
+//! A file that goes missing later is a bad chunk like any other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::{Error, Result};
+use crate::pipeline::chain::Chain;
+use crate::pipeline::draw::drawer::{Admission, DrawerState};
+use crate::pipeline::resume::state::{ChainState, HeldRows};
+
+/// What is done where files that a state needs are gone or changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Missing {
+    /// The state is refused, with their names (the default).
+    #[default]
+    Refuse,
+    /// Their chunks are empty whenever they are drawn, and their rows leave the reservoir. All other draws stay what they
+    /// were.
+    Skip,
+    /// Their bytes are in the spill folder of the config; what is not there either is refused.
+    Spill,
+}
+
+/// A file that a run does without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vanished {
+    /// Its name below its directory.
+    pub name: String,
+    /// Gone, or how it differs.
+    pub why: String,
+    /// Its chunks that could still be drawn.
+    pub chunks: u64,
+    /// Its rows that the reservoirs held.
+    pub rows: u64,
+}
+
+/// Names that a refusal spells out.
+const NAMED: usize = 8;
+
+/// The sources of a chain's state that are missing: branch and id, with what is lost.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct Lost(pub(in crate::pipeline) BTreeMap<(usize, u64), Vanished>);
+
+impl Lost {
+    /// Looks for every file that the saved draws and reservoirs of a chain's own lanes name.
+    pub(in crate::pipeline) fn of(chain: &Chain, state: &ChainState) -> Self {
+        let inner = chain.lock();
+        let inputs = chain.plan.inputs();
+        let mut lost = Lost::default();
+        let mut looked = BTreeSet::new();
+        for (l, plan) in chain.plan.lanes.iter().enumerate() {
+            let Some(saved) = state.lanes.get(&plan.lane.map_or(0, |lane| lane.index)) else { continue };
+            let mut miss = |b: usize, id: u64, chunks: u64, rows: u64| {
+                let roster = &inner.branches[b].roster;
+                if looked.insert((b, id))
+                    && let Some((name, why)) = roster.lacks(id)
+                {
+                    lost.0.insert((b, id), Vanished { name, why, chunks: 0, rows: 0 });
+                }
+                if let Some(found) = lost.0.get_mut(&(b, id)) {
+                    (found.chunks, found.rows) = (found.chunks + chunks, found.rows + rows);
+                }
+            };
+            for (input, saved) in saved.branches.iter().enumerate().take(inputs) {
+                let b = l * inputs + input;
+                let replaced = saved.admissions.iter().filter(|admission| admission.at <= saved.head);
+                let replaced: BTreeSet<u64> = replaced.filter_map(|admission| admission.old).collect();
+                let drawn = saved.drawer.iter().flat_map(DrawerState::live);
+                let admitted = saved.admissions.iter().map(|Admission { id, chunks, .. }| (*id, u64::from(*chunks)));
+                for (id, chunks) in drawn.chain(admitted) {
+                    miss(b, id, if replaced.contains(&id) { 0 } else { chunks }, 0);
+                }
+            }
+            let held = saved.held().flat_map(HeldRows::rows).flatten();
+            for (input, from) in held.filter(|(input, _)| (*input as usize) < inputs) {
+                miss(l * inputs + input as usize, from.source, 0, 1);
+            }
+        }
+        lost
+    }
+
+    /// Whether a source is among them.
+    pub(in crate::pipeline) fn has(&self, branch: usize, id: u64) -> bool {
+        self.0.contains_key(&(branch, id))
+    }
+
+    /// By file, since several lanes and inputs may want the same; without those of which nothing can be drawn any more.
+    pub(in crate::pipeline) fn by_file(&self) -> Vec<Vanished> {
+        let mut files: BTreeMap<String, Vanished> = BTreeMap::new();
+        for one in self.0.values().filter(|one| one.chunks + one.rows > 0).cloned() {
+            match files.get_mut(&one.name) {
+                Some(all) => (all.chunks, all.rows) = (all.chunks + one.chunks, all.rows + one.rows),
+                None => drop(files.insert(one.name.clone(), one)),
+            }
+        }
+        files.into_values().collect()
+    }
+
+    /// The refusal, if there are any.
+    pub(in crate::pipeline) fn refuse(&self) -> Result<()> {
+        let files = self.by_file();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<String> = files.iter().take(NAMED).map(|file| format!("`{}` {}", file.name, file.why)).collect();
+        let more = files.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let (chunks, rows): (u64, u64) =
+            files.iter().fold((0, 0), |(chunks, rows), file| (chunks + file.chunks, rows + file.rows));
+        Err(Error::State(format!(
+            "{} of the files that it needs cannot be had: {}{more}. {chunks} chunks of the windows and {rows} rows of the \
+             reservoirs are in them: put them back, or resume without them, with missing = \"skip\"",
+            files.len(),
+            named.join(", ")
+        )))
+    }
+}
