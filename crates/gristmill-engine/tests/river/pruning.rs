@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::DataLoader;
 use gristmill_engine::preset::Lc0Preset;
+use gristmill_engine::{DataLoader, merge_states};
 
 use super::games::{generate, hashes, loader, next, of_pool, options, preset};
 
@@ -118,6 +118,40 @@ fn what_left_the_disk_and_every_window_is_forgotten_and_runs_resume_exactly() {
         assert_eq!(&hashes(&resumed, "", expected.len()), expected);
         small(&resumed, (POOL + FEW) as usize + 2);
         resumed.stop();
+    }
+}
+
+/// A rank that forgot a file would take it in once more where the parts of all ranks are put together.
+#[test]
+fn ranks_forget_nothing() {
+    let mut games = Games::new(POOL + 2 * FEW);
+    games.come(POOL);
+    let run = live(games.live.path(), None);
+    let shared = Lc0Preset { lanes: Some(2), ..run.clone() };
+    let rank = |rank| loader(&Lc0Preset { rank: Some(rank), world_size: Some(2), ..shared.clone() });
+    let (alone, ranks) = (loader(&run), [rank(0), rank(1)]);
+    let step = || ranks.iter().for_each(|rank| _ = next(rank, ""));
+    next(&alone, "");
+    step();
+    games.come(FEW);
+    take_until(&alone, games.come);
+    while ranks.iter().map(|rank| of_pool(rank, "chunks_total")).sum::<u64>() < games.come {
+        step();
+    }
+    (0..700).for_each(|_| step());
+    games.leave(POOL);
+    // By now the ranks have seen it leave, too.
+    small(&alone, POOL as usize + 2);
+    let states = ranks.each_ref().map(|rank| rank.state().unwrap());
+    for state in &states {
+        assert_eq!(files(state).len() as u64, games.come, "each rank remembers all");
+    }
+    let expected = ranks.each_ref().map(|rank| hashes(rank, "", 30));
+    let whole = merge_states(&states).unwrap();
+    for (number, expected) in [0, 1].into_iter().zip(expected) {
+        let resumed = rank(number);
+        resumed.restore(&whole).unwrap();
+        assert_eq!(hashes(&resumed, "", 30), expected);
     }
 }
 

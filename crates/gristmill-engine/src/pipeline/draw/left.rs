@@ -94,12 +94,16 @@ impl Observer {
         self.kept.made(state);
     }
 
-    /// Forgets what has left and is not needed: by no chain, nor by a state that was saved or made last.
+    /// Forgets what has left and is not needed: by no chain, nor by a state that was saved or made last. Where ranks share the
+    /// stream nothing is forgotten: when their states are put together, a file that one rank alone remembers is new to the lanes
+    /// of the others.
     pub(in crate::pipeline) fn forget(&self) {
         let _whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(needed) = self.kept.with_made(&self.chains) else { return };
         for roster in &self.rosters {
-            roster.forget(&needed);
+            if self.ranks.world == 1 {
+                roster.forget(&needed);
+            }
             let read = |chain: &Arc<Chain>| {
                 let inner = chain.lock();
                 let own = inner.branches.iter().filter(|branch| Arc::ptr_eq(&branch.roster, roster));
