@@ -6,6 +6,7 @@ pub(crate) mod budget;
 pub(crate) mod encoder;
 pub(in crate::pipeline) mod flow;
 pub(in crate::pipeline) mod graph;
+pub(in crate::pipeline) mod lane;
 pub(in crate::pipeline) mod ranks;
 pub(in crate::pipeline) mod sight;
 pub(in crate::pipeline) mod skip;
@@ -26,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::plan::acceptance::{AcceptPlan, acceptance, frame_weigher};
 use crate::pipeline::plan::encoder::encoder;
 use crate::pipeline::plan::graph::{Graph, Node, Port};
+use crate::pipeline::plan::lane::{LanePlan, StepPlan};
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::plan::skip::Skips;
 use crate::runtime::handoff::WhenFull;
@@ -34,7 +36,7 @@ use crate::stage::complete::Complete;
 use crate::stage::lane::HashLane;
 use crate::stage::split::{Fold, Side};
 use crate::stage::unpack::Unpack;
-use crate::stage::{ChunkPass, Pass, RowStage, Shared};
+use crate::stage::{ChunkPass, Pass};
 
 /// A directory whose files become sources: one per loader stage.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,49 +138,6 @@ pub(crate) struct ChainPlan {
     pub(crate) when_full: WhenFull,
     /// Maximum number of encode tasks at once.
     pub(crate) ceiling: usize,
-}
-
-/// A complete small loader over the chunks of one lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LanePlan {
-    /// Absent where there is only one.
-    pub(crate) lane: Option<HashLane>,
-}
-
-impl LanePlan {
-    /// Its part of a size that all lanes share.
-    pub(crate) fn share(&self, whole: u64) -> u64 {
-        self.lane.map_or(whole, |lane| lane.share(whole))
-    }
-}
-
-/// One stage over rows.
-#[derive(Debug, Clone)]
-pub(crate) struct StepPlan {
-    pub(crate) stage: String,
-    /// Its kind, such as `shuffling_frame_sampler`.
-    pub(crate) kind: &'static str,
-    pub(crate) of: Arc<dyn RowStage>,
-    /// The size that lanes share.
-    pub(crate) shared: Shared,
-}
-
-impl StepPlan {
-    fn of(node: &Node<'_>) -> Result<Option<Self>> {
-        let Some(of) = node.kind.row_stage() else { return Ok(None) };
-        let shared = of.shared().map_err(|(field, text)| Error::field(node.name, field, text))?;
-        Ok(Some(StepPlan { stage: node.name.to_owned(), kind: node.kind.name(), of, shared }))
-    }
-
-    /// Slots that rows take which it holds in one lane.
-    pub(crate) fn slots(&self, lane: &LanePlan) -> usize {
-        self.of.slots(lane.share(self.shared.size))
-    }
-
-    /// Bytes that it takes beside slots in one lane.
-    pub(crate) fn bytes(&self, lane: &LanePlan) -> u64 {
-        self.of.bytes(lane.share(self.shared.size))
-    }
 }
 
 impl ChainPlan {

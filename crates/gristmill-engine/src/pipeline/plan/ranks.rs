@@ -3,7 +3,8 @@
 
 use crate::config::DataLoaderConfig;
 use crate::error::{Error, Result};
-use crate::pipeline::plan::{ChainPlan, DrawPlan, LanePlan, StepPlan};
+use crate::pipeline::plan::lane::{LanePlan, StepPlan};
+use crate::pipeline::plan::{ChainPlan, DrawPlan};
 use crate::runtime::handoff::WhenFull;
 use crate::runtime::seed::Key;
 use crate::stage::lane::HashLane;
