@@ -3,15 +3,14 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
-
-use crate::config::{
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::config::{
     BadChunks, ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig,
     FilePathProviderConfig, HanseForm, IoErrors, JoinPositionsConfig, LastBatch, MemorySize, QueueConfig,
     ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, SplitBy, StageConfig,
     TensorGeneratorConfig, parse,
 };
-use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// A directory of games and its share of the positions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -263,3 +263,28 @@ fn an_alias_that_nothing_has_is_refused_with_those_there_are() {
         other => panic!("{other:?}"),
     }
 }
+
+/// A configuration as upstream writes it.
+const TRAINING: &str = include_str!("../../gristmill-stages/src/config/proto/training.textproto");
+
+#[test]
+fn faults_of_the_graph_are_placed_in_the_text() {
+    assert!(DataLoader::new(DataLoaderConfig::from_textproto(TRAINING).unwrap()).is_ok());
+    for (from, to, says) in [
+        ("\"split.train\"", "\"split.tran\"", "line 20, column 24: stage `split` has no output `tran`"),
+        ("position_count: 1", "position_count: 0", "line 23, column 60: expected at least 1"),
+        ("weight: [9, 1]", "weight: [9]", "line 17, column 7: 1 weights for 2 outputs"),
+        ("output: \"train_tensors\"", "output: \"sample\"", "line 31, column 3: output `` is stage `sample`"),
+        ("join_positions {}", "join_positions {} chunk_unpacker {}", "line 24, column 3: has several kinds"),
+        ("join_positions {}", "", "line 24, column 3: has no kind"),
+    ] {
+        assert!(TRAINING.contains(from));
+        let text = TRAINING.replacen(from, to, 1);
+        let error = DataLoader::new(DataLoaderConfig::from_textproto(&text).unwrap()).unwrap_err();
+        let Error::Config { at: Some((line, column)), message, .. } = TextForm::Textproto.place(&text, error) else {
+            panic!("{from}");
+        };
+        let placed = format!("line {line}, column {column}: {message}");
+        assert!(placed.contains(says), "{placed}");
+    }
+}

@@ -3,18 +3,19 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::container::chunks::{self, ChunkFile};
+use gristmill_bytes::container::gzip;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, read_span};
+
 use crate::chess::pack::{self as chess, PackedGames};
 use crate::chess::source::{GameFile, GameTar, is_game};
-use crate::container::chunks::{self, ChunkFile};
-use crate::container::gzip;
 use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
 use crate::demo::pack::{self as demo, PackedDemos};
 use crate::demo::shard::is_shard;
 use crate::demo::source::DemoFile;
-use crate::error::{Error, Kind, Result};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
-use crate::source::{Access, ChunkSource, ReadAt, Span, read_span};
 
 /// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;

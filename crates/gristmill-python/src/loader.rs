@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, IoErrors, KeyOrder};
-use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions};
+use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions, period_message};
 use gristmill_engine::runtime::document;
 use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
@@ -104,7 +104,7 @@ impl Loader {
     fn bucket_metrics(&self, py: Python<'_>, exponent: i32, pending: bool) -> Result<PeriodMessage, Fault> {
         let (message, age) = py.detach(|| -> Result<_, Fault> {
             let (period, age) = self.0.bucket_metrics(exponent, pending)?;
-            Ok((period.to_message()?, age))
+            Ok((period_message(&period)?, age))
         })?;
         Ok((PyBytes::new(py, &message).unbind(), age))
     }
@@ -113,7 +113,7 @@ impl Loader {
     fn aggregate_metrics(&self, py: Python<'_>, seconds: f64, pending: bool) -> Result<PeriodMessage, Fault> {
         let (message, covered) = py.detach(|| -> Result<_, Fault> {
             let (period, covered) = self.0.aggregate_metrics(seconds, pending)?;
-            Ok((period.to_message()?, covered))
+            Ok((period_message(&period)?, covered))
         })?;
         Ok((PyBytes::new(py, &message).unbind(), covered))
     }

@@ -35,6 +35,7 @@ pub use resume::saved::read as read_state;
 pub use resume::state::differences;
 pub use resume::vanished::{Missing, Vanished};
 pub use watch::counted::Counted;
+pub use watch::message::period_message;
 pub use watch::metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 pub use watch::status::{
     BadChunksStatus, CountStatus, GaugeStatus, InputStatus, IoErrorsStatus, LoadStatus, OutputStatus, QueueStatus,

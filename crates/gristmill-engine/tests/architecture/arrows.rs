@@ -18,7 +18,7 @@ const DOOR: [&str; 2] = ["Error", "Result"];
 
 /// Arrows that still close a circle, each with what it is there for. The list only shrinks: what is struck stays out.
 const OWED: [(&str, &str, &str, &str); 4] = [
-    ("crates/gristmill-engine/src/", "pack", "holdings", "words for a folder that is no pack, which name every kind"),
+    ("crates/gristmill-packs/src/", "pack", "holdings", "words for a folder that is no pack, which name every kind"),
     (
         "crates/gristmill-jobs/src/",
         "files",

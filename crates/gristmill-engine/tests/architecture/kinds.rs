@@ -8,20 +8,30 @@ use crate::repository::{report, rust};
 /// Folders of the format room that are of one game.
 const GAMES: [&str; 3] = ["chess", "g2048", "demo"];
 
+/// Crates above the formats and below the faces.
+const CRATES: [&str; 5] = [
+    "crates/gristmill-runtime/src/",
+    "crates/gristmill-stages/src/",
+    "crates/gristmill-packs/src/",
+    "crates/gristmill-engine/src/",
+    "crates/gristmill-jobs/src/",
+];
+
 /// Folders that say what each game is, one file or folder for each.
-const KINDS: [&str; 2] = ["crates/gristmill-engine/src/kinds/", "crates/gristmill-jobs/src/kinds/"];
+const KINDS: [&str; 2] = ["crates/gristmill-packs/src/kinds/", "crates/gristmill-jobs/src/kinds/"];
 
 /// Files that name a game all the same: folder below `crates/`, and names. None may be added.
 const GLUE: &[(&str, &[&str])] = &[
-    ("gristmill-engine/src", &["holdings.rs", "rescorer.rs"]),
-    ("gristmill-engine/src/config", &["g2048.rs", "rescorer.rs", "stages.rs"]),
+    ("gristmill-packs/src", &["holdings.rs"]),
+    ("gristmill-stages/src", &["rescorer.rs"]),
+    ("gristmill-stages/src/config", &["g2048.rs", "rescorer.rs", "stages.rs"]),
     (
-        "gristmill-engine/src/demos",
+        "gristmill-packs/src/demos",
         &["columns.rs", "data.rs", "indexed.rs", "open.rs", "packed.rs", "spill.rs", "write.rs"],
     ),
-    ("gristmill-engine/src/facts", &["index.rs", "record.rs"]),
+    ("gristmill-runtime/src/facts", &["index.rs", "record.rs"]),
     (
-        "gristmill-engine/src/pack",
+        "gristmill-packs/src/pack",
         &[
             "marks.rs",
             "mod.rs",
@@ -36,9 +46,9 @@ const GLUE: &[(&str, &[&str])] = &[
         ],
     ),
     ("gristmill-engine/src/pipeline/plan", &["acceptance.rs"]),
-    ("gristmill-engine/src/stage", &["rescore.rs", "validate.rs"]),
-    ("gristmill-engine/src/stage/load", &["log.rs"]),
-    ("gristmill-engine/src/tablebase", &["mod.rs"]),
+    ("gristmill-stages/src/stage", &["rescore.rs", "validate.rs"]),
+    ("gristmill-stages/src/stage/load", &["log.rs"]),
+    ("gristmill-runtime/src/tablebase", &["mod.rs"]),
     ("gristmill-jobs/src", &["ceiling.rs", "files.rs", "selected.rs", "sidecar.rs", "tokenizer.rs"]),
     ("gristmill-jobs/src/convert", &["database.rs", "flow.rs", "mod.rs", "plan.rs", "source.rs", "target.rs"]),
     (
@@ -64,7 +74,7 @@ const GLUE: &[(&str, &[&str])] = &[
 
 /// Files of the engine and of the jobs, outside of `kinds`, whose running code names a game's folder of the format room.
 fn naming() -> BTreeSet<&'static str> {
-    let files = rust("crates/gristmill-engine/src/").chain(rust("crates/gristmill-jobs/src/"));
+    let files = CRATES.iter().flat_map(|folder| rust(folder));
     let files = files.filter(|file| !file.is_test() && !KINDS.iter().any(|kinds| file.path.starts_with(kinds)));
     let named = files.filter(|file| {
         let games = |path: &[String]| {

@@ -107,7 +107,11 @@ fn pages_and_tests_that_are_named_exist() {
                     "",
                     own,
                     "crates/gristmill-engine",
+                    "crates/gristmill-bytes",
                     "crates/gristmill-format",
+                    "crates/gristmill-packs",
+                    "crates/gristmill-runtime",
+                    "crates/gristmill-stages",
                     "crates/gristmill-cli",
                     "crates/gristmill-jobs",
                 ];

@@ -3,9 +3,9 @@
 
 use crate::arrows::House;
 
-pub(crate) const HOUSES: [House; 5] = [
+pub(crate) const HOUSES: [House; 9] = [
     House {
-        source: "crates/gristmill-format/src/",
+        source: "crates/gristmill-bytes/src/",
         rooms: &[
             ("error", &[]),
             ("head", &[]),
@@ -14,14 +14,14 @@ pub(crate) const HOUSES: [House; 5] = [
             ("container", &["error", "layout", "source"]),
             ("encode", &["error", "layout", "source"]),
             ("weigh", &["error", "source"]),
-            ("chess", &["container", "encode", "error", "head", "layout", "source", "weigh"]),
-            ("demo", &["container", "encode", "error", "layout", "source"]),
-            ("g2048", &["container", "encode", "error", "layout", "source"]),
-            ("detect", &["chess", "container", "demo", "error", "g2048", "source"]),
         ],
     },
     House {
-        source: "crates/gristmill-engine/src/",
+        source: "crates/gristmill-format/src/",
+        rooms: &[("chess", &[]), ("demo", &[]), ("g2048", &[]), ("detect", &["chess", "demo", "g2048"])],
+    },
+    House {
+        source: "crates/gristmill-runtime/src/",
         rooms: &[
             ("error", &[]),
             ("key", &[]),
@@ -35,32 +35,30 @@ pub(crate) const HOUSES: [House; 5] = [
             ("lineage", &["error", "names", "store"]),
             ("open", &["store"]),
             ("table", &["runtime", "store"]),
-            ("marks", &["error", "names", "runtime", "sql", "store", "table"]),
-            ("stage", &["error", "facts", "key", "runtime", "store"]),
-            ("config", &["error", "key", "runtime", "stage"]),
-            ("content", &["error", "marks", "runtime"]),
-            (
-                "pack",
-                &[
-                    "config", "content", "error", "holdings", "lineage", "marks", "names", "runtime", "sql", "stage",
-                    "store", "table",
-                ],
-            ),
-            ("rescorer", &["config", "error", "key", "open", "stage", "store", "tablebase"]),
-            (
-                "chunks",
-                &["content", "error", "lineage", "marks", "names", "pack", "runtime", "sql", "stage", "store", "table"],
-            ),
-            ("kinds", &["chunks", "config", "content", "error", "names", "pack", "store", "table"]),
-            ("demos", &["chunks", "error", "facts", "key", "kinds", "pack", "store", "table"]),
-            ("holdings", &["kinds", "names", "pack", "store"]),
-            (
-                "pipeline",
-                &["config", "error", "facts", "holdings", "key", "kinds", "runtime", "sink", "stage", "store", "table"],
-            ),
-            ("preset", &["config", "error", "pipeline"]),
         ],
     },
+    House {
+        source: "crates/gristmill-stages/src/",
+        rooms: &[
+            ("options", &[]),
+            ("stage", &["options"]),
+            ("config", &["options", "stage"]),
+            ("rescorer", &["config", "stage"]),
+        ],
+    },
+    House {
+        source: "crates/gristmill-packs/src/",
+        rooms: &[
+            ("marks", &[]),
+            ("content", &["marks"]),
+            ("pack", &["content", "holdings", "marks"]),
+            ("chunks", &["content", "marks", "pack"]),
+            ("kinds", &["chunks", "content", "pack"]),
+            ("demos", &["chunks", "kinds", "pack"]),
+            ("holdings", &["kinds", "pack"]),
+        ],
+    },
+    House { source: "crates/gristmill-engine/src/", rooms: &[("pipeline", &[]), ("preset", &["pipeline"])] },
     House {
         source: "crates/gristmill-jobs/src/",
         rooms: &[

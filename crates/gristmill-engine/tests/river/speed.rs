@@ -7,8 +7,8 @@ use std::path::Path;
 
 use gristmill_engine::DataLoader;
 use gristmill_engine::config::{ChunkRescorerConfig, ChunkValidatorConfig, DataLoaderConfig, StageConfig};
+use gristmill_engine::options::{Effect, Opt, Options};
 use gristmill_engine::preset::Lc0Preset;
-use gristmill_engine::runtime::options::{Effect, Opt, Options};
 use serde_json::{Value, json};
 
 use super::dedup::windowed;

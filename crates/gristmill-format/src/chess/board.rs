@@ -8,7 +8,7 @@ use super::frame::Frame;
 use super::policy::{self, Promotion};
 use super::record::{InputFormat, PLANES, at};
 use super::transform::{PolicyMapping, Transform, flip, mirror};
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 /// The files of the rooks that may castle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,8 +1,9 @@
 //! Typed views of one V6 or V7 record: `Frame` reads, `FrameMut` writes.
 //! Costs nothing but the loads; the length is checked once, values never are.
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::record::{InputFormat, PLANES, POLICY, V6_BYTES, V7_BYTES, Version, at, known_format};
-use crate::error::{Error, Kind, Result};
 
 /// A read-only view of one record.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::Chunk;
+
 use super::record::{self, POLICY, V6_BYTES, Version, at};
-use crate::error::{Error, Kind, Result};
-use crate::source::Chunk;
 
 /// The searched values in stored order; each version has a prefix of them.
 const VALUES: [&str; 12] = [

@@ -3,13 +3,13 @@
 //!
 //! The key is `docs/format/content.md`'s; which key a game has is a promise.
 
+use gristmill_bytes::error::Result;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::board::current;
 use super::frame::Frame;
 use super::record::InputFormat;
 use super::transform::Transform;
-use crate::error::Result;
 
 /// Masks of the men of one position.
 const MEN: usize = 12;

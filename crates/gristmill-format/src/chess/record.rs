@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::error::{Error, Kind, Result};
-use crate::layout::{Layout, Scalar};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Layout, Scalar};
 
 /// Entries of the policy vector.
 pub const POLICY: usize = 1858;

@@ -1,13 +1,14 @@
 //! One `.gz` file, or a tar of them -> chunks: each game is a chunk.
 //! Neither ever opens a file; a single game is not even read before it is decoded.
 
+use gristmill_bytes::container::gzip::{HEAD_ROOM, Inflater, MAGIC, told};
+use gristmill_bytes::container::tar::{Entry, TarIndex, TarLimits, walk};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::head::Head;
+use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span};
+
 use crate::chess::record::Version;
 use crate::chess::{KIND, game};
-use crate::container::gzip::{HEAD_ROOM, Inflater, MAGIC, told};
-use crate::container::tar::{Entry, TarIndex, TarLimits, walk};
-use crate::error::{Error, Kind, Result};
-use crate::head::Head;
-use crate::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span};
 
 /// A file that is one game: gzip, or plain records.
 #[derive(Debug)]

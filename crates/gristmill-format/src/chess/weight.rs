@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Layout, Scalar};
+use gristmill_bytes::source::Chunk;
+use gristmill_bytes::weigh::{Weigher, rule_id};
+
 use super::frame::Frame;
-use crate::error::{Error, Kind, Result};
-use crate::layout::{Layout, Scalar};
-use crate::source::Chunk;
-use crate::weigh::{Weigher, rule_id};
 
 /// Version of the rule: raised whenever a weight changes.
 const VERSION: u32 = 1;
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
     use crate::chess::frame::FrameMut;
     use crate::chess::record::{InputFormat, Version, layout_v6};
-    use crate::layout::Layout;
+    use gristmill_bytes::layout::Layout;
 
     const RULE: DiffFocus =
         DiffFocus { q_weight: 6.0, pol_scale: 3.5, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 };
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn ids_are_those_of_the_page() {
         const PAGE: &str = include_str!("../../../../docs/format/side-index.md");
-        let uniform = crate::weigh::Uniform(1.0).id();
+        let uniform = gristmill_bytes::weigh::Uniform(1.0).id();
         let told = format!(
             "`uniform` with 1 is {uniform:016x}, that of `chess.diff_focus` with 6, 3.5, 1, 0, 1, 1, 1 {:016x}.",
             RULE.id()

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 /// What one file may still take.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Records of demonstrations -> tensors of their fields, as they are: one for each field, or for those that are chosen.
 
-use crate::encode::{Encoder, Row, TensorSpec};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Field, Layout, Order, Scalar};
+use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
 
 /// Fields as tensors.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Encoder for FieldEncoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::encode::Provenance;
+    use gristmill_bytes::encode::Provenance;
 
     #[test]
     fn fields_become_tensors_and_what_is_none_is_refused() {

@@ -1,6 +1,11 @@
 //! A name and the bytes of a file -> which form of demonstrations it is, and its trajectories in that form's way.
 //! Looks at what is inside: `.pkl.gz`, `.pkl` and `.npz` are each the name of several forms.
 
+use gristmill_bytes::container::npz::{self, Npz};
+use gristmill_bytes::container::pickle::{Class, Id, Node, Object, Pickle, PickleLimits, parse};
+use gristmill_bytes::container::tar::{begins, set_in};
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::frames::Frames;
 use super::names::shown;
 use super::native::{
@@ -8,10 +13,6 @@ use super::native::{
 };
 use super::shard::{Packing, Shard, Unpacked, unpack};
 use super::source::{DemoFile, MAX_BYTES};
-use crate::container::npz::{self, Npz};
-use crate::container::pickle::{Class, Id, Node, Object, Pickle, PickleLimits, parse};
-use crate::container::tar::{begins, set_in};
-use crate::error::{Error, Kind, Result};
 
 /// Names of files that may hold demonstrations, apart from plain tars; those of shards first.
 pub const EXTENSIONS: [&str; 13] = [

@@ -1,8 +1,8 @@
 //! Pictures and other observations one after another: stacking, turning channels first, shrinking. Plain loops over bytes.
 //! Works on whole trajectories that are already known to fit their shape; allocates what it returns and nothing else.
 
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
 
 /// Observations of one type and shape, back to back.
 #[derive(Debug, Clone, PartialEq)]

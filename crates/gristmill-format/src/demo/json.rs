@@ -1,8 +1,7 @@
 //! Plain values of a pickle -> JSON, for reports and metadata. Arrays are named by type and shape, never spelled out.
 
+use gristmill_bytes::container::pickle::{Id, Node, Pickle};
 use serde_json::{Map, Value};
-
-use crate::container::pickle::{Id, Node, Pickle};
 
 /// How deep values are followed; what lies deeper, and what contains itself, becomes `"…"`.
 const MAX_DEPTH: usize = 32;
@@ -81,7 +80,7 @@ impl Writer<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::pickle::{PickleLimits, parse};
+    use gristmill_bytes::container::pickle::{PickleLimits, parse};
 
     fn text(bytes: &[u8]) -> String {
         let pickle = parse(bytes, &PickleLimits::default()).unwrap();

@@ -1,14 +1,14 @@
 //! Records, extras, spaces and JSON -> pickles as shards hold them: plain values alone, which every reader of shards knows.
 //! Each value keeps its type and bits; names lose the dots that shards have no room for.
 
+use gristmill_bytes::container::pickle::PickleWriter;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Layout, Order, Scalar};
 use serde_json::Value as Json;
 
 use super::space::Space;
 use super::value::Extra;
-use crate::container::pickle::PickleWriter;
 use crate::demo::shard::plain_pickle;
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Layout, Order, Scalar};
 
 /// Maximum number of bytes of one pickled value.
 const MAX_VALUE: usize = 1 << 30;
@@ -178,10 +178,10 @@ fn number(scalar: Scalar, value: f64, to: &mut Vec<u8>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::pickle::{PickleLimits, parse};
     use crate::demo::json::json as told;
     use crate::demo::shard::{ShardMeta, metadata};
     use crate::demo::value::Value;
+    use gristmill_bytes::container::pickle::{PickleLimits, parse};
 
     #[test]
     fn a_record_becomes_pickles_of_the_same_values() {

@@ -4,13 +4,13 @@
 use std::borrow::Cow;
 use std::io::Cursor;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
 use image::codecs::png::PngEncoder;
 use image::{DynamicImage, ExtendedColorType, ImageEncoder, ImageReader, Limits};
 
 use super::strip::Picture;
 use super::value::Value;
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
 
 /// The pixels of a picture: uint8 or uint16, shape `(H, W)` for grey, `(H, W, C)` else.
 ///

@@ -1,8 +1,8 @@
 //! Files of demonstrations as chunk sources: every trajectory a chunk of records.
 //! A file is read whole when it is opened, within a bound, and kept decoded: its chunks cost a copy each.
 
-use crate::error::{Error, Kind, Result};
-use crate::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, ReadAt, Span, read_span};
 
 use super::KIND;
 use super::form::{Form, ReadOptions, read};

@@ -1,11 +1,12 @@
 //! Observation and action spaces of Gym and Gymnasium, from pickles in every form they were kept in -> plain descriptions.
 //! Compares spaces as datasets are compared before they are mixed; makes no environment and calls nothing.
 
-use crate::container::pickle::{Class, Id, Node, Object, Pickle, Space as Kept};
+use gristmill_bytes::container::pickle::{Class, Id, Node, Object, Pickle, Space as Kept};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
+
 use crate::demo::budget::Budget;
 use crate::demo::value::Value;
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
 
 /// How deep spaces may lie within spaces.
 const MAX_DEPTH: usize = 16;
@@ -225,7 +226,7 @@ impl State<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::pickle::{PickleLimits, parse};
+    use gristmill_bytes::container::pickle::{PickleLimits, parse};
 
     fn read(bytes: &[u8]) -> Result<Space> {
         let pickle = parse(bytes, &PickleLimits::default()).unwrap();

@@ -1,8 +1,8 @@
 //! Observations -> pictures of 8-bit colours, and film strips of them. Whatever has no picture is refused with its shape.
 //! Draws what is there: stacks are taken apart, values are brought to 0..255 by one rule for a whole strip.
 
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
 
 /// Pixels between the pictures of a strip, and around them.
 pub const BORDER: usize = 4;

@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use crate::container::pickle::{Blob, Data, Element, Id, Node, Pickle};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{Order, Scalar};
+use gristmill_bytes::container::pickle::{Blob, Data, Element, Id, Node, Pickle};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Order, Scalar};
 
 /// The value of a field.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,7 @@ pub(in crate::demo) fn little<'a>(element: &Element, mut bytes: Cow<'a, [u8]>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::pickle::{PickleLimits, parse};
+    use gristmill_bytes::container::pickle::{PickleLimits, parse};
 
     fn value(bytes: &[u8]) -> Value<'static> {
         let pickle = parse(bytes, &PickleLimits::default()).unwrap();

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 /// Cells of a board.
 pub const CELLS: usize = 16;

@@ -3,8 +3,9 @@
 
 use std::sync::LazyLock;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::board::{Board, CELLS};
-use crate::error::{Error, Kind, Result};
 
 /// Score of every line of four ranks below 16, by its nibbles, the first the highest.
 static LINES: LazyLock<Box<[i32]>> = LazyLock::new(|| {

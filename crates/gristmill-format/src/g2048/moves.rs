@@ -3,9 +3,10 @@
 
 use std::sync::LazyLock;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::board::{Board, CELLS, MAX_PACKED_RANK, MAX_RANK};
 use super::heuristic::transpose;
-use crate::error::{Error, Kind, Result};
 
 /// A move, numbered as rows store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

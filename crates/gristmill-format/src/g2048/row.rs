@@ -3,9 +3,10 @@
 
 use std::sync::{Arc, LazyLock};
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Layout, Scalar};
+
 use super::board::{Board, Packed};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{Layout, Scalar};
 
 /// Bytes of an aligned row: the documented dtype, and the form of chunks in memory.
 pub const ALIGNED_BYTES: usize = 48;
@@ -231,7 +232,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::layout::Conform;
+    use gristmill_bytes::layout::Conform;
 
     /// The first row of a real pack (spec 2.4).
     const REAL: [u8; 46] = [

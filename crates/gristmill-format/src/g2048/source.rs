@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::container::salvage::inflate_steps;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::{Chunk, ChunkSource, Description, Limits, Span};
 use memchr::memrchr;
 
 use super::KIND;
 use super::log::{Game, KNOWN_VALUATIONS, RowDefaults, parse_piece};
 use super::row::{ALIGNED_BYTES, at, layout_aligned};
-use crate::container::salvage::inflate_steps;
-use crate::error::{Error, Kind, Result};
-use crate::source::{Chunk, ChunkSource, Description, Limits, Span};
 
 /// Maximum number of bytes of text for each byte of rows; a real line has five. Stops a bomb of blank lines.
 const MOST_TEXT: usize = 32;

@@ -3,10 +3,11 @@
 
 use std::sync::{Arc, LazyLock};
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Layout, Scalar};
+
 use super::moves::{Move, slide, slide_nibbles};
 use super::row::StepRow;
-use crate::error::{Error, Kind, Result};
-use crate::layout::{Layout, Scalar};
 
 /// Bytes of a value row.
 pub const VALUE_BYTES: usize = 24;

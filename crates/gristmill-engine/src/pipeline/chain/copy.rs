@@ -4,17 +4,17 @@
 use gristmill_format::encode::{Provenance, Row};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::counted::Counted;
+use gristmill_runtime::runtime::scheduler::Lane;
+use gristmill_stages::stage::Row as Origin;
 
 use super::{Chain, KEEP_BYTES, Refill, keep};
-use crate::error::{Error, Result};
 use crate::pipeline::chain::fold::{Fill, Piece};
 use crate::pipeline::draw::outage::of_reading;
 use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::ledger::Digests;
 use crate::pipeline::plan::ChainPlan;
-use crate::runtime::counted::Counted;
-use crate::runtime::scheduler::Lane;
-use crate::stage::Row as Origin;
 
 impl Chain {
     pub(super) fn fill_one(&self, fill: Fill) {

@@ -6,16 +6,16 @@ use std::sync::{Arc, MutexGuard};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::total;
+use gristmill_runtime::runtime::counted::Counted;
+use gristmill_runtime::runtime::scheduler::Lane;
+use gristmill_stages::stage::Draw;
+use gristmill_stages::stage::load::Source;
+use gristmill_stages::stage::pool::Contents;
 
 use super::room::size_hint;
 use super::{Chain, Fault, Inner, KEEP_BYTES};
 use crate::pipeline::draw::branch::{Block, Phase};
 use crate::pipeline::draw::verdict::Scope;
-use crate::runtime::counted::Counted;
-use crate::runtime::scheduler::Lane;
-use crate::stage::Draw;
-use crate::stage::load::Source;
-use crate::stage::pool::Contents;
 
 /// A use of a chunk, as a task needs to know it.
 #[derive(Debug, Clone, Copy)]

@@ -6,15 +6,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use gristmill_format::encode::Provenance;
+use gristmill_runtime::error::Error;
+use gristmill_runtime::runtime::sheet::Sheet;
+use gristmill_stages::stage::batch::Batcher;
+use gristmill_stages::stage::{Later, Row, Standing};
 
-use crate::error::Error;
 use crate::pipeline::chain::line::{LaneFold, Run};
 use crate::pipeline::draw::branch::Block;
 use crate::pipeline::draw::passes::Passes;
 use crate::pipeline::plan::skip::Skips;
-use crate::runtime::sheet::Sheet;
-use crate::stage::batch::Batcher;
-use crate::stage::{Later, Row, Standing};
 
 /// Rows of one encode task.
 pub(in crate::pipeline) const PIECE_ROWS: usize = 64;
@@ -456,10 +456,10 @@ impl Building {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Skip;
-    use crate::runtime::seed::Key;
-    use crate::stage::join::{Exhausted, Join};
-    use crate::stage::sample::{Reservoir, Sampler};
+    use gristmill_runtime::runtime::seed::Key;
+    use gristmill_stages::config::Skip;
+    use gristmill_stages::stage::join::{Exhausted, Join};
+    use gristmill_stages::stage::sample::{Reservoir, Sampler};
 
     #[test]
     fn what_is_noted_of_a_long_gap_is_bounded() {

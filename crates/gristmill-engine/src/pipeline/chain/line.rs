@@ -1,8 +1,8 @@
 //! The order of one lane's rows: a join, then the steps of the plan, one behind the other, as a list.
 //! Offers runs of rows to each in turn; knows none of them by name.
 
-use crate::stage::join::Join;
-use crate::stage::{Later, Row, RowStep, Standing};
+use gristmill_stages::stage::join::Join;
+use gristmill_stages::stage::{Later, Row, RowStep, Standing};
 
 /// What is offered to a lane and comes out of it, in buffers that are used again.
 #[derive(Debug, Default)]

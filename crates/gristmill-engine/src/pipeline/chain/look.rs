@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use gristmill_runtime::error::Error;
+use gristmill_stages::stage::load::Source;
+
 use super::Chain;
 use super::decode::Use;
-use crate::error::Error;
 use crate::pipeline::draw::branch::{Block, Phase};
 use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::plan::sight::Reads;
-use crate::stage::load::Source;
 
 /// Files that are named at most where frames were never counted.
 const MOST_NAMES: usize = 8;

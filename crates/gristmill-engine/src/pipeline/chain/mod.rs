@@ -21,9 +21,18 @@ use std::time::Duration;
 
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::source::{Chunk, Limits};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::counted::Counted;
+use gristmill_runtime::runtime::events::Events;
+use gristmill_runtime::runtime::handoff::{Handoff, Taken};
+use gristmill_runtime::runtime::metrics::{Counter, Load};
+use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks};
+use gristmill_runtime::runtime::seed::Key;
+use gristmill_runtime::runtime::sheet::SheetPool;
+use gristmill_runtime::runtime::slots::Slots;
+use gristmill_stages::stage::join::Join;
 
 use self::room::Room;
-use crate::error::{Error, Result};
 use crate::pipeline::chain::conform::Conforms;
 use crate::pipeline::chain::fold::Fold;
 use crate::pipeline::chain::line::LaneFold;
@@ -39,15 +48,6 @@ use crate::pipeline::plan::lane::StepPlan;
 use crate::pipeline::plan::ranks::key;
 use crate::pipeline::plan::sight::Reads;
 use crate::pipeline::plan::{BranchPlan, ChainPlan, PassPlan};
-use crate::runtime::counted::Counted;
-use crate::runtime::events::Events;
-use crate::runtime::handoff::{Handoff, Taken};
-use crate::runtime::metrics::{Counter, Load};
-use crate::runtime::scheduler::{Lane, Signal, Tasks};
-use crate::runtime::seed::Key;
-use crate::runtime::sheet::SheetPool;
-use crate::runtime::slots::Slots;
-use crate::stage::join::Join;
 
 /// Tickets that are planned ahead of those being decoded, per branch.
 const READ_AHEAD: usize = 32;
@@ -99,7 +99,7 @@ pub(in crate::pipeline) struct PassTotals {
     pub(in crate::pipeline) busy: Load,
     pub(in crate::pipeline) chunks: Counter,
     pub(in crate::pipeline) dropped: Counter,
-    /// As [`ChunkPass::counts`](crate::stage::ChunkPass::counts) names them.
+    /// As [`ChunkPass::counts`](gristmill_stages::stage::ChunkPass::counts) names them.
     pub(in crate::pipeline) counts: Vec<Counter>,
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
+use gristmill_stages::stage::load::Source;
 
 use super::{Chain, Fault};
 use crate::pipeline::draw::verdict::Scope;
-use crate::stage::load::Source;
 
 impl Chain {
     /// Decodes `bytes` into `chunk`, sends it through the passes of branch `b`, and finds the conversion of its records.

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use gristmill_format::source::Chunk;
+use gristmill_runtime::error::Error;
+use gristmill_runtime::runtime::counted::Counted;
+use gristmill_runtime::runtime::scheduler::Lane;
 
 use super::decode::Use;
 use super::settle::empty_lane;
 use super::{Chain, Fault, Inner, Shared};
-use crate::error::Error;
 use crate::pipeline::draw::branch::{Block, Phase};
 use crate::pipeline::draw::drawer::{Begun, Drawer};
 use crate::pipeline::draw::roster::Event;
 use crate::pipeline::draw::verdict::Scope;
 use crate::pipeline::resume::vanished::Missing;
-use crate::runtime::counted::Counted;
-use crate::runtime::scheduler::Lane;
 
 impl Chain {
     pub(super) fn read_one(&self) -> bool {

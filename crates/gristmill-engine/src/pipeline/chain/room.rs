@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use gristmill_format::container::gzip;
 use gristmill_format::source::{Chunk, Limits};
+use gristmill_runtime::runtime::counted::{Count, Counted};
 
 use super::Inner;
 use crate::pipeline::plan::ChainPlan;
 use crate::pipeline::plan::budget;
-use crate::runtime::counted::{Count, Counted};
 
 /// The room for the chunks of one chain: places of `max_chunk_bytes` for decoded ones, and some bytes for stored ones. Stored
 /// bytes beyond those take decoded ones' room.

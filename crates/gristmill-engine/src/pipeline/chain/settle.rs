@@ -4,21 +4,21 @@
 use std::sync::Arc;
 
 use gristmill_format::Kind;
+use gristmill_runtime::error::Error;
+use gristmill_runtime::runtime::events::{Event, Level};
+use gristmill_runtime::runtime::handoff::WhenFull;
+use gristmill_runtime::runtime::scheduler::Lane;
+use gristmill_stages::config::BadChunks;
+use gristmill_stages::stage::batch::WhenPartial;
+use gristmill_stages::stage::lane::HashLane;
 
 use super::{Chain, Inner, keep};
-use crate::config::BadChunks;
-use crate::error::Error;
 use crate::pipeline::chain::fold::Outgoing;
 use crate::pipeline::draw::barren;
 use crate::pipeline::draw::branch::{Block, Branch, Phase};
 use crate::pipeline::draw::drawer::Drawer;
 use crate::pipeline::loader::output::Batch;
 use crate::pipeline::watch::notices;
-use crate::runtime::events::{Event, Level};
-use crate::runtime::handoff::WhenFull;
-use crate::runtime::scheduler::Lane;
-use crate::stage::batch::WhenPartial;
-use crate::stage::lane::HashLane;
 
 /// The error where no draw was taken for a very long time.
 const HOPELESS: &str = "a million draws in a row were rejected: by hanse_sampling_threshold and hanse_sampling_gamma \

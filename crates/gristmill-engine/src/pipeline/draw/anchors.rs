@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::stage::pool::Anchor;
+use gristmill_stages::stage::pool::Anchor;
 
 /// A control request to every pool (spec lc0 §1.4.7).
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::holdings::Holdings;
-use crate::stage::load::SourceLog;
+use gristmill_packs::holdings::Holdings;
+use gristmill_stages::stage::load::SourceLog;
 
 /// What lies where no game was found, and what takes it.
 pub(in crate::pipeline) fn instead(log: &SourceLog) -> String {

@@ -6,8 +6,14 @@ use std::sync::Arc;
 
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::counted::Counted;
+use gristmill_runtime::runtime::metrics::Load;
+use gristmill_runtime::runtime::period::Statistics;
+use gristmill_stages::stage::load::Source;
+use gristmill_stages::stage::pool::{Accept, Anchor, Lost};
+use gristmill_stages::stage::{Draw, Row};
 
-use crate::error::{Error, Result};
 use crate::pipeline::draw::anchors::Anchors;
 use crate::pipeline::draw::deal::of_side;
 use crate::pipeline::draw::drawer::{Admission, Census, Drawer};
@@ -17,12 +23,6 @@ use crate::pipeline::plan::BranchPlan;
 use crate::pipeline::plan::acceptance::AcceptPlan;
 use crate::pipeline::plan::ranks::key;
 use crate::pipeline::resume::vanished::Missing;
-use crate::runtime::counted::Counted;
-use crate::runtime::metrics::Load;
-use crate::runtime::period::Statistics;
-use crate::stage::load::Source;
-use crate::stage::pool::{Accept, Anchor, Lost};
-use crate::stage::{Draw, Row};
 
 /// A decoded chunk and the rows selected from it; empty, with the reason, where the chunk is bad.
 #[derive(Debug, Default)]

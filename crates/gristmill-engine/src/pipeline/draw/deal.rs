@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::config::SplitBy;
+use gristmill_stages::config::SplitBy;
+use gristmill_stages::stage::lane::lane_of;
+use gristmill_stages::stage::load::Source;
+use gristmill_stages::stage::split::original;
+
 use crate::pipeline::plan::{BranchPlan, DrawPlan};
-use crate::stage::lane::lane_of;
-use crate::stage::load::Source;
-use crate::stage::split::original;
 
 /// What the first scan gives one lane, newest first.
 pub(in crate::pipeline) struct First {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Weigher, total};
+use gristmill_runtime::runtime::aggregate::Merge;
+use gristmill_runtime::runtime::counted::Counted;
+use gristmill_runtime::runtime::period::Statistics;
+use gristmill_stages::stage::Draw;
+use gristmill_stages::stage::load::Source;
+use gristmill_stages::stage::pool::{Candidate, Contents, Decision};
 
 use crate::pipeline::draw::branch::{Branch, Phase, Ticket};
-use crate::runtime::aggregate::Merge;
-use crate::runtime::counted::Counted;
-use crate::runtime::period::Statistics;
-use crate::stage::Draw;
-use crate::stage::load::Source;
-use crate::stage::pool::{Candidate, Contents, Decision};
 
 impl Branch {
     /// Takes what the side index knows of a drawn chunk, where the decision on it needs that. Returns its source, if it

@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_format::Kind;
 use gristmill_format::source::Span;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::seed::Key;
+use gristmill_stages::config::{ExtractOrder, KeyOrder};
+use gristmill_stages::stage::extract::{Extract, ExtractState};
+use gristmill_stages::stage::load::Source;
+use gristmill_stages::stage::pool::{Pool, PoolState};
+use gristmill_stages::stage::{ChunkRef, Draw};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ExtractOrder, KeyOrder};
-use crate::error::{Error, Result};
 use crate::pipeline::draw::anchors::Anchors;
 use crate::pipeline::draw::deal::{First, deal, own};
 use crate::pipeline::draw::outage::{Outages, of_reading};
 use crate::pipeline::draw::roster::{Recorded, Roster};
 use crate::pipeline::plan::ranks::key;
 use crate::pipeline::plan::{BranchPlan, DrawPlan};
-use crate::runtime::seed::Key;
-use crate::stage::extract::{Extract, ExtractState};
-use crate::stage::load::Source;
-use crate::stage::pool::{Pool, PoolState};
-use crate::stage::{ChunkRef, Draw};
 
 /// A source that a branch may draw from.
 #[derive(Debug, Clone)]
@@ -101,10 +101,10 @@ pub(in crate::pipeline) struct Admission {
 pub(in crate::pipeline) struct DrawerState {
     pub(in crate::pipeline) at: u64,
     /// Ids of the sources of the window (all of them, for an extractor), oldest first.
-    #[serde(with = "crate::runtime::packed")]
+    #[serde(with = "gristmill_runtime::runtime::packed")]
     pub(in crate::pipeline) sources: Vec<u64>,
     /// How many chunks each of them gave.
-    #[serde(with = "crate::runtime::packed")]
+    #[serde(with = "gristmill_runtime::runtime::packed")]
     pub(in crate::pipeline) chunks: Vec<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::pipeline) pool: Option<PoolState>,
@@ -170,7 +170,7 @@ impl Drawer {
         let Some(plan) = plans.first() else { return Ok(Begun::Whole(Vec::new(), Vec::new())) };
         let mut order: Vec<&Recorded> = files.iter().collect();
         if plan.key_order == KeyOrder::Bytes {
-            order.sort_by_key(|file| (crate::key::of_name(&file.name), &file.name));
+            order.sort_by_key(|file| (gristmill_runtime::key::of_name(&file.name), &file.name));
         }
         let mut firsts: Vec<First> = plans.iter().map(|plan| First::of(plan)).collect();
         let (mut gone, mut missed) = (Vec::new(), None);

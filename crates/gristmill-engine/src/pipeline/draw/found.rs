@@ -3,10 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::key::of_name;
+use gristmill_runtime::key::of_name;
+use gristmill_runtime::store::FileStat;
+use gristmill_stages::stage::load::Entry;
+
 use crate::pipeline::draw::roster::Recorded;
-use crate::stage::load::Entry;
-use crate::store::FileStat;
 
 /// What became of the recorded files.
 #[derive(Debug, Default)]

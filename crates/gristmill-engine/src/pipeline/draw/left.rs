@@ -4,13 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::stage::load::Arrival;
+
 use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::roster::{Names, Roster, record};
 use crate::pipeline::resume::needed::oldest;
 use crate::pipeline::resume::state::LoaderState;
 use crate::pipeline::watch::metrics::Observer;
-use crate::stage::load::Arrival;
 
 impl Roster {
     /// Gives ids to what arrived.

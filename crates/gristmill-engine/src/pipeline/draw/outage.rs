@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::events::{Event, Events, Level};
+use gristmill_stages::config::IoErrors;
 use serde::Serialize;
-
-use crate::config::IoErrors;
-use crate::error::{Error, Result};
-use crate::runtime::events::{Event, Events, Level};
 
 /// Pause before the second try; each that follows is twice as long, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);

@@ -6,16 +6,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gristmill_format::Kind;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::journal::Journal;
+use gristmill_runtime::store::{FileStat, Held, Holding, Spill, Token};
+use gristmill_stages::config::SplitBy;
+use gristmill_stages::stage::load::{Source, SourceLog};
 use serde::{Deserialize, Serialize};
 
-use crate::config::SplitBy;
-use crate::error::{Error, Result};
 use crate::pipeline::draw::drawer::Admission;
 use crate::pipeline::draw::found::find;
 use crate::pipeline::draw::outage::Outages;
-use crate::runtime::journal::Journal;
-use crate::stage::load::{Source, SourceLog};
-use crate::store::{FileStat, Held, Holding, Spill, Token};
 
 /// A file as a journal or state remembers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -360,7 +360,7 @@ impl Roster {
             let (name, why) = self.lacks(id).unwrap_or_else(|| ("?".to_owned(), "is gone".to_owned()));
             return Err(Error::State(format!("{}: file `{name}` (source {id}) {why}", self.loader)));
         };
-        let source = self.log.open_as(log_id, crate::key::of_name(&file.name).to_owned())?;
+        let source = self.log.open_as(log_id, gristmill_runtime::key::of_name(&file.name).to_owned())?;
         let size = source.file().size;
         if size != file.size {
             let text = format!("{}: file `{}` has {size} bytes, it had {}", self.loader, file.name, file.size);
@@ -457,9 +457,9 @@ pub(in crate::pipeline) fn record(id: u64, stat: &FileStat) -> Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::IoErrors;
-    use crate::stage::load::LogSpec;
-    use crate::store::{Change, DirStore, Store};
+    use gristmill_runtime::store::{Change, DirStore, Store};
+    use gristmill_stages::config::IoErrors;
+    use gristmill_stages::stage::load::LogSpec;
 
     /// The run does without a file that leaves between the scan and the link: no later run could have it.
     #[test]

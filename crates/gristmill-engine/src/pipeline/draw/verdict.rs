@@ -8,11 +8,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gristmill_format::Kind;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::events::{Event, Events, Level};
+use gristmill_stages::config::BadChunks;
 use serde::Serialize;
-
-use crate::config::BadChunks;
-use crate::error::{Error, Result};
-use crate::runtime::events::{Event, Events, Level};
 
 /// Latest verdicts that are kept for people to read.
 const KEPT: usize = 100;

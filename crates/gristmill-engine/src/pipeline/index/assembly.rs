@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use gristmill_format::encode::{Encoder, TensorSpec};
 use gristmill_format::layout::{Conform, Scalar};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::table::{Chunks, FrameTable, IndexInput, Pick};
+use gristmill_stages::config::{EncoderConfig, Longer, Pad, View};
+use gristmill_stages::stage::view::{Cutting, Window, trajectories, whole};
 
 use super::feed;
 use super::only::Only;
-use crate::config::{EncoderConfig, Longer, Pad, View};
-use crate::error::{Error, Result};
 use crate::pipeline::plan::encoder::{of_rows, some_of_rows};
-use crate::runtime::intervals::Intervals;
-use crate::stage::view::{Cutting, Window, trajectories, whole};
-use crate::table::{Chunks, FrameTable, IndexInput, Pick};
 
 /// Maximum number of steps of one row of a batch.
 const MOST_STEPS: u64 = 1 << 16;

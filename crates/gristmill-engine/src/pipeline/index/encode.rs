@@ -2,12 +2,12 @@
 //! The random bits of a row are those that a loader of the same seed would give it in the same epoch.
 
 use gristmill_format::encode::TensorSpec;
+use gristmill_runtime::error::Result;
+use gristmill_runtime::table::{IndexInput, rows_at};
+use gristmill_stages::config::EncoderConfig;
 
 use super::assembly::{Assembly, Scratch};
 use super::plan::Augmentation;
-use crate::config::EncoderConfig;
-use crate::error::Result;
-use crate::table::{IndexInput, rows_at};
 
 /// Rows that are encoded at a time.
 const PIECE_ROWS: usize = 256;
@@ -20,7 +20,7 @@ pub struct RowEncoder {
 
 impl RowEncoder {
     /// The encoder of a config for the rows of `input`; of games of chess these tensors, as in
-    /// [`IndexConfig`](crate::config::IndexConfig).
+    /// [`IndexConfig`](gristmill_stages::config::IndexConfig).
     ///
     /// Errors: `Config`, `Unfit`, `Path` and `Format` for a tokenizer.
     pub fn new(input: &IndexInput, config: &EncoderConfig, tensors: &[String]) -> Result<Self> {

@@ -8,17 +8,17 @@ use std::time::Duration;
 
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::Conform;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::handoff::{Handoff, Taken, WhenFull};
+use gristmill_runtime::runtime::metrics::{Counter, Load};
+use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks};
+use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
+use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::assembly::{Assembly, Scratch};
 use super::plan::{Ahead, Plan, Share};
-use crate::error::{Error, Result};
 use crate::pipeline::ledger::{Book, Digests};
 use crate::pipeline::loader::output::{Batch, Delivery};
-use crate::runtime::handoff::{Handoff, Taken, WhenFull};
-use crate::runtime::metrics::{Counter, Load};
-use crate::runtime::scheduler::{Lane, Signal, Tasks};
-use crate::runtime::sheet::{Sheet, SheetPool};
-use crate::table::{FrameTable, Pick};
 
 /// Steps of one task: enough to hide the memory's latency, few enough to stay in the first caches.
 const PIECE_STEPS: usize = 256;
@@ -154,7 +154,7 @@ impl Feed {
     }
 
     /// Batches waiting, and how many may wait.
-    pub(super) fn queue(&self) -> (crate::runtime::handoff::Counts, usize) {
+    pub(super) fn queue(&self) -> (gristmill_runtime::runtime::handoff::Counts, usize) {
         (self.handoff.counts(), self.handoff.capacity())
     }
 

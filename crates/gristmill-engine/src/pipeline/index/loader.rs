@@ -8,6 +8,16 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::handoff::Taken;
+use gristmill_runtime::runtime::metrics::Rates;
+use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
+use gristmill_runtime::runtime::seed::fresh_root;
+use gristmill_runtime::sink::http::Pages;
+use gristmill_runtime::store::publish::write_whole;
+use gristmill_runtime::table::IndexInput;
+use gristmill_stages::config::IndexConfig;
+
 use super::assembly::Assembly;
 use super::feed::{Feed, Shared};
 use super::lookup::Lookup;
@@ -15,8 +25,6 @@ use super::plan::{Plan, skips};
 use super::state::IndexState;
 use super::status::{stages, status};
 use super::weighted::Sampler;
-use crate::config::IndexConfig;
-use crate::error::{Error, Result};
 use crate::pipeline::ledger::{Begin, Book, By, PlanOf};
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::plan::encoder::fingerprint_of_rows;
@@ -24,13 +32,6 @@ use crate::pipeline::plan::skip::Skips;
 use crate::pipeline::watch::metrics::{Metrics, StageMetrics};
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::RunState;
-use crate::runtime::handoff::Taken;
-use crate::runtime::metrics::Rates;
-use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
-use crate::runtime::seed::fresh_root;
-use crate::sink::http::Pages;
-use crate::store::publish::write_whole;
-use crate::table::IndexInput;
 
 /// The shortest time between two samples of the totals for rates; a request for a batch takes one.
 const SAMPLE: Duration = Duration::from_millis(250);

@@ -4,15 +4,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use gristmill_runtime::error::Result;
+use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::table::{IndexInput, Recipe};
+use gristmill_stages::config::{IndexConfig, LastBatch};
+
 use super::assembly::epoch;
 use super::plan::Plan;
 use super::state::IndexState;
 use super::weighted::Sampler;
-use crate::config::{IndexConfig, LastBatch};
-use crate::error::Result;
 use crate::pipeline::ledger::Digests;
-use crate::runtime::intervals::Intervals;
-use crate::table::{IndexInput, Recipe};
 
 /// What a loader of rows delivers, by number.
 #[derive(Debug, Clone)]

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::runtime::seed::Key;
+use gristmill_runtime::table::Pick;
+use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle};
+use gristmill_stages::stage::batch::WhenPartial;
+use gristmill_stages::stage::gather::{Epoch, Gather, Order};
+
 use super::weighted::Sampler;
-use crate::config::{IndexConfig, LastBatch, Shuffle};
-use crate::error::{Error, Result};
 use crate::pipeline::ledger::Digests;
 use crate::pipeline::plan::skip::Skips;
-use crate::runtime::intervals::Intervals;
-use crate::runtime::seed::Key;
-use crate::stage::batch::WhenPartial;
-use crate::stage::gather::{Epoch, Gather, Order};
-use crate::table::Pick;
 
 /// Largest batch of one rank.
 const MOST_ROWS: usize = 1 << 20;

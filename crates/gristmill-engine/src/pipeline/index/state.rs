@@ -1,13 +1,13 @@
 //! Where an index loader stands, as JSON: the number of the next batch, and what that number means. Holds no row.
 
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::document;
+use gristmill_runtime::table::{IndexInput, Recipe};
+use gristmill_stages::config::{HanseSamplingConfig, IndexConfig, LastBatch, Shuffle, View};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{HanseSamplingConfig, IndexConfig, LastBatch, Shuffle, View};
-use crate::error::{Error, Result};
 use crate::pipeline::plan::skip::Skips;
 use crate::pipeline::resume::state::sealed;
-use crate::runtime::document;
-use crate::table::{IndexInput, Recipe};
 
 /// Version of the state; raised whenever its meaning changes.
 const VERSION: u32 = 2;

@@ -5,15 +5,15 @@ use std::sync::{Arc, OnceLock};
 
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Uniform, Weigher, total};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::runtime::seed::Key;
+use gristmill_runtime::table::{FrameTable, IndexInput, Pick, Weighed};
+use gristmill_stages::config::{HanseForm, HanseSamplingConfig, IndexConfig, PositionChoice, Shuffle, View};
+use gristmill_stages::stage::pool::Chance;
+use gristmill_stages::stage::weighted::{Weighted, Weights};
 
-use crate::config::{HanseForm, HanseSamplingConfig, IndexConfig, PositionChoice, Shuffle, View};
-use crate::error::{Error, Result};
 use crate::pipeline::plan::acceptance::weigher;
-use crate::runtime::intervals::Intervals;
-use crate::runtime::seed::Key;
-use crate::stage::pool::Chance;
-use crate::stage::weighted::{Weighted, Weights};
-use crate::table::{FrameTable, IndexInput, Pick, Weighed};
 
 /// The field of the config that all of this is about.
 const FIELD: &str = "sampling";
@@ -184,7 +184,7 @@ mod tests {
     use gristmill_format::layout::{Layout, Scalar};
 
     use super::*;
-    use crate::config::PositionSamplingConfig;
+    use gristmill_stages::config::PositionSamplingConfig;
 
     /// Games of these lengths; row r weighs r % 4 by any weigher that tells rows apart.
     #[derive(Debug)]
@@ -268,7 +268,7 @@ mod tests {
             rows: Arc::new(rows),
             identity: 0,
             valuations: Vec::new(),
-            recipe: crate::table::Recipe::all(0),
+            recipe: gristmill_runtime::table::Recipe::all(0),
         }
     }
 

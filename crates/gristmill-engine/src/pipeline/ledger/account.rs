@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use gristmill_runtime::error::{Error, Result};
+
 use super::{Begin, By, Delivered, Entry, PlanOf, read};
-use crate::error::{Error, Result};
 use crate::pipeline::resume::journals::family;
 
 /// One process of a run.

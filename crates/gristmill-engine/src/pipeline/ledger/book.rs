@@ -7,11 +7,12 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::sealed::SealedLines;
+use gristmill_runtime::store::publish::sync_folder;
+
 use super::{Account, Begin, By, Delivered, Digest, Digests, Entry, read};
-use crate::error::{Error, Result};
 use crate::pipeline::resume::journals::{family, of_rank};
-use crate::runtime::sealed::SealedLines;
-use crate::store::publish::sync_folder;
 
 /// One record has at most this many batches of an output: as many may a killed process have delivered without a trace.
 const MOST_BATCHES: u64 = 64;

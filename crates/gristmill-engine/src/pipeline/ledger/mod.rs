@@ -8,13 +8,13 @@ mod files;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
+use gristmill_runtime::runtime::sealed;
+use gristmill_runtime::table::Recipe;
+use gristmill_stages::config::LastBatch;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::config::LastBatch;
 use crate::pipeline::resume::state::compared;
-use crate::runtime::sealed;
-use crate::table::Recipe;
 
 pub use account::{Account, Kept, Process};
 pub(in crate::pipeline) use book::Book;

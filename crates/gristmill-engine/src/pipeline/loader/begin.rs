@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
+use gristmill_runtime::error::Result;
+use gristmill_runtime::runtime::seed::fresh_root;
+
 use super::DataLoader;
-use crate::error::Result;
 use crate::pipeline::ledger::Book;
 use crate::pipeline::loader::launch::{Launch, own_journal};
 use crate::pipeline::resume::recall::Recall;
 use crate::pipeline::resume::state::LoaderState;
 use crate::pipeline::resume::vanished::Missing;
-use crate::runtime::seed::fresh_root;
 
 impl DataLoader {
     /// The seed that the ledger has of a run that died before its first save, and so begins again.

@@ -8,11 +8,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gristmill_format::Kind;
+use gristmill_packs::kinds::{self, packs::codec_of};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::facts::Facts;
+use gristmill_runtime::runtime::events::Events;
+use gristmill_runtime::runtime::journal::{self, Journal};
+use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
+use gristmill_runtime::store::{DirStore, Spill, Store};
+use gristmill_stages::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
+use gristmill_stages::stage::discover::Search;
+use gristmill_stages::stage::load::{LogSpec, SourceLog};
 
-use crate::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
-use crate::error::{Error, Result};
-use crate::facts::Facts;
-use crate::kinds::{self, packs::codec_of};
 use crate::pipeline::chain::{Chain, Shared};
 use crate::pipeline::draw::anchors::Anchors;
 use crate::pipeline::draw::outage::{IoErrorCounts, Outages};
@@ -30,12 +36,6 @@ use crate::pipeline::resume::state::fingerprint;
 use crate::pipeline::watch::history::History;
 use crate::pipeline::watch::metrics::Observer;
 use crate::pipeline::watch::notices;
-use crate::runtime::events::Events;
-use crate::runtime::journal::{self, Journal};
-use crate::runtime::scheduler::{Lane, Scheduler, Tasks};
-use crate::stage::discover::Search;
-use crate::stage::load::{LogSpec, SourceLog};
-use crate::store::{DirStore, Spill, Store};
 
 /// Threads that only read, unless the config says otherwise.
 const READERS: usize = 2;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gristmill_format::encode::Provenance;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::config::{DataLoaderConfig, Skip};
 use serde::Serialize;
 
 use super::{DataLoader, Next};
-use crate::config::{DataLoaderConfig, Skip};
-use crate::error::{Error, Result};
 use crate::pipeline::plan::sight::{Reads, origins, see};
 use crate::pipeline::resume::journals::{Files, History, family};
 use crate::pipeline::resume::state::{self, LoaderState};

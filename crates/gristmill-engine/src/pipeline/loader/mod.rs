@@ -14,9 +14,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_format::encode::TensorSpec;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::events::{Event, Level};
+use gristmill_runtime::runtime::handoff::{Taken, WhenFull};
+use gristmill_stages::config::{DataLoaderConfig, IoErrors};
+use waits::{START_POLL, may_pass};
 
-use crate::config::{DataLoaderConfig, IoErrors};
-use crate::error::{Error, Result};
 use crate::pipeline::draw::anchors::{Anchors, ControlReply, ControlRequest};
 use crate::pipeline::draw::roster::SharedJournal;
 use crate::pipeline::loader::launch::{Launch, Running};
@@ -31,10 +34,6 @@ use crate::pipeline::resume::state::{ChainState, LoaderState, Part, VERSION, fin
 use crate::pipeline::resume::vanished::{Missing, Vanished};
 use crate::pipeline::resume::{saved, state};
 use crate::pipeline::watch::notices;
-use crate::runtime::events::{Event, Level};
-use crate::runtime::handoff::{Taken, WhenFull};
-
-use waits::{START_POLL, may_pass};
 
 pub use look::{Origin, SeenBatch, Sight, SightOptions};
 

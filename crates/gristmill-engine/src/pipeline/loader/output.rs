@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::layout::Scalar;
-
-use crate::error::Error;
-use crate::runtime::sheet::SharedSheet;
+use gristmill_runtime::error::Error;
+use gristmill_runtime::runtime::sheet::SharedSheet;
 
 /// A batch, or an error at its place in the stream.
 pub(in crate::pipeline) type Delivery = Result<Batch, Error>;

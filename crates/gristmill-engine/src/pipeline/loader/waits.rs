@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use gristmill_runtime::error::Error;
+use gristmill_stages::config::IoErrors;
+
 use super::DataLoader;
-use crate::config::IoErrors;
-use crate::error::Error;
 use crate::pipeline::draw::outage::IoErrorCounts;
 
 /// How often a start is tried that cannot begin now.

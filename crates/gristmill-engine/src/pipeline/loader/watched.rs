@@ -2,14 +2,15 @@
 
 use std::net::SocketAddr;
 
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::events::Event;
+use gristmill_runtime::runtime::period::Period;
+use gristmill_runtime::sink::http::Pages;
+
 use crate::pipeline::loader::DataLoader;
 use crate::pipeline::watch::metrics::Metrics;
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::Status;
-use crate::runtime::events::Event;
-use crate::runtime::period::Period;
-use crate::sink::http::Pages;
 
 impl DataLoader {
     /// What the river did so far and in the last second; the last values stay after a stop. Empty in a forked child.

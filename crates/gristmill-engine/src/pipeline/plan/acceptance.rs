@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use gristmill_format::chess::DiffFocus;
 use gristmill_format::weigh::{Uniform, Weigher};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::config::{
+    CacheQuota, ChunkUnpackerConfig, HanseForm, PositionSamplingConfig, ShufflingChunkPoolConfig,
+};
+use gristmill_stages::stage::pool::{CacheRules, Chance};
 
-use crate::config::{CacheQuota, ChunkUnpackerConfig, HanseForm, PositionSamplingConfig, ShufflingChunkPoolConfig};
-use crate::error::{Error, Result};
 use crate::pipeline::plan::graph::{Node, Port};
-use crate::stage::pool::{CacheRules, Chance};
 
 /// How the draws of a pool become tickets, where not each one does.
 #[derive(Debug, Clone)]

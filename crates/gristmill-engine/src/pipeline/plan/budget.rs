@@ -4,14 +4,14 @@
 use gristmill_format::encode::TensorSpec;
 use gristmill_format::layout::{DType, Field};
 use gristmill_format::source::Limits;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::sheet::sheet_bytes;
+use gristmill_runtime::runtime::slots::Long;
+use gristmill_stages::config::{DataLoaderConfig, MemorySize};
 
-use crate::config::{DataLoaderConfig, MemorySize};
-use crate::error::{Error, Result};
 use crate::pipeline::chain::fold::PIECE_ROWS;
 use crate::pipeline::chain::windows;
 use crate::pipeline::plan::{ChainPlan, DrawPlan, Plan, plan};
-use crate::runtime::sheet::sheet_bytes;
-use crate::runtime::slots::Long;
 
 /// Slots beyond the reservoir: rows that are being copied or encoded.
 const SLACK: usize = 16 * PIECE_ROWS;

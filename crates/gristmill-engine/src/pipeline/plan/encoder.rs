@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
-
-use crate::config::{EncoderConfig, TensorGeneratorConfig};
-use crate::error::Result;
-use crate::kinds::encoding;
+use gristmill_packs::kinds::encoding;
+use gristmill_runtime::error::Result;
+use gristmill_stages::config::{EncoderConfig, TensorGeneratorConfig};
 
 /// The encoder that the generator called `stage` asks for.
 pub(in crate::pipeline) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc<dyn Encoder>> {

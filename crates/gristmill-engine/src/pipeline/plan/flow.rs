@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::DataLoaderConfig;
-use crate::error::Result;
+use gristmill_runtime::error::Result;
+use gristmill_stages::config::DataLoaderConfig;
+
 use crate::pipeline::plan::graph::{Graph, Port, given_name, queues};
 
 /// One stage as a view sees it.
@@ -111,11 +112,11 @@ mod tests {
             ..Lc0Preset::default()
         })
         .unwrap();
-        let idle = |i: usize| crate::config::StageConfig {
+        let idle = |i: usize| gristmill_stages::config::StageConfig {
             name: format!("idle{i}"),
             input: vec![if i == 0 { "load".into() } else { format!("idle{}.x", i - 1) }],
-            chunk_source_splitter: Some(crate::config::ChunkSourceSplitterConfig {
-                output: vec![crate::config::QueueConfig { name: "x".into(), ..Default::default() }],
+            chunk_source_splitter: Some(gristmill_stages::config::ChunkSourceSplitterConfig {
+                output: vec![gristmill_stages::config::QueueConfig { name: "x".into(), ..Default::default() }],
                 weight: vec![1],
                 ..Default::default()
             }),

@@ -3,26 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::config::{DataLoaderConfig, Item, Overflow, QueueConfig, StageConfig, StageKind};
-use crate::error::{Error, Result};
-
-impl Item {
-    /// Whether many may read it.
-    fn is_reference(self) -> bool {
-        matches!(self, Item::File | Item::Source)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Item::File => "files",
-            Item::Source => "chunk sources",
-            Item::Chunk => "chunks",
-            Item::Frame => "frames",
-            Item::CacheRequest => "cache requests",
-            Item::Batch => "batches",
-        }
-    }
-}
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::config::{DataLoaderConfig, Item, Overflow, QueueConfig, StageConfig, StageKind};
 
 /// What a kind gives, in one word and the plural.
 pub(in crate::pipeline) fn given_name(kind: StageKind<'_>) -> &'static str {

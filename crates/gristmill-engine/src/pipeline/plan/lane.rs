@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::stage::lane::HashLane;
+use gristmill_stages::stage::{RowStage, Shared};
+
 use crate::pipeline::plan::graph::Node;
-use crate::stage::lane::HashLane;
-use crate::stage::{RowStage, Shared};
 
 /// A complete small loader over the chunks of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,25 +18,25 @@ use std::time::Duration;
 
 use gristmill_format::encode::Encoder;
 use gristmill_format::weigh::Weigher;
-
-use crate::config::{
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::handoff::WhenFull;
+use gristmill_stages::config::{
     ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig, Exhausted, ExtractOrder, FrameFormat,
     JoinPositionsConfig, KeyOrder, LastBatch, Overflow, SplitBy, StageKind, TensorGeneratorConfig,
 };
-use crate::error::{Error, Result};
+use gristmill_stages::stage::batch::WhenPartial;
+use gristmill_stages::stage::complete::Complete;
+use gristmill_stages::stage::lane::HashLane;
+use gristmill_stages::stage::split::{Fold, Side};
+use gristmill_stages::stage::unpack::Unpack;
+use gristmill_stages::stage::{ChunkPass, Pass};
+
 use crate::pipeline::plan::acceptance::{AcceptPlan, acceptance, frame_weigher};
 use crate::pipeline::plan::encoder::encoder;
 use crate::pipeline::plan::graph::{Graph, Node, Port};
 use crate::pipeline::plan::lane::{LanePlan, StepPlan};
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::plan::skip::Skips;
-use crate::runtime::handoff::WhenFull;
-use crate::stage::batch::WhenPartial;
-use crate::stage::complete::Complete;
-use crate::stage::lane::HashLane;
-use crate::stage::split::{Fold, Side};
-use crate::stage::unpack::Unpack;
-use crate::stage::{ChunkPass, Pass};
 
 /// A directory whose files become sources: one per loader stage.
 #[derive(Debug, Clone, PartialEq)]

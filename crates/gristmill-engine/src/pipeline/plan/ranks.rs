@@ -1,13 +1,14 @@
 //! `lanes`, `rank` and `world_size` of a config -> the lanes that this process runs, and which rows of a batch they give.
 //! Deals a chain to lanes; whatever cannot be dealt is refused here, with what to do. Needs no fact about other ranks.
 
-use crate::config::DataLoaderConfig;
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::handoff::WhenFull;
+use gristmill_runtime::runtime::seed::Key;
+use gristmill_stages::config::DataLoaderConfig;
+use gristmill_stages::stage::lane::HashLane;
+
 use crate::pipeline::plan::lane::{LanePlan, StepPlan};
 use crate::pipeline::plan::{ChainPlan, DrawPlan};
-use crate::runtime::handoff::WhenFull;
-use crate::runtime::seed::Key;
-use crate::stage::lane::HashLane;
 
 /// Most lanes.
 const MOST_LANES: u32 = 4096;

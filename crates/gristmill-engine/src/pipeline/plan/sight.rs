@@ -7,10 +7,10 @@ use std::sync::Arc;
 use gristmill_format::Result as FormatResult;
 use gristmill_format::encode::{Encoder, Provenance, Row, TensorSpec};
 use gristmill_format::layout::{Layout, Scalar};
+use gristmill_runtime::runtime::handoff::WhenFull;
 
 use crate::pipeline::plan::Plan;
 use crate::pipeline::plan::skip::Skips;
-use crate::runtime::handoff::WhenFull;
 
 /// Which chunks of a stream that is only planned are read. Where their bytes decide which rows are taken, all are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

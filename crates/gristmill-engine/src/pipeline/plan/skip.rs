@@ -1,7 +1,7 @@
 //! The ranges of a configuration -> which batches of one output are left out. Sorted ranges of numbers, nothing else.
 
-use crate::config::Skip;
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::config::Skip;
 
 /// Batches of one output that are left out: ranges in order, none touching the next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::journal::{Journal, Opening, Place};
+use gristmill_stages::config::{DataLoaderConfig, SplitBy};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{DataLoaderConfig, SplitBy};
-use crate::error::{Error, Result};
 use crate::pipeline::draw::drawer::Admission;
 use crate::pipeline::draw::numbering::Numbering;
 use crate::pipeline::draw::roster::{Event, Recorded};
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::resume::parts::Common;
 use crate::pipeline::resume::state::{BOUND, LoaderState, NAMED};
-use crate::runtime::journal::{Journal, Opening, Place};
 
 /// Files of each loader stage.
 pub(in crate::pipeline) type Files = BTreeMap<String, Vec<Recorded>>;

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gristmill_stages::config::KeyOrder;
 use serde::{Deserialize, Serialize};
 
-use crate::config::KeyOrder;
 use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::branch::Branch;
 use crate::pipeline::draw::drawer::Drawer;
@@ -27,7 +27,7 @@ pub struct OldestNeeded {
 
 impl OldestNeeded {
     fn of(name: &str, key_order: KeyOrder) -> Self {
-        OldestNeeded { name: name.to_owned(), key: crate::key::of_name(name).to_owned(), key_order }
+        OldestNeeded { name: name.to_owned(), key: gristmill_runtime::key::of_name(name).to_owned(), key_order }
     }
 
     /// Whether a file of this name is older, so that no state needs it.

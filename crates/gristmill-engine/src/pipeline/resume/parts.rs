@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+
 use crate::pipeline::draw::roster::Recorded;
 use crate::pipeline::resume::journals::latest;
 use crate::pipeline::resume::needed::both;

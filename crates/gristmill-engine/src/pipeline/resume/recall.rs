@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::config::DataLoaderConfig;
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::journal::Opening;
+use gristmill_stages::config::DataLoaderConfig;
+use gristmill_stages::stage::load::{Source, SourceLog};
+
 use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::drawer::Admission;
 use crate::pipeline::draw::outage::{Outages, of_reading};
@@ -18,8 +21,6 @@ use crate::pipeline::resume::journals::{self, Earlier, Files, History, JournalMa
 use crate::pipeline::resume::needed::Kept;
 use crate::pipeline::resume::state::LoaderState;
 use crate::pipeline::resume::vanished::{Lost, Missing, Vanished};
-use crate::runtime::journal::Opening;
-use crate::stage::load::{Source, SourceLog};
 
 /// The past of a run.
 #[derive(Debug)]

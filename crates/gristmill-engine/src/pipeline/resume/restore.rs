@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use gristmill_format::encode::Provenance;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_stages::stage::pool::Lost as Uncached;
+use gristmill_stages::stage::{Row, Standing};
 
-use crate::error::{Error, Result};
 use crate::pipeline::chain::fold::Mark;
 use crate::pipeline::chain::{Chain, Inner, Refill};
 use crate::pipeline::draw::branch::Branch;
@@ -13,8 +15,6 @@ use crate::pipeline::draw::drawer::Drawer;
 use crate::pipeline::draw::passes::Passes;
 use crate::pipeline::resume::state::{BranchState, ChainState, HeldRows, LaneState};
 use crate::pipeline::resume::vanished::Lost;
-use crate::stage::pool::Lost as Uncached;
-use crate::stage::{Row, Standing};
 
 /// What is to be read again, by branch, source and chunk.
 #[derive(Default)]

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::document;
+use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
+
 use crate::pipeline::resume::state::Part;
-use crate::runtime::document;
-use crate::store::publish::{sync_folder, withdraw, write_whole};
 
 /// Steps of a rank that are kept: a crash while the ranks save leaves the step before.
 const KEPT: usize = 2;

@@ -4,10 +4,14 @@
 use std::collections::BTreeMap;
 
 use gristmill_format::encode::Provenance;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::{document, packed};
+use gristmill_stages::config::{DataLoaderConfig, FilePathProviderConfig, SplitBy, StageConfig};
+use gristmill_stages::options::{Effect, Options, without};
+use gristmill_stages::stage::pool::{AcceptState, Anchor};
+use gristmill_stages::stage::{Row, Standing};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{DataLoaderConfig, FilePathProviderConfig, SplitBy, StageConfig};
-use crate::error::{Error, Result};
 use crate::pipeline::draw::drawer::{Admission, DrawerState};
 use crate::pipeline::draw::passes::Passes;
 use crate::pipeline::draw::roster::Recorded;
@@ -15,10 +19,6 @@ use crate::pipeline::plan::{Plan, plan};
 use crate::pipeline::resume::journals::JournalMark;
 use crate::pipeline::resume::needed::OldestNeeded;
 use crate::pipeline::resume::parts::whole;
-use crate::runtime::options::{Effect, Options, without};
-use crate::runtime::{document, packed};
-use crate::stage::pool::{AcceptState, Anchor};
-use crate::stage::{Row, Standing};
 
 /// The part of a config that changes batches, as its options say of themselves; of tables, which there are.
 pub(in crate::pipeline) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json::Value {

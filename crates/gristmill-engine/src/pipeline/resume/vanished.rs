@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+
 use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::drawer::{Admission, DrawerState};
 use crate::pipeline::resume::state::{ChainState, HeldRows};

@@ -5,14 +5,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, Result};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::metrics::{Clock, Counter};
+use gristmill_runtime::runtime::scheduler::Scheduler;
+use gristmill_runtime::sink::http::Pages;
+
 use crate::pipeline::plan::flow::FlowStage;
 use crate::pipeline::watch::metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
-use crate::runtime::metrics::{Clock, Counter};
-use crate::runtime::scheduler::Scheduler;
-use crate::sink::http::Pages;
 
 /// Batches that were given, and who serves their numbers. Shared freely between threads.
 #[derive(Debug)]

@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::config::{DataLoaderConfig, QueueConfig, StageConfig, StageKind};
-use crate::error::{Error, Result};
-use crate::pipeline::plan::graph::queues;
-use crate::pipeline::watch::metrics::{QueueMetrics, StageMetrics};
-use crate::runtime::aggregate::Aggregator;
-use crate::runtime::period::{
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::aggregate::Aggregator;
+use gristmill_runtime::runtime::period::{
     CountMetric, GaugeMetric, LoadMetric, Period, QueueMetric, Samples, StageMetric, Statistics, StatisticsMetric,
 };
+use gristmill_stages::config::{DataLoaderConfig, QueueConfig, StageConfig, StageKind};
+
+use crate::pipeline::plan::graph::queues;
+use crate::pipeline::watch::metrics::{QueueMetrics, StageMetrics};
 
 /// The finest period.
 const TICK: Duration = Duration::from_millis(250);
@@ -251,9 +252,9 @@ fn given((known, place): (&Known, usize), row: Option<&StageMetrics>, rows: &[St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::proto::schema;
-    use crate::pipeline::{Gauge, Tally};
+    use crate::pipeline::{Gauge, Tally, period_message};
     use crate::preset::{Lc0Preset, Weighted, lc0};
+    use gristmill_stages::config::proto::schema;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -353,13 +354,13 @@ mod tests {
     fn a_period_is_written_with_the_published_numbers() {
         let mut history = history();
         history.record(SECOND, &rows(10), &[]);
-        let bytes = history.ending_now(f64::INFINITY, false, SECOND).unwrap().0.to_message().unwrap();
+        let bytes = period_message(&history.ending_now(f64::INFINITY, false, SECOND).unwrap().0).unwrap();
         let message = schema::message("lczero.DataLoaderMetricsProto").unwrap();
         let read = schema::decode(&message, &bytes).unwrap();
         assert_eq!(read["stage_metrics"][1]["last_chunk_key"], "training.10.gz");
         // Field 1, a stage; in it field 1, its name.
         assert_eq!(&bytes[..1], b"\x0a");
         assert!(bytes.windows(7).any(|found| found == b"\x0a\x05files"));
-        assert_eq!(Period::default().to_message().unwrap(), b"");
+        assert_eq!(period_message(&Period::default()).unwrap(), b"");
     }
 }

@@ -1,10 +1,11 @@
 //! Rows of the same stages lane by lane -> one row per stage, all lanes together.
 //! Sums what can be summed, and asks each step what it says of itself.
 
+use gristmill_stages::stage::RowStep;
+
 use crate::pipeline::chain::Chain;
 use crate::pipeline::chain::line::LaneFold;
 use crate::pipeline::watch::metrics::{StageMetrics, busy, gauge, row, tally};
-use crate::stage::RowStep;
 
 /// The rows of a chain's join and of its steps, in flow order.
 pub(in crate::pipeline) fn of_steps(chain: &Chain, lanes: &[LaneFold], stages: &mut Vec<StageMetrics>) {

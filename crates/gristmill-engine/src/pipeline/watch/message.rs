@@ -1,25 +1,23 @@
 //! Requests and metrics as the serialized messages of the lc0 interface (spec lc0 §4.5), and replies back.
 //! Translates only: what a request does is the loader's business.
 
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::period::Period;
+use gristmill_stages::config::proto::schema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::config::proto::schema;
-use crate::error::{Error, Result};
 use crate::pipeline::draw::anchors::{ControlReply, ControlRequest};
-use crate::runtime::period::Period;
 
 const METRICS: &str = "lczero.DataLoaderMetricsProto";
 const REQUEST: &str = "lczero.training.StageControlRequest";
 const RESPONSE: &str = "lczero.training.StageControlResponse";
 
-impl Period {
-    /// As a serialized `lczero.DataLoaderMetricsProto`.
-    ///
-    /// Errors: `Config` when the message cannot hold it.
-    pub fn to_message(&self) -> Result<Vec<u8>> {
-        written(METRICS, self)
-    }
+/// A period as a serialized `lczero.DataLoaderMetricsProto`.
+///
+/// Errors: `Config` when the message cannot hold it.
+pub fn period_message(period: &Period) -> Result<Vec<u8>> {
+    written(METRICS, period)
 }
 
 impl ControlRequest {

@@ -6,9 +6,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use gristmill_runtime::error::Result;
+use gristmill_runtime::runtime::events::Events;
+use gristmill_runtime::runtime::metrics::{Load, Rates};
+use gristmill_runtime::sink::prometheus::{self, Sample, Whole};
+use gristmill_runtime::store::Spill;
+use gristmill_stages::stage::pool::Accept;
 use serde::Serialize;
 
-use crate::error::Result;
 use crate::pipeline::chain::Chain;
 use crate::pipeline::draw::outage::{IoErrorCounts, Outages};
 use crate::pipeline::draw::roster::Roster;
@@ -23,11 +28,6 @@ use crate::pipeline::resume::vanished::Vanished;
 use crate::pipeline::watch::history::History;
 use crate::pipeline::watch::lane_metrics::{of_steps, together};
 use crate::pipeline::watch::notices::Notices;
-use crate::runtime::events::Events;
-use crate::runtime::metrics::{Load, Rates};
-use crate::sink::prometheus::{self, Sample, Whole};
-use crate::stage::pool::Accept;
-use crate::store::Spill;
 
 /// A value that goes up and down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,14 +1,15 @@
 //! What the logs found and how chains ended -> events for people. Looks at what is counted anyway, a few times a second;
 //! never slows the river, and tells each fault once however often a listing meets it again.
 
-use crate::error::Error;
+use gristmill_runtime::error::Error;
+use gristmill_runtime::runtime::events::{Event, Events, Level};
+
 use crate::pipeline::draw::anchors::{ControlReply, ControlRequest};
 use crate::pipeline::draw::barren;
 use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::plan::Plan;
 use crate::pipeline::resume::vanished::Vanished;
 use crate::pipeline::watch::metrics::Observer;
-use crate::runtime::events::{Event, Events, Level};
 
 /// What was reported of one log.
 #[derive(Debug, Default)]

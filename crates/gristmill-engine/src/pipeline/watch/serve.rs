@@ -1,8 +1,8 @@
 //! An address and a token -> a listening endpoint, or a refusal that says what to change. Serves nothing itself.
 
-use crate::error::{Error, Result};
-use crate::sink::http::{Endpoint, Refusal};
-use crate::sink::token::Token;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::sink::http::{Endpoint, Refusal};
+use gristmill_runtime::sink::token::Token;
 
 /// What is wrong with listening at `address`.
 pub(in crate::pipeline) fn failed(address: &str, e: &std::io::Error) -> Error {

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::Ordering;
 
+use gristmill_runtime::runtime::events::Event;
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::plan::flow::FlowStage;
 use crate::pipeline::watch::metrics::{Observer, StageMetrics};
-use crate::runtime::events::Event;
 
 /// Version of the document.
 pub const STATUS_VERSION: u32 = 1;

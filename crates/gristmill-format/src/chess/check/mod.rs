@@ -15,8 +15,8 @@ pub use rule::{NAMES, REFUSED_BY, Rule, Rules};
 
 use self::walk::Walk;
 use super::frame::Frame;
-use crate::error::{Error, Kind, Result};
-use crate::source::Chunk;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::Chunk;
 
 /// One thing that is wrong with a game.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 macro_rules! rules {
     ($($(#[doc = $doc:literal])* $rule:ident = $name:literal,)*) => {

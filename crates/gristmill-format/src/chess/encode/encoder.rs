@@ -3,16 +3,17 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use gristmill_bytes::encode::{Encoder, Row, Sparse, TensorSpec};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Layout, Scalar};
+use gristmill_bytes::source::Chunk;
+
 use super::meta::meta_planes;
 use super::output::{Element, Output};
 use super::progress;
 use super::simd::{self, Path, Stores};
 use crate::chess::frame::Frame;
 use crate::chess::record::{PLANES, POLICY, Version, at, layout_v7};
-use crate::encode::{Encoder, Row, Sparse, TensorSpec};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{Layout, Scalar};
-use crate::source::Chunk;
 
 /// Encodes V7 records (V6 widened to V7 size included) into the selected outputs.
 #[derive(Debug, Clone)]
@@ -308,7 +309,7 @@ mod tests {
     use crate::chess::Outputs;
     use crate::chess::frame::FrameMut;
     use crate::chess::record::{InputFormat, V7_BYTES};
-    use crate::encode::Provenance;
+    use gristmill_bytes::encode::Provenance;
 
     #[test]
     fn policies_that_go_past_the_cache_are_those_that_do_not() {

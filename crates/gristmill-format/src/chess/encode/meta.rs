@@ -1,9 +1,10 @@
 //! The eight planes after the stored 104, by the format-aware rule of spec 3.
 //! Format 1 is the legacy rule bit for bit; canonical planes are stored transformed and stay so.
 
+use gristmill_bytes::error::Result;
+
 use crate::chess::frame::Frame;
 use crate::chess::record::InputFormat;
-use crate::error::Result;
 
 /// One plane: `value` on the squares of `word`, zero elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use gristmill_bytes::encode::TensorSpec;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
+
 use crate::chess::record::{PLANES, POLICY};
-use crate::encode::TensorSpec;
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
 
 /// Element type of dense planes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::Chunk;
+
 use crate::chess::frame::Frame;
 use crate::chess::record::{V6_BYTES, V7_BYTES, at, layout_v6, layout_v7, spread};
-use crate::error::{Error, Kind, Result};
-use crate::source::Chunk;
 
 /// The first of the reserved bytes; 0 there means that nothing is known.
 const PROGRESS: usize = at::RESERVED;

@@ -1,6 +1,6 @@
 //! Reads numbers from a slice, one after the other; never reads behind its end.
 
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 /// Bytes and how far they were read.
 #[derive(Debug, Clone, Copy)]

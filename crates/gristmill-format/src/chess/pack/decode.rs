@@ -3,6 +3,10 @@
 
 use std::hint::black_box;
 
+use gristmill_bytes::container::packed::check_room;
+use gristmill_bytes::encode::Sparse;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::cursor::Cursor;
 use super::header::{Header, MOST_HISTORY, Parts};
 use super::legal::legal;
@@ -14,9 +18,6 @@ use crate::chess::frame::Frame;
 use crate::chess::game;
 use crate::chess::record::{InputFormat, PLANES, V7_BYTES, Version, at};
 use crate::chess::transform::{Transform, flip};
-use crate::container::packed::check_room;
-use crate::encode::Sparse;
-use crate::error::{Error, Kind, Result};
 
 /// Bits of the head of a body, above those of the values.
 pub(super) mod bit {

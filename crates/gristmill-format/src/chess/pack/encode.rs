@@ -1,6 +1,8 @@
 //! The records of one game -> packed bytes. What a rule predicts is left out, and what comes of it is compared with the
 //! record byte by byte: any difference is stored.
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::decode::{PackedGame, Position, bit, transform, unseen};
 use super::header::{Header, MOST_HISTORY, STATE_BYTES, Written};
 use super::legal::legal;
@@ -13,7 +15,6 @@ use crate::chess::frame::Frame;
 use crate::chess::game;
 use crate::chess::record::{POLICY, Version};
 use crate::chess::transform::{PolicyMapping, Transform};
-use crate::error::{Error, Kind, Result};
 
 /// Packs games. Its buffers are used again by the next.
 #[derive(Debug, Default)]

@@ -1,10 +1,11 @@
 //! What a packed game says once, and where its parts lie; every size is checked against the bytes that there are.
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::cursor::Cursor;
 use super::line::{MEN_BYTES, Men, START, Step};
 use crate::chess::record::{Version, known_format};
 use crate::chess::transform::PolicyMapping;
-use crate::error::{Error, Kind, Result};
 
 /// Versions of the packed form: in the second, moves are predicted under the transform of their frame.
 const FORMS: [u8; 2] = [1, 2];

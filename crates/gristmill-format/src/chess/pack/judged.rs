@@ -1,12 +1,13 @@
 //! A packed game -> what its frames are weighed by, straight from their bodies: no board is replayed, no policy read.
 //! Gives the bits that the whole records hold; a frame with corrections is read whole.
 
+use gristmill_bytes::error::Result;
+
 use super::cursor::Cursor;
 use super::decode::{PackedGame, Position, bit};
 use super::scalars::UNKNOWN;
 use crate::chess::record::at;
 use crate::chess::weight::JUDGED_BYTES;
-use crate::error::Result;
 
 /// Bits of a head that say whether a value is stored.
 const BEST_Q: u32 = 1 << 1;

@@ -1,8 +1,9 @@
 //! Two records -> where they differ, and back: runs of bytes, each with its distance from the one before.
 //! Costs nothing where they agree.
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::cursor::{Cursor, put_varint};
-use crate::error::{Error, Kind, Result};
 
 /// Equal bytes between two differences that are worth a run of their own.
 const GAP: usize = 3;

@@ -1,12 +1,13 @@
 //! Values and moves of a record <-> which of them a rule predicts, and those that none does.
 //! Works on the bits of values: what is NaN stays the same NaN.
 
+use gristmill_bytes::error::Result;
+
 use super::cursor::Cursor;
 use super::header::{Header, Parts};
 use super::line::Step;
 use crate::chess::record::{Version, at};
 use crate::chess::transform::{PolicyMapping, Transform};
-use crate::error::Result;
 
 /// Offsets of the values, in the order of their bits in a body's head.
 const VALUES: [usize; 18] = [

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::container::chunks::Codec;
+use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
+use gristmill_bytes::error::Result;
+use gristmill_bytes::source::Chunk;
+
 use super::decode::{PackedGame, Position};
 use crate::chess::KIND;
 use crate::chess::record::{Version, layout_v6, layout_v7};
 use crate::chess::weight::{JUDGED_BYTES, layout_judged};
-use crate::container::chunks::Codec;
-use crate::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
-use crate::error::Result;
-use crate::source::Chunk;
 
 /// What a chunk file of packed chess games says that it holds.
 pub const CODEC: Codec = *b"chess\0\0\x01";

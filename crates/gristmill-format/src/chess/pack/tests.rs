@@ -1,6 +1,8 @@
 //! Round trips to the bit: played games, records of anything, transforms; positions alone equal those of the whole.
 
 use cozy_chess::{Board as Rules, Color, Piece};
+use gristmill_bytes::encode::{Encoder, Provenance, Row};
+use gristmill_bytes::error::Kind;
 use proptest::prelude::*;
 
 use super::*;
@@ -8,8 +10,6 @@ use crate::chess::frame::{Frame, FrameMut};
 use crate::chess::record::{InputFormat, Version, at};
 use crate::chess::transform::{PolicyMapping, Transform, mirror};
 use crate::chess::{Board, ChessEncoder, Outputs};
-use crate::encode::{Encoder, Provenance, Row};
-use crate::error::Kind;
 
 const MOST: usize = 8 << 20;
 

@@ -1,10 +1,11 @@
 //! The policy of a frame <-> which moves it lists and what each has: visits of a search, else values as they are.
 //! Where the legal moves are what the record lists, none is stored.
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::cursor::{Cursor, put_varint};
 use crate::chess::record::POLICY;
 use crate::chess::transform::PolicyMapping;
-use crate::error::{Error, Kind, Result};
 
 /// Maximum number of visits of a move: an `f32` counts exactly up to here.
 const MOST: u32 = 1 << 24;

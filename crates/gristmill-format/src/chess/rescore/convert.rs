@@ -2,6 +2,7 @@
 //! Changes planes, probabilities' places, indices, the bytes after the planes and their bits; no value.
 
 use cozy_chess::{Color, Move};
+use gristmill_bytes::error::Result;
 
 use super::game::{Game, Ply, refused};
 use super::planes;
@@ -12,7 +13,6 @@ use super::widen::next_moves;
 use crate::chess::check::Rule;
 use crate::chess::check::policy::each_marked;
 use crate::chess::record::{InputFormat, POLICY, V7_BYTES, Version, at};
-use crate::error::Result;
 
 /// Bits of `invariance_info` that stay: proven, maximum length, adjudicated, flagged.
 const KEPT_BITS: u8 = 0b0111_1000;

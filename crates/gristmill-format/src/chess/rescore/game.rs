@@ -2,11 +2,11 @@
 //! Keeps no copy of a record.
 
 use cozy_chess::{Board, File, Move};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 use crate::chess::check::Rule;
 use crate::chess::frame::{Frame, FrameMut};
 use crate::chess::transform::{PolicyMapping, Transform};
-use crate::error::{Error, Kind, Result};
 
 /// Bit of `invariance_info`: the frame is flagged for deletion, there for its history only.
 pub(super) const FLAGGED: u8 = 1 << 6;

@@ -34,8 +34,8 @@ use self::tablebase::Probes;
 use self::tally::Count;
 use super::frame::Frame;
 use super::record::{layout_v6, layout_v7};
-use crate::error::{Error, Kind, Result};
-use crate::source::Chunk;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::Chunk;
 
 /// Mends games. Nothing about a game is kept from one to the next.
 #[derive(Debug, Clone)]

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::Chunk;
+
 use super::{record_size, widen};
 use crate::chess::frame::{Frame, FrameMut};
 use crate::chess::record::{V6_BYTES, V7_BYTES, Version, layout_v6};
-use crate::error::{Error, Kind, Result};
-use crate::source::Chunk;
 
 /// The name under which [`narrow`] refuses a game.
 pub const LOSSY: &str = "lossy";

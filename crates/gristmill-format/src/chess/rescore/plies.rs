@@ -2,12 +2,12 @@
 //! Changes `plies_left` only. Gaviota tables, which know more, are not supported.
 
 use cozy_chess::Piece;
+use gristmill_bytes::error::Result;
 
 use super::game::Game;
 use super::tablebase::Probes;
 use super::tally::{Count, Tally};
 use crate::chess::syzygy::Wdl;
-use crate::error::Result;
 
 /// Frames whose plies left are exactly 0 get the number of frames that follow, and one.
 pub(super) fn fill(game: &mut Game<'_>, tally: &mut Tally) {

@@ -2,11 +2,11 @@
 //! Judges moves by plies to the next capture or pawn move; knows no game.
 
 use cozy_chess::{Board, Move};
+use gristmill_bytes::error::Result;
 
 use super::tablebase::Probes;
 use super::tally::Tally;
 use crate::chess::syzygy::Wdl;
-use crate::error::Result;
 
 /// The moves of highest rank under the assumption of repeated positions, so that only progress counts; none unless they
 /// win. None either where a table is missing and may be.

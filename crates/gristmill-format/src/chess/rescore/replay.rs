@@ -2,6 +2,7 @@
 //! Where nothing leads from one record to the next, the game is refused with frame and byte.
 
 use cozy_chess::{Board, BoardBuilderError, Color, File, Move, Piece, Rank, Square, get_pawn_attacks};
+use gristmill_bytes::error::Result;
 
 use super::game::{FLAGGED, Fault, Ply, placed};
 use super::settings::{Compat, Quirk};
@@ -13,7 +14,6 @@ use crate::chess::frame::Frame;
 use crate::chess::policy::{self, Move as Entry, Promotion};
 use crate::chess::record::{InputFormat, at};
 use crate::chess::transform::PolicyMapping;
-use crate::error::Result;
 
 /// The positions of a game; reused from game to game.
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ fn same_kind(first: (u32, InputFormat), here: (u32, InputFormat)) -> Result<(), 
 
 /// The first position.
 fn begin(frame: Frame<'_>, compat: Compat) -> Result<Ply, Fault> {
-    let bad = |e: crate::error::Error| (Rule::Men, at::PLANES, e.detail().to_owned());
+    let bad = |e: gristmill_bytes::error::Error| (Rule::Men, at::PLANES, e.detail().to_owned());
     let mut start = board::Board::under(&frame, PolicyMapping::HalfTurn).map_err(bad)?;
     let format = frame.input_format().map_err(bad)?;
     if format.is_canonical() && start.black_to_move && compat.has(Quirk::CanonicalWhite) {

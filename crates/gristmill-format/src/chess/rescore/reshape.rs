@@ -1,6 +1,8 @@
 //! Policies with another temperature, with rare moves pruned, and with more for moves that win fast (spec lc0 §7.5).
 //! Changes the probabilities of legal moves only; their sum becomes 1.
 
+use gristmill_bytes::error::Result;
+
 use super::game::Game;
 use super::rank::fastest_wins;
 use super::replay::index_of;
@@ -8,7 +10,6 @@ use super::settings::{Quirk, Settings};
 use super::tablebase::Probes;
 use super::tally::{Count, Tally};
 use crate::chess::record::POLICY;
-use crate::error::Result;
 
 /// Reshapes the policy of every frame.
 ///

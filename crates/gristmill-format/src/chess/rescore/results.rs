@@ -1,10 +1,11 @@
 //! Results by what a tablebase says (spec lc0 §7.4).
 //! Changes `result_q` and `result_d` only.
 
+use gristmill_bytes::error::Result;
+
 use super::game::Game;
 use super::tablebase::Probes;
 use super::tally::{Count, Tally};
-use crate::error::Result;
 
 /// Gives the frames the results that best play leads to from the first position on that the tablebase knows.
 ///

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::substitute::PolicyBook;
 use crate::chess::record::InputFormat;
 use crate::chess::transform::PolicyMapping;
-use crate::error::{Error, Kind, Result};
 
 /// When a move counts as a blunder (spec lc0 §7.9).
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::Chunk;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::game::{FLAGGED, Game, Ply, refused};
@@ -13,8 +15,6 @@ use crate::chess::check::Rule;
 use crate::chess::frame::Frame;
 use crate::chess::policy;
 use crate::chess::record::{POLICY, at};
-use crate::error::{Error, Kind, Result};
-use crate::source::Chunk;
 
 /// The policies of some games, by first position and the moves from there.
 #[derive(Debug, Default)]

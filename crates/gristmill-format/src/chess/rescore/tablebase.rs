@@ -4,10 +4,10 @@
 use std::fmt::Debug;
 
 use cozy_chess::{Board, Color};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 use super::tally::{Count, Tally};
 use crate::chess::syzygy::{Coverage, Tables, Unprobed, Wdl};
-use crate::error::{Error, Kind, Result};
 
 /// A tablebase that knows what it covers.
 pub trait Tablebase: Debug + Send + Sync {

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::Chunk;
+
 use super::record_size;
 use crate::chess::frame::{Frame, FrameMut};
 use crate::chess::record::{V6_BYTES, V7_BYTES, Version, layout_v7, spread};
-use crate::error::{Error, Kind, Result};
-use crate::source::Chunk;
 
 /// No next move.
 const NO_MOVE: u16 = u16::MAX;

@@ -1,7 +1,7 @@
 //! One compressed array of a Syzygy table: an index -> the stored value, by blocks of symbols that stand for pairs.
 //! Every offset is checked before it is followed; bytes that lie are an error, never a panic or an endless loop.
 
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 /// Where the pieces of one compressed array lie in its file, and what was computed from its header.
 #[derive(Debug, Clone, PartialEq, Eq)]

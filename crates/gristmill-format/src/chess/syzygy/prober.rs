@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use cozy_chess::{Board, Color, Move, Piece, Rank, Square};
+use gristmill_bytes::error::{Error, Kind};
 
 use super::coverage::{Coverage, coverage};
 use super::material::Material;
 use super::table::{Table, TableKind};
 use super::wdl::{Unprobed, Wdl};
 use crate::chess::board::kings_touch;
-use crate::error::{Error, Kind};
 
 /// The tables of one material, by kind.
 type Entry<B> = [Option<Table<B>>; 2];

@@ -2,13 +2,13 @@
 //! What it stores is not yet the value of the position: captures are left to the prober.
 
 use cozy_chess::{Board, Color, Piece, Square};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 use super::index::{Groups, Shape};
 use super::material::{MAX_MEN, Material};
 use super::pairs::{Cursor, Pairs, corrupt, word};
 use super::squares::lead;
 use super::wdl::Wdl;
-use crate::error::{Error, Kind, Result};
 
 /// What a table stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,9 +3,10 @@
 
 use std::fmt;
 
+use gristmill_bytes::error::{Error, Kind};
+
 use super::material::Material;
 use super::table::TableKind;
-use crate::error::{Error, Kind};
 
 /// The value of a position for the side to move. Cursed wins and blessed losses are draws by the fifty-move rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

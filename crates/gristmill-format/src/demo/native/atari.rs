@@ -1,12 +1,13 @@
 //! An `.npz` of pickled Atari trajectories -> channels-first frames (spec demos §3.3).
 
+use gristmill_bytes::container::npz::Npz;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::Semantics;
 use super::episode::{Episode, observed};
 use super::object::{frames, npz_objects, wanted};
-use crate::container::npz::Npz;
 use crate::demo::budget::Budget;
 use crate::demo::trajectory::{End, Trajectories};
-use crate::error::{Error, Kind, Result};
 
 /// Reads the file: one object array of dictionaries `states`, `actions`, `dones`, lists of one length. The last state is only
 /// the next observation of the step before.

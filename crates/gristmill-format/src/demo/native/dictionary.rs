@@ -1,16 +1,17 @@
 //! An `.npz` of whole arrays, all steps one after another -> frames as they are, ended where `dones` is true: what
 //! `load_dataset_dict` gives, and `gristmill convert` writes.
 
+use gristmill_bytes::container::npy::ObjectHeader;
+use gristmill_bytes::container::npz::Npz;
+use gristmill_bytes::container::pickle::Node;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::object::{npz_frames, npz_objects, repickled};
-use crate::container::npy::ObjectHeader;
-use crate::container::npz::Npz;
-use crate::container::pickle::Node;
 use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
 use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
 
 /// Reads the file. Arrays of Python objects travel beside the frames; where one holds `None`, the frame has none.
 ///

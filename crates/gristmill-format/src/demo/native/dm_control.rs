@@ -1,12 +1,13 @@
 //! Pickled lists of trajectories of dm_control -> stacks of frames, actions, rewards (spec demos §3.2).
 
+use gristmill_bytes::container::pickle::{PickleLimits, parse};
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::Semantics;
 use super::episode::{Episode, done_at_the_end, observed};
 use super::object::{attribute, cut_by_limit, frames, infos, truth, wanted};
-use crate::container::pickle::{PickleLimits, parse};
 use crate::demo::budget::Budget;
 use crate::demo::trajectory::{End, Trajectories};
-use crate::error::{Error, Kind, Result};
 
 /// Reads the unpacked bytes of a `.pkl.gz`: `obs` and `next_obs` of `stack` frames, oldest first, zeros before the start.
 ///

@@ -3,12 +3,13 @@
 
 use std::borrow::Cow;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
+
 use super::Semantics;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
 
 /// Observations by field.
 pub(super) type Fields = Vec<(String, Frames)>;

@@ -1,14 +1,15 @@
 //! Trajectories of the imitation library, pickled or as `.npz` -> frames as they are: no stacks, any shape (spec demos §11).
 
+use gristmill_bytes::container::npz::Npz;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::Semantics;
 use super::dm_control::dm_control;
 use super::episode::{Episode, done_at_the_end, observed};
 use super::object::{npz_frames, npz_objects, repickled};
-use crate::container::npz::Npz;
 use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
-use crate::error::{Error, Kind, Result};
 
 /// Reads a pickled list of trajectories; a missing `terminal` means that the episode ended.
 ///

@@ -1,15 +1,16 @@
 //! One pickled MAGICAL demonstration -> frames, as they are or as the low-resolution stacks that agents see
 //! (spec demos §3.1). A whole factor of area interpolation is a mean of squares, halves rounded to even.
 
+use gristmill_bytes::container::pickle::{Id, Node, Pickle, PickleLimits, parse};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
+
 use super::Semantics;
 use super::episode::{Episode, Fields, done_at_the_end};
 use super::object::{cut_by_limit, frames, infos, wanted};
-use crate::container::pickle::{Id, Node, Pickle, PickleLimits, parse};
 use crate::demo::budget::Budget;
 use crate::demo::frames::{Frames, shrink};
 use crate::demo::trajectory::{End, Trajectories};
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
 
 /// Side of the pictures that agents see.
 const SIDE: usize = 96;

@@ -1,13 +1,14 @@
 //! A MineRL `rendered.npz` and the frames of its video -> trajectories (spec demos §3.4). The video itself is decoded elsewhere.
 
+use gristmill_bytes::container::npz::Npz;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::Semantics;
 use super::episode::{Episode, observed};
 use super::object::npz_frames;
-use crate::container::npz::Npz;
 use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
-use crate::error::{Error, Kind, Result};
 
 /// Reads actions and rewards of a recording; `pov` holds its frames, (H, W, 3), one more than there are actions. Where there are
 /// more, as in real recordings, those at the front were filmed before the first action, and are left out; where there are as many

@@ -1,16 +1,17 @@
 //! Reads arrays, numbers and attributes out of pickled objects, with errors that name the attribute.
 //! Knows no project's classes: they differ in the names and places of their attributes only.
 
-use crate::container::npy::ObjectHeader;
-use crate::container::npz::Npz;
-use crate::container::pickle::{Array, Data, Id, Node, Object, Pickle, PickleLimits, PickleWriter, parse};
+use gristmill_bytes::container::npy::ObjectHeader;
+use gristmill_bytes::container::npz::Npz;
+use gristmill_bytes::container::pickle::{Array, Data, Id, Node, Object, Pickle, PickleLimits, PickleWriter, parse};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
+
 use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
 use crate::demo::names::shown;
 use crate::demo::shard::npy;
 use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
 
 /// The attribute `name` of an object, or the item of a mapping.
 pub(super) fn attribute(pickle: &Pickle<'_>, id: Id, name: &str) -> Option<Id> {

@@ -1,13 +1,14 @@
 //! Pickled Procgen demonstrations: lists of arrays, one for each trajectory -> stacks of frames (spec demos §3.5).
 
+use gristmill_bytes::container::pickle::{Id, Pickle, PickleLimits, parse};
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::Semantics;
 use super::episode::{Episode, observed};
 use super::object::{frames, wanted};
-use crate::container::pickle::{Id, Pickle, PickleLimits, parse};
 use crate::demo::budget::Budget;
 use crate::demo::frames::Frames;
 use crate::demo::trajectory::{End, Trajectories};
-use crate::error::{Error, Kind, Result};
 
 /// Reads the bytes of a `.pickle`: `obs` and `next_obs` of `stack` frames, oldest first.
 ///

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use gristmill_bytes::container::blocks::MOST_BLOCK;
+use gristmill_bytes::container::zstd;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::header::Header;
-use crate::container::blocks::MOST_BLOCK;
-use crate::container::zstd;
 use crate::demo::value::Extra;
-use crate::error::{Error, Kind, Result};
 
 /// Values of a field: frame and value.
 pub(super) type Extras = BTreeMap<String, Vec<(usize, Extra)>>;

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Field, Layout, Scalar};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::header::{Cut, Place};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Field, Layout, Scalar};
 
 /// Fields of at most this many bytes are in the row.
 const SMALL: usize = 256;

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use gristmill_bytes::container::blocks::Open;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::beside;
 use super::header::{About, Cut, Header, Place};
-use crate::container::blocks::Open;
 use crate::demo::trajectory::End;
 use crate::demo::value::Extra;
-use crate::error::{Error, Kind, Result};
 
 /// A packed trajectory.
 #[derive(Debug)]

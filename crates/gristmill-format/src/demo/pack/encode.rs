@@ -1,15 +1,15 @@
 //! A whole trajectory -> packed bytes. The same trajectory gives the same bytes; nothing is left out, and what has no place is
 //! refused by name.
 
+use gristmill_bytes::container::blocks::Run;
+use gristmill_bytes::error::{Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::beside::{self, Extras};
 use super::cut::cut;
 use super::header::{About, Header, MOST_OPEN};
-use crate::container::blocks::Run;
 use crate::demo::trajectory::End;
 use crate::demo::value::Extra;
-use crate::error::{Error, Kind, Result};
 
 /// Bytes of a block of rows, and of one of pieces: where measured sizes no longer fall much, and one block costs little.
 const ROWS: usize = 16 << 10;

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::container::blocks::{MOST_BLOCK, Run};
-use crate::container::zstd;
+use gristmill_bytes::container::blocks::{MOST_BLOCK, Run};
+use gristmill_bytes::container::zstd;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Layout, Order};
+
 use crate::demo::trajectory::End;
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Layout, Order};
 
 /// The form that is written, and the only one that is read.
 pub(super) const FORM: u8 = 1;

@@ -1,12 +1,13 @@
 //! Packed trajectories of a chunk file -> chunks: each trajectory is a chunk, and comes back as the records that it was.
 
+use gristmill_bytes::container::chunks::Codec;
+use gristmill_bytes::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
+use gristmill_bytes::error::Result;
+use gristmill_bytes::source::{Chunk, Limits};
+
 use super::decode::{PackedTrajectory, Scratch};
-use crate::container::chunks::Codec;
-use crate::container::packed::{PackedFile, Packing, Wanted, agree, check_room};
 use crate::demo::KIND;
 use crate::demo::source::MAX_BYTES;
-use crate::error::Result;
-use crate::source::{Chunk, Limits};
 
 /// What a chunk file of packed trajectories says that it holds.
 pub const CODEC: Codec = *b"demo\0\0\0\x01";

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gristmill_bytes::error::Kind;
+use gristmill_bytes::layout::{Layout, Scalar};
 use proptest::prelude::*;
 
 use super::{About, PackedTrajectory, Scratch, Trajectory, content, pack};
 use crate::demo::trajectory::{End, layout};
 use crate::demo::value::Extra;
-use crate::error::Kind;
-use crate::layout::{Layout, Scalar};
 
 type Extras = BTreeMap<String, Vec<(usize, Extra)>>;
 

@@ -5,14 +5,14 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use gristmill_bytes::container::pickle::PickleWriter;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Order, Scalar};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::to_json::{MAX_BYTES, MAX_DEPTH, TAG};
 use super::write::SPACES;
-use crate::container::pickle::PickleWriter;
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Order, Scalar};
 
 /// The pickle that a JSON document was made of; `None` for one that stands for itself.
 ///
@@ -279,8 +279,8 @@ fn tagged(kind: &str, document: &Document, to: &mut PickleWriter, depth: usize) 
 mod tests {
     use super::super::to_json::to_json;
     use super::*;
-    use crate::container::pickle::{PickleLimits, parse};
     use crate::demo::shard::plain_pickle;
+    use gristmill_bytes::container::pickle::{PickleLimits, parse};
 
     /// Whether what is plain comes back to the byte.
     fn comes_back(pickle: &[u8]) -> String {

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use gristmill_bytes::container::tar::TarIndex;
+use gristmill_bytes::error::{Error, Kind, Result};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::container::tar::TarIndex;
 use crate::demo::names::shown;
-use crate::error::{Error, Kind, Result};
 
 /// Key of the member that says what a shard is.
 pub(super) const METADATA: &str = "_metadata";
@@ -195,7 +195,7 @@ pub(super) fn split(name: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::tar::{TarLimits, TarWriter, walk};
+    use gristmill_bytes::container::tar::{TarLimits, TarWriter, walk};
 
     fn groups(names: &[&str]) -> Result<Groups> {
         let mut tar = TarWriter::new(Vec::new());

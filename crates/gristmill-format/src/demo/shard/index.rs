@@ -1,16 +1,17 @@
 //! A plain shard -> where each frame lies and where trajectories end, by one pass over headers and small members; and the
 //! frames at such places. Reads only the members of the requested frames.
 
+use gristmill_bytes::container::tar::{Blocks, Held, Member, Members, TarLimits, Windows};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::{ReadAt, Span, read_span};
+
 use super::group::{Grouper, Role};
 use super::member;
 use super::meta::ShardMeta;
 use super::reader::{DONES, FRAME, Number, Reader, note, order_of_time};
-use crate::container::tar::{Blocks, Held, Member, Members, TarLimits, Windows};
 use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::demo::value::Value;
-use crate::error::{Error, Kind, Result};
-use crate::source::{ReadAt, Span, read_span};
 
 /// Bytes read at a time where most are passed over.
 const GLANCE: usize = 4096;
@@ -41,7 +42,7 @@ impl ShardIndex {
         let (mut index, mut grouper, mut frames) = (ShardIndex::default(), Grouper::default(), Vec::<Seen>::new());
         let mut meta: Option<ShardMeta> = None;
         let mut payload = Vec::new();
-        while let Some(member) = members.next()? {
+        while let Some(member) = members.following()? {
             if members.depend() {
                 return Ok(None);
             }
@@ -152,7 +153,7 @@ pub fn read_frames(
         if let Some(field) = only {
             let mut members = Members::within(Windows::new(from, GLANCE)?, limits, place.offset, until);
             let mut found = false;
-            while let Some(member) = members.next()? {
+            while let Some(member) = members.following()? {
                 if Grouper::default().next(&member.name)?.is_some_and(|part| part.gives(field)) {
                     members.blocks().read(member.offset, bounded(&member, max)?, &mut held)?;
                     reader.member(&member, &held)?;
@@ -167,7 +168,7 @@ pub fn read_frames(
             read_span(from, *place, max as u64, &mut held)?;
             let tape = Held { bytes: &held, base: place.offset };
             let mut members = Members::within(tape, limits, place.offset, until);
-            while let Some(member) = members.next()? {
+            while let Some(member) = members.following()? {
                 reader.member(&member, members.blocks().payload(member.offset, member.len)?)?;
             }
         }

@@ -1,10 +1,11 @@
 //! A tar -> whether its members are samples of a shard, or games: by the names of the first members that tell.
 //! Reads headers alone. Names are all there is to go by: both kinds of tar may hold texts about themselves.
 
+use gristmill_bytes::container::tar::{Entry, Members, TarLimits, Windows};
+use gristmill_bytes::error::{Kind, Result};
+use gristmill_bytes::source::ReadAt;
+
 use super::group::{METADATA, PLAIN_METADATA, split};
-use crate::container::tar::{Entry, Members, TarLimits, Windows};
-use crate::error::{Kind, Result};
-use crate::source::ReadAt;
 
 /// Maximum number of members whose headers are read.
 const MOST: usize = 4096;
@@ -26,7 +27,7 @@ pub fn is_shard(from: &(impl ReadAt + ?Sized), is_game: impl Fn(Entry<'_>) -> bo
     let mut members = Members::new(Windows::new(from, GLANCE)?, TarLimits::default());
     let mut samples = false;
     for _ in 0..MOST {
-        let member = match members.next() {
+        let member = match members.following() {
             Ok(Some(member)) => member,
             Ok(None) => break,
             Err(e) if matches!(e.kind(), Kind::Io(_)) => return Err(e),
@@ -55,7 +56,7 @@ pub fn is_shard(from: &(impl ReadAt + ?Sized), is_game: impl Fn(Entry<'_>) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::container::tar::TarWriter;
+    use gristmill_bytes::container::tar::TarWriter;
 
     fn told(members: &[(&str, usize)]) -> bool {
         let mut tar = TarWriter::new(Vec::new());

@@ -3,16 +3,17 @@
 
 use std::borrow::Cow;
 
+use gristmill_bytes::container::gzip::{Inflater, Stored};
+use gristmill_bytes::container::npy::Header;
+use gristmill_bytes::container::npz::Npz;
+use gristmill_bytes::container::pickle::{Pickle, PickleLimits, parse};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Order, Scalar, c_order};
+
 use super::from_json::from_json;
-use crate::container::gzip::{Inflater, Stored};
-use crate::container::npy::Header;
-use crate::container::npz::Npz;
-use crate::container::pickle::{Pickle, PickleLimits, parse};
 use crate::demo::budget::Budget;
 use crate::demo::names::shown;
 use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Order, Scalar, c_order};
 
 /// Suffixes whose text is one whole number.
 const NUMBERS: [&str; 6] = ["cls", "cls2", "class", "count", "index", "inx"];

@@ -1,10 +1,11 @@
 //! The metadata member of a shard, a pickle or JSON -> what the demonstrations are of: configuration, spaces, colours.
 
+use gristmill_bytes::container::pickle::{Class, Node, PickleLimits, parse};
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::from_json::metadata_from_json;
-use crate::container::pickle::{Class, Node, PickleLimits, parse};
 use crate::demo::json::json;
 use crate::demo::space::Space;
-use crate::error::{Error, Kind, Result};
 
 /// What a shard says about itself.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,15 +3,16 @@
 
 use std::borrow::Cow;
 
+use gristmill_bytes::container::gzip::{self, Inflater};
+use gristmill_bytes::container::tar::{Held, Members, TarLimits, set_in};
+use gristmill_bytes::container::zstd;
+use gristmill_bytes::error::{Error, Kind, Result};
+
 use super::meta::ShardMeta;
 use super::reader::{FRAME, Reader, is_done, order_of_time};
-use crate::container::gzip::{self, Inflater};
-use crate::container::tar::{Held, Members, TarLimits, set_in};
-use crate::container::zstd;
 use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Tape, Trajectories};
 use crate::demo::value::Extra;
-use crate::error::{Error, Kind, Result};
 
 /// What is around a tar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -143,7 +144,7 @@ impl Shard {
 fn shard(tar: &[u8], max: usize, to: Trajectories) -> Result<Shard> {
     let mut members = Members::new(Held { bytes: tar, base: 0 }, TarLimits::default()).lenient(true);
     let (none, mut reader) = (to.clone(), Reader::new(to, max));
-    while let Some(member) = members.next()? {
+    while let Some(member) = members.following()? {
         let bytes = members.blocks().payload(member.offset, member.len)?;
         reader.member(&member, bytes)?;
     }

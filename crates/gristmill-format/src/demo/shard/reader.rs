@@ -1,16 +1,17 @@
 //! The members of a shard, one after another -> its frames. Each member is read once, and an array copied once: to its
 //! record. What a frame pickles like the one before is compared instead of parsed.
 
+use gristmill_bytes::container::pickle::Pattern;
+use gristmill_bytes::container::tar::Member;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Scalar;
+
 use super::group::{Grouper, Part, Role};
 use super::member::{self, Read};
 use super::meta::ShardMeta;
-use crate::container::pickle::Pattern;
-use crate::container::tar::Member;
 use crate::demo::names::shown;
 use crate::demo::trajectory::{End, Trajectories};
 use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
-use crate::layout::Scalar;
 
 /// Field that ends an episode.
 pub(super) const DONES: &str = "dones";

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::container::gzip_stream::GzipStream;
+use gristmill_bytes::container::tar::{Block, Blocks, Members, TarLimits, cut, set_in};
+use gristmill_bytes::container::zstd_stream::ZstdStream;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::source::ReadAt;
+
 use super::meta::ShardMeta;
 use super::open::{Packing, behind_gzip};
 use super::reader::{Reader, order_of_time};
-use crate::container::gzip_stream::GzipStream;
-use crate::container::tar::{Block, Blocks, Members, TarLimits, cut, set_in};
-use crate::container::zstd_stream::ZstdStream;
 use crate::demo::names::shown;
 use crate::demo::trajectory::Trajectories;
-use crate::error::{Error, Kind, Result};
-use crate::source::ReadAt;
 
 /// Bytes unpacked at a time.
 const STEP: usize = 1 << 20;
@@ -47,7 +48,7 @@ pub fn stream(
         Members::new(Pieces { unpacking, held: Vec::new(), start: 0, over: false, max }, TarLimits::default())
             .lenient(true);
     let mut reader = Reader::new(Trajectories::new(usize::MAX), max).in_blocks(block);
-    while let Some(member) = members.next()? {
+    while let Some(member) = members.following()? {
         let bytes =
             members.blocks().payload(member.offset, member.len).map_err(|e| e.in_member(shown(&member.name)))?;
         reader.member(&member, bytes)?;

@@ -3,11 +3,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use gristmill_bytes::container::pickle::{Class, Data, Element, Id, Mapping, Node, Object, Pickle, Space};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Order, Scalar};
 
-use crate::container::pickle::{Class, Data, Element, Id, Mapping, Node, Object, Pickle, Space};
 use crate::demo::value::little;
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Order, Scalar};
 
 /// The key that says that an object stands for another value.
 pub(super) const TAG: &str = "__gristmill__";

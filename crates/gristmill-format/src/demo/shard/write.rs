@@ -5,14 +5,15 @@
 use std::borrow::Cow;
 use std::io::Write;
 
+use gristmill_bytes::container::npy::{Header, Spelling};
+use gristmill_bytes::container::pickle::{Id, Node, Pickle, PickleLimits, PickleWriter, parse};
+use gristmill_bytes::container::tar::TarWriter;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Order};
+
 use super::group::PLAIN_METADATA;
 use super::to_json::{metadata_to_json, to_json};
-use crate::container::npy::{Header, Spelling};
-use crate::container::pickle::{Id, Node, Pickle, PickleLimits, PickleWriter, parse};
-use crate::container::tar::TarWriter;
 use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Order};
 
 /// Maximum number of bytes of one pickled value.
 const MAX_VALUE: usize = 1 << 30;

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
+
 use super::held::{Trajectories, layout};
 use crate::demo::names::shown;
 use crate::demo::value::{Extra, Value};
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Field, Layout, Order, Scalar};
 
 /// A frame that is being added.
 #[derive(Debug, Clone, Default)]

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
+
 use super::add::Open;
 use super::store::{Part, Store, Tape};
 use crate::demo::names::shown;
 use crate::demo::value::Extra;
-use crate::error::{Error, Kind, Result};
-use crate::layout::{DType, Field, Layout, Order, Scalar};
 
 /// How a trajectory ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

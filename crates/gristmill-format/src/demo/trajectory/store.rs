@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::layout::{Field, Layout};
+use gristmill_bytes::layout::{Field, Layout};
 
 /// Bytes that are held for as long as anything lies in them.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Branch values clamped to 0..=1 -> bins of a fixed list of edges (spec 6.5): the targets of `binned_ev`.
 
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 /// The edges that are used where none are given.
 pub const DEFAULT_EDGES: [f64; 11] = [0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0];

@@ -3,17 +3,18 @@
 
 use std::ops::Range;
 
+use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Layout, Scalar};
+
 use super::augment::Augment;
 use super::binner::Binner;
 use super::symmetry::Symmetry;
 use super::tokenizer::{Branches, Tokenizer, Valuation};
 use super::valued::{ValueTargets, Valued};
-use crate::encode::{Encoder, Row, TensorSpec};
-use crate::error::{Error, Kind, Result};
 use crate::g2048::board::{Board, Packed};
 use crate::g2048::form::{Columns, Step};
 use crate::g2048::heuristic;
-use crate::layout::{Layout, Scalar};
 
 /// Element type of whole-number tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,11 +1,11 @@
 //! Step rows, read several times -> a tokenizer whose bins hold equal shares of what they are to tell apart (spec 6.7).
 //! The same edges as by sorting all differences at once, in memory that does not grow with the rows.
 
+use gristmill_bytes::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
 
 use super::quantile::Quantiles;
 use super::tokenizer::{MAX_BINS, Tokenizer, Valuation, ZERO_TOLERANCE, round};
-use crate::error::{Error, Kind, Result};
 use crate::g2048::row::StepRow;
 
 /// The difference that equal edges are moved apart by.

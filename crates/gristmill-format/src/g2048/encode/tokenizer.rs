@@ -1,11 +1,11 @@
 //! The artifact `tokenizer.json`, version 2 ("advantage"), <-> its bins; and the classes of one row (spec 6.7).
 //! Knows names of valuations, never their ids: those belong to a pack.
 
+use gristmill_bytes::error::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::bins::Bins;
-use crate::error::{Error, Kind, Result};
 
 /// What the artifact calls itself.
 const TYPE: &str = "macroxue_ev_advantage_v2";

@@ -1,10 +1,11 @@
 //! The value beside a row -> `value_targets`: the number, or its two-hot form (spec 5.5).
 //! Says which records rows and values make together; values are made in `g2048/value`.
 
-use crate::encode::TensorSpec;
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::encode::TensorSpec;
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
+
 use crate::g2048::value::{Support, ValueField};
-use crate::layout::{DType, Field, Layout, Order, Scalar};
 
 /// How the value of a position is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

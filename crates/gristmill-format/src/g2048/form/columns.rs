@@ -1,11 +1,12 @@
 //! A record of some form <-> the step that it tells, with what the form does not say left at a value that means so.
 //! Records are those of [`Form::layout`]; `Conform` makes them of what files have.
 
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::Layout;
+
 use super::Form;
-use crate::error::{Error, Kind, Result};
 use crate::g2048::board::{Board, MAX_PACKED_RANK, Packed};
 use crate::g2048::row::{ALIGNED_BYTES, StepRow};
-use crate::layout::Layout;
 
 /// The move of a step whose move is not known.
 pub const NO_MOVE: u8 = 255;
@@ -154,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::layout::Conform;
+    use gristmill_bytes::layout::Conform;
 
     fn columns(form: Form) -> Columns {
         Columns::of(form.layout()).unwrap()

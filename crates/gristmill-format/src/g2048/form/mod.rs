@@ -15,8 +15,8 @@ use std::sync::{Arc, LazyLock};
 pub use columns::{Columns, NO_MOVE, Step};
 pub use legacy::normalised;
 
-use crate::error::{Error, Kind, Result};
-use crate::layout::{Layout, Scalar};
+use gristmill_bytes::error::{Error, Kind, Result};
+use gristmill_bytes::layout::{Layout, Scalar};
 
 type Fields = &'static [(&'static str, Scalar, &'static [usize])];
 

@@ -3,12 +3,13 @@
 
 use std::fmt;
 
+use gristmill_bytes::error::{Error, Result};
+use gristmill_bytes::source::Limits;
+
 use super::names::{MAX_VALUATIONS, Valuations};
 use super::piece::{Piece, RowDefaults, parse_piece};
 use super::sidecar::Sidecar;
-use crate::error::{Error, Result};
 use crate::g2048::row::{ALIGNED_BYTES, at};
-use crate::source::Limits;
 
 /// A game whose pieces are being joined.
 #[derive(Debug, Clone, Default)]

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use gristmill_bytes::error::{Error, Kind, Result};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::line::Step;
-use crate::error::{Error, Kind, Result};
 use crate::g2048::board::CELLS;
 use crate::g2048::moves::Move;
 

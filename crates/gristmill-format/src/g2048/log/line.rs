@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use crate::error::Result;
+use gristmill_bytes::error::Result;
+
 use crate::g2048::board::{Board, CELLS};
 use crate::g2048::heuristic::board_eval;
 use crate::g2048::moves::Move;

@@ -1,7 +1,7 @@
 //! Names of valuations -> small ids, in order of first sight; the three that every pack has come first.
 //! Ids of other names are a game's own until a packer unifies them by name.
 
-use crate::error::{Error, Kind, Result};
+use gristmill_bytes::error::{Error, Kind, Result};
 
 /// The names whose ids are the same everywhere (spec 2.5): 0, 1 and 2.
 pub const KNOWN_VALUATIONS: [&str; 3] = ["search", "tuple11", "tuple10"];

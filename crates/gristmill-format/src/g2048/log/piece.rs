@@ -1,13 +1,13 @@
 //! Whole lines of a game, all of them or a part -> aligned step rows, and what joining the parts needs to know.
 //! A part is parsed without its predecessors: several workers can share one long game.
 
+use gristmill_bytes::error::{Error, Kind, Result};
 use memchr::memchr;
 
 use super::fixed::parse_fixed;
 use super::json::parse_json;
 use super::line::Step;
 use super::names::Valuations;
-use crate::error::{Error, Kind, Result};
 use crate::g2048::row::ALIGNED_BYTES;
 
 /// Bytes that are taken for the first rows.

@@ -3,12 +3,12 @@
 
 use std::fmt;
 
+use gristmill_bytes::error::{Error, Kind, Result};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::STEPS_SUFFIX;
 use super::json::{once, refused};
-use crate::error::{Error, Kind, Result};
 
 /// How the names of sidecars end; the letters' case matters.
 const SUFFIXES: [&str; 2] = [".meta.json", ".meta.json.gz"];

@@ -1,0 +1,106 @@
+//! What a kind has to say of its chunks so that packs of them can be: columns, rules, identity, records and tensors by number.
+//! A trait; `kinds` has an implementation for each game. Nothing here reads or writes.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::container::chunks;
+use gristmill_format::encode::Encoder;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::Chunk;
+use gristmill_format::weigh::Weigher;
+use gristmill_format::{Error, Kind, Result};
+use gristmill_runtime::table::Pick;
+
+use super::metadata::Games;
+use super::open::ChunkPack;
+use crate::content::Content;
+use crate::pack::select::SqlValue;
+
+/// How packs have chunks of one kind.
+pub trait Codec: Debug + Send + Sync {
+    /// What `codec` says in the manifest.
+    fn name(&self) -> &'static str;
+
+    /// What the footers of its chunk files say.
+    fn tag(&self) -> chunks::Codec;
+
+    /// How sources call its chunk files.
+    fn format(&self) -> &'static str;
+
+    /// Names and SQL types of the columns that its facts fill, in order: behind those of every pack.
+    fn columns(&self) -> Vec<(&'static str, &'static str)>;
+
+    /// The layout of the records of a pack; `first` reads the stored bytes of its first chunk, where that says it.
+    ///
+    /// Errors: those of `first`; `Corrupt`, `Truncated`.
+    fn layout(&self, first: &dyn Fn() -> Result<Vec<u8>>) -> Result<Arc<Layout>>;
+
+    /// What rules may use beside the fields of records.
+    fn derived(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Number `i` of [`Codec::derived`] for a record.
+    ///
+    /// Errors: `OutOfRange` for a record that cannot be.
+    fn derive(&self, i: usize, record: &[u8]) -> Result<i64> {
+        let _ = record;
+        Err(Error::new(Kind::Missing, format!("number {i} of what rules may use of {}", self.name())))
+    }
+
+    /// Who games of a pack are, in order.
+    ///
+    /// Errors: those of a game that cannot be read.
+    fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> Result<Vec<Content>>;
+
+    /// Who all games of a pack are, in order, where its database says it.
+    ///
+    /// Errors: `Format` for the database.
+    fn known(&self, games: &Games) -> gristmill_runtime::Result<Option<Vec<Content>>>;
+
+    /// Copies the records of frames of a pack into `out`, which is as long as they are.
+    ///
+    /// Errors: `Missing` for a number out of range; what reading gives, with the place.
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> Result<()>;
+
+    /// Tensors of frames of a pack: one slice of `out` for each, as long as the rows take.
+    ///
+    /// Errors: as [`Codec::gather`] and the encoder's.
+    fn encode(&self, pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()>;
+
+    /// By what games are weighed when they are packed; none for what is not weighed at all.
+    fn weigher(&self) -> Option<Arc<dyn Weigher>> {
+        None
+    }
+
+    /// Replaces the records of `out`, which has none, by what weighers read of the chunk in `bytes`, frame by frame.
+    ///
+    /// Errors: `Unsupported` for what is not weighed; `Corrupt`.
+    fn judged(&self, bytes: &[u8], out: &mut Chunk) -> Result<()> {
+        let _ = (bytes, out);
+        Err(Error::new(Kind::Unsupported, format!("chunks of `{}` are not weighed", self.name())))
+    }
+}
+
+/// A column, and how its value follows from the facts of one game.
+#[derive(Debug)]
+pub struct Column<F> {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type and constraint.
+    pub sql: &'static str,
+    /// The value of one game.
+    pub value: fn(&F) -> SqlValue,
+}
+
+/// Names and types of `columns`.
+pub(crate) fn names<F>(columns: &[Column<F>]) -> Vec<(&'static str, &'static str)> {
+    columns.iter().map(|column| (column.name, column.sql)).collect()
+}
+
+/// What `columns` have of one game.
+pub(crate) fn values<F>(columns: &[Column<F>], facts: &F) -> Vec<SqlValue> {
+    columns.iter().map(|column| (column.value)(facts)).collect()
+}

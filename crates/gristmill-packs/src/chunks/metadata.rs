@@ -1,0 +1,288 @@
+//! `metadata.db` of a chunk pack <-> a row for each game, for SQL.
+//! The writer keeps a write-ahead log and leaves none behind; the reader changes nothing.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use gristmill_format::{Error, Kind};
+use gristmill_runtime::error::Result;
+use gristmill_runtime::sql::{close, open_connection, open_to_write, refusal};
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+
+use crate::content::Content;
+use crate::pack::select::SqlValue;
+
+/// The columns that every pack has.
+const COMMON: [(&str, &str); 8] = [
+    ("id", "INTEGER PRIMARY KEY"),
+    ("file", "INTEGER NOT NULL"),
+    ("chunk", "INTEGER NOT NULL"),
+    ("first_frame", "BIGINT NOT NULL"),
+    ("frames", "INT NOT NULL"),
+    ("source", "TEXT NOT NULL"),
+    ("stored_bytes", "BIGINT NOT NULL"),
+    ("content_xxh3", "BLOB NOT NULL"),
+];
+
+/// What is known of a game without decoding it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Game {
+    /// Its number in the pack, from 0.
+    pub id: u64,
+    /// Number of its chunk file, and its number there.
+    pub file: u64,
+    /// See `file`.
+    pub chunk: u64,
+    /// Number of its first frame, counted over all files.
+    pub first_frame: u64,
+    /// Its frames.
+    pub frames: u64,
+    /// Where it came from: path below the folder that was packed, and member.
+    pub source: String,
+    /// Bytes that it had there.
+    pub stored_bytes: u64,
+    /// XXH3-128 of its records.
+    pub content: u128,
+    /// What its codec says of it: a value for each of [`Codec::columns`](super::codec::Codec::columns).
+    pub facts: Vec<SqlValue>,
+}
+
+/// A database that is being written.
+#[derive(Debug)]
+pub struct GamesWriter {
+    db: Connection,
+    path: PathBuf,
+    insert: String,
+}
+
+impl GamesWriter {
+    /// Opens the database at `path`, made when it does not exist, for games with these facts: the columns of their codec. Nothing shows before
+    /// [`GamesWriter::commit`].
+    ///
+    /// Errors: `Format` with the path; `UnknownVersion` for one whose table has other columns.
+    pub fn open(path: impl Into<PathBuf>, facts: &[(&'static str, &'static str)]) -> Result<Self> {
+        let path = path.into();
+        let columns: Vec<(&str, &str)> = COMMON.into_iter().chain(facts.iter().copied()).collect();
+        let defined: Vec<String> = columns.iter().map(|(name, sql)| format!("{name} {sql}")).collect();
+        let schema = format!(
+            "CREATE TABLE IF NOT EXISTS games ({});
+            CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, state TEXT NOT NULL);",
+            defined.join(", ")
+        );
+        let db = open_to_write(&path, &schema)?;
+        let refuse = |e| refusal(&path, &e);
+        let found: Vec<String> = {
+            let statement = db.prepare("SELECT * FROM games").map_err(refuse)?;
+            statement.column_names().map(str::to_owned).collect()
+        };
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        if found != names {
+            let detail = format!(
+                "the table `games` has the columns {found:?}, expected {names:?}: another version wrote it; pack it anew"
+            );
+            return Err(Error::new(Kind::UnknownVersion, detail).in_source(path.display().to_string()).into());
+        }
+        db.execute_batch("BEGIN IMMEDIATE").map_err(refuse)?;
+        let marks: Vec<String> = (1..=names.len()).map(|i| format!("?{i}")).collect();
+        let insert = format!("INSERT INTO games VALUES ({})", marks.join(", "));
+        Ok(GamesWriter { db, path, insert })
+    }
+
+    /// Adds a game.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn put(&mut self, game: &Game) -> Result<()> {
+        let number = |n: u64| SqlValue::from(n.cast_signed());
+        let common = [
+            number(game.id),
+            number(game.file),
+            number(game.chunk),
+            number(game.first_frame),
+            number(game.frames),
+            game.source.clone().into(),
+            number(game.stored_bytes),
+            game.content.to_be_bytes().to_vec().into(),
+        ];
+        let values = common.iter().chain(&game.facts);
+        let put = || self.db.prepare_cached(&self.insert)?.execute(params_from_iter(values));
+        put().map(drop).map_err(|e| refusal(&self.path, &e))
+    }
+
+    /// Makes everything so far visible and durable, together with where the job stands.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn commit(&mut self, progress: &str) -> Result<()> {
+        let commit = || {
+            self.db.execute("INSERT OR REPLACE INTO progress (id, state) VALUES (0, ?1)", [progress])?;
+            self.db.execute_batch("COMMIT; BEGIN IMMEDIATE")
+        };
+        commit().map_err(|e| refusal(&self.path, &e))
+    }
+
+    /// Where the job that writes the database stood at the last commit.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn progress(&self) -> Result<Option<String>> {
+        let read = self.db.query_row("SELECT state FROM progress WHERE id = 0", [], |row| row.get(0)).optional();
+        read.map_err(|e| refusal(&self.path, &e))
+    }
+
+    /// Forgets where the job stood and closes: one file remains.
+    ///
+    /// Errors: `Format` with the path.
+    pub fn finish(self) -> Result<()> {
+        let done = self.db.execute_batch("DROP TABLE progress; COMMIT");
+        done.map_err(|e| refusal(&self.path, &e))?;
+        close(self.db, &self.path)
+    }
+}
+
+/// The database of a pack, for queries.
+#[derive(Debug)]
+pub struct Games {
+    db: Connection,
+    path: PathBuf,
+}
+
+impl Games {
+    /// Opens the database at `path`, which may lie on read-only storage.
+    ///
+    /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no database.
+    pub fn open(path: &Path) -> Result<Self> {
+        Ok(Games { db: open_connection(path)?, path: path.to_owned() })
+    }
+
+    /// The connection: read-only.
+    pub fn connection(&self) -> &Connection {
+        &self.db
+    }
+
+    /// Gives every game to `each`, by ascending id.
+    ///
+    /// Errors: `Format` with the path; what `each` says.
+    pub fn each(&self, each: &mut dyn FnMut(Game) -> Result<()>) -> Result<()> {
+        self.of(0..i64::MAX.cast_unsigned(), each)
+    }
+
+    /// Gives the games of these ids to `each`, in order.
+    ///
+    /// Errors: as [`Games::each`].
+    pub fn of(&self, ids: Range<u64>, each: &mut dyn FnMut(Game) -> Result<()>) -> Result<()> {
+        let refuse = |e| refusal(&self.path, &e);
+        let common = COMMON.map(|(name, _)| name).join(", ");
+        let sql = format!("SELECT {common}, * FROM games WHERE id >= ?1 AND id < ?2 ORDER BY id");
+        let mut statement = self.db.prepare(&sql).map_err(refuse)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([ids.start.cast_signed(), ids.end.cast_signed()]).map_err(refuse)?;
+        while let Some(row) = rows.next().map_err(refuse)? {
+            let number = |i: usize| {
+                let stored = row.get::<_, i64>(i)?;
+                u64::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(i, stored))
+            };
+            let read = || {
+                Ok(Game {
+                    id: number(0)?,
+                    file: number(1)?,
+                    chunk: number(2)?,
+                    first_frame: number(3)?,
+                    frames: number(4)?,
+                    source: row.get(5)?,
+                    stored_bytes: number(6)?,
+                    content: u128::from_be_bytes(row.get(7)?),
+                    facts: (2 * COMMON.len()..columns).map(|i| row.get(i)).collect::<rusqlite::Result<_>>()?,
+                })
+            };
+            each(read().map_err(refuse)?)?;
+        }
+        Ok(())
+    }
+
+    /// Who all games are, by ascending id; none where the table does not say it.
+    ///
+    /// Errors: as [`Games::each`].
+    pub fn identities(&self) -> Result<Option<Vec<Content>>> {
+        let refuse = |e| refusal(&self.path, &e);
+        let sql = "SELECT id, key_xxh3, mirrored, content_xxh3 FROM games ORDER BY id";
+        let Ok(mut statement) = self.db.prepare(sql) else { return Ok(None) };
+        let found = statement.query_map([], |row| {
+            Ok(Content {
+                game: row.get::<_, i64>(0)?.cast_unsigned(),
+                key: u128::from_be_bytes(row.get(1)?),
+                image: row.get(2)?,
+                records: u128::from_be_bytes(row.get(3)?),
+            })
+        });
+        found.and_then(Iterator::collect).map(Some).map_err(refuse)
+    }
+
+    /// One column of all games, by ascending id: numbers.
+    ///
+    /// Errors: `Format` with the path, also where there is no such column or it holds something else.
+    pub fn column(&self, name: &str) -> Result<Vec<f64>> {
+        let refuse = |e| refusal(&self.path, &e);
+        let mut statement = self.db.prepare(&format!("SELECT \"{name}\" FROM games ORDER BY id")).map_err(refuse)?;
+        let rows = statement.query_map([], |row| row.get(0)).map_err(refuse)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(refuse)
+    }
+
+    /// The hashes of all games.
+    ///
+    /// Errors: as [`Games::each`].
+    pub fn contents(&self) -> Result<HashSet<u128>> {
+        let mut contents = HashSet::new();
+        self.each(&mut |game| {
+            contents.insert(game.content);
+            Ok(())
+        })?;
+        Ok(contents)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_come_back_and_what_was_not_committed_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metadata.db");
+        let columns = [("colour", "TEXT NOT NULL"), ("score", "REAL")];
+        let game = |id: u64| Game {
+            id,
+            file: 0,
+            chunk: id,
+            first_frame: 10 * id,
+            frames: 10,
+            source: format!("a.tar/training.{id}.gz"),
+            stored_bytes: 99,
+            content: u128::MAX - u128::from(id),
+            facts: vec!["red".to_owned().into(), if id == 0 { SqlValue::Null } else { 0.5.into() }],
+        };
+        let mut writer = GamesWriter::open(&path, &columns).unwrap();
+        writer.put(&game(0)).unwrap();
+        writer.commit("here").unwrap();
+        writer.put(&game(1)).unwrap();
+        drop(writer);
+        let refused = GamesWriter::open(&path, &[]).unwrap_err().to_string();
+        assert!(refused.contains("\"colour\"") && refused.contains("pack it anew"), "{refused}");
+        let mut writer = GamesWriter::open(&path, &columns).unwrap();
+        assert_eq!(writer.progress().unwrap().as_deref(), Some("here"));
+        writer.put(&game(1)).unwrap();
+        writer.finish().unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no log is left");
+        let games = Games::open(&path).unwrap();
+        let mut found = Vec::new();
+        games
+            .each(&mut |game| {
+                found.push(game);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(found, [game(0), game(1)]);
+        assert_eq!(games.contents().unwrap(), [0, 1].map(|id| u128::MAX - id).into());
+        assert!(games.connection().execute("DELETE FROM games", []).is_err());
+        std::fs::write(&path, "no database").unwrap();
+        assert!(Games::open(&path).and_then(|games| games.contents()).unwrap_err().to_string().contains("metadata.db"));
+    }
+}

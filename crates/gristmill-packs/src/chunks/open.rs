@@ -1,0 +1,333 @@
+//! The folder of a chunk pack -> its frames by number: mapped files, their indexes, and a table that makes tensors straight.
+//! Each game is held against its checksum before its first position is read; nothing is ever changed.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gristmill_format::container::chunks::{ChunkFile, Codec as Tag};
+use gristmill_format::encode::Encoder;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::{Chunk, Kept};
+use gristmill_format::{Error, Kind, Result as FormatResult};
+use gristmill_runtime::error::Result;
+use gristmill_runtime::names::STAGING;
+use gristmill_runtime::store::publish::is_interrupted;
+use gristmill_runtime::store::{HeldFile, Residence};
+use gristmill_runtime::table::{Chunks, FrameTable, Pick, Straight, Weighed};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::codec::Codec;
+use super::{files, is_chunks};
+
+/// From what a chunk file says of its chunks to their codec; an error for what is not known here.
+pub(crate) type Codecs = fn(Tag) -> FormatResult<&'static dyn Codec>;
+
+/// A chunk pack that is open for reading. Shared freely between threads.
+#[derive(Debug)]
+pub struct ChunkPack {
+    folder: PathBuf,
+    codec: &'static dyn Codec,
+    layout: Arc<Layout>,
+    pub(crate) files: Vec<File>,
+    /// Number of the first frame and of the first game of each file, and those behind the last.
+    pub(crate) first: Vec<(u64, u64)>,
+    identity: u64,
+    /// Buffers of readers, kept between reads.
+    tools: Mutex<Vec<Kept>>,
+    /// The weight of each game, by the id of the weigher.
+    pub(super) sums: Mutex<BTreeMap<u64, Arc<[f32]>>>,
+}
+
+/// A chunk file of a pack.
+#[derive(Debug)]
+pub(crate) struct File {
+    path: PathBuf,
+    held: HeldFile,
+    index: ChunkFile,
+    codec: &'static dyn Codec,
+    /// A bit for each game that was held against its checksum.
+    checked: Vec<AtomicU64>,
+}
+
+impl File {
+    pub(crate) fn open_as(path: PathBuf, residence: Residence, codecs: Codecs) -> FormatResult<Self> {
+        let place = |e: Error| e.in_source(path.display().to_string());
+        let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
+        let held = HeldFile::open(&path, 0, len, residence)?;
+        let index = ChunkFile::open(held.bytes()).map_err(place)?;
+        let codec = codecs(index.codec()).map_err(place)?;
+        let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Ok(File { path, held, index, codec, checked })
+    }
+
+    pub(crate) fn index(&self) -> &ChunkFile {
+        &self.index
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error of game `i`, with its place.
+    pub(crate) fn named(&self, i: usize, error: Error) -> Error {
+        error.in_chunk(i).in_member(self.index().name(i)).in_source(self.path.display().to_string())
+    }
+
+    /// The stored bytes of game `i`, held against nothing.
+    pub(crate) fn bytes(&self, i: usize) -> FormatResult<&[u8]> {
+        let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
+        let span = self.index().span(i).ok_or_else(missing)?;
+        Ok(&self.held.bytes()[span.offset as usize..][..span.len as usize])
+    }
+
+    /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
+    pub(crate) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
+        let bytes = self.bytes(i)?;
+        let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
+        if !known {
+            self.index().check(i, bytes)?;
+        }
+        Ok((bytes, known))
+    }
+
+    /// Notes that nothing is wrong with game `i`.
+    pub(crate) fn pass(&self, i: usize) {
+        self.checked[i / 64].fetch_or(1u64 << (i % 64), Ordering::Relaxed);
+    }
+
+    /// Replaces `out` by the fields of game `i` that weighers read, frame by frame.
+    pub(super) fn judged(&self, i: usize, out: &mut Chunk) -> FormatResult<()> {
+        out.frames = 0;
+        out.bytes.clear();
+        let read = self.stored(i).and_then(|(bytes, known)| {
+            self.codec.judged(bytes, out)?;
+            if !known {
+                self.pass(i);
+            }
+            Ok(())
+        });
+        read.map_err(|e| self.named(i, e))
+    }
+}
+
+impl ChunkPack {
+    /// Opens the pack in `folder`, whose chunks are of one of `codecs`.
+    ///
+    /// Errors: as [`ChunkPack::open`].
+    pub(crate) fn open_as(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Self> {
+        let refuse = |kind, detail: &str| Error::new(kind, detail).in_source(folder.display().to_string());
+        if is_interrupted(folder, STAGING) {
+            let detail = format!(
+                "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",
+                folder.display()
+            );
+            return Err(refuse(Kind::Truncated, &detail).into());
+        }
+        let mut names = files(folder)?;
+        names.retain(|name| is_chunks(name));
+        if names.is_empty() {
+            return Err(refuse(Kind::Missing, "there are no games-*.chunks here").into());
+        }
+        let (mut opened, mut first, mut hash) = (Vec::new(), vec![(0, 0)], Xxh3::new());
+        for name in names {
+            let file = File::open_as(folder.join(name), residence, codecs)?;
+            let (frames, games) = first[first.len() - 1];
+            first.push((frames + file.index().total_frames(), games + file.index().len() as u64));
+            hash.update(&file.index().identity().to_le_bytes());
+            opened.push(file);
+        }
+        let (codec, layout) = kind(&opened)?;
+        Ok(ChunkPack {
+            folder: folder.to_owned(),
+            codec,
+            layout,
+            files: opened,
+            tools: Mutex::default(),
+            first,
+            identity: hash.digest(),
+            sums: Mutex::default(),
+        })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What its chunks hold.
+    pub fn codec(&self) -> &'static dyn Codec {
+        self.codec
+    }
+
+    /// Calls `read` with buffers of an earlier read, and keeps them for a later one.
+    pub(crate) fn with_tools<T>(&self, read: impl FnOnce(&mut Kept) -> FormatResult<T>) -> FormatResult<T> {
+        let waiting = || self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = waiting().pop().unwrap_or_default();
+        let done = read(&mut tools)?;
+        waiting().push(tools);
+        Ok(done)
+    }
+
+    /// A hash of the indexes, and so of all that the pack holds. The same wherever it lies.
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Name and checksum of the index of each file, in order.
+    pub fn checksums(&self) -> impl Iterator<Item = (String, u64)> {
+        let name = |file: &File| file.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        self.files.iter().map(move |file| (name(file).unwrap_or_default(), file.index().identity()))
+    }
+
+    /// How many games there are.
+    pub fn games(&self) -> u64 {
+        self.first.last().map_or(0, |(_, games)| *games)
+    }
+
+    /// The file and number there of game `i`.
+    pub(crate) fn place(&self, game: u64) -> Option<(&File, usize, u64)> {
+        let file = self.first.partition_point(|(_, first)| *first <= game).checked_sub(1)?;
+        let within = (game - self.first[file].1) as usize;
+        Some((self.files.get(file)?, within, self.first[file].0))
+    }
+
+    /// Number of the first frame of game `i`, and how many it has; none where there is no such game.
+    pub fn frames(&self, game: u64) -> Option<(u64, u64)> {
+        let (file, within, first) = self.place(game)?;
+        Some((first + file.index().first_frame(within), file.index().frames(within).into()))
+    }
+
+    /// Replaces `out` by the fields of game `i` that weighers read, frame by frame.
+    pub(super) fn judged(&self, game: u64, out: &mut Chunk) -> FormatResult<()> {
+        let missing = || Error::new(Kind::Missing, format!("game {game} of {}", self.games()));
+        let (file, within, _) = self.place(game).ok_or_else(missing)?;
+        file.judged(within, out)
+    }
+
+    /// Number of the game that a frame belongs to; none where there is no such frame.
+    pub fn game_of(&self, frame: u64) -> Option<u64> {
+        let file = self.first.partition_point(|(first, _)| *first <= frame).checked_sub(1)?;
+        let (game, _) = self.files.get(file)?.index().locate(frame - self.first[file].0)?;
+        Some(self.first[file].1 + game as u64)
+    }
+
+    /// [`ChunkPack::identity`] as it was when the files held the first `frames` frames and no more; none where they never did.
+    pub fn identity_up_to(&self, frames: u64) -> Option<u64> {
+        let files = self.first.iter().position(|(first, _)| *first == frames)?;
+        let mut hash = Xxh3::new();
+        self.files[..files].iter().for_each(|file| hash.update(&file.index().identity().to_le_bytes()));
+        Some(hash.digest())
+    }
+
+    /// Where game `i` came from: the file that was packed, and the member.
+    pub fn source(&self, game: u64) -> &str {
+        self.place(game).map_or("", |(file, within, _)| file.index().name(within))
+    }
+
+    /// The game of frame `row`, counted over all files, and its place in it; none where there is no such frame.
+    pub fn place_of(&self, row: u64) -> Option<(u64, u64)> {
+        let (file, game, frame) = self.find(row)?;
+        Some((self.first[file].1 + game as u64, u64::from(frame)))
+    }
+
+    /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
+    pub(crate) fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
+        let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
+        let (game, frame) = self.files.get(file)?.index().locate(row - self.first[file].0)?;
+        Some((file, game, frame))
+    }
+}
+
+impl FrameTable for ChunkPack {
+    fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    fn len(&self) -> u64 {
+        self.first.last().map_or(0, |(frames, _)| *frames)
+    }
+
+    fn gather(&self, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
+        let size = self.layout.size();
+        if rows.len().checked_mul(size) != Some(out.len()) {
+            let detail = format!("{} bytes for {} records of {size}", out.len(), rows.len());
+            return Err(Error::new(Kind::WrongSize, detail));
+        }
+        self.codec.gather(self, rows, out)
+    }
+
+    fn want(&self, start: u64, end: u64) {
+        for (i, file) in self.files.iter().enumerate() {
+            let (first, behind) = (self.first[i].0, self.first[i + 1].0);
+            if start >= behind || end <= first {
+                continue;
+            }
+            let game = |frame: u64| file.index().locate(frame).and_then(|(game, _)| file.index().span(game));
+            let last = game(end.min(behind) - first - 1);
+            if let (Some(from), Some(last)) = (game(start.max(first) - first), last) {
+                file.held.want(from.offset as usize, (last.offset + last.len) as usize);
+            }
+        }
+    }
+
+    fn locate(&self, row: u64) -> (String, u64) {
+        let file = self.first.partition_point(|(first, _)| *first <= row).saturating_sub(1);
+        let path = self.files.get(file).map(|file| file.path.display().to_string()).unwrap_or_default();
+        (path, row - self.first[file].0)
+    }
+
+    fn straight(&self) -> Option<&dyn Straight> {
+        Some(self)
+    }
+
+    fn weighed(&self) -> Option<&dyn Weighed> {
+        self.codec.weigher().is_some().then_some(self as &dyn Weighed)
+    }
+
+    fn chunks(&self) -> FormatResult<&dyn Chunks> {
+        Ok(self)
+    }
+}
+
+impl Chunks for ChunkPack {
+    fn bounds(&self, row: u64) -> Range<u64> {
+        let Some((file, game, _)) = self.find(row) else { return row..row };
+        let index = self.files[file].index();
+        let start = self.first[file].0 + index.first_frame(game);
+        start..start + u64::from(index.frames(game))
+    }
+}
+
+impl Straight for ChunkPack {
+    fn encode(&self, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> FormatResult<()> {
+        self.codec.encode(self, encoder, picks, out)
+    }
+}
+
+/// What the chunks of some files hold, and the layout of their records.
+fn kind(files: &[File]) -> FormatResult<(&'static dyn Codec, Arc<Layout>)> {
+    let Some(first) = files.first() else { return Err(Error::new(Kind::Missing, "there are no chunk files")) };
+    if let Some(other) = files.iter().find(|file| file.codec.tag() != first.codec.tag()) {
+        let (is, was) = (other.codec.name(), first.codec.name());
+        let detail = format!("chunks of `{is}`, the first file has chunks of `{was}`: a pack holds one kind");
+        return Err(Error::new(Kind::Unsupported, detail).in_source(other.path.display().to_string()));
+    }
+    let filled = files.iter().find(|file| !file.index.is_empty());
+    let layout = first.codec.layout(&|| match filled {
+        Some(file) => file.stored(0).map(|(bytes, _)| bytes.to_vec()),
+        None => Err(Error::new(Kind::Empty, "there is no chunk, hence no layout")),
+    });
+    let named = |e: Error| match filled {
+        Some(file) => file.named(0, e),
+        None => e.in_source(first.path.display().to_string()),
+    };
+    Ok((first.codec, layout.map_err(named)?))
+}
+
+/// The pack as a table.
+pub(super) fn table(pack: &Arc<ChunkPack>) -> Arc<dyn FrameTable> {
+    Arc::clone(pack) as Arc<dyn FrameTable>
+}

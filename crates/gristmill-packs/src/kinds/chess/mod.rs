@@ -1,0 +1,134 @@
+//! Chess, as the engine has to know it: packed games, what rules may use of a position, and tensors of Leela Chess Zero.
+
+pub mod columns;
+mod encoding;
+mod games;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::Result as FormatResult;
+use gristmill_format::chess::identity::{Identity, identity};
+use gristmill_format::chess::pack::{CODEC, PACKED, PackedGame, Position};
+use gristmill_format::chess::weight::layout_judged;
+use gristmill_format::chess::{Frame, InputFormat, KIND, layout_v7};
+use gristmill_format::encode::Encoder;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::Chunk;
+use gristmill_format::weigh::Weigher;
+use gristmill_runtime::error::Result;
+use gristmill_runtime::table::Pick;
+use gristmill_stages::config::EncoderConfig;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::Kind;
+use crate::chunks::codec::Codec;
+use crate::chunks::metadata::Games;
+use crate::chunks::open::ChunkPack;
+use crate::content::Content;
+
+/// Planes of the pieces of both sides in the position itself, six each; the thirteenth of a board tells repetitions.
+const PIECES: usize = 12;
+
+/// Bit of `invariance_info` that says in canonical formats that Black is to move.
+const BLACK: u8 = 1 << 7;
+
+/// Games of chess.
+#[derive(Debug)]
+pub struct Chess;
+
+impl Kind for Chess {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn games(&self) -> &'static str {
+        "games of chess"
+    }
+
+    fn encoder(&self) -> EncoderConfig {
+        EncoderConfig::Chess
+    }
+
+    fn codec(&self) -> Option<&'static dyn Codec> {
+        Some(&Chess)
+    }
+}
+
+impl Codec for Chess {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn tag(&self) -> gristmill_format::container::chunks::Codec {
+        CODEC
+    }
+
+    fn format(&self) -> &'static str {
+        PACKED
+    }
+
+    fn columns(&self) -> Vec<(&'static str, &'static str)> {
+        columns::columns()
+    }
+
+    /// V7, whatever was packed.
+    fn layout(&self, _: &dyn Fn() -> FormatResult<Vec<u8>>) -> FormatResult<Arc<Layout>> {
+        Ok(Arc::clone(layout_v7()))
+    }
+
+    fn derived(&self) -> &'static [&'static str] {
+        &["men", "black_to_move"]
+    }
+
+    fn derive(&self, i: usize, record: &[u8]) -> FormatResult<i64> {
+        let frame = Frame::new(record)?;
+        Ok(match i {
+            0 => (0..PIECES).map(|plane| i64::from(frame.plane(plane).count_ones())).sum(),
+            _ => match frame.input_format()? {
+                InputFormat::Classical | InputFormat::Castling => i64::from(frame.side_to_move_or_enpassant() != 0),
+                _ => i64::from(frame.invariance_info() & BLACK != 0),
+            },
+        })
+    }
+
+    fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
+        let (mut position, mut records) = (Position::default(), Vec::new());
+        let content = |game: u64| {
+            let size = games::records(pack, game, &mut position, &mut records)?;
+            let Identity { key, black_first } = identity(&records, size)?;
+            Ok(Content { game, key, image: black_first.into(), records: xxh3_128(&records) })
+        };
+        games.map(content).collect()
+    }
+
+    fn known(&self, games: &Games) -> Result<Option<Vec<Content>>> {
+        games.identities()
+    }
+
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
+        games::gather(pack, rows, out)
+    }
+
+    fn encode(
+        &self,
+        pack: &ChunkPack,
+        encoder: &dyn Encoder,
+        picks: &[Pick],
+        out: &mut [&mut [u8]],
+    ) -> FormatResult<()> {
+        games::encode(pack, encoder, picks, out)
+    }
+
+    fn weigher(&self) -> Option<Arc<dyn Weigher>> {
+        Some(Arc::new(columns::WEIGHER))
+    }
+
+    fn judged(&self, bytes: &[u8], out: &mut Chunk) -> FormatResult<()> {
+        let packed = PackedGame::new(bytes)?;
+        out.layout = Some(Arc::clone(layout_judged()));
+        packed.judged(Position::default, &mut out.bytes)?;
+        out.frames = packed.frames();
+        Ok(())
+    }
+}

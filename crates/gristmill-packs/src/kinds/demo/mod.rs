@@ -1,0 +1,123 @@
+//! Demonstrations, as the engine has to know them: packed trajectories, and the fields of their steps as tensors.
+
+pub mod columns;
+mod steps;
+mod trajectories;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::demo::KIND;
+use gristmill_format::demo::encode::FieldEncoder;
+use gristmill_format::demo::pack::{CODEC, PACKED, PackedTrajectory};
+use gristmill_format::encode::Encoder;
+use gristmill_format::layout::Layout;
+use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::table::Pick;
+use gristmill_stages::config::EncoderConfig;
+use serde_json::{Value, json};
+
+use super::{Encoding, Kind};
+use crate::chunks::codec::Codec;
+use crate::chunks::metadata::Games;
+use crate::chunks::open::ChunkPack;
+use crate::content::Content;
+
+pub use trajectories::{begun, is_trajectories, name};
+
+/// Demonstrations.
+#[derive(Debug)]
+pub struct Demo;
+
+impl Kind for Demo {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn games(&self) -> &'static str {
+        "demonstrations"
+    }
+
+    fn encoder(&self) -> EncoderConfig {
+        EncoderConfig::Fields
+    }
+
+    fn codec(&self) -> Option<&'static dyn Codec> {
+        Some(&Demo)
+    }
+
+    fn no_stream(&self) -> Option<&'static str> {
+        Some(
+            "a pack of demonstrations, and streams are of games: feed it by gristmill.DataLoader(gristmill.open(PACK), \
+             batch_size=...) in Python",
+        )
+    }
+}
+
+impl Codec for Demo {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn tag(&self) -> gristmill_format::container::chunks::Codec {
+        CODEC
+    }
+
+    fn format(&self) -> &'static str {
+        PACKED
+    }
+
+    fn columns(&self) -> Vec<(&'static str, &'static str)> {
+        columns::columns()
+    }
+
+    /// That of its first trajectory.
+    fn layout(&self, first: &dyn Fn() -> FormatResult<Vec<u8>>) -> FormatResult<Arc<Layout>> {
+        Ok(PackedTrajectory::new(&first()?)?.about()?.layout)
+    }
+
+    fn contents(&self, _: &ChunkPack, _: Range<u64>) -> FormatResult<Vec<Content>> {
+        Err(FormatError::new(Cause::Unsupported, "who trajectories are, the database of their pack says"))
+    }
+
+    /// What has no symmetries is known by its records alone.
+    fn known(&self, games: &Games) -> Result<Option<Vec<Content>>> {
+        let mut all = Vec::new();
+        games.each(&mut |game| {
+            all.push(Content { game: game.id, key: game.content, image: 0, records: game.content });
+            Ok(())
+        })?;
+        Ok(Some(all))
+    }
+
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
+        pack.step_records(rows, out)
+    }
+
+    fn encode(
+        &self,
+        pack: &ChunkPack,
+        encoder: &dyn Encoder,
+        picks: &[Pick],
+        out: &mut [&mut [u8]],
+    ) -> FormatResult<()> {
+        pack.step_tensors(encoder, picks, out)
+    }
+}
+
+impl Encoding for Demo {
+    fn of_stream(&self, stage: &str, _: &[String]) -> Result<Arc<dyn Encoder>> {
+        let text = "fields are of packs of demonstrations, which a loader of rows reads";
+        Err(Error::field(stage, "encoder", text))
+    }
+
+    fn of_rows(&self, tensors: &[String], layout: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {
+        let encoder = FieldEncoder::new(layout, tensors);
+        Ok(Arc::new(encoder.map_err(|e| Error::config("tensors", e.detail()))?))
+    }
+
+    fn decides(&self, _: Value, tensors: &[String]) -> Value {
+        json!({ "fields": tensors })
+    }
+}

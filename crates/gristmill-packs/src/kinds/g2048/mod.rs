@@ -1,0 +1,28 @@
+//! 2048, as the engine has to know it: tensors of steps, of logs and of rows. What packs of its rows are is in `pack`.
+
+mod encoding;
+
+use gristmill_format::g2048::KIND;
+use gristmill_stages::config::{EncoderConfig, G2048EncoderConfig};
+
+use super::Kind;
+
+pub use encoding::tokenizer;
+
+/// Games of 2048.
+#[derive(Debug)]
+pub struct G2048;
+
+impl Kind for G2048 {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn games(&self) -> &'static str {
+        "games of 2048"
+    }
+
+    fn encoder(&self) -> EncoderConfig {
+        EncoderConfig::G2048(G2048EncoderConfig::default())
+    }
+}

@@ -1,0 +1,160 @@
+//! What frames are of -> all that the engine has to know of it: one table, a folder for each game. Outside of a game's own
+//! folders no other place has to name it. A kind that is not in the table is refused by its name, and never taken for another.
+
+pub mod chess;
+pub mod demo;
+pub mod g2048;
+pub mod packs;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use gristmill_format::container::chunks;
+use gristmill_format::detect::{Format, open, unknown_codec};
+use gristmill_format::encode::Encoder;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::{ChunkSource, ReadAt};
+use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
+use gristmill_runtime::error::Result;
+use gristmill_stages::config::EncoderConfig;
+
+use crate::chunks::codec::Codec;
+
+/// The kinds that there are.
+const KINDS: [&dyn Kind; 3] = [&chess::Chess, &g2048::G2048, &demo::Demo];
+
+/// What frames are of: a game, and how this program records it.
+pub trait Kind: Debug + Send + Sync {
+    /// Its name: what sources of its frames say of them, and manifests of its packs.
+    fn name(&self) -> &'static str;
+
+    /// What its chunks are, in words, such as `games of chess`.
+    fn games(&self) -> &'static str;
+
+    /// The encoder of its frames, as it is when nothing more is said of it.
+    fn encoder(&self) -> EncoderConfig;
+
+    /// How packs of its games have them; none for what is packed in rows alone.
+    fn codec(&self) -> Option<&'static dyn Codec> {
+        None
+    }
+
+    /// Why streams cannot be of its chunks, and what can, where it is so.
+    fn no_stream(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// The encoder of one kind, as it is configured.
+pub trait Encoding {
+    /// The encoder that the tensor generator called `stage` asks for.
+    ///
+    /// Errors: `Config` with the stage and the field.
+    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>>;
+
+    /// The encoder of rows of a table of this layout, whose valuation ids stand for `valuations`. Whether it fits the rows is
+    /// its own to say.
+    ///
+    /// Errors: `Config` with the field; `Path` and `Format` for a file that is named.
+    fn of_rows(&self, tensors: &[String], layout: &Layout, valuations: &[String]) -> Result<Arc<dyn Encoder>>;
+
+    /// The encoder of those tensors of [`Encoding::of_rows`] that `keep` says, where it can be made without the others.
+    fn some_of_rows(&self, tensors: &[String], keep: &dyn Fn(&str) -> bool) -> Option<Arc<dyn Encoder>> {
+        let _ = (tensors, keep);
+        None
+    }
+
+    /// What of its configuration, which is `said`, and of the tensors that were chosen decides rows by number.
+    fn decides(&self, said: serde_json::Value, tensors: &[String]) -> serde_json::Value {
+        let _ = tensors;
+        said
+    }
+}
+
+/// The encoder that a configuration names.
+pub fn encoding(config: &EncoderConfig) -> &dyn Encoding {
+    match config {
+        EncoderConfig::Chess => &chess::Chess,
+        EncoderConfig::G2048(config) => config,
+        EncoderConfig::Fields => &demo::Demo,
+    }
+}
+
+/// The kind of this name.
+///
+/// Errors: `Unsupported` with the name.
+pub fn of(name: &str) -> FormatResult<&'static dyn Kind> {
+    KINDS.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = names().collect();
+        let name = name.escape_debug();
+        let detail = format!("frames of `{name}`, a kind that is not known here; known are {}", known.join(", "));
+        FormatError::new(Cause::Unsupported, detail)
+    })
+}
+
+/// The names of all kinds.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KINDS.into_iter().map(Kind::name)
+}
+
+/// The codec of chunk files that say this.
+///
+/// Errors: `Unsupported` with what they say.
+pub fn codec(tag: chunks::Codec) -> FormatResult<&'static dyn Codec> {
+    codecs().find(|codec| codec.tag() == tag).ok_or_else(|| unknown_codec(tag))
+}
+
+/// The codec that the manifest of a pack names; none where it is not known here.
+pub fn codec_named(name: &str) -> Option<&'static dyn Codec> {
+    codecs().find(|codec| codec.name() == name)
+}
+
+fn codecs() -> impl Iterator<Item = &'static dyn Codec> {
+    KINDS.into_iter().filter_map(Kind::codec)
+}
+
+/// Opens a file of a known format, and says what its frames are of; `key` is its name without folders.
+///
+/// Errors: what the format's own opening gives; `Unsupported` for frames of a kind that is not known here.
+pub fn open_source(
+    format: Format,
+    key: &str,
+    from: &dyn ReadAt,
+) -> FormatResult<(Arc<dyn ChunkSource>, &'static dyn Kind)> {
+    let source = open(format, key, from)?;
+    let kind = of(source.describe().kind)?;
+    Ok((source, kind))
+}
+
+/// Whether chunks of the kind of this name can be streamed.
+///
+/// Errors: `Unsupported`, with the name where it is not known here, else with what to do.
+pub fn streams(name: &str) -> FormatResult<()> {
+    match of(name)?.no_stream() {
+        None => Ok(()),
+        Some(advice) => Err(FormatError::new(Cause::Unsupported, advice)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_names_and_no_other_is() {
+        for kind in KINDS {
+            assert_eq!(of(kind.name()).unwrap().name(), kind.name());
+            let Some(own) = kind.codec() else { continue };
+            assert_eq!((own.name(), own.tag()), (kind.name(), codec(own.tag()).unwrap().tag()));
+            assert_eq!(codec_named(own.name()).unwrap().tag(), own.tag());
+            assert!(own.derived().len() < 9 && !own.columns().is_empty());
+        }
+        assert!(codec_named("checkers").is_none());
+        for refused in [of("checkers").unwrap_err(), codec(*b"checkers").unwrap_err()] {
+            assert_eq!(refused.kind(), Cause::Unsupported);
+            assert!(refused.detail().contains("`checkers`"), "{refused}");
+        }
+        assert!(streams("chess").is_ok() && streams("checkers").is_err());
+        assert!(streams("demo").unwrap_err().detail().contains("DataLoader"));
+    }
+}

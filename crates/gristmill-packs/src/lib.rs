@@ -1,0 +1,12 @@
+//! Packs and demonstrations: frames laid out for random access, what is known of them, marks and selections; and the one
+//! table of kinds, which says what each game needs.
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used))]
+
+pub mod chunks;
+pub mod content;
+pub mod demos;
+pub mod holdings;
+pub mod kinds;
+pub mod marks;
+pub mod pack;

@@ -1,0 +1,308 @@
+//! Marks of a pack: which of its frames a rule accepts, in a file of their own beside the data, which they never change.
+//! Reads, lists and writes these files (docs/format/marks.md); a mark of other frames than those that are there is refused.
+
+pub mod columns;
+mod frames;
+pub mod rule;
+
+use std::fmt::Debug;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_format::container::marks::{IDENTITY_AT, MOST_RULE, Mark};
+use gristmill_format::{Error as FormatError, Kind, Result as FormatResult};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
+use gristmill_runtime::table::FrameTable;
+use roaring::RoaringTreemap;
+use serde::Serialize;
+
+/// Name of the folder of marks in a pack.
+pub const FOLDER: &str = "marks";
+
+/// What names of mark files end with.
+const ENDING: &str = ".mark";
+
+/// Longest name.
+const MOST_NAME: usize = 64;
+
+/// Frames whose game is the same one.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// Id of the game in the database.
+    pub game: u64,
+    /// Its first frame here, and the one behind its last.
+    pub first: u64,
+    /// See `first`.
+    pub end: u64,
+}
+
+/// A pack whose frames can be marked.
+pub trait Markable: Send + Sync + Debug {
+    /// Its folder.
+    fn folder(&self) -> &Path;
+
+    /// The records that rules ask, by number of the frame.
+    ///
+    /// Errors: those of what lies beside the frames.
+    fn records(&self) -> FormatResult<Arc<dyn FrameTable>>;
+
+    /// The table of its database that has a row for each game.
+    fn games_table(&self) -> &'static str;
+
+    /// The game of a frame that there is.
+    ///
+    /// Errors: `Missing`.
+    fn place(&self, frame: u64) -> FormatResult<Place>;
+
+    /// What rules may ask beside the fields of records.
+    fn derived(&self) -> &'static [&'static str];
+
+    /// Number `i` of [`Markable::derived`] for a record.
+    ///
+    /// Errors: `OutOfRange` for a record that cannot be.
+    fn derive(&self, i: usize, record: &[u8]) -> FormatResult<i64>;
+
+    /// How many frames there are.
+    fn total(&self) -> u64;
+
+    /// Hash of its first `frames` frames: the same before and after others were added. None where it never had that
+    /// many.
+    fn identity_of(&self, frames: u64) -> Option<u64>;
+}
+
+/// Whether a mark is of the frames that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fit {
+    /// Of these.
+    Fits,
+    /// Of the first of them: the pack has grown.
+    Grown,
+    /// Of another pack.
+    Foreign,
+    /// It cannot be read.
+    Damaged,
+}
+
+/// What is known of a mark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// `rule`, `given` or `duplicates`; empty for one that cannot be read.
+    pub origin: &'static str,
+    /// Its rule.
+    pub rule: String,
+    /// How many frames are marked.
+    pub marked: u64,
+    /// Of how many.
+    pub frames: u64,
+    /// Whether it is of the frames that are there.
+    pub fit: Fit,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+/// Refuses what is no name of a mark: a letter or digit, then letters, digits, `.`, `-` and `_`, at most 64 of them.
+///
+/// Errors: `Config` in `name`.
+pub fn check_name(name: &str) -> Result<()> {
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    let known = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+    if starts && known && name.len() <= MOST_NAME {
+        return Ok(());
+    }
+    let text =
+        format!("`{name}` is no name: a letter or digit, then letters, digits, `.`, `-` or `_`, {MOST_NAME} at most");
+    Err(Error::config("name", text))
+}
+
+/// The file of a mark, by its name in the folder of the pack.
+pub fn file_name(name: &str) -> String {
+    format!("{FOLDER}/{name}{ENDING}")
+}
+
+/// The file of a mark.
+fn path_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(file_name(name))
+}
+
+/// Names of the marks of a pack, sorted.
+///
+/// Errors: `Path`.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let folder = folder.join(FOLDER);
+    let refuse = |e: std::io::Error| Error::path(&folder, &e);
+    let entries = match std::fs::read_dir(&folder) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(refuse)?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
+        names.extend(name.strip_suffix(ENDING).filter(|name| check_name(name).is_ok()).map(str::to_owned));
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The files of the marks of a pack, by their names in its folder.
+///
+/// Errors: `Path`.
+pub fn files(folder: &Path) -> Result<Vec<String>> {
+    Ok(names(folder)?.iter().map(|name| file_name(name)).collect())
+}
+
+/// Whether a pack has a mark of this name.
+pub fn exists(folder: &Path, name: &str) -> bool {
+    path_of(folder, name).is_file()
+}
+
+/// Reads a mark, whatever it is of.
+///
+/// Errors: `Config` for what is no name; `Format` with the file: `Missing` with the names that there are, `TooLarge`, and as
+/// [`Mark::from_bytes`].
+pub fn read(pack: &dyn Markable, name: &str) -> Result<Mark> {
+    check_name(name)?;
+    let path = path_of(pack.folder(), name);
+    let place = |e: FormatError| Error::Format(e.in_source(path.display().to_string()));
+    let bytes = match std::fs::metadata(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let known = names(pack.folder())?.join(", ");
+            let known = if known.is_empty() { "none; `gristmill mark` makes them".to_owned() } else { known };
+            return Err(place(FormatError::new(
+                Kind::Missing,
+                format!("there is no mark `{name}`; there are: {known}"),
+            )));
+        }
+        // A bitmap of frames chosen without pattern takes a bit for each; nothing takes twice as much.
+        Ok(meta) if meta.len() > (1 << 20) + MOST_RULE as u64 + pack.total() / 4 => {
+            let detail = format!("{} bytes for {} frames, which is more than any mark has", meta.len(), pack.total());
+            return Err(place(FormatError::new(Kind::TooLarge, detail).at_byte(0)));
+        }
+        _ => std::fs::read(&path).map_err(|e| place(e.into()))?,
+    };
+    Mark::from_bytes(&bytes).map_err(place)
+}
+
+/// Whether a mark is of the frames of `pack`.
+pub fn fit(pack: &dyn Markable, mark: &Mark) -> Fit {
+    match pack.identity_of(mark.frames) {
+        Some(identity) if identity != mark.identity => Fit::Foreign,
+        Some(_) if mark.frames == pack.total() => Fit::Fits,
+        Some(_) => Fit::Grown,
+        None => Fit::Foreign,
+    }
+}
+
+/// The marked frames of a pack.
+///
+/// Errors: as [`read`]; `Refused`, with the file and byte, for a mark of another pack, or of fewer frames than the pack has
+/// now.
+pub fn rows(pack: &dyn Markable, name: &str) -> Result<Intervals> {
+    let mark = read(pack, name)?;
+    let refuse = |rule, detail: String| {
+        let e = FormatError::new(Kind::Refused(rule), detail).at_byte(IDENTITY_AT);
+        Error::Format(e.in_source(path_of(pack.folder(), name).display().to_string()))
+    };
+    match fit(pack, &mark) {
+        Fit::Grown => Err(refuse(
+            "mark_before_growth",
+            format!(
+                "the mark is of the first {} of {} frames: the pack has grown; `gristmill mark {} {name} --update` \
+                 extends it",
+                mark.frames,
+                pack.total(),
+                pack.folder().display()
+            ),
+        )),
+        Fit::Fits => Ok(intervals(&mark.rows)),
+        Fit::Foreign | Fit::Damaged => Err(refuse(
+            "mark_of_another_pack",
+            "the mark is of another pack; remove it, and mark these frames".to_owned(),
+        )),
+    }
+}
+
+/// What is known of every mark of a pack; one that cannot be read is listed with its fault.
+///
+/// Errors: `Path`.
+pub fn list(pack: &dyn Markable) -> Result<Vec<Listed>> {
+    let listed = |name: String| match read(pack, &name) {
+        Ok(mark) => {
+            let (fit, marked) = (fit(pack, &mark), mark.rows.len());
+            Listed { name, origin: mark.origin.name(), rule: mark.rule, marked, frames: mark.frames, fit, fault: None }
+        }
+        Err(e) => {
+            let fault = Some(e.to_string());
+            Listed { name, origin: "", rule: String::new(), marked: 0, frames: 0, fit: Fit::Damaged, fault }
+        }
+    };
+    Ok(names(pack.folder())?.into_iter().map(listed).collect())
+}
+
+/// Refuses a folder of marks that is a link, and leads elsewhere.
+///
+/// Errors: `Format` of kind `Unsupported`.
+pub fn own_folder(folder: &Path) -> Result<()> {
+    let beside = folder.join(FOLDER);
+    if std::fs::symlink_metadata(&beside).is_ok_and(|found| found.is_symlink()) {
+        let detail = "the folder of marks is a link, in which nothing is written or removed; put a folder in its place";
+        return Err(FormatError::new(Kind::Unsupported, detail).in_source(beside.display().to_string()).into());
+    }
+    Ok(())
+}
+
+/// Writes a mark: durable, and at no moment half written.
+///
+/// Errors: `Config`, `Path`, and as [`Mark::to_bytes`].
+pub fn write(folder: &Path, name: &str, mark: &Mark) -> Result<()> {
+    check_name(name)?;
+    own_folder(folder)?;
+    let path = path_of(folder, name);
+    let beside = folder.join(FOLDER);
+    if !beside.is_dir() {
+        std::fs::create_dir(&beside).map_err(|e| Error::path(&beside, &e))?;
+        sync_folder(folder)?;
+    }
+    write_whole(&path, &[&mark.to_bytes().map_err(|e| e.in_source(path.display().to_string()))?])
+}
+
+/// Removes a mark; the folder of marks goes with the last.
+///
+/// Errors: as [`read`] for one that does not exist; `Path`.
+pub fn remove(pack: &dyn Markable, name: &str) -> Result<()> {
+    check_name(name)?;
+    if !exists(pack.folder(), name) {
+        read(pack, name)?;
+    }
+    own_folder(pack.folder())?;
+    withdraw(&path_of(pack.folder(), name))?;
+    // It stays where something else is in it.
+    let _left = std::fs::remove_dir(pack.folder().join(FOLDER));
+    Ok(())
+}
+
+/// The rows of a bitmap.
+pub fn intervals(rows: &RoaringTreemap) -> Intervals {
+    let mut found = Intervals::default();
+    for (high, low) in rows.bitmaps() {
+        let base = u64::from(high) << 32;
+        let mut ranges = low.iter();
+        while let Some(range) = ranges.next_range() {
+            found.push(base + u64::from(*range.start()), base + u64::from(*range.end()) + 1);
+        }
+    }
+    found
+}
+
+/// The bitmap of rows, in its smallest form.
+pub fn bitmap(rows: &Intervals) -> RoaringTreemap {
+    let mut found = RoaringTreemap::new();
+    rows.iter().for_each(|(start, end)| _ = found.insert_range(start..end));
+    found.optimize();
+    found
+}

@@ -1,0 +1,287 @@
+//! A file of rows <-> `NAME.xxh3` beside it: a checksum for each block of rows, and one of the header (docs/format/pack.md).
+//! Damaged sums make good rows look damaged, and never the other way round.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use gristmill_format::{Error, Kind, Result};
+use gristmill_runtime::store::{HeldFile, Residence};
+use gristmill_runtime::table::Guarding;
+use serde::Deserialize;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+use super::shards::Shard;
+
+/// What the names of these files add to the name of the file of rows.
+pub const SUFFIX: &str = ".xxh3";
+
+/// Rows in a block: three pages of 4 KiB.
+pub const BLOCK_ROWS: u64 = 256;
+
+/// Maximum number of rows in a block that is read.
+const MOST_BLOCK_ROWS: u32 = 1 << 16;
+
+const MAGIC: &[u8; 8] = b"GMXXH301";
+
+/// Bytes before the first checksum.
+const HEAD: usize = 40;
+
+/// When rows are held against their checksums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verify {
+    /// All of them, when the pack is opened.
+    Open,
+    /// A block when the first row of it is wanted, once.
+    FirstTouch,
+    /// Never.
+    Off,
+}
+
+impl Verify {
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [("open", Verify::Open), ("first_touch", Verify::FirstTouch), ("off", Verify::Off)]
+            .into_iter()
+            .find_map(|(known, verify)| (known == name).then_some(verify))
+    }
+}
+
+/// Where the checksums of the file at `path` are.
+pub fn beside(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(SUFFIX);
+    name.into()
+}
+
+/// Rows that come one after another -> the checksums of their blocks.
+#[derive(Clone)]
+pub(super) struct Summing {
+    block_bytes: usize,
+    done: Vec<u64>,
+    /// Of the block that is not full yet, and its bytes so far.
+    open: Xxh3,
+    open_bytes: usize,
+}
+
+/// Where a [`Summing`] stood.
+#[derive(Clone)]
+pub(super) struct SumMark {
+    blocks: usize,
+    open: Xxh3,
+    open_bytes: usize,
+}
+
+impl Summing {
+    pub(crate) fn new(row_bytes: usize) -> Self {
+        let block_bytes = BLOCK_ROWS as usize * row_bytes;
+        Summing { block_bytes, done: Vec::new(), open: Xxh3::new(), open_bytes: 0 }
+    }
+
+    pub(super) fn update(&mut self, mut rows: &[u8]) {
+        while !rows.is_empty() {
+            let (now, later) = rows.split_at(rows.len().min(self.block_bytes - self.open_bytes));
+            self.open.update(now);
+            self.open_bytes += now.len();
+            if self.open_bytes == self.block_bytes {
+                self.close();
+            }
+            rows = later;
+        }
+    }
+
+    fn close(&mut self) {
+        self.done.push(self.open.digest());
+        self.open.reset();
+        self.open_bytes = 0;
+    }
+
+    pub(super) fn mark(&self) -> SumMark {
+        SumMark { blocks: self.done.len(), open: self.open.clone(), open_bytes: self.open_bytes }
+    }
+
+    /// Goes back to a mark; of a file that was closed since, `done` are its blocks.
+    pub(super) fn rewind(&mut self, mark: SumMark, done: Option<Vec<u64>>) {
+        if let Some(done) = done {
+            self.done = done;
+        }
+        self.done.truncate(mark.blocks);
+        (self.open, self.open_bytes) = (mark.open, mark.open_bytes);
+    }
+
+    /// The bytes of the file of checksums, for rows behind this header.
+    pub(super) fn finish(mut self, rows: u64, row_bytes: usize, header: &[u8]) -> Vec<u8> {
+        if self.open_bytes > 0 {
+            self.close();
+        }
+        let mut out = Vec::with_capacity(HEAD + 8 * self.done.len());
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&(BLOCK_ROWS as u32).to_le_bytes());
+        out.extend_from_slice(&(row_bytes as u32).to_le_bytes());
+        for number in [rows, header.len() as u64, xxh3_64(header)].iter().chain(&self.done) {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out
+    }
+}
+
+/// The bytes of the file of checksums for a file of rows, and the XXH3-128 of its rows: reads it once.
+///
+/// Errors, with the file: `Io`, `Truncated`.
+pub fn of(shard: &Shard) -> Result<(Vec<u8>, u128)> {
+    let place = |e: std::io::Error| Error::from(e).in_source(shard.path.display().to_string());
+    let file = File::open(&shard.path).map_err(place)?;
+    let header = header_of(&file, shard).map_err(place)?;
+    let row_bytes = shard.layout.size();
+    let (mut summing, mut whole) = (Summing::new(row_bytes), Xxh3::new());
+    let (mut block, mut at, mut left) = (vec![0; 1 << 20], shard.offset, shard.rows.saturating_mul(row_bytes as u64));
+    while left > 0 {
+        let n = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut block[..n], at).map_err(place)?;
+        summing.update(&block[..n]);
+        whole.update(&block[..n]);
+        (at, left) = (at + n as u64, left - n as u64);
+    }
+    Ok((summing.finish(shard.rows, row_bytes, &header), whole.digest128()))
+}
+
+fn header_of(file: &File, shard: &Shard) -> std::io::Result<Vec<u8>> {
+    let mut header = vec![0; usize::try_from(shard.offset).unwrap_or(0)];
+    file.read_exact_at(&mut header, 0)?;
+    Ok(header)
+}
+
+/// The checksums of a file of rows, and which of its blocks have theirs.
+#[derive(Debug)]
+pub struct Guard {
+    sums: HeldFile,
+    path: PathBuf,
+    /// Where the rows start in their file, and bytes of a row.
+    offset: u64,
+    row_bytes: usize,
+    shift: u32,
+    /// A bit for each block that was held against its checksum.
+    seen: Vec<AtomicU64>,
+}
+
+impl Guard {
+    /// The checksums beside a file of rows; none where there are none. The header is held against its own.
+    ///
+    /// Errors, with a file: `Corrupt` for what are no checksums, checksums of other rows, and another header; `Io`.
+    pub fn open(shard: &Shard) -> Result<Option<Self>> {
+        let path = beside(&shard.path);
+        let refuse = |detail: String| Error::new(Kind::Corrupt, detail).in_source(path.display().to_string());
+        let mut file = match File::open(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|e| Error::from(e).in_source(path.display().to_string()))?,
+        };
+        let mut head = [0; HEAD];
+        file.read_exact(&mut head)
+            .map_err(|_| refuse(format!("shorter than the {HEAD} bytes that it begins with; {REMEDY}")))?;
+        let (magic, rest) = head.split_at(MAGIC.len());
+        let words = rest.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<_>>();
+        let numbers: Vec<u64> = rest[8..].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let (block_rows, row_bytes, rows, offset) = (words[0], words[1], numbers[0], numbers[1]);
+        if magic != MAGIC {
+            return Err(refuse(format!("these are no checksums of rows in a version that is known here; {REMEDY}")));
+        }
+        if !block_rows.is_power_of_two() || block_rows > MOST_BLOCK_ROWS {
+            return Err(refuse(format!(
+                "blocks of {block_rows} rows; expected a power of two up to {MOST_BLOCK_ROWS}; {REMEDY}"
+            )));
+        }
+        let here = (shard.layout.size() as u64, shard.rows, shard.offset);
+        if (u64::from(row_bytes), rows, offset) != here {
+            let detail = format!(
+                "checksums of {rows} rows of {row_bytes} bytes from byte {offset} on; {} has {} of {} bytes from byte {} on: \
+                 another program wrote it, or one of the two is damaged; {REMEDY}",
+                shard.path.display(),
+                shard.rows,
+                here.0,
+                shard.offset
+            );
+            return Err(refuse(detail));
+        }
+        let blocks = rows.div_ceil(u64::from(block_rows));
+        let sums = HeldFile::open(&path, HEAD as u64, blocks.saturating_mul(8), Residence::Memory)?;
+        let place = |e: std::io::Error| Error::from(e).in_source(shard.path.display().to_string());
+        let header = File::open(&shard.path).and_then(|file| header_of(&file, shard)).map_err(place)?;
+        if xxh3_64(&header) != numbers[2] {
+            let detail = format!("the header is not what it was when the checksums beside it were made; {REMEDY}");
+            return Err(Error::new(Kind::Corrupt, detail).in_source(shard.path.display().to_string()));
+        }
+        let seen = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let (path, shift) = (shard.path.clone(), block_rows.trailing_zeros());
+        Ok(Some(Guard { sums, path, offset, row_bytes: row_bytes as usize, shift, seen }))
+    }
+
+    /// What is wrong with each block that does not have its checksum; `rows` are the rows of the file.
+    pub fn damaged<'a>(&'a self, rows: &'a [u8]) -> impl Iterator<Item = Error> + 'a {
+        (0..self.blocks(rows)).filter_map(|block| self.check(block, rows).err())
+    }
+
+    fn blocks(&self, rows: &[u8]) -> u64 {
+        rows.len().div_ceil(self.row_bytes << self.shift) as u64
+    }
+
+    #[cold]
+    fn check(&self, block: u64, rows: &[u8]) -> Result<()> {
+        let bytes = self.row_bytes << self.shift;
+        let start = block as usize * bytes;
+        let end = rows.len().min(start + bytes);
+        let said = self.sums.bytes().as_chunks().0.get(block as usize).map(|sum| u64::from_le_bytes(*sum));
+        if Some(xxh3_64(&rows[start..end])) != said {
+            let first = block << self.shift;
+            let last = first + ((end - start) / self.row_bytes) as u64 - 1;
+            let detail = format!(
+                "rows {first} to {last} do not have their checksum: they, or the checksums beside them, changed since they \
+                 were written; `gristmill verify` says what is damaged, and verify=\"off\" takes the rows as they are"
+            );
+            let e = Error::new(Kind::Corrupt, detail).at_byte(self.offset + start as u64);
+            return Err(e.in_source(self.path.display().to_string()));
+        }
+        self.seen[(block / 64) as usize].fetch_or(1 << (block % 64), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Guarding for Guard {
+    fn touch(&self, row: u64, records: &[u8]) -> Result<()> {
+        let block = row >> self.shift;
+        let seen = self.seen[(block / 64) as usize].load(Ordering::Relaxed);
+        if seen >> (block % 64) & 1 == 1 { Ok(()) } else { self.check(block, records) }
+    }
+
+    fn check_all(&self, records: &[u8]) -> Result<()> {
+        (0..self.blocks(records)).try_for_each(|block| self.check(block, records))
+    }
+}
+
+/// Whether a file of this name holds checksums of rows.
+pub fn is_checksums(name: &str) -> bool {
+    name.strip_suffix(SUFFIX).is_some_and(super::is_rows)
+}
+
+/// Names of the files in a folder that hold checksums of rows, in no order.
+///
+/// Errors: `Path` when the folder cannot be listed.
+pub fn names(folder: &Path) -> gristmill_runtime::Result<Vec<String>> {
+    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(folder, &e);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(refuse)? {
+        names.extend(entry.map_err(refuse)?.file_name().into_string().ok().filter(|name| is_checksums(name)));
+    }
+    Ok(names)
+}
+
+/// The checksums of the blocks of a file that this program wrote just now.
+pub(super) fn written(path: &Path) -> std::io::Result<Vec<u64>> {
+    let bytes = std::fs::read(beside(path))?;
+    Ok(bytes.get(HEAD..).unwrap_or_default().as_chunks().0.iter().map(|sum| u64::from_le_bytes(*sum)).collect())
+}
+
+const REMEDY: &str = "where the rows are as they should be, `gristmill checksum PACK --overwrite` makes checksums anew";

@@ -1,0 +1,88 @@
+//! What a pack of 2048 games is on disk, beside its rows: database, valuation names, manifest, list of shards.
+//! Reads and writes these files; the jobs that make packs and the readers that feed from them share it.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use gristmill_format::g2048::RowForm;
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::lineage;
+pub use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE, STAGING};
+use serde::{Deserialize, Deserializer};
+
+pub mod array;
+pub mod checksums;
+pub mod embeddings;
+pub mod games;
+pub mod manifest;
+mod marks;
+pub mod metadata;
+pub mod open;
+pub mod recorder;
+pub mod rows;
+pub mod runs;
+pub mod select;
+pub mod shards;
+pub mod sides;
+
+pub mod valuation;
+pub mod values;
+pub mod writer;
+
+/// Name of the file with the names of valuation types.
+pub const VALUATION_TYPES: &str = "valuation_types.json";
+
+/// The name of a form of rows in manifests and options.
+pub fn layout_name(form: RowForm) -> &'static str {
+    match form {
+        RowForm::Aligned => "aligned48",
+        RowForm::Packed => "packed46",
+    }
+}
+
+/// The form of rows of this name.
+pub fn layout_of(name: &str) -> Option<RowForm> {
+    [RowForm::Aligned, RowForm::Packed].into_iter().find(|form| layout_name(*form) == name)
+}
+
+/// Reads the name of a form of rows.
+///
+/// Errors: an unknown name.
+pub fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm, D::Error> {
+    let name = String::deserialize(text)?;
+    let unknown = || serde::de::Error::unknown_variant(&name, &["aligned48", "packed46"]);
+    layout_of(&name).ok_or_else(unknown)
+}
+
+/// Whether a file of this name holds rows of a pack.
+pub fn is_rows(name: &str) -> bool {
+    name == shards::SINGLE || name.starts_with("steps-") && name.ends_with(".npy")
+}
+
+/// Whether a file of this name belongs to the pack in its folder.
+pub fn is_part(name: &str) -> bool {
+    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, values::MADE, lineage::FILE];
+    is_rows(name)
+        || checksums::is_checksums(name)
+        || embeddings::is_vectors(name)
+        || values::is_values(name)
+        || beside.contains(&name)
+        || name.strip_prefix(METADATA).is_some_and(|rest| ["-wal", "-shm"].contains(&rest))
+}
+
+/// Names of the files in a folder that belong to a pack, values of its rows included and vectors excepted, and of logs that SQLite may have left
+/// beside the database.
+///
+/// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
+pub fn files(folder: &Path) -> Result<Vec<String>> {
+    let mut names = match shards::names(folder) {
+        Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
+        names => names?,
+    };
+    names.extend(checksums::names(folder)?);
+    names.extend(values::names(folder)?);
+    let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
+    let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, lineage::FILE].map(str::to_owned);
+    names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));
+    Ok(names)
+}

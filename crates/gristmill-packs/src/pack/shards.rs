@@ -1,0 +1,146 @@
+//! The folder of a pack -> its files of rows, in the order in which rows are numbered, with their headers read.
+//! Opens no file for longer than its header takes, and guesses no offset.
+
+use std::path::{Path, PathBuf};
+
+use gristmill_format::container::npy::Header;
+use gristmill_format::layout::{DType, Layout};
+use gristmill_format::{Error, Kind};
+use gristmill_runtime::error::Result;
+use gristmill_runtime::store::{open_file, publish};
+
+use crate::holdings::Holdings;
+
+/// The file of rows of a pack that is not sharded.
+pub const SINGLE: &str = "steps.npy";
+
+/// What names of files of rows start with.
+pub(super) const PREFIX: &str = "steps";
+
+/// One file of rows.
+#[derive(Debug, Clone)]
+pub struct Shard {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its records.
+    pub layout: Layout,
+    /// How many there are.
+    pub rows: u64,
+    /// Byte of the file at which they start.
+    pub offset: u64,
+}
+
+/// The name of shard `i`.
+pub fn name(i: usize) -> String {
+    format!("steps-{i:05}.npy")
+}
+
+/// Names of the files of rows in a folder: `steps.npy` first, then `steps-*.npy` by name.
+///
+/// Errors: `Path` when the folder cannot be listed.
+pub fn names(pack: &Path) -> Result<Vec<String>> {
+    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(pack, &e);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(pack).map_err(refuse)? {
+        let name = entry.map_err(refuse)?.file_name();
+        let Some(name) = name.to_str() else { continue };
+        if super::is_rows(name) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable_by_key(|name| (name != SINGLE, name.len(), name.clone()));
+    Ok(names)
+}
+
+/// Names of the files of rows of the pack in the folder `pack`, as [`names`].
+///
+/// Errors: `Path`; `Format` with the folder: `Missing` where there are none, `Unfit` for a pack of something else, `Corrupt` when
+/// a job was interrupted while it changed the pack.
+pub fn complete(pack: &Path) -> Result<Vec<String>> {
+    let refuse = |kind: Kind, detail: &str| Err(Error::new(kind, detail).in_source(pack.display().to_string()).into());
+    if publish::is_interrupted(pack, super::STAGING) {
+        let detail = format!(
+            "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",
+            pack.display()
+        );
+        return refuse(Kind::Corrupt, &detail);
+    }
+    let names = names(pack)?;
+    if names.is_empty() {
+        if gristmill_runtime::names::is_pack(pack) {
+            return refuse(Kind::Unfit, "this is a pack of whole games; a pack of rows of 2048 is needed here");
+        }
+        let none = "no steps.npy and no steps-*.npy: this folder is no pack";
+        let Some(games) = unpacked(pack)? else {
+            return refuse(Kind::Missing, &format!("{none}; it {}", Holdings::of(pack).told(pack)));
+        };
+        let advice = format!(
+            "{none}; it holds files of games, such as {games}: `gristmill pack` (in Python gristmill.pack) makes a pack of \
+             them in a folder of its own"
+        );
+        return refuse(Kind::Missing, &advice);
+    }
+    Ok(names)
+}
+
+/// The first file in a folder, by name, that packs are made of.
+fn unpacked(folder: &Path) -> Result<Option<String>> {
+    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(folder, &e);
+    let mut first: Option<String> = None;
+    for entry in std::fs::read_dir(folder).map_err(refuse)? {
+        let name = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
+        let is_games = [".gz", ".tar", ".jsonl"].iter().any(|ending| name.ends_with(ending));
+        if is_games && first.as_ref().is_none_or(|first| name < *first) {
+            first = Some(name);
+        }
+    }
+    Ok(first)
+}
+
+/// The file of rows at `path`.
+///
+/// Errors, with the file: `Unsupported` for an array that is no list of records, what [`Header::read`] says.
+pub fn open(path: PathBuf) -> gristmill_format::Result<Shard> {
+    let place = |e: Error| e.in_source(path.display().to_string());
+    let header = open_file(&path).and_then(|file| Header::read(&*file)).map_err(place)?;
+    let (DType::Record(layout), &[rows]) = (header.dtype(), header.shape()) else {
+        let detail = format!("expected one axis of records, found shape {:?}", header.shape());
+        return Err(place(Error::new(Kind::Unsupported, detail)));
+    };
+    Ok(Shard { layout: layout.clone(), rows, offset: header.data_offset(), path })
+}
+
+/// The files of rows of the pack in the folder `pack`.
+///
+/// Errors: as [`complete`] and [`open`].
+pub fn list(pack: &Path) -> Result<Vec<Shard>> {
+    complete(pack)?.into_iter().map(|name| Ok(open(pack.join(name))?)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_comes_first_and_shards_follow_by_number() {
+        let pack = tempfile::tempdir().unwrap();
+        for name in
+            ["steps-00010.npy", "steps-00002.npy", "steps-100000.npy", "steps.npy", "steps.npy.tmp", "embed-1.npy"]
+        {
+            std::fs::write(pack.path().join(name), "").unwrap();
+        }
+        assert_eq!(
+            names(pack.path()).unwrap(),
+            ["steps.npy", "steps-00002.npy", "steps-00010.npy", "steps-100000.npy"]
+        );
+        let e = list(pack.path()).unwrap_err().to_string();
+        assert!(e.contains("steps.npy") && e.contains("truncated"), "{e}");
+        let games = tempfile::tempdir().unwrap();
+        let refusal = || list(games.path()).unwrap_err().to_string();
+        assert!(refusal().ends_with("this folder is no pack; it is empty"), "{}", refusal());
+        for name in ["training.2.gz", "training.1.gz", "a.txt"] {
+            std::fs::write(games.path().join(name), "").unwrap();
+        }
+        assert!(refusal().contains("such as training.1.gz: `gristmill pack`"), "{}", refusal());
+    }
+}

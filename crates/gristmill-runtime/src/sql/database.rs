@@ -1,0 +1,184 @@
+//! A path -> a SQLite database, to be written or read; one that was written -> its one file, whole; its errors -> ours.
+//! Knows no table of a pack. Links are not followed to be written.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use gristmill_format::{Error, Kind};
+use rusqlite::hooks::AuthContext;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
+
+use super::asking::{allowed, bound, given_up};
+use crate::error::Result;
+
+/// A database to write, made by `schema` where there is none.
+///
+/// Errors: `Format` with the path when it is no database or cannot be written, or is a link.
+pub fn open_to_write(path: &Path, schema: &str) -> Result<Connection> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        let detail = "a link, which is not followed to be written; put the database itself here";
+        return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
+    }
+    let open = || {
+        let db = Connection::open(path)?;
+        db.pragma_update(None, "page_size", 4096)?;
+        db.pragma_update(None, "journal_mode", "WAL")?;
+        db.pragma_update(None, "synchronous", "NORMAL")?;
+        db.pragma_update(None, "trusted_schema", false)?;
+        db.execute_batch(schema)?;
+        Ok(db)
+    };
+    let db = open().map_err(|e| refusal(path, &e))?;
+    tables_only(&db, path)?;
+    Ok(db)
+}
+
+/// Closes a database that was written, with everything in its one file.
+///
+/// Errors: `Format` with the path, also where the log could not be folded in: without it the file is not whole.
+pub fn close(db: Connection, path: &Path) -> Result<()> {
+    let refuse = |e: &rusqlite::Error| refusal(path, e);
+    db.flush_prepared_statement_cache();
+    let folded = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    let read_by_others = folded.map_err(|e| refuse(&e))? != 0;
+    db.close().map_err(|(_, e)| refuse(&e))?;
+    match logs(path).find(|log| !read_by_others && log.exists()) {
+        None => Ok(()),
+        Some(log) => Err(unfinished(&log)),
+    }
+}
+
+/// What SQLite may leave beside a database that it could not finish.
+fn logs(path: &Path) -> impl Iterator<Item = PathBuf> {
+    ["-journal", "-wal", "-shm"].into_iter().map(move |ending| {
+        let mut log = OsString::from(path);
+        log.push(ending);
+        PathBuf::from(log)
+    })
+}
+
+fn unfinished(log: &Path) -> crate::Error {
+    let detail = "SQLite left its log beside the database, which is not whole without it";
+    Error::new(Kind::Io(ErrorKind::Other), detail).in_source(log.display().to_string()).into()
+}
+
+/// Opens a database for reading only. Nothing is written beside it: a file without a write-ahead log is taken as finished
+/// and opened as immutable.
+///
+/// Errors: `Format` with the path: `Io`, `Corrupt` for what is no database.
+pub fn open_connection(path: &Path) -> Result<Connection> {
+    // SQLite says no more than "unable to open" of a file that is not there.
+    std::fs::metadata(path).map_err(|e| Error::from(e).in_source(path.display().to_string()))?;
+    let mut log = OsString::from(path);
+    log.push("-wal");
+    let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let open = || {
+        let mut db = if logged {
+            Connection::open_with_flags(path, flags)?
+        } else {
+            Connection::open_with_flags(immutable(path), flags)?
+        };
+        bound(&mut db, None)?;
+        db.authorizer(Some(|context: AuthContext<'_>| allowed(&context)))?;
+        db.pragma_update(None, "trusted_schema", false)?;
+        db.pragma_update(None, "query_only", true)?;
+        Ok(db)
+    };
+    let db = open().map_err(|e| refusal(path, &e))?;
+    tables_only(&db, path)?;
+    Ok(db)
+}
+
+/// Refuses a database in which SQL of others runs where a table of a pack is read or written: it may have no end.
+fn tables_only(db: &Connection, path: &Path) -> Result<()> {
+    let foreign = "SELECT type, name FROM sqlite_master WHERE type = 'trigger' OR type = 'view' AND lower(name) IN \
+                   ('runs', 'games', 'session', 'extras', 'progress')";
+    let found = db.query_row(foreign, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))).optional();
+    let Some((kind, name)) = found.map_err(|e| refusal(path, &e))? else { return Ok(()) };
+    let detail = format!("a {kind} `{name}`; a pack has tables alone: make it a table, or take the {kind} away");
+    Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into())
+}
+
+/// Closes a database and writes it anew from what it holds, so that no byte tells in how many steps it was written. One file
+/// remains. Where that is killed, it may be done again.
+///
+/// Errors: `Format` with the path, `Path`.
+pub fn close_anew(db: Connection, path: &Path) -> Result<()> {
+    let beside = path.with_extension("anew");
+    let refuse = |e: std::io::Error| crate::Error::path(&beside, &e);
+    for old in logs(&beside).chain([beside.clone()]) {
+        match std::fs::remove_file(&old) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(crate::Error::path(&old, &e)),
+            _ => {}
+        }
+    }
+    // Names of files are bytes, whatever SQLite takes them for.
+    let written = db.execute("VACUUM INTO CAST(?1 AS TEXT)", [beside.as_os_str().as_bytes()]);
+    written.map_err(|e| refusal(path, &e))?;
+    db.flush_prepared_statement_cache();
+    db.close().map_err(|(_, e)| refusal(path, &e))?;
+    let anew = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
+    // Each rewriting counts in the version of the schema, and a job that was killed behind this one rewrites once more.
+    anew.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
+    anew.pragma_update(None, "journal_mode", "WAL").map_err(|e| refusal(&beside, &e))?;
+    anew.close().map_err(|(_, e)| refusal(&beside, &e))?;
+    if let Some(log) = logs(&beside).find(|log| log.exists()) {
+        return Err(unfinished(&log));
+    }
+    std::fs::File::open(&beside).and_then(|file| file.sync_all()).map_err(refuse)?;
+    std::fs::rename(&beside, path).map_err(refuse)
+}
+
+/// Whether there is a table of this name.
+pub fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let found = db.prepare_cached("SELECT 1 FROM sqlite_master WHERE name = ?1 AND type = 'table'");
+    found?.query_row([name], |_| Ok(())).optional().map(|found| found.is_some())
+}
+
+/// Names of the columns of a table.
+pub fn columns(db: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
+    let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+    let names = statement.query_map([table], |row| row.get(0))?;
+    names.collect()
+}
+
+/// The URI of a file that never changes: SQLite then makes no files beside it and takes no locks.
+fn immutable(path: &Path) -> String {
+    use std::fmt::Write;
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-~".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _ = write!(uri, "%{byte:02x}");
+        }
+    }
+    uri + "?immutable=1"
+}
+
+/// What SQLite says of the user's SQL, without the query around it.
+pub fn complaint(e: &rusqlite::Error) -> String {
+    match e {
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        e => e.to_string(),
+    }
+}
+
+/// What SQLite refused, with the file, and what to do where another process holds it.
+pub fn refusal(path: &Path, e: &rusqlite::Error) -> crate::Error {
+    if let Some(ended) = given_up(e, None) {
+        return ended;
+    }
+    let kind = match e.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Kind::Corrupt,
+        Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => Kind::Io(std::io::ErrorKind::PermissionDenied),
+        Some(ErrorCode::DiskFull) => Kind::Io(std::io::ErrorKind::StorageFull),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Kind::Io(std::io::ErrorKind::ResourceBusy),
+        Some(_) => Kind::Io(std::io::ErrorKind::Other),
+        None => Kind::Corrupt,
+    };
+    Error::new(kind, format!("SQLite: {e}")).in_source(path.display().to_string()).into()
+}

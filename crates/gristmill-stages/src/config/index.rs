@@ -1,0 +1,115 @@
+//! What an index loader is to do with the rows of a table: batches, epochs, order, ranks.
+//! Pure data, in JSON from Python; what fits the table is judged by `pipeline`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::sampling::HanseSamplingConfig;
+use super::skip::Skip;
+use super::stages::{EncoderConfig, LastBatch};
+use super::view::View;
+
+/// In which order each epoch goes through the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shuffle {
+    /// As they are stored.
+    Off,
+    /// Any row anywhere (the default).
+    #[default]
+    Rows,
+    /// Blocks of neighbouring rows in random order, the rows of several shuffled together: for packs beyond memory.
+    Blocks {
+        /// Rows of a block.
+        rows: u64,
+        /// Blocks whose rows are shuffled together.
+        blocks: u64,
+    },
+}
+
+/// A loader of rows by number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IndexConfig {
+    /// What makes rows of tensors.
+    pub encoder: EncoderConfig,
+    /// The tensors of games of chess, in order, as for streams; `planes`, `probs` and `values` when empty. Rows of other
+    /// games have none to choose from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<String>,
+    /// What stands for a row: itself when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<View>,
+    /// Rows of a batch, of all ranks together.
+    pub batch_size: usize,
+    /// Passes over the rows; without an end when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
+    /// Whether each pass has batches of its own, and `last_batch` says what becomes of what is left over at its end. Else
+    /// batches run on across the ends of passes, and all but the very last are full.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
+    /// The order of rows.
+    pub shuffle: Shuffle,
+    /// Draws rows by weight instead, with repetition: an epoch is as many draws as there are rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<HanseSamplingConfig>,
+    /// What becomes of the last partial batch.
+    pub last_batch: LastBatch,
+    /// Root of every random draw; drawn once and saved when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Worker threads; the number of cores when absent. Never changes a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
+    /// Batches that may wait for the consumer.
+    pub queue_capacity: usize,
+    /// Which of the ranks this is, from 0.
+    pub rank: u64,
+    /// How many ranks share each batch; must divide its size.
+    pub world_size: u64,
+    /// Batches to leave out, such as `18200..18350`. All others keep their numbers and bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<Skip>,
+    /// Ledger of what was delivered, which `gristmill verify-run` reads; several ranks write one each beside it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ledger: Option<PathBuf>,
+}
+
+impl Default for IndexConfig {
+    fn default() -> Self {
+        IndexConfig {
+            encoder: EncoderConfig::default(),
+            tensors: Vec::new(),
+            view: None,
+            batch_size: 1024,
+            epochs: Some(1),
+            apart: false,
+            shuffle: Shuffle::default(),
+            sampling: None,
+            last_batch: LastBatch::default(),
+            seed: None,
+            threads: None,
+            queue_capacity: 4,
+            rank: 0,
+            world_size: 1,
+            skip: Vec::new(),
+            ledger: None,
+        }
+    }
+}
+
+impl IndexConfig {
+    /// Reads JSON; an unknown key is refused with the nearest known one.
+    ///
+    /// Errors: `Config`.
+    pub fn from_json(text: &str) -> gristmill_runtime::Result<Self> {
+        super::parse::from_json(text)
+    }
+
+    /// Writes JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

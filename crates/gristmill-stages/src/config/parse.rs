@@ -1,0 +1,171 @@
+//! Text -> config, config -> text. An unknown key is refused with the nearest known one.
+//! Every refusal has line and column, and the stage and field that it lies in.
+
+use std::collections::BTreeMap;
+
+use gristmill_runtime::error::{Error, Result};
+use serde::Deserializer;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::Segment;
+
+use super::text::TextForm;
+use super::{DataLoaderConfig, PositionSamplingConfig};
+
+impl DataLoaderConfig {
+    /// Reads TOML. Errors: `Config` with line, column, stage and field.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        toml::from_str(text).map_err(|e| {
+            let offset = e.span().map_or(0, |span| span.start);
+            TextForm::Toml.fault(text, offset, suggest(e.message()))
+        })
+    }
+
+    /// Writes TOML that [`DataLoaderConfig::from_toml`] reads back to the same config.
+    pub fn to_toml(&self) -> Result<String> {
+        toml::to_string(self).map_err(|e| Error::config("", e.to_string()))
+    }
+
+    /// Reads JSON. Errors: `Config` with line, column, stage and field.
+    pub fn from_json(text: &str) -> Result<Self> {
+        from_json(text)
+    }
+
+    /// Writes JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl PositionSamplingConfig {
+    /// Reads the words of an option: names and numbers with commas between them, as between the braces of TOML.
+    ///
+    /// Errors: `Config` in `option`; an unknown name comes with the nearest known one.
+    pub fn from_words(option: &str, words: &str) -> Result<Self> {
+        let mut rule: BTreeMap<String, Self> = toml::from_str(&format!("rule = {{ {words} }}"))
+            .map_err(|e| Error::config(option, format!("{}, in `{words}`", suggest(e.message()))))?;
+        let more = || Error::config(option, format!("expected names and numbers of one rule, found `{words}`"));
+        rule.remove("rule").filter(|_| rule.is_empty()).ok_or_else(more)
+    }
+}
+
+/// Reads any config type from JSON, with a suggestion for unknown keys.
+pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = tracked(&mut json).and_then(|value| json.end().map(|()| value).map_err(|e| (Vec::new(), e)));
+    read.map_err(|(path, e): (Vec<String>, serde_json::Error)| {
+        let message = e.to_string();
+        let place = format!(" at line {} column {}", e.line(), e.column());
+        let message = suggest(message.strip_suffix(&place).unwrap_or(&message));
+        let tree = serde_json::from_str::<Value>(text).unwrap_or_default();
+        let name = |stage: &Value| Some(stage.get("name")?.as_str()?.to_owned());
+        let stages = tree.get("stage").and_then(Value::as_array).into_iter().flatten();
+        match refused(&path, &stages.map(name).collect::<Vec<_>>(), message) {
+            Error::Config { stage, field, message, .. } => {
+                Error::Config { at: Some((e.line(), e.column())), stage, field, message }
+            }
+            other => other,
+        }
+    })
+}
+
+/// A value out of a deserializer; a refusal comes with the path of names and indices that leads to it.
+pub(super) fn tracked<'de, T: DeserializeOwned, D: Deserializer<'de>>(from: D) -> Result<T, (Vec<String>, D::Error)> {
+    serde_path_to_error::deserialize(from).map_err(|e| {
+        let step = |step: &Segment| match step {
+            Segment::Seq { index } => index.to_string(),
+            Segment::Map { key } => key.clone(),
+            Segment::Enum { variant } => variant.clone(),
+            Segment::Unknown => String::new(),
+        };
+        (e.path().iter().map(step).collect(), e.into_inner())
+    })
+}
+
+/// A refusal at a path: in a stage, by its name, and in the innermost field of the path, or the unknown one below it.
+pub(super) fn refused(path: &[String], stages: &[Option<String>], message: String) -> Error {
+    let index = |step: &String| step.parse::<usize>().ok();
+    let stage = match path {
+        [stage, number, ..] if stage == "stage" => index(number).and_then(|i| stages.get(i)?.clone()),
+        _ => None,
+    };
+    let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let field = unknown.or(path.iter().rfind(|step| index(step).is_none()).map(String::as_str));
+    let field = field.filter(|field| !field.is_empty() && (*field != "stage" || stage.is_none())).map(str::to_owned);
+    Error::Config { at: None, stage, field, message }
+}
+
+/// What is looked for in a splitter and is not there, and what there is instead.
+const SPLIT_BY: (&str, &str) = (
+    "unknown variant `content`, expected `name` or `file`",
+    "; streams are split by the names of files: pack the games, and `split(by=\"content\")` of the pack keeps copies and mirrored \
+     games on one side, or let `gristmill split --by content` make a folder for each side",
+);
+
+/// Adds "did you mean" to serde's message about an unknown field or variant.
+fn suggest(message: &str) -> String {
+    if message.starts_with(SPLIT_BY.0) {
+        return message.trim_end().to_owned() + SPLIT_BY.1;
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    let nearest = match (message.contains("unknown field") || message.contains("unknown variant"), quoted.next()) {
+        (true, Some(found)) => quoted
+            .map(|known| (strsim::damerau_levenshtein(found, known), known))
+            .filter(|(distance, known)| *distance <= known.len().max(found.len()) / 2)
+            .min(),
+        _ => None,
+    };
+    match nearest {
+        Some((_, known)) => format!("{}; did you mean `{known}`?", message.trim_end()),
+        None => message.trim_end().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRAPH: &str = r#"
+        seed = 7
+        memory = "2GiB"
+        output = ["train:tensors"]
+        [[stage]]
+        name = "files"
+        file_path_provider = { directory = "games" }
+        [[stage]]
+        name = "pool"
+        input = ["files"]
+        [stage.shuffling_chunk_pool]
+        chunk_pool_size = 5
+        hanse_sampling_threshold = 80
+        hanse_sampling_form = "length"
+        position_sampling = { diff_focus_q_weight = 6.0 }
+        cachehit_output = { name = "hits" }
+        [stage.shuffling_chunk_pool.output]
+        overflow_behavior = "KEEP_NEWEST"
+    "#;
+
+    #[test]
+    fn toml_and_json_round_trip() {
+        let config = DataLoaderConfig::from_toml(GRAPH).unwrap();
+        assert_eq!(DataLoaderConfig::from_toml(&config.to_toml().unwrap()).unwrap(), config);
+        assert_eq!(DataLoaderConfig::from_json(&config.to_json()).unwrap(), config);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_with_the_nearest_known_one() {
+        let error = DataLoaderConfig::from_toml(&GRAPH.replace("chunk_pool_size", "chunk_pol_size")).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("did you mean `chunk_pool_size`"), "{text}");
+        assert!(text.starts_with("line 12, column 9: stage `pool`, field `chunk_pol_size`: unknown field"), "{text}");
+        let error = DataLoaderConfig::from_json(r#"{"sede": 3}"#).unwrap_err().to_string();
+        assert!(error.starts_with("line 1, column 7: `sede`: unknown field `sede`"), "{error}");
+        assert!(error.ends_with("did you mean `seed`?"), "{error}");
+        let split = r#"{"stage": [{"name": "split", "chunk_source_splitter": {"by": "content"}}]}"#;
+        let error = DataLoaderConfig::from_json(split).unwrap_err().to_string();
+        assert!(
+            error.contains("stage `split`, field `by`") && error.contains("gristmill split --by content"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,381 @@
+//! A Store's list and its watch -> changes for the registry to judge, until it is stopped.
+//! Reads no file to list it, takes hints only as hints, and never stops watching silently: what it cannot see it lists.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use gristmill_format::detect::detect;
+use gristmill_runtime::store::{Change, Discover, Faults, FileStat, Hint, Store, Watch};
+
+use super::registry::{Registry, by_key};
+
+/// How often hints are taken.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Rounds between two checks of a file that may be incomplete: 200 ms.
+const SETTLE: u64 = 10;
+
+/// As long, as a time.
+const SETTLED: Duration = Duration::from_millis(200);
+
+/// Rounds after which a file of the first scan is taken although it still grows, where no watch would see it later: 5
+/// s.
+const PATIENCE: u64 = 250;
+
+/// Rounds after which a known file that is not under its name any more has left: 1 s. A program that writes a file
+/// again may delete it first.
+const GONE: u64 = 50;
+
+/// Kinds of faults of a first listing for which it is made again: folders that cannot be read now, and may hold files. One for
+/// which there is no permission stays so, like `lost+found`.
+const PASSING: [&str; 3] = ["io", "mount_lost", "away"];
+
+/// Listings before a search that does not wait ends without a scan: two seconds.
+const LISTINGS: u32 = 3;
+
+/// Fewest rounds between two listings that lost hints ask for: 1 s.
+const PAUSE: u64 = 50;
+
+/// What to look for.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// Where.
+    pub store: Arc<dyn Store>,
+    /// Whether to continue after the first scan.
+    pub watch: bool,
+    /// Time between whole listings while watching.
+    pub rescan: Duration,
+    /// Names that an earlier run had: of several names of one file, they are the ones that count.
+    pub expected: HashSet<String>,
+    /// Whether the first scan waits for folders that cannot be read now; else it ends without one.
+    pub waits: bool,
+    /// Ends the search, within some 20 ms (a listing that hangs in the system excepted).
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Search {
+    /// The search as a task for a thread.
+    pub fn ready(self) -> Discover {
+        Box::new(move |take| run(&self, take))
+    }
+}
+
+/// Runs the search: the first scan, then changes until it is stopped, or only the scan when not watching.
+pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
+    let mut found = Discovery {
+        search,
+        registry: Registry::new(search.store.clone(), search.stop.clone()),
+        unsettled: BTreeMap::new(),
+        leaving: BTreeMap::new(),
+        round: 0,
+        skipped: HashSet::new(),
+        watch: None,
+        take,
+    };
+    // Watched first and listed second: what changes in between is seen twice rather than never.
+    found.watch_anew();
+    let Some((files, faults)) = found.list_whole() else { return };
+    let files = found.settled(files);
+    let files = found.registry.scan(files, &search.expected);
+    if found.stopped() {
+        return;
+    }
+    if found.watch.is_some() {
+        // From the first draw on, a file that is not there may have been moved.
+        search.store.readings().looked();
+    }
+    (found.take)(Change::Scanned(files));
+    found.listed(faults);
+    if search.watch {
+        found.follow();
+    }
+}
+
+/// A file that may still be growing.
+struct Unsettled {
+    then: FileStat,
+    due: u64,
+}
+
+struct Discovery<'a> {
+    search: &'a Search,
+    registry: Registry,
+    /// Files that may still be growing, as they were at the last check.
+    unsettled: BTreeMap<Arc<str>, Unsettled>,
+    /// Names that known files had, and when they are looked for again.
+    leaving: BTreeMap<Arc<str>, u64>,
+    round: u64,
+    /// Names that no format claims.
+    skipped: HashSet<Box<str>>,
+    watch: Option<Box<dyn Watch>>,
+    take: &'a mut dyn FnMut(Change),
+}
+
+impl Discovery<'_> {
+    fn stopped(&self) -> bool {
+        self.search.stop.load(Ordering::Relaxed)
+    }
+
+    fn fault(&mut self, kind: &'static str, message: String) {
+        (self.take)(Change::Fault { kind, message });
+    }
+
+    /// Replaces the watch by a new one. The old one ends only when the new one is there, so nothing is missed.
+    fn watch_anew(&mut self) {
+        if !self.search.watch {
+            return;
+        }
+        match self.search.store.watch() {
+            Ok(watch) => self.watch = watch,
+            Err(e) => {
+                self.watch = None;
+                self.fault("watch", format!("{e}; changes are found by listing only"));
+            }
+        }
+    }
+
+    /// Lists everything; `None` when stopped.
+    fn list(&mut self) -> Option<(Vec<FileStat>, Faults)> {
+        let mut files = Vec::new();
+        let mut refused = Faults::default();
+        self.skipped.clear();
+        let (stop, skipped) = (&self.search.stop, &mut self.skipped);
+        let mut faults = self.search.store.list(&mut |file| {
+            match claimed(&file.name) {
+                Ok(true) => files.push(file),
+                verdict => {
+                    if let Err(e) = verdict {
+                        refused.error(&e);
+                    }
+                    skipped.insert((&*file.name).into());
+                }
+            }
+            if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        faults.merge(&refused);
+        (!self.stopped()).then_some((files, faults))
+    }
+
+    /// The first listing: made again while parts of the tree cannot be read. A run would never know of what it lacks.
+    fn list_whole(&mut self) -> Option<(Vec<FileStat>, Faults)> {
+        let mut told = Faults::default();
+        for tries in 1.. {
+            let (files, faults) = self.list()?;
+            if PASSING.iter().all(|kind| faults.count(kind) == 0) {
+                return Some((files, faults));
+            }
+            for kind in PASSING.iter().filter(|kind| told.count(kind) == 0 && faults.count(kind) > 0) {
+                let why = faults.latest(kind).unwrap_or("a folder");
+                self.fault(kind, format!("{why}; the first scan is made again until it can be read"));
+            }
+            told.merge(&faults);
+            if !self.search.waits && tries == LISTINGS {
+                return None;
+            }
+            for _ in 0..PAUSE {
+                if self.stopped() {
+                    return None;
+                }
+                thread::sleep(POLL);
+            }
+        }
+        None
+    }
+
+    fn listed(&mut self, faults: Faults) {
+        let (skipped, duplicates) = (self.skipped.len() as u64, self.registry.duplicates());
+        (self.take)(Change::Listed { skipped, duplicates, growing: self.unsettled.len() as u64, faults });
+    }
+
+    /// Of the files of the first scan those that are complete: one that was changed a moment ago must prove that it does not
+    /// grow. Those that do are taken when they are complete or, without a watch, after a while as they are.
+    fn settled(&mut self, files: Vec<FileStat>) -> Vec<FileStat> {
+        let (recent, mut files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.changed_within(SETTLED));
+        let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE });
+        self.unsettled = recent.into_iter().map(unsettled).collect();
+        let rounds = if self.search.watch { 2 * SETTLE } else { PATIENCE };
+        while !self.unsettled.is_empty() && !self.stopped() && self.round < rounds {
+            thread::sleep(POLL);
+            self.round += 1;
+            files.extend(self.take_settled());
+        }
+        if !self.search.watch {
+            for (name, file) in std::mem::take(&mut self.unsettled) {
+                self.fault("growing", format!("{name}: it still grows, and is taken as it is now"));
+                files.push(file.then);
+            }
+        }
+        files
+    }
+
+    /// Goes on until it is stopped.
+    fn follow(&mut self) {
+        let rescan = (self.search.rescan.as_millis() / POLL.as_millis()).max(1) as u64;
+        let mut hints = Vec::new();
+        let (mut since_list, mut lost) = (0, false);
+        while !self.stopped() {
+            self.round += 1;
+            since_list += 1;
+            if let Some(watch) = &mut self.watch {
+                watch.poll(&mut hints);
+            }
+            for hint in hints.drain(..) {
+                match hint {
+                    Hint::Closed(name) => self.closed(&name),
+                    Hint::Seen(name) => self.seen(&name),
+                    Hint::Left(name) => {
+                        if self.registry.has(&name) {
+                            self.leaving.insert(name.into(), self.round + GONE);
+                        }
+                    }
+                    Hint::Blind(reason) => self.fault("unwatched", reason),
+                    Hint::Lost(reason) => {
+                        lost = true;
+                        self.fault("watch", reason);
+                    }
+                }
+                if self.stopped() {
+                    return;
+                }
+            }
+            if since_list >= rescan || lost && since_list >= PAUSE {
+                (since_list, lost) = (0, false);
+                self.list_again();
+            }
+            self.settle();
+            self.part();
+            match &self.watch {
+                Some(_) => self.search.store.readings().looked(),
+                None => self.search.store.readings().ended(),
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Stat of a file that a hint names, if a format claims it and it is there.
+    fn look(&mut self, name: &str) -> Option<FileStat> {
+        match claimed(name) {
+            Ok(true) => self.search.store.stat(name).ok(),
+            Ok(false) => {
+                self.skipped.insert(name.into());
+                None
+            }
+            Err(e) => {
+                if self.skipped.insert(name.into()) {
+                    self.fault(e.kind().name(), e.in_source(name).to_string());
+                }
+                None
+            }
+        }
+    }
+
+    fn closed(&mut self, name: &str) {
+        self.unsettled.remove(name);
+        if let Some(file) = self.look(name) {
+            self.observe(&file, true);
+        }
+    }
+
+    fn seen(&mut self, name: &str) {
+        if let Some(file) = self.look(name)
+            && !self.registry.knows(&file)
+        {
+            self.unsettled.insert(file.name.clone(), Unsettled { then: file, due: self.round + SETTLE });
+        }
+    }
+
+    fn observe(&mut self, file: &FileStat, closed: bool) {
+        if let Some(change) = self.registry.observe(file, closed) {
+            (self.take)(change);
+        }
+    }
+
+    /// Lists everything again; what is not known as it is must first prove that it does not grow.
+    fn list_again(&mut self) {
+        self.watch_anew();
+        let Some((files, faults)) = self.list() else { return };
+        let listed: HashSet<Arc<str>> = files.iter().map(|file| file.name.clone()).collect();
+        for file in files {
+            if !self.registry.knows(&file) {
+                let due = self.round + SETTLE;
+                self.unsettled.entry(file.name.clone()).or_insert(Unsettled { then: file, due });
+            }
+        }
+        for name in self.registry.lacking(&listed) {
+            self.leaving.entry(name).or_insert(self.round + GONE);
+        }
+        self.listed(faults);
+    }
+
+    /// Says which known files have left, and forgets those that nobody needs any more.
+    fn part(&mut self) {
+        let due: Vec<Arc<str>> =
+            self.leaving.iter().filter(|(_, due)| **due <= self.round).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            match self.search.store.stat(&name) {
+                // Looked for again: it may be a folder that is away.
+                Err(e) if e.kind().is_of_reading() => _ = self.leaving.insert(name, self.round + GONE),
+                Err(_) => {
+                    self.leaving.remove(&name);
+                    self.registry.leave(&name).into_iter().for_each(&mut *self.take);
+                }
+                // Back, or another: notices and listings say which.
+                Ok(_) => _ = self.leaving.remove(&name),
+            }
+        }
+        for number in self.search.store.readings().take_forgotten() {
+            if let Some(name) = self.registry.forget(number) {
+                self.seen(&name);
+            }
+        }
+    }
+
+    /// Takes the files that did not change since the last check, in key order.
+    fn settle(&mut self) {
+        let mut settled = self.take_settled();
+        settled.sort_unstable_by(by_key);
+        for file in settled {
+            if self.stopped() {
+                return;
+            }
+            self.observe(&file, false);
+        }
+    }
+
+    /// The files that did not change since the last check.
+    fn take_settled(&mut self) -> Vec<FileStat> {
+        let mut settled = Vec::new();
+        let (store, round) = (&self.search.store, self.round);
+        self.unsettled.retain(|name, file| {
+            if file.due > round {
+                return true;
+            }
+            let now = match store.stat(name) {
+                Ok(now) => now,
+                // Checked again: it may be a folder that is away.
+                Err(e) if e.kind().is_of_reading() => {
+                    file.due = round + SETTLE;
+                    return true;
+                }
+                Err(_) => return false,
+            };
+            let grows = now != file.then;
+            if grows {
+                *file = Unsettled { then: now, due: round + SETTLE };
+            } else {
+                settled.push(now);
+            }
+            grows
+        });
+        settled
+    }
+}
+
+/// Whether a format claims a file of this name; a refusal with advice for what is recognised and cannot be read.
+fn claimed(name: &str) -> gristmill_format::Result<bool> {
+    detect(name, &[]).map(|format| format.is_some()).map_err(|e| e.in_source(name))
+}

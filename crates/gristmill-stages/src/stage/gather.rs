@@ -1,0 +1,228 @@
+//! Position in the stream -> which of the selected rows stands there, in which epoch: the plan of index feeding.
+//! Pure arithmetic in O(1) memory: any position at any time. Reads no row.
+
+use gristmill_runtime::runtime::permute::Permutation;
+use gristmill_runtime::runtime::seed::Key;
+
+/// In which order an epoch goes through its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// As they are stored.
+    Stored,
+    /// Any row anywhere.
+    Shuffled,
+    /// Blocks of `rows` neighbouring rows in random order, the rows of `blocks` of them at a time shuffled together:
+    /// a reader needs only those blocks.
+    Blocks {
+        /// Rows of a block.
+        rows: u64,
+        /// Blocks whose rows are shuffled together.
+        blocks: u64,
+    },
+}
+
+/// The order of rows over all epochs. Each epoch has every row once.
+#[derive(Debug, Clone)]
+pub struct Gather {
+    rows: u64,
+    order: Order,
+    key: Key,
+}
+
+impl Gather {
+    /// The order of `rows` rows under `key`; the sizes of [`Order::Blocks`] are taken as at least 1.
+    pub fn new(key: Key, rows: u64, order: Order) -> Self {
+        let order = match order {
+            Order::Blocks { rows: block, blocks } => {
+                Order::Blocks { rows: block.clamp(1, rows.max(1)), blocks: blocks.max(1) }
+            }
+            other => other,
+        };
+        Gather { rows, order, key }
+    }
+
+    /// Rows of an epoch.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The order of one epoch.
+    pub fn epoch(&self, epoch: u64) -> Epoch {
+        let key = self.key.of(b"epoch", epoch);
+        let order = match self.order {
+            Order::Stored => Inner::Stored,
+            Order::Shuffled => Inner::Shuffled(Permutation::new(key, self.rows)),
+            Order::Blocks { rows, blocks } => Inner::Blocks(Blocks::new(key, self.rows, rows, blocks)),
+        };
+        Epoch { order }
+    }
+}
+
+/// The order of one epoch.
+#[derive(Debug, Clone)]
+pub struct Epoch {
+    order: Inner,
+}
+
+#[derive(Debug, Clone)]
+enum Inner {
+    Stored,
+    Shuffled(Permutation),
+    Blocks(Blocks),
+}
+
+impl Epoch {
+    /// The row at `place`, which must be below the number of rows. Quick for places in ascending order.
+    pub fn row(&mut self, place: u64) -> u64 {
+        match &mut self.order {
+            Inner::Stored => place,
+            Inner::Shuffled(permutation) => permutation.apply(place),
+            Inner::Blocks(blocks) => blocks.row(place),
+        }
+    }
+
+    /// The group of blocks that `place` belongs to, and the ranges of rows that it is made of. None in other orders.
+    pub fn group(&self, place: u64) -> Option<(u64, Vec<(u64, u64)>)> {
+        let Inner::Blocks(blocks) = &self.order else { return None };
+        let group = blocks.locate(place).0;
+        Some((group, blocks.members(group).map(|block| blocks.extent(block)).collect()))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Blocks {
+    key: Key,
+    rows: u64,
+    /// Rows of a block, blocks of a group.
+    size: u64,
+    group: u64,
+    order: Permutation,
+    count: u64,
+    /// The group that has the last, shorter block, and how many rows are missing there.
+    short: (u64, u64),
+    /// The last requested group, and the order of its rows.
+    current: Option<(u64, Permutation)>,
+}
+
+impl Blocks {
+    fn new(key: Key, rows: u64, size: u64, group: u64) -> Self {
+        let count = rows.div_ceil(size).max(1);
+        let order = Permutation::new(key, count);
+        let short = (order.invert(count - 1) / group, count * size - rows);
+        Blocks { key, rows, size, group, order, count, short, current: None }
+    }
+
+    /// Rows of a whole group.
+    fn whole(&self) -> u64 {
+        self.size.saturating_mul(self.group)
+    }
+
+    /// The group of a place, and the place within it.
+    fn locate(&self, place: u64) -> (u64, u64) {
+        let (short, missing) = self.short;
+        let shift = if place >= (short + 1).saturating_mul(self.whole()).saturating_sub(missing) { missing } else { 0 };
+        ((place + shift) / self.whole(), (place + shift) % self.whole())
+    }
+
+    /// The blocks of a group, in their random order.
+    fn members(&self, group: u64) -> impl Iterator<Item = u64> {
+        let first = group * self.group;
+        (first..(first + self.group).min(self.count)).map(|i| self.order.apply(i))
+    }
+
+    /// First row of a block, and the row behind its last.
+    fn extent(&self, block: u64) -> (u64, u64) {
+        (block * self.size, ((block + 1) * self.size).min(self.rows))
+    }
+
+    fn row(&mut self, place: u64) -> u64 {
+        let (group, within) = self.locate(place);
+        if self.current.as_ref().is_none_or(|(current, _)| *current != group) {
+            let blocks = self.group.min(self.count - group * self.group);
+            let rows = blocks * self.size - if group == self.short.0 { self.short.1 } else { 0 };
+            self.current = Some((group, Permutation::new(self.key.of(b"group", group), rows)));
+        }
+        let shuffled = self.current.as_ref().map_or(0, |(_, order)| order.apply(within));
+        // Rows of the group are counted block by block, the short block last.
+        let last = self.count - 1;
+        let mut member = group * self.group + shuffled / self.size;
+        if group == self.short.0 && self.short.1 > 0 {
+            let at = self.order.invert(last);
+            let end = (group * self.group + self.group).min(self.count) - 1;
+            member = if member == end {
+                at
+            } else if member >= at {
+                member + 1
+            } else {
+                member
+            };
+        }
+        self.order.apply(member) * self.size + shuffled % self.size
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCKS: Order = Order::Blocks { rows: 7, blocks: 3 };
+
+    fn epoch(rows: u64, order: Order, epoch: u64) -> Vec<u64> {
+        let mut epoch = Gather::new(Key::new(5, "rows"), rows, order).epoch(epoch);
+        (0..rows).map(|place| epoch.row(place)).collect()
+    }
+
+    #[test]
+    fn every_epoch_has_each_row_once_and_its_own_order() {
+        for rows in (1..120).chain([1000, 1001]) {
+            for order in [Order::Stored, Order::Shuffled, BLOCKS, Order::Blocks { rows: 50, blocks: 1 }] {
+                let found = epoch(rows, order, 3);
+                let mut sorted = found.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, (0..rows).collect::<Vec<_>>(), "{rows} rows, {order:?}");
+                assert!(
+                    rows < 50 || order == Order::Stored || found != epoch(rows, order, 4),
+                    "{rows} rows, {order:?}"
+                );
+            }
+        }
+        assert_eq!(epoch(5, Order::Stored, 9), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn any_place_can_be_asked_for_at_once() {
+        let gather = Gather::new(Key::new(5, "rows"), 1000, BLOCKS);
+        let whole = epoch(1000, BLOCKS, 1);
+        for place in [999, 0, 500, 20, 21, 998] {
+            assert_eq!(gather.epoch(1).row(place), whole[place as usize]);
+        }
+    }
+
+    #[test]
+    fn rows_come_from_the_blocks_of_their_group_alone_and_mix_across_them() {
+        for rows in [300, 301, 306, 20, 21, 22] {
+            let gather = Gather::new(Key::new(8, "rows"), rows, BLOCKS);
+            let mut order = gather.epoch(0);
+            let mut mixed = 0;
+            for place in 0..rows {
+                let (_, ranges) = order.group(place).unwrap();
+                assert!(ranges.len() <= 3);
+                let row = order.row(place);
+                assert!(ranges.iter().any(|(start, end)| (*start..*end).contains(&row)), "{rows}: {place}, {ranges:?}");
+                let next = order.row((place + 1).min(rows - 1));
+                mixed += usize::from(row / 7 != next / 7);
+            }
+            assert!(mixed * 3 > rows as usize, "{rows}: {mixed} changes of block");
+        }
+        assert!(Gather::new(Key::new(8, "rows"), 9, Order::Shuffled).epoch(0).group(0).is_none());
+    }
+
+    /// Which rows a seed gives is a promise: a change here is a change of format.
+    #[test]
+    fn orders_are_pinned_across_versions() {
+        assert_eq!(epoch(1_000_000, Order::Shuffled, 0)[..4], PINNED[..4]);
+        assert_eq!(epoch(1_000_000, Order::Blocks { rows: 4096, blocks: 8 }, 2)[..4], PINNED[4..]);
+    }
+
+    const PINNED: [u64; 8] = [50360, 790_320, 770_022, 256_420, 84952, 801_409, 82821, 85888];
+}
