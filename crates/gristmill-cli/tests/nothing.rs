@@ -51,6 +51,16 @@ fn feeding_a_folder_without_games_says_what_lies_there() {
 }
 
 #[test]
+fn values_without_rows_are_no_values_to_replace() {
+    let base = tempfile::tempdir().unwrap();
+    let lone = folders(base.path()).into_iter().find(|(_, told)| told.contains("values.npy")).unwrap();
+    for more in [&[][..], &["--overwrite"], &["--dry-run"]] {
+        let done = run(&[&["values", text(&lone.0)], more].concat());
+        assert!(done.code == 1 && done.err.contains(lone.1) && !done.err.contains("already"), "{more:?} {done:?}");
+    }
+}
+
+#[test]
 fn a_configuration_waits_only_where_it_says_so() {
     let base = tempfile::tempdir().unwrap();
     let empty = base.path().join("empty");

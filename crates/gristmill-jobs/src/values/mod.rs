@@ -150,11 +150,12 @@ fn checked(options: &ValuesOptions, by: ValueOptions, progress: &mut dyn FnMut(u
         // Whatever job it was, opening its staging puts its files in place.
         Staging::open(target, pack::STAGING, JOB)?.0.discard()?;
     }
+    // Values without rows are no reason to replace them.
+    let shards = shards::list(&options.pack)?;
     if !options.overwrite && !values::names(target)?.is_empty() {
         let message = format!("{}: there are values already; --overwrite replaces them", target.display());
         return Err(Error::config("output", message));
     }
-    let shards = shards::list(&options.pack)?;
     let files = shards.iter().cloned().map(RowsOf::open).collect::<gristmill_format::Result<Vec<_>>>()?;
     let mut rows = Backwards::start(&options.pack, files, by, options.workers, options.stop.clone())?;
     let valued = Valued {
