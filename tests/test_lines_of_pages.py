@@ -1,14 +1,16 @@
-"""Every line of the README and the guides that calls the command is one that the command takes; the first steps run."""
+"""The command takes every line of the README and the guides that calls it, and does what the line says."""
 
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from world_of_pages import NOT_RUN, World, before, prepared
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
@@ -73,3 +75,26 @@ def test_the_first_steps_run(command: Path, tmp_path: Path) -> None:
         few = re.sub(r"--(games|batches) \d+", r"--\1 30", shlex.join(words))
         done = run(command, shlex.split(few), tmp_path)
         assert done.returncode == 0, (number, few, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def world(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything that lines name, made once."""
+    return World(tmp_path_factory.mktemp("world"), command).root
+
+
+def test_lines_that_are_not_run_are_there() -> None:
+    said = [" ".join(param.values[0]) for param in LINES]
+    assert all(any(line.startswith(begins) for line in said) for begins in NOT_RUN)
+
+
+@pytest.mark.parametrize("words", LINES)
+def test_a_line_of_a_page_does_what_it_says(command: Path, world: Path, words: list[str], tmp_path: Path) -> None:
+    reason = next((why for begins, why in NOT_RUN.items() if " ".join(words).startswith(begins)), None)
+    if reason is not None:
+        pytest.skip(f"skipped: {reason}")
+    here = shutil.copytree(world, tmp_path / "world")
+    shortened = prepared(here, words)
+    for line in [*before(words), shortened]:
+        done = run(command, line, here)
+        assert done.returncode == 0, (line, done.stderr)
