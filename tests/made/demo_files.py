@@ -98,8 +98,9 @@ def write_dm_control(path: Path, lengths: Sequence[int], protocol: int = 5, limi
 def write_imitation(path: Path, lengths: Sequence[int], actions: int | None = None) -> list[Any]:
     """Trajectories as the `imitation` package pickles them; with `actions` they are discrete ones, of this number."""
     made = _trajectories(lengths, (4,), False)
-    for trajectory in made if actions else []:
-        trajectory.acts = np.arange(len(trajectory.acts)) % actions
+    if actions is not None:
+        for trajectory in made:
+            trajectory.acts = np.arange(len(trajectory.acts)) % actions
     with as_if_in("imitation.data.types", TrajectoryWithRew):
         path.write_bytes(pickle.dumps(made, protocol=3))
     return made

@@ -118,7 +118,9 @@ class World:
             (self.root / name).write_text(text)
         config = gm.DataLoaderConfig.from_toml(text)
         (self.root / "training.textproto").write_text(config.to_textproto())
-        config.stage[0].file_path_provider.directory = str(self.root / "games")
+        files = config.stage[0].file_path_provider
+        assert files is not None
+        files.directory = self.root / "games"
         with gm.DataLoader(config, ledger=self.root / "stream.ledger") as stream:
             for number, _ in enumerate(stream):
                 if number == 1:
