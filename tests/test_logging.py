@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generated_games import write_games
+from generated_games import game, write_games, write_tar
 
 import gristmill as gm
 
@@ -85,6 +85,16 @@ def test_waiting_is_said_and_refusing_to_wait_is_raised(tmp_path: Path, caplog: 
     assert len(found) == 1
     (warning,) = said(caplog, logging.WARNING)
     assert "is empty. Waiting for games to come" in warning
+
+
+def test_a_large_tar_that_is_being_opened_is_not_called_empty(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "games").mkdir()
+    write_tar(tmp_path / "games" / "training.tar", dict.fromkeys(map("d/{}.gz".format, range(20_000)), game(1, 3)))
+    options: dict[str, Any] = {"pool": 20, "reservoir": 0, "batch_size": 8, "seed": 1, "index": "off"}
+    with gm.DataLoader(gm.presets.lc0(tmp_path / "games", watch=True, **options)) as loader:
+        for _ in range(20):
+            loader.get_next()
+    assert said(caplog, logging.WARNING) == []
 
 
 @pytest.mark.parametrize("kind", ["logs", "pack", "demos"])

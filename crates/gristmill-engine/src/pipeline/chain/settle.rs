@@ -221,6 +221,9 @@ impl Chain {
             // A log that replays an earlier run brings what it brought then.
             let is_barren = branch.replay.is_empty() && (log.is_barren() || !grows && log.holds_none());
             if grows && (!is_barren || log.waits()) {
+                if is_barren {
+                    branch.roster.starve();
+                }
                 return false;
             }
             let (stage, root) = (branch.plan.stage.clone(), branch.roster.loader.clone());

@@ -2,9 +2,24 @@
 //! Decides nothing about a stream.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use gristmill_packs::holdings::Holdings;
 use gristmill_stages::stage::load::SourceLog;
+
+use crate::pipeline::draw::roster::Roster;
+
+impl Roster {
+    /// Notes that a stream waits for a chunk although every file was tried.
+    pub(in crate::pipeline) fn starve(&self) {
+        self.starved.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether no file had a game, once every one was tried. A large tar takes a while to open: until then nothing is known.
+    pub(in crate::pipeline) fn starves(&self) -> bool {
+        self.starved.load(Ordering::Relaxed) && self.log().is_barren()
+    }
+}
 
 /// What lies where no game was found, and what takes it.
 pub(in crate::pipeline) fn instead(log: &SourceLog) -> String {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gristmill_format::Kind;
@@ -141,6 +142,8 @@ pub(in crate::pipeline) struct Roster {
     spill: Option<Arc<Spill>>,
     outages: Arc<Outages>,
     names: Mutex<Names>,
+    /// Whether a stream asked for a chunk when all files were tried and none had one.
+    pub(super) starved: AtomicBool,
 }
 
 impl Roster {
@@ -155,7 +158,7 @@ impl Roster {
             Some(mut past) => (Some(std::mem::take(&mut past.files)), past),
             None => (None, PastFiles::default()),
         };
-        Roster { loader, log, recorded, later, gone, fixed, next, spill, outages, names: Mutex::default() }
+        Roster { loader, log, recorded, later, gone, fixed, next, spill, outages, names: Mutex::default(), starved: AtomicBool::default() }
     }
 
     pub(in crate::pipeline) fn log(&self) -> &SourceLog {

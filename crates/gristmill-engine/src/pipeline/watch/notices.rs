@@ -69,7 +69,7 @@ impl Told {
             let message = format!("the first scan found {} files", files.len());
             events.add(Event::new(Level::Info, "scanned", message).of(stage).with("files", Some(files.len())));
         }
-        if roster.log().waits() && !self.waits && roster.log().is_barren() {
+        if !self.waits && roster.starves() {
             self.waits = true;
             let message = format!("{}. Waiting for games to come, as was wished", barren::instead(roster.log()));
             events.add(Event::new(Level::Warning, "waiting", message).of(stage));
