@@ -158,7 +158,19 @@ impl Roster {
             Some(mut past) => (Some(std::mem::take(&mut past.files)), past),
             None => (None, PastFiles::default()),
         };
-        Roster { loader, log, recorded, later, gone, fixed, next, spill, outages, names: Mutex::default(), starved: AtomicBool::default() }
+        Roster {
+            loader,
+            log,
+            recorded,
+            later,
+            gone,
+            fixed,
+            next,
+            spill,
+            outages,
+            names: Mutex::default(),
+            starved: AtomicBool::default(),
+        }
     }
 
     pub(in crate::pipeline) fn log(&self) -> &SourceLog {
