@@ -48,7 +48,7 @@ from gristmill.errors import (
     StateError,
     StoppedError,
 )
-from gristmill.games import Games, GameSplit, GameThreeWaySplit
+from gristmill.games import Games
 from gristmill.generating import Made, generate
 from gristmill.layout import Layout
 from gristmill.loader import DataLoader
@@ -70,8 +70,9 @@ from gristmill.packing import (
     recover,
     value_rows,
 )
-from gristmill.rows import Rows, Split, ThreeWaySplit
+from gristmill.rows import Rows
 from gristmill.sampling import Blocks, Hanse
+from gristmill.selection import Split, ThreeWaySplit
 from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
 from gristmill.states import OldestNeeded, Vanished, merge_states
 from gristmill.trajectories import Fields, Trajectories
@@ -111,8 +112,6 @@ __all__ = [
     "FilePathProviderConfig",
     "ForkedError",
     "FormatError",
-    "GameSplit",
-    "GameThreeWaySplit",
     "Games",
     "GristmillError",
     "Hanse",

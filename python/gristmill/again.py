@@ -38,12 +38,13 @@ def select_again(path: str, ids: list[int] | None, size: tuple[int, int]) -> Any
 
 
 def as_large(found: Any, path: str, size: tuple[int, int]) -> Any:
-    """What was opened, if its length and its frames are these.
+    """What was opened, if its games and its frames are these.
 
     Raises:
         StateError: they are others.
     """
-    now = (len(found), found.num_frames)
+    games = found.num_games if hasattr(found, "num_games") else len(found)
+    now = (games, found.num_frames)
     if now != size:
         message = f"{path} has changed: {size[1]} frames were meant when this was sent, now there are {now[1]}"
         raise StateError(f"{message}; open it anew")

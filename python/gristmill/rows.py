@@ -1,12 +1,11 @@
-"""Rows of a pack by number: selected by SQL, by value, by marks and by side of a split, taken and encoded at random."""
+"""Rows of 2048 in a pack: what they have beside the rest of packs: values, vectors, filters by value."""
 
 from __future__ import annotations
 
 import functools
 import operator
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar, overload
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +15,10 @@ from gristmill.again import remembered
 from gristmill.arrays import Array
 from gristmill.drawing import table
 from gristmill.layout import Layout
-from gristmill.packed import Selection
+from gristmill.selection import Selection, places, span
 
 if TYPE_CHECKING:
     from gristmill.encoders import Steps
-
-#: A value bound to a question mark of SQL.
-Parameter: TypeAlias = int | float | str | bytes | None
-
-_Selection = TypeVar("_Selection", _gristmill.Rows, _gristmill.Games)
 
 #: Rows that iteration reads at a time.
 _TOGETHER = 4096
@@ -33,31 +27,11 @@ _TOGETHER = 4096
 Bounds: TypeAlias = int | tuple[int | None, int | None] | None
 
 
-class Split(NamedTuple):
-    """The two sides of a split; no run is on both."""
-
-    train: Rows
-    val: Rows
-
-
-class ThreeWaySplit(NamedTuple):
-    """The three sides of a split with a test side; no run is on two."""
-
-    train: Rows
-    val: Rows
-    test: Rows
-
-
-class Rows(Selection[_gristmill.Rows]):
+class Rows(Selection):
     """Some rows of a pack, in the order in which they are stored. Selecting gives new `Rows`; nothing is copied.
 
     `rows[3]` is one record, `rows[10:20]` a selection of ten; iteration goes over the records.
     """
-
-    @functools.cached_property
-    def layout(self) -> Layout:
-        """Layout of the records."""
-        return Layout(self._compiled.layout())
 
     @functools.cached_property
     def _made(self) -> dict[str, _gristmill.RowEncoding]:
@@ -65,19 +39,14 @@ class Rows(Selection[_gristmill.Rows]):
         return {}
 
     @property
-    def num_frames(self) -> int:
-        """How many rows there are, as `len`: a row is a frame."""
-        return len(self)
-
-    @property
     def num_runs(self) -> int:
-        """How many runs are selected, those included that have no row left."""
-        return len(self._compiled.run_ids())
+        """How many runs are selected: `num_games`, as rows of 2048 call their games."""
+        return self.num_games
 
     @property
     def run_ids(self) -> list[int]:
-        """Ids of the selected runs, ascending."""
-        return self._compiled.run_ids()
+        """Ids of the selected runs, ascending: `game_ids`."""
+        return self.game_ids
 
     @property
     def form(self) -> str:
@@ -96,7 +65,7 @@ class Rows(Selection[_gristmill.Rows]):
 
     def __len__(self) -> int:
         """How many rows there are."""
-        return len(self._compiled)
+        return self.num_frames
 
     @overload
     def __getitem__(self, index: int) -> Array: ...
@@ -120,23 +89,6 @@ class Rows(Selection[_gristmill.Rows]):
             yield from (block[i, ...] for i in range(len(block)))
 
     @remembered
-    def where(self, sql: str, *params: Parameter) -> Rows:
-        """Those of the runs that `sql` names.
-
-        Args:
-            sql: a condition on the columns of table `runs` (id, seed, steps, max_score, highest_tile), such as
-                `"max_score > ?"`; or a whole query whose first column is run ids. It cannot change the pack.
-            params: values for the question marks.
-
-        Raises:
-            ConfigError: SQLite does not understand it, it is more than one condition, it calls a function that may say
-                something else the next time (`random()`, `date()`, ...), or it takes more than an hour
-                (`GRISTMILL_SQL_SECONDS` says how many seconds instead).
-            KeyboardInterrupt: Ctrl-C, also where the SQL has no end.
-        """
-        return Rows(self._compiled.query(sql, list(params)))
-
-    @remembered
     def filter(
         self, *, step_index: Bounds = None, max_rank: Bounds = None, valuation: str | Iterable[str] | None = None
     ) -> Rows:
@@ -152,89 +104,6 @@ class Rows(Selection[_gristmill.Rows]):
         """
         names = [valuation] if isinstance(valuation, str) else None if valuation is None else list(valuation)
         return Rows(self._compiled.filter(_range("step_index", step_index), _range("max_rank", max_rank), names))
-
-    @overload
-    def split(
-        self, val: float, *, test: float, seed: int = 42, by: Literal["seed", "content"] = "seed"
-    ) -> ThreeWaySplit: ...
-    @overload
-    def split(
-        self,
-        val: float | None = None,
-        *,
-        seed: int = 42,
-        val_where: str | None = None,
-        params: Sequence[Parameter] = (),
-        val_runs: Iterable[int] | None = None,
-        by: Literal["seed", "content"] = "seed",
-    ) -> Split: ...
-    @remembered
-    def split(
-        self,
-        val: float | None = None,
-        *,
-        test: float | None = None,
-        seed: int = 42,
-        val_where: str | None = None,
-        params: Sequence[Parameter] = (),
-        val_runs: Iterable[int] | None = None,
-        by: Literal["seed", "content"] = "seed",
-    ) -> Split | ThreeWaySplit:
-        """Two sides, by run: `train` and `val`. Give exactly one of `val`, `val_where` and `val_runs`.
-
-        With `test` there are three: `train, val, test = rows.split(0.05, test=0.05)`. The val side is the same as
-        without.
-
-        Args:
-            val: about this share of the runs on the val side. The side of a game depends on `seed` and the game's own
-                seed alone: it is the same in every pack that the game is in.
-            test: beside `val`, about this share of the runs on a third side.
-            seed: another seed, another split.
-            val_where: SQL that names the runs of the val side, as for `where`.
-            params: values for its question marks.
-            val_runs: ids of the runs of the val side.
-            by: what decides the side of a run with `val`: the `seed` of its game; or its `content`, boards and moves,
-                so that a run, its copies and its eight images are on one side. That reads every row once.
-
-        Raises:
-            ConfigError: no run falls on a side, nothing is left for training, or SQLite does not understand the SQL.
-        """
-        if test is None:
-            found = sides(self._compiled, val, seed, val_where, params, "val_runs", val_runs, by == "content")
-            return Split(*map(Rows, found))
-        three = three_sides(self._compiled, val, test, seed, (val_where, val_runs), by == "content")
-        return ThreeWaySplit(*map(Rows, three))
-
-    @remembered
-    def folds(self, count: int, *, seed: int = 42, by: Literal["seed", "content"] = "seed") -> list[Split]:
-        """Splits for cross-validation: each run is on the val side of exactly one of them, and on one side of each.
-
-        Args:
-            count: how many, from 2 on. The val sides are about equally large.
-            seed: another seed, other folds.
-            by: what decides the fold of a run, as for `split`.
-
-        Raises:
-            ConfigError: no run falls into a fold.
-        """
-        found = self._compiled.folds(operator.index(count), seed, by == "content")
-        return [Split(*map(Rows, both)) for both in found]
-
-    def take(self, indices: npt.ArrayLike) -> Array:
-        """The rows at `indices`, counted within this selection, as a structured array of the same shape.
-
-        Negative indices count from the end.
-
-        Raises:
-            IndexError: there is no such row.
-            FormatError: rows that do not have the checksum of their block; it says which.
-        """
-        array = np.asarray(indices)
-        if array.dtype != np.int64:
-            # What is no row has the words of `places`; what is one fits.
-            array = places(array, len(self)).view(np.int64)
-        memory = self._compiled.take(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-        return Array.over(memory, array.shape, self.layout.dtype)
 
     def take_embeddings(self, indices: npt.ArrayLike) -> Array:
         """The vectors of the rows at `indices`: float32 of shape (..., `embedding_size`).
@@ -285,7 +154,7 @@ class Rows(Selection[_gristmill.Rows]):
         config = encoder.to_json()
         making = self._made.get(config)
         if making is None:
-            making = self._compiled.encoding(config)
+            making = self._compiled.encoding(config, [])
             self._made.clear()
             self._made[config] = making
         made = making.encode(found.reshape(-1).view(np.uint8), seed, epoch)
@@ -296,59 +165,8 @@ class Rows(Selection[_gristmill.Rows]):
         names = [name for name in (shown[0].dtype.names or ()) if shown[0].dtype[name].shape == ()] if shown else []
         return table(repr(self), names, ([row[name] for name in names] for row in shown))
 
-    def __repr__(self) -> str:
-        packed = self._compiled.packed()
-        rows = f"{len(self)}" if len(self) == packed.frames else f"{len(self)} of {packed.frames}"
-        return f"Rows({os.fspath(packed.folder)!r}, rows={rows}, runs={self.num_runs})"
-
-
-def sides(
-    compiled: _Selection,
-    val: float | None,
-    seed: int,
-    val_where: str | None,
-    params: Sequence[Parameter],
-    name: str,
-    val_ids: Iterable[int] | None,
-    by_content: bool,
-) -> tuple[_Selection, _Selection]:
-    """The two sides of a split by share, by SQL or by the ids that the option `name` gives.
-
-    Raises:
-        TypeError: not exactly one of the three is given.
-    """
-    if sum(given is not None for given in (val, val_where, val_ids)) != 1:
-        raise TypeError(f"split() takes exactly one of val, val_where and {name}")
-    if val_where is not None:
-        return compiled.split_by(val_where, list(params))
-    if val_ids is not None:
-        return compiled.split_ids([operator.index(one) for one in val_ids])
-    return (compiled.split_by_content if by_content else compiled.split)(float(val or 0.0), seed)
-
-
-def three_sides(
-    compiled: _Selection, val: float | None, test: float, seed: int, others: tuple[object, ...], by_content: bool
-) -> tuple[_Selection, _Selection, _Selection]:
-    """The three sides of a split by shares; `others` are the options that name a val side otherwise.
-
-    Raises:
-        TypeError: no share `val`, or one of the others.
-    """
-    if val is None or any(given is not None for given in others):
-        raise TypeError("a test side goes with the share val; for other ones split the train side again")
-    return compiled.split_three(float(val), float(test), seed, by_content)
-
-
-def span(index: slice, count: int) -> tuple[int, int]:
-    """First place of a slice, and the one behind its last.
-
-    Raises:
-        ValueError: a slice with a step.
-    """
-    start, stop, step = index.indices(count)
-    if step != 1:
-        raise ValueError(f"slices have no step here, found {step}; take(range(...)) reads every N-th")
-    return start, max(start, stop)
+    def _shown(self, frames: str) -> str:
+        return f"rows={frames}, runs={self.num_games}"
 
 
 def _range(name: str, bounds: Bounds) -> tuple[int | None, int | None]:
@@ -357,24 +175,3 @@ def _range(name: str, bounds: Bounds) -> tuple[int | None, int | None]:
         if end is not None and operator.index(end) < 0:
             raise ValueError(f"{name}: {end} is negative")
     return low, high
-
-
-def places(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.uint64]:
-    """Indices as places from 0 on, in the same shape; negative ones count from the end.
-
-    Raises:
-        IndexError: there is no such place.
-        TypeError: what is no whole number.
-    """
-    array = np.asarray(indices)
-    if array.size == 0:
-        return np.empty(array.shape, np.uint64)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"expected indices, found {array.dtype}")
-    if array.dtype.itemsize < 8:
-        # Of 64 bits, in which the count has room.
-        array = array.astype(np.int64)
-    wrong = (array >= count) | (array < -count if array.dtype.kind == "i" else False)
-    if np.any(wrong):
-        raise IndexError(f"row {array[wrong].flat[0]} of {count}")
-    return np.ascontiguousarray(np.where(array < 0, array + count, array), dtype=np.uint64)

@@ -202,8 +202,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             raise ConfigError(f"{path} holds whole games: checksums are {rows_only}", field="verify")
         if values is not None:
             raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
-        games = _gristmill.open_games(path, memory or not mmap)
-        if games.codec() == "demo":
+        games = _gristmill.open_pack(path, memory or not mmap, None, None)
+        if games.form == "demo":
             from gristmill.trajectories import Trajectories
 
             return Trajectories(games)

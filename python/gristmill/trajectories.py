@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,11 +34,6 @@ class Trajectories(Games):
     Columns of table `games`, for `where`: form, environment, terminated, total_reward, obs_dtype, obs_shape, and those
     of every pack.
     """
-
-    @property
-    def path(self) -> str:
-        """The folder of the pack."""
-        return os.fspath(self._compiled.packed().folder)
 
     @property
     def format(self) -> str:

@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use crate::command::{generate, run, text};
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{EncoderConfig, IndexConfig};
 use gristmill_engine::open::open;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next, RowEncoder};
 use serde_json::Value;
 
-fn packed(folder: &Path) -> GameSelection {
+fn packed(folder: &Path) -> Selection {
     generate(&folder.join("games"), "6", &[]);
     run(&["pack", "--input", text(&folder.join("games")), "--output", text(&folder.join("pack"))]).ok();
     let pack = ChunkPack::open(&folder.join("pack"), Residence::Mapped).unwrap();
-    GameSelection::all(Arc::new(pack)).query("id <> 2", &[]).unwrap()
+    Selection::all(Arc::new(pack)).query("id <> 2", &[]).unwrap()
 }
 
-fn loader(games: &GameSelection, ledger: Option<&Path>) -> IndexLoader {
+fn loader(games: &Selection, ledger: Option<&Path>) -> IndexLoader {
     let ledger = ledger.map(Path::to_owned);
     let config = IndexConfig { batch_size: 16, seed: Some(4), epochs: Some(2), ledger, ..IndexConfig::default() };
     IndexLoader::new(games.input(), config).unwrap()
@@ -36,7 +36,7 @@ fn each_row_of_a_batch_is_named() {
     let Next::Batch(batch) = loader.next("", None).unwrap() else { panic!("no batch") };
     let words = ["xray", "--state", text(&state), "--pack", text(&pack), "--batch", "7"];
     let seen = run(&[&words[..], &["--json"]].concat()).ok().json();
-    let all = GameSelection::all(Arc::clone(games.pack()));
+    let all = Selection::all(Arc::clone(games.pack()));
     let encoder = RowEncoder::new(&all.input(), &EncoderConfig::default(), &[]).unwrap();
     let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
     let places: Vec<u64> = seen.as_array().unwrap().iter().map(|row| number(row, "pack_row")).collect();
@@ -47,7 +47,7 @@ fn each_row_of_a_batch_is_named() {
     }
     for row in seen.as_array().unwrap() {
         let (game, ply) = (number(row, "game"), number(row, "ply"));
-        assert_eq!(number(row, "pack_row"), games.pack().frames(game).unwrap().0 + ply);
+        assert_eq!(number(row, "pack_row"), games.pack().stretches(game)[0].0 + ply);
         let source = open(folder.path().join("games").join(row["member"].as_str().unwrap())).unwrap();
         assert!(game != 2 && ply < source.frames(0).unwrap() as u64);
     }

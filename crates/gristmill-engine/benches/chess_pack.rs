@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{IndexConfig, Longer, Pad, View};
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_format::chess::pack::{PackedGame, Packer, Position};
@@ -66,7 +66,7 @@ fn main() {
 fn feeding(folder: &Path) {
     let made = tempfile::tempdir().expect("a folder");
     pack(&PackOptions::new(folder, made.path()), &mut |_| {}).expect("a pack");
-    let all = GameSelection::all(Arc::new(ChunkPack::open(made.path(), Residence::Mapped).expect("a pack")));
+    let all = Selection::all(Arc::new(ChunkPack::open(made.path(), Residence::Mapped).expect("a pack")));
     for threads in [1, 2] {
         let rate = 1e6 / fed(&all, threads, &[], None);
         println!("index loader, {threads} threads: {rate:.0} random positions a second of one core (goal: 50 000)");
@@ -88,7 +88,7 @@ fn feeding(folder: &Path) {
 }
 
 /// Processor time, in us, of a step that is shown.
-fn fed(all: &GameSelection, threads: usize, planes: &[&str], view: Option<View>) -> f64 {
+fn fed(all: &Selection, threads: usize, planes: &[&str], view: Option<View>) -> f64 {
     let tensors: Vec<String> = match planes {
         [] => Vec::new(),
         _ => planes.iter().copied().chain(["probs", "values"]).map(String::from).collect(),

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{
     DataLoaderConfig, HanseSamplingConfig, IndexConfig, JoinPositionsConfig, PositionSamplingConfig, QueueConfig,
     StageConfig,
@@ -21,6 +20,7 @@ use gristmill_engine::config::{
 use gristmill_engine::pipeline::Metrics;
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::runtime::sheet::SheetPool;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{DataLoader, IndexLoader, Next};
 use gristmill_format::chess::record::V6_BYTES;
@@ -231,7 +231,7 @@ fn cold(config: &DataLoaderConfig, positions: usize) -> f64 {
 /// CPU seconds for a position drawn from a pack: opened for it, or with all sums known and warm.
 fn drawn(folder: &Path, (sampling, tensors): (&HanseSamplingConfig, &[&str]), positions: usize, warm: bool) -> f64 {
     let start = cpu();
-    let all = GameSelection::all(Arc::new(ChunkPack::open(folder, Residence::Mapped).expect("a pack")));
+    let all = Selection::all(Arc::new(ChunkPack::open(folder, Residence::Mapped).expect("a pack")));
     let config = IndexConfig {
         tensors: tensors.iter().map(|name| (*name).to_owned()).collect(),
         sampling: Some(sampling.clone()),
@@ -261,7 +261,7 @@ fn drawn(folder: &Path, (sampling, tensors): (&HanseSamplingConfig, &[&str]), po
 
 /// CPU seconds of the tensors of a position alone, its record at hand: into memory that was written before, as a loader's is.
 fn tensors_alone(folder: &Path, tensors: &[&str]) -> f64 {
-    let all = GameSelection::all(Arc::new(ChunkPack::open(folder, Residence::Mapped).expect("a pack")));
+    let all = Selection::all(Arc::new(ChunkPack::open(folder, Residence::Mapped).expect("a pack")));
     let records = all.take(&(0..TOGETHER as u64).collect::<Vec<_>>()).expect("positions");
     let names: Vec<String> = tensors.iter().map(|name| (*name).to_owned()).collect();
     let encoder = ChessEncoder::new(&Outputs::parse(&names).expect("names")).expect("an encoder");

@@ -11,7 +11,7 @@ use gristmill_engine::config::{Augmentation, EncoderConfig, G2048EncoderConfig, 
 use gristmill_engine::pack::checksums::Verify;
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::{FileTable, FrameTable, Part};
 use gristmill_engine::{IndexLoader, Next};
@@ -76,7 +76,7 @@ fn opening(folder: &Path) {
     let some = all.query("max_score % 3 = 0", &[]).expect("a condition");
     let (train, val) = some.split(0.1, 42).expect("a split");
     let selected = start.elapsed();
-    println!("open {SPARSE_ROWS} rows, {} games: {opened:.1?} (bound 1 s)", all.run_ids().len());
+    println!("open {SPARSE_ROWS} rows, {} games: {opened:.1?} (bound 1 s)", all.games().len());
     println!("select and split into {} and {} rows: {selected:.1?}", train.rows().len(), val.rows().len());
     let config = IndexConfig { batch_size: 4096, seed: Some(1), encoder: steps(), ..IndexConfig::default() };
     let mut worst = [Duration::ZERO; 3];

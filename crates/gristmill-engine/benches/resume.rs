@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{EncoderConfig, G2048EncoderConfig, IndexConfig, Shuffle};
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::IndexInput;
 use gristmill_engine::{IndexLoader, Next};
@@ -38,7 +37,7 @@ fn main() {
     let folder = tempfile::tempdir().expect("a folder");
     let (chess, steps) = (folder.path().join("chess"), folder.path().join("steps"));
     write_chess(folder.path(), &chess, games);
-    let open = || GameSelection::all(Arc::new(ChunkPack::open(&chess, Residence::Mapped).expect("a pack"))).input();
+    let open = || Selection::all(Arc::new(ChunkPack::open(&chess, Residence::Mapped).expect("a pack"))).input();
     resume(&format!("chess, {games} games"), &folder.path().join("state"), EncoderConfig::Chess, &open);
     write_steps(&steps);
     let open = || Selection::all(Arc::new(Pack::open(&steps, Residence::Mapped).expect("a pack"))).input();

@@ -2,16 +2,11 @@
 //! The result depends on the games alone.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::content::{Content, Contents};
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::names::is_pack;
-use gristmill_engine::pack::open::Pack;
-use gristmill_engine::store::Residence;
+use gristmill_engine::pack_table::{Content, PackTable};
 
 use super::in_order::InOrder;
 
@@ -20,22 +15,12 @@ use super::in_order::InOrder;
 const TOGETHER: usize = 64;
 const PARTS: usize = 256;
 
-/// Opens the pack in `folder`, of whatever kind.
-///
-/// Errors: as the pack's.
-pub fn open(folder: &Path) -> Result<Arc<dyn Contents>> {
-    if is_pack(folder) {
-        return Ok(Arc::new(Arc::new(ChunkPack::open(folder, Residence::Mapped)?)));
-    }
-    Ok(Arc::new(Arc::new(Pack::open(folder, Residence::Mapped)?)))
-}
-
 /// The identity of each game of `pack`, by ascending id; games without a frame share one key. `progress` gets the
 /// number of games that are done, and of all games.
 ///
 /// Errors: `Config` in `workers`; `Format` for a game that cannot be read; `Stopped`.
 pub fn contents(
-    pack: &Arc<dyn Contents>,
+    pack: &Arc<dyn PackTable>,
     workers: usize,
     stop: &Arc<AtomicBool>,
     progress: &mut dyn FnMut(u64, u64),
@@ -46,7 +31,7 @@ pub fn contents(
     if let Some(known) = pack.known()? {
         return Ok(known);
     }
-    let (count, shared) = (pack.count(), Arc::clone(pack));
+    let (count, shared) = (pack.game_ids().len(), Arc::clone(pack));
     let together = count.div_ceil(PARTS).max(TOGETHER);
     let look = move |part: usize| shared.contents(part * together, count.min((part + 1) * together));
     let started = InOrder::start(workers, count.div_ceil(together), Arc::clone(stop), look);
@@ -63,7 +48,7 @@ pub fn contents(
 ///
 /// Errors: as [`contents`].
 pub fn split_keys(
-    pack: &Arc<dyn Contents>,
+    pack: &Arc<dyn PackTable>,
     stop: &Arc<AtomicBool>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<HashMap<u64, u64>> {

@@ -4,9 +4,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use gristmill_engine::content::{Content, Contents};
 use gristmill_engine::error::Result;
-use gristmill_engine::marks::Markable;
+use gristmill_engine::pack_table::{Content, PackTable};
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -82,7 +81,7 @@ pub struct Duplicates {
 ///
 /// Errors: as [`contents`] and [`mark`].
 pub fn dedup(
-    pack: &Arc<dyn Contents>,
+    pack: &Arc<dyn PackTable>,
     options: &MarkOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Duplicates> {
@@ -106,10 +105,7 @@ pub fn dedup(
     again.sort_unstable();
     let rows = pack.frames_of(&again)?;
     let frames = rows.len();
-    let marking = (!options.name.is_empty()).then(|| {
-        let pack: Arc<dyn Markable> = Arc::clone(pack) as Arc<dyn Markable>;
-        mark(&pack, &Which::Duplicates(rows), options, &mut |_, _| {})
-    });
+    let marking = (!options.name.is_empty()).then(|| mark(pack, &Which::Duplicates(rows), options, &mut |_, _| {}));
     let mark = marking.transpose()?;
     let now = meter.now();
     Ok(Duplicates {

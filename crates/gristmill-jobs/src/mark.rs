@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::marks::rule::Asker;
-use gristmill_engine::marks::{self, Fit, Markable};
+use gristmill_engine::marks::{self, Fit};
+use gristmill_engine::pack_table::PackTable;
 use gristmill_engine::runtime::intervals::Intervals;
 use gristmill_format::container::marks::{MOST_RULE, Mark, Origin};
 use gristmill_format::{Error as FormatError, Kind};
@@ -80,7 +81,7 @@ pub struct Marked {
 /// Errors: `Config` in `name`, `rule` or `workers`; `Format` for a frame that cannot be read; `Path`; `Stopped`. After an error
 /// the marks are those that there were.
 pub fn mark(
-    pack: &Arc<dyn Markable>,
+    pack: &Arc<dyn PackTable>,
     which: &Which,
     options: &MarkOptions,
     progress: &mut dyn FnMut(u64, u64),
@@ -105,7 +106,7 @@ pub fn mark(
 /// `SELECT`) is made anew. Nothing is done to a mark that fits.
 ///
 /// Errors: as [`mark`] and [`marks::rows`]; `Config` in `name` for frames that were given, of which no rule is known.
-pub fn update(pack: &Arc<dyn Markable>, options: &MarkOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Marked> {
+pub fn update(pack: &Arc<dyn PackTable>, options: &MarkOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Marked> {
     let started = Started::now();
     let known = marks::read(&**pack, &options.name)?;
     match marks::fit(&**pack, &known) {
@@ -146,7 +147,7 @@ impl Started {
 }
 
 fn finish(
-    pack: &Arc<dyn Markable>,
+    pack: &Arc<dyn PackTable>,
     options: &MarkOptions,
     started: &Started,
     origin: Origin,
@@ -177,7 +178,7 @@ fn finish(
 
 /// The frames from `from` on that a rule accepts.
 fn asked(
-    pack: &Arc<dyn Markable>,
+    pack: &Arc<dyn PackTable>,
     rule: &str,
     from: u64,
     options: &MarkOptions,

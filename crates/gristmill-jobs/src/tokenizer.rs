@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::Step;
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::publish::write_whole;
 use gristmill_format::g2048::Form;
 use gristmill_format::g2048::StepRow;
@@ -71,12 +71,11 @@ pub fn fit(
 ) -> Result<Fitted> {
     let mut fit = Fit::new(options.clone())?;
     let form = selection.pack().form();
-    if form != Form::Steps {
-        let text =
-            format!("a tokenizer is fitted to step rows; these are {} rows: no such values are in them", form.name());
+    if form != Form::Steps.name() {
+        let text = format!("a tokenizer is fitted to step rows; these are {form} rows: no such values are in them");
         return Err(Error::Unfit(text));
     }
-    let names = selection.pack().valuations().names();
+    let names = selection.pack().names_of_valuations();
     let kinds: Vec<Option<Valuation>> = names.iter().map(|name| Valuation::named(name)).collect();
     let conform = Conform::new(selection.layout(), layout_aligned())?;
     let total = selection.rows().len();

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pipeline::{Lookup, Origin, PlacedRow, Sight, SightOptions, Standing};
+use gristmill_engine::selection::Selection;
 use serde::Serialize;
 
-use super::selected::{RowPlace, Selected};
+use super::selected::{self, RowPlace};
 
 /// What to look at.
 #[derive(Debug, Clone)]
@@ -49,17 +50,17 @@ pub fn xray(options: &XrayOptions) -> Result<Vec<SeenRow>> {
         let text = "it is of a version that does not say how its rows were selected; save it again".to_owned();
         return Err(Error::State(text));
     };
-    let selected = Selected::open(&options.pack, &recipe, &data)?;
+    let selected = selected::again(&options.pack, &recipe, &data)?;
     let (rank, world_size) = options.rank.unwrap_or((0, 1));
     let seed = config.seed.unwrap_or_default();
-    let lookup = Lookup::of(&IndexConfig { rank, world_size, ..config }, seed, &selected.input(&recipe)?)?;
+    let lookup = Lookup::of(&IndexConfig { rank, world_size, ..config }, seed, &selected::input(&selected, &recipe)?)?;
     seen(&lookup, &selected, options.batch, options.row)
 }
 
 /// Rows of a batch of a plan.
 ///
 /// Errors: `Config` in `batch` or `row` for one that does not exist.
-pub fn seen(lookup: &Lookup, selected: &Selected, batch: u64, row: Option<usize>) -> Result<Vec<SeenRow>> {
+pub fn seen(lookup: &Lookup, selected: &Selection, batch: u64, row: Option<usize>) -> Result<Vec<SeenRow>> {
     let rows = lookup.rows(batch);
     if rows == 0 {
         let batches = lookup.batches().map_or("fewer rows than 64 bits count".to_owned(), |n| format!("{n} batches"));
@@ -70,8 +71,12 @@ pub fn seen(lookup: &Lookup, selected: &Selected, batch: u64, row: Option<usize>
     }
     let wanted = row.map_or(0..rows, |row| row..row + 1);
     let one = |i| {
-        let seen =
-            |placed: PlacedRow| SeenRow { batch, row: i, epoch: placed.epoch, place: selected.place(placed.row) };
+        let seen = |placed: PlacedRow| SeenRow {
+            batch,
+            row: i,
+            epoch: placed.epoch,
+            place: selected::place(selected, placed.row),
+        };
         Ok(lookup.row(batch, i)?.map(seen))
     };
     wanted.map(one).filter_map(Result::transpose).collect()

@@ -4,9 +4,10 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod chunks;
-pub mod content;
 pub mod demos;
 pub mod holdings;
 pub mod kinds;
 pub mod marks;
 pub mod pack;
+pub mod pack_table;
+pub mod selection;

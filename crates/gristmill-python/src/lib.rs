@@ -6,20 +6,21 @@ mod chess;
 mod config;
 mod converting;
 mod demos;
+mod encoding;
 mod error;
 mod g2048;
-mod games;
 mod layout;
 mod loader;
 mod looking;
-mod packed;
+mod marking;
 mod packing;
 mod pairs;
 mod recorder;
 mod rescore;
-mod rows;
+mod selection;
 mod shards;
 mod source;
+mod tokenizer;
 mod unpickle;
 
 /// Large buffers go back to the system when they are freed, so that bounds of memory hold.
@@ -51,17 +52,15 @@ mod _gristmill {
     #[pymodule_export]
     use crate::demos::{Demos, Spill, holds_demos, open_demos};
     #[pymodule_export]
-    use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
+    use crate::encoding::RowEncoding;
     #[pymodule_export]
-    use crate::games::{Games, holds_games, open_games};
+    use crate::g2048::{g2048_board_eval, g2048_layouts, g2048_pack, g2048_unpack};
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
     use crate::loader::{IndexLoader, Loader, checksum_of, is_older, merge_states};
     #[pymodule_export]
     use crate::looking::{generate_2048, generate_chess, stats_of_paths, verify_paths};
-    #[pymodule_export]
-    use crate::packed::Packed;
     #[pymodule_export]
     use crate::packing::{checksum_rows, merge_packs, pack_games, recover_folder, value_rows};
     #[pymodule_export]
@@ -71,11 +70,13 @@ mod _gristmill {
     #[pymodule_export]
     use crate::rescore::{Rescorer, Tablebase};
     #[pymodule_export]
-    use crate::rows::{RowEncoding, Rows, fit_tokenizer, open_pack, read_tokenizer};
+    use crate::selection::{Selection, holds_games, open_pack};
     #[pymodule_export]
     use crate::shards::{ShardFiles, plain_pickle, shard_metadata};
     #[pymodule_export]
     use crate::source::{Source, open_source};
+    #[pymodule_export]
+    use crate::tokenizer::{fit_tokenizer, read_tokenizer};
     #[pymodule_export]
     use crate::unpickle::unpickle;
 }

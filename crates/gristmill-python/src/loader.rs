@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, IoErrors, KeyOrder};
 use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions, period_message};
 use gristmill_engine::runtime::document;
+use gristmill_engine::selection::Selection as Chosen;
 use gristmill_engine::{
     Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
-use gristmill_jobs::selected::Selected;
 use gristmill_jobs::xray;
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
@@ -22,8 +22,7 @@ use pyo3::types::PyBytes;
 use crate::array::Memory;
 use crate::chess::Tensor;
 use crate::error::{Fault, end_of_stream};
-use crate::games::Games;
-use crate::rows::Rows;
+use crate::selection::Selection;
 
 /// The longest wait between two looks at pending signals.
 const SLICE: Duration = Duration::from_millis(50);
@@ -256,33 +255,18 @@ impl Loader {
     }
 }
 
-/// What rows can be loaded from by number.
-#[derive(FromPyObject)]
-pub(crate) enum Table<'py> {
-    /// Rows of a pack.
-    Rows(Bound<'py, Rows>),
-    /// Games of a chunk pack.
-    Games(Bound<'py, Games>),
-}
-
 /// A loader of rows by number; the same calls as those of [`Loader`], but for files.
 #[pyclass(module = "gristmill._gristmill", frozen)]
-pub(crate) struct IndexLoader(Engine, Selected);
+pub(crate) struct IndexLoader(Engine, Chosen);
 
 #[pymethods]
 impl IndexLoader {
     /// Reads a configuration in JSON and checks it against the rows; nothing runs yet.
     #[new]
-    fn new(py: Python<'_>, rows: Table<'_>, config: &str) -> Result<Self, Fault> {
+    fn new(py: Python<'_>, rows: &Selection, config: &str) -> Result<Self, Fault> {
         let config = IndexConfig::from_json(config)?;
-        let input = match &rows {
-            Table::Rows(rows) => rows.get().0.input_for(&config.encoder)?,
-            Table::Games(games) => games.get().0.input(),
-        };
-        let selected = match &rows {
-            Table::Rows(rows) => Selected::Rows(rows.get().0.clone()),
-            Table::Games(games) => Selected::Games(games.get().0.clone()),
-        };
+        let input = rows.0.input_for(&config.encoder)?;
+        let selected = rows.0.clone();
         py.detach(|| Ok(IndexLoader(Engine::new(input, config)?, selected)))
     }
 

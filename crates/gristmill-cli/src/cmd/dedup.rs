@@ -1,6 +1,7 @@
 //! `dedup`: a pack in, its repeated games out; and a mark of them.
 
-use gristmill_jobs::content;
+use gristmill_engine::selection;
+use gristmill_engine::store::Residence;
 use gristmill_jobs::dedup;
 use gristmill_jobs::mark::MarkOptions;
 
@@ -10,7 +11,7 @@ use crate::report::{self, duplicates};
 use crate::stopping;
 
 pub(crate) fn run(args: &Dedup) -> Result<()> {
-    let pack = content::open(&args.pack)?;
+    let pack = selection::open(&args.pack, Residence::Mapped)?;
     let mut options = MarkOptions::new(args.mark.as_deref().unwrap_or_default());
     options.replace = args.overwrite;
     options.dry_run = args.dry_run;

@@ -1,9 +1,8 @@
 //! `mark`: a pack and a rule in, a mark beside the data; and the marks that there are.
 
-use std::sync::Arc;
-
-use gristmill_engine::marks::{self, Markable};
-use gristmill_jobs::content;
+use gristmill_engine::marks;
+use gristmill_engine::selection;
+use gristmill_engine::store::Residence;
 use gristmill_jobs::mark::{self, MarkOptions, Which};
 
 use crate::args::mark::Mark;
@@ -12,7 +11,7 @@ use crate::report::{self, marking};
 use crate::stopping;
 
 pub(crate) fn run(args: &Mark) -> Result<()> {
-    let pack: Arc<dyn Markable> = content::open(&args.pack)?;
+    let pack = selection::open(&args.pack, Residence::Mapped)?;
     if args.list {
         let listed = marks::list(&*pack)?;
         return Ok(report::either(args.json, &listed, |listed| marking::listed(listed))?);

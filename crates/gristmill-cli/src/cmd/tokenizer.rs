@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
 use gristmill_engine::pack::open::Pack;
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::publish::write_whole;
 use gristmill_format::g2048::encode::FitOptions;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{EncoderConfig, IndexConfig, Pad, View};
 use gristmill_engine::open::open;
-use gristmill_engine::pack::select::SqlValue;
+use gristmill_engine::selection::Selection;
+use gristmill_engine::sql::SqlValue;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_format::source::Chunk;
@@ -239,7 +239,7 @@ fn rows_of_a_view_of_packed_trajectories_are_verified_from_their_ledger() {
     input(folder.path());
     let (pack, ledger) = (out.path().join("pack"), out.path().join("ledger"));
     run(&["pack", "--input", text(folder.path()), "--output", text(&pack)]).ok();
-    let all = GameSelection::all(Arc::new(ChunkPack::open(&pack, Residence::Mapped).unwrap()));
+    let all = Selection::all(Arc::new(ChunkPack::open(&pack, Residence::Mapped).unwrap()));
     let config = IndexConfig {
         encoder: EncoderConfig::Fields,
         view: Some(View::Window { offsets: vec![-1, 0], pad: Pad::Drop, tensors: Vec::new() }),

@@ -33,13 +33,12 @@ const GLUE: &[(&str, &[&str])] = &[
     (
         "gristmill-packs/src/pack",
         &[
-            "marks.rs",
             "mod.rs",
             "open.rs",
             "recorder.rs",
             "rows.rs",
             "runs.rs",
-            "select.rs",
+            "table.rs",
             "valuation.rs",
             "values.rs",
             "writer.rs",

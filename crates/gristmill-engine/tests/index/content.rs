@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use gristmill_engine::content::Contents;
 use gristmill_engine::pack::metadata::Run;
+use gristmill_engine::pack_table::PackTable;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::encode::Symmetry;
 use gristmill_jobs::content::split_keys;
@@ -54,7 +54,7 @@ fn the_images_of_a_run_are_one_in_every_form_of_rows() {
             .collect();
         write_runs(folder.path(), &listed);
         let all = open(folder.path()).unwrap();
-        let pack: Arc<dyn Contents> = Arc::new(Arc::clone(all.pack()));
+        let pack: Arc<dyn PackTable> = Arc::clone(all.pack());
         let found = dedup(&pack, &MarkOptions::new("again"), &mut |_, _| {}).unwrap();
         assert_eq!((found.games, found.different), (12, 3));
         let groups: Vec<Vec<(u64, Relation)>> = found
@@ -71,7 +71,7 @@ fn the_images_of_a_run_are_one_in_every_form_of_rows() {
         let mut sides = [0; 2];
         for seed in 0..20 {
             let Ok((train, _)) = all.split_by_keys(0.5, seed, &keys) else { continue };
-            let is_in: Vec<bool> = (0..12).map(|id| train.run_ids().any(|run| run == id)).collect();
+            let is_in: Vec<bool> = (0..12).map(|id| train.games().contains(&id)).collect();
             assert!((3..11).all(|id| is_in[id] == is_in[0]) && is_in[11] == is_in[1], "seed {seed}");
             sides[usize::from(is_in[0])] += 1;
         }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use gristmill_engine::Error;
 use gristmill_engine::pack::manifest::Manifest;
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, Run};
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::pack::open::Pack;
+use gristmill_engine::selection::Selection;
 use gristmill_format::Kind;
 use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::g2048::StepRow;
@@ -171,7 +172,7 @@ fn what_a_form_cannot_hold_is_named_and_dropped_only_when_told() {
         };
         assert_eq!(found.row, expected);
     }
-    assert_eq!(open(&at("back")).unwrap().pack().valuations().name(3), Some("none"));
+    assert_eq!(open(&at("back")).unwrap().pack().as_a::<Pack>().unwrap().valuations().name(3), Some("none"));
 
     // Legacy keeps shares of the values, and says so wherever it goes next.
     freely(&at("pack"), &at("legacy"), To::Legacy);
@@ -188,7 +189,10 @@ fn what_a_form_cannot_hold_is_named_and_dropped_only_when_told() {
     run(&options(&at("legacy"), &at("twin"), To::Legacy)).unwrap();
     assert_eq!(steps(&at("twin")), legacy);
     for from in ["exponents", "steps"] {
-        assert_eq!(open(&at(from)).unwrap().pack().valuations().names().last().unwrap(), "normalised");
+        assert_eq!(
+            open(&at(from)).unwrap().pack().as_a::<Pack>().unwrap().valuations().names().last().unwrap(),
+            "normalised"
+        );
         let (to, name) = (at(&format!("{from}-legacy")), at("legacy").join("steps.npy"));
         run(&options(&at(from), &to, To::Legacy)).unwrap();
         assert_eq!(fs::read(to.join("steps.npy")).unwrap(), fs::read(name).unwrap());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use gristmill_engine::config::{
     Augmentation, EncoderConfig, G2048EncoderConfig, G2048Target, IndexConfig, LastBatch, Shuffle,
 };
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::{Batch, Error, IndexLoader, Next, RowEncoder};
 use gristmill_format::g2048::StepRow;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::g2048::row::layout_aligned;

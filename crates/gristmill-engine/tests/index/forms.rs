@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, Shuffle};
 use gristmill_engine::pack::metadata::Run;
-use gristmill_engine::pack::select::{Filter, Selection};
+use gristmill_engine::pack::open::Pack;
+use gristmill_engine::selection::{Filter, Selection};
 use gristmill_engine::{Error, IndexLoader, Next, RowEncoder};
 use gristmill_format::Kind;
 use gristmill_format::container::npy::{Header, Spelling};
@@ -101,7 +102,7 @@ fn unfit(selection: &Selection, json: &str) -> String {
 fn interleaved_games_of_self_play_are_opened_selected_and_fed() {
     let (folder, all) = recorded();
     let selection = open(folder.path()).unwrap();
-    assert_eq!((selection.pack().form(), selection.rows().len()), (Rows::SelfPlay, all.len() as u64));
+    assert_eq!((selection.pack().form(), selection.rows().len()), (Rows::SelfPlay.name(), all.len() as u64));
     assert_eq!(fed(&selection), expected(&all));
     let some = selection.query("max_score >= ?", &[3000.into()]).unwrap();
     let theirs: Vec<Step> = all.iter().filter(|step| step.run_id >= 3).copied().collect();
@@ -152,7 +153,7 @@ fn runs_that_the_recorder_lost_are_there_and_rows_that_are_there_twice_are_not()
     write_runs(folder.path(), &listed);
     let selection = open(folder.path()).unwrap();
     assert_eq!(fed(&selection), expected(&all));
-    let index = selection.pack().index();
+    let index = selection.pack().as_a::<Pack>().unwrap().index();
     let counted: Vec<(u64, u64)> = index.runs().iter().map(|run| (run.id, run.steps)).collect();
     assert_eq!(counted, (0..6).map(|run| (u64::from(run), steps(run).into())).collect::<Vec<_>>());
     let unlisted: Vec<Step> = all.iter().filter(|step| step.run_id == 2).copied().collect();
@@ -202,7 +203,7 @@ fn legacy_packs_feed_what_their_rows_have() {
         write(folder.path(), "steps.npy", Rows::Legacy, &Layout::parse_descr(descr).unwrap(), &all);
         write_runs(folder.path(), &runs(5));
         let selection = open(folder.path()).unwrap();
-        assert_eq!((selection.pack().form(), fed(&selection)), (Rows::Legacy, expected(&all)));
+        assert_eq!((selection.pack().form(), fed(&selection)), (Rows::Legacy.name(), expected(&all)));
         let text = unfit(&selection, &tokens);
         let fitting = ["steps", fits].into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
         assert!(text.contains("`board_eval`") && text.ends_with(&format!("what fits them: {fitting}")), "{text}");

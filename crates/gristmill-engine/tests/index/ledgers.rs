@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, Skip};
-use gristmill_engine::pack::select::Selection;
 use gristmill_engine::runtime::seed::Key;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::{Error, IndexLoader, Next};
 use gristmill_jobs::verify_run::{Against, Place, RunVerification, Unfounded, VerifyRunOptions, verify_run};
 

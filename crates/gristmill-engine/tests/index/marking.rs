@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use gristmill_engine::marks::Markable;
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::pack_table::PackTable;
+use gristmill_engine::selection::Selection;
 use gristmill_format::container::npy::Spelling;
 use gristmill_format::g2048::{RowForm, StepRow};
 use gristmill_jobs::mark::{MarkOptions, Which, mark, update};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::fixture::{Form, forms, open, rows, runs, taken, write_pack, write_rows, write_runs};
 
 fn marked(all: &Selection, name: &str, rule: &str) -> gristmill_engine::Result<Selection> {
-    let pack: Arc<dyn Markable> = Arc::new(Arc::clone(all.pack()));
+    let pack: Arc<dyn PackTable> = Arc::clone(all.pack());
     mark(&pack, &Which::Rule(rule.to_owned()), &MarkOptions::new(name), &mut |_, _| {})?;
     all.marked(name)
 }
@@ -71,7 +71,7 @@ fn values_beside_the_rows_can_be_asked_for_and_rows_that_were_added_are() {
     write_runs(folder.path(), &runs(9));
     let all = open(folder.path()).unwrap();
     assert!(all.marked("late").unwrap_err().to_string().contains("mark_before_growth"));
-    let pack: Arc<dyn Markable> = Arc::new(Arc::clone(all.pack()));
+    let pack: Arc<dyn PackTable> = Arc::clone(all.pack());
     let said = update(&pack, &MarkOptions::new("late"), &mut |_, _| {}).unwrap();
     assert_eq!(said.asked, all.rows().len() - before);
     let expected: Vec<StepRow> = rows(9).into_iter().filter(|row| row.step_index > 15).collect();

@@ -38,7 +38,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// Everything that a reader finds, in order of shards.
 fn read(folder: &Path, with_vectors: bool) -> (Vec<u8>, Vec<u8>) {
     let all = open(folder).unwrap();
-    assert_eq!(all.pack().form(), Form::SelfPlay);
+    assert_eq!(all.pack().form(), Form::SelfPlay.name());
     let places: Vec<u64> = (0..all.rows().len()).collect();
     let vectors = if with_vectors { all.take_embeddings(&places).unwrap() } else { Vec::new() };
     (all.take(&places).unwrap(), vectors)

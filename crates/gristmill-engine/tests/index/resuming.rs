@@ -1,7 +1,7 @@
 //! Every encoder of 2048 rows, in every order of rows: what is continued after any batch is what would have come.
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, LastBatch, Longer, Pad, Shuffle, View};
-use gristmill_engine::pack::select::Selection;
+use gristmill_engine::selection::Selection;
 use gristmill_format::g2048::form::Form as Rows;
 use gristmill_jobs::values::{ValuesOptions, values};
 

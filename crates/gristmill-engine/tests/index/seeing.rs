@@ -15,7 +15,7 @@ fn rows_of_past_and_future_batches_are_those_that_come() {
     let folder = tempfile::tempdir().unwrap();
     write_pack(folder.path(), 40, &Form { shard_rows: Some(64), ..Form::default() });
     let all = open(folder.path()).unwrap();
-    let low = all.filter(&gristmill_engine::pack::select::Filter { step_index: (Some(3), None), ..Default::default() });
+    let low = all.filter(&gristmill_engine::selection::Filter { step_index: (Some(3), None), ..Default::default() });
     let named = all.query("max_score > ? and seed <> ?", &[2000.into(), 1005.into()]).unwrap();
     let (train, val) = named.split(0.3, 42).unwrap();
     let (_, ids) = named.split_ids(vec![7, 9, 11]).unwrap();

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gristmill_engine::Error;
 use gristmill_engine::pack::metadata::Run;
 use gristmill_engine::pack::open::Pack;
-use gristmill_engine::pack::select::{Filter, Selection, SqlValue as Value};
+use gristmill_engine::selection::{Filter, Selection};
+use gristmill_engine::sql::SqlValue as Value;
 use gristmill_engine::store::Residence;
 use gristmill_format::g2048::StepRow;
 use gristmill_format::layout::Layout;
@@ -21,10 +22,10 @@ fn packs_of_every_form_hold_the_same_rows() {
         for residence in [Residence::Mapped, Residence::Memory] {
             let pack = Selection::all(Arc::new(Pack::open(folder.path(), residence).unwrap()));
             assert_eq!(taken(&pack), rows(12));
-            assert_eq!(pack.run_ids().len(), 12);
-            assert_eq!(pack.pack().valuations().names(), ["search", "tuple11", "tuple10"]);
-            assert_eq!(pack.pack().index().run_of(0), Some(0));
-            assert_eq!(pack.pack().index().run_of(pack.rows().len()), None);
+            assert_eq!(pack.games().len(), 12);
+            assert_eq!(pack.pack().as_a::<Pack>().unwrap().valuations().names(), ["search", "tuple11", "tuple10"]);
+            assert_eq!(pack.pack().as_a::<Pack>().unwrap().index().run_of(0), Some(0));
+            assert_eq!(pack.pack().as_a::<Pack>().unwrap().index().run_of(pack.rows().len()), None);
         }
     }
 }
@@ -43,7 +44,7 @@ fn conditions_select_whole_runs() {
     });
     let twice = query("id >= 10", &[]).query("id < 12", &[]).unwrap();
     assert_eq!(
-        (taken(&twice), twice.run_ids().collect::<Vec<_>>()),
+        (taken(&twice), twice.games().iter().copied().collect::<Vec<_>>()),
         (expected(&|run| run == 10 || run == 11), vec![10, 11])
     );
     assert!(query("id = 3", &[]).rows().is_empty(), "a run without rows");
@@ -85,7 +86,7 @@ fn filters_select_rows_within_runs() {
 }
 
 fn ids(selection: &Selection) -> BTreeSet<u64> {
-    selection.run_ids().collect()
+    selection.games().iter().copied().collect()
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn what_is_no_pack_says_what_it_is() {
     std::fs::write(folder.path().join("valuation_types.json"), "{\"search\": 1}").unwrap();
     assert!(open(folder.path()).unwrap_err().to_string().contains("valuation_types.json"));
     std::fs::write(folder.path().join("valuation_types.json"), "[\"search\", \"tuple10\"]").unwrap();
-    assert_eq!(open(folder.path()).unwrap().pack().valuations().id("tuple10"), Some(1));
+    assert_eq!(open(folder.path()).unwrap().pack().as_a::<Pack>().unwrap().valuations().id("tuple10"), Some(1));
     // Shards of two forms.
     write_rows(folder.path(), &rows(3), &Form { shard_rows: Some(20), ..Form::default() });
     std::fs::remove_file(folder.path().join("steps.npy")).unwrap();

@@ -7,7 +7,7 @@ use gristmill_engine::config::{
     Augmentation, EncoderConfig, G2048EncoderConfig, IndexConfig, LastBatch, Longer, Pad, Shuffle, View,
 };
 use gristmill_engine::pack::metadata::Run;
-use gristmill_engine::pack::select::{Filter, Selection};
+use gristmill_engine::selection::{Filter, Selection};
 use gristmill_engine::{Batch, IndexLoader, Next};
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use gristmill_engine::error::Result;
 use gristmill_engine::kinds::chess::columns::facts;
-use gristmill_engine::pack::select::SqlValue;
+use gristmill_engine::sql::SqlValue;
 use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::chess::{KIND, Version, game};

@@ -6,7 +6,7 @@ mod demo;
 mod g2048;
 
 use gristmill_engine::error::Result;
-use gristmill_engine::pack::select::SqlValue;
+use gristmill_engine::sql::SqlValue;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};

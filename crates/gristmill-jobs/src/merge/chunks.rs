@@ -94,7 +94,7 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
     let written =
         assembly.write(&inputs, &wanted, merged.rows, progress).and_then(|()| match merged.marks.is_empty() {
             true => Ok(()),
-            false => marks.write(&Arc::new(ChunkPack::open(&staging.path(""), Residence::Mapped)?)),
+            false => marks.write(&ChunkPack::open(&staging.path(""), Residence::Mapped)?),
         });
     let entries = assembly.files;
     if let Err(e) = written {
@@ -144,7 +144,7 @@ fn marks_of(inputs: &[Input], wanted: &[Vec<bool>], packs: Vec<Arc<ChunkPack>>) 
             first += game.frames;
         }
         if !places.is_empty() {
-            sources.push(marks::Source { pack: Arc::new(pack), places });
+            sources.push(marks::Source { pack, places });
         }
     }
     marks::Plan::of(

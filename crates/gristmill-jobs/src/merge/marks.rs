@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::marks::{self, Fit, Markable, rule};
+use gristmill_engine::marks::{self, Fit, rule};
+use gristmill_engine::pack_table::PackTable;
 use gristmill_engine::runtime::intervals::Intervals;
 use gristmill_format::Kind;
 use gristmill_format::container::marks::{Mark, Origin};
 
 /// A pack that has frames, and where they go.
 pub(super) struct Source {
-    pub(super) pack: Arc<dyn Markable>,
+    pub(super) pack: Arc<dyn PackTable>,
     /// Frames that are taken: the first, the one behind the last, and what the first is in the new pack; in order.
     pub(super) places: Vec<(u64, u64, u64)>,
 }
@@ -104,7 +105,7 @@ impl Plan {
     /// Writes the marks of `new`, the pack that was made, one after another.
     ///
     /// Errors: as [`marks::rows`] for one that was changed meanwhile; `Path`.
-    pub(super) fn write(&self, new: &dyn Markable) -> Result<()> {
+    pub(super) fn write(&self, new: &dyn PackTable) -> Result<()> {
         let frames = new.total();
         let Some(identity) = new.identity_of(frames) else { return Ok(()) };
         for (name, (origin, rule)) in &self.carried {

@@ -202,7 +202,7 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     // The inputs are all there: where this fails, the staging goes.
     let files = write(options, &staging, &inputs, (&types, &carried), progress)?;
     if !marks.names().is_empty() {
-        marks.write(&Arc::new(Pack::open(&staging.path(""), Residence::Mapped)?))?;
+        marks.write(&Pack::open(&staging.path(""), Residence::Mapped)?)?;
     }
     let mut outdated = pack::files(&options.output)?;
     outdated.extend(embeddings::names(&options.output)?);
@@ -237,7 +237,7 @@ fn marks_of(inputs: &[Input], carried: &Carried) -> Result<marks::Plan> {
     }
     let open = |(input, first): (&Input, u64)| -> Result<marks::Source> {
         let pack = Arc::new(Pack::open(&input.path, Residence::Mapped)?);
-        Ok(marks::Source { pack: Arc::new(pack), places: vec![(0, input.rows(), first)] })
+        Ok(marks::Source { pack, places: vec![(0, input.rows(), first)] })
     };
     marks::Plan::of(sources.into_iter().map(open).collect::<Result<_>>()?, &changed)
 }

@@ -11,9 +11,10 @@ use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pipeline::ledger::{Account, Begin, By, Kept, PlanOf, Process};
 use gristmill_engine::pipeline::{Lookup, Origin, PlacedRow};
+use gristmill_engine::selection::Selection;
 use serde::Serialize;
 
-use super::selected::{RowPlace, Selected};
+use super::selected::{self, RowPlace};
 use coverage::{Share, faults};
 
 pub use coverage::Stretch;
@@ -142,7 +143,7 @@ pub struct NamedRow {
 /// The plan of a run of rows, as its ledger says it.
 struct RowsPlan {
     lookup: Lookup,
-    selected: Option<Selected>,
+    selected: Option<Selection>,
     rows: u64,
 }
 
@@ -161,9 +162,9 @@ impl RowsPlan {
         };
         let config = IndexConfig::from_json(&config.to_string())?;
         let seed = config.seed.unwrap_or_default();
-        let selected = pack.map(|pack| Selected::open(pack, selection, data)).transpose()?;
+        let selected = pack.map(|pack| selected::again(pack, selection, data)).transpose()?;
         let lookup = match &selected {
-            Some(selected) => Lookup::of(&config, seed, &selected.input(selection)?)?,
+            Some(selected) => Lookup::of(&config, seed, &selected::input(selected, selection)?)?,
             None => Lookup::counted(&config, seed, *rows)?,
         };
         Ok(Some(RowsPlan { lookup, selected, rows: *rows }))
@@ -304,7 +305,7 @@ fn named(plan: &RowsPlan, whole: &Lookup, fault: &'static str, all: &[Stretch], 
     });
     let name = |(batch, row): (u64, usize)| {
         let place = |placed: PlacedRow| {
-            let (epoch, place) = (Some(placed.epoch), Place::Row(selected.place(placed.row)));
+            let (epoch, place) = (Some(placed.epoch), Place::Row(selected::place(selected, placed.row)));
             NamedRow { fault, batch, row, epoch, place }
         };
         Ok(whole.row(batch, row)?.map(place))

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
-use gristmill_engine::content::{Content, Contents};
+use gristmill_engine::pack_table::{Content, PackTable};
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_format::chess::record::{V6_BYTES, at};
 use gristmill_format::chess::{Board, Frame, Version};
@@ -40,12 +40,12 @@ fn recorded_again(game: &[u8]) -> Vec<u8> {
     again
 }
 
-fn open(folder: &Path) -> (GameSelection, Arc<dyn Contents>) {
+fn open(folder: &Path) -> (Selection, Arc<dyn PackTable>) {
     let pack = Arc::new(ChunkPack::open(folder, Residence::Mapped).unwrap());
-    (GameSelection::all(Arc::clone(&pack)), Arc::new(pack))
+    (Selection::all(pack.clone()), pack)
 }
 
-fn all(pack: &Arc<dyn Contents>, workers: usize) -> Vec<Content> {
+fn all(pack: &Arc<dyn PackTable>, workers: usize) -> Vec<Content> {
     contents(pack, workers, &Arc::default(), &mut |_, _| {}).unwrap()
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{EncoderConfig, HanseSamplingConfig, IndexConfig, LastBatch, Pad, Shuffle, View};
-use gristmill_engine::pack::select::SqlValue;
+use gristmill_engine::selection::Selection;
+use gristmill_engine::sql::SqlValue;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{Batch, IndexLoader, Next};
 use gristmill_format::chess::{ChessEncoder, Outputs};
@@ -16,8 +16,8 @@ use gristmill_format::encode::{Encoder, Provenance, Row};
 use crate::fixture::{input, packed, records};
 use crate::resumed::check_every_batch;
 
-fn open(pack: &Path) -> GameSelection {
-    GameSelection::all(Arc::new(ChunkPack::open(pack, Residence::Mapped).unwrap()))
+fn open(pack: &Path) -> Selection {
+    Selection::all(Arc::new(ChunkPack::open(pack, Residence::Mapped).unwrap()))
 }
 
 /// The records of a folder, widened, one after another.
@@ -142,7 +142,7 @@ fn games_are_selected_in_sql_and_by_side() {
     let all = open(out.path());
     let wide = all.query("version = ?", &[SqlValue::Integer(7)]).unwrap();
     assert_eq!(wide.games().len(), 2);
-    assert!(wide.games().iter().all(|game| all.pack().source(*game).starts_with("wide/")));
+    assert!(wide.games().iter().all(|game| all.pack().source(*game).unwrap().starts_with("wide/")));
     let rest = all.query("SELECT id FROM games WHERE version = 6", &[]).unwrap();
     assert_eq!(rest.rows().len() + wide.rows().len(), all.rows().len());
     assert!(all.query("nonsense = 1", &[]).unwrap_err().to_string().contains("nonsense"));
@@ -155,8 +155,8 @@ fn games_are_selected_in_sql_and_by_side() {
     fs::rename(input.path().join("wide"), input.path().join("a")).unwrap();
     packed(input.path(), again.path(), |_| {}).unwrap();
     let moved = open(again.path());
-    let names = |side: &GameSelection| {
-        let name = |game: &u64| side.pack().source(*game).replace("wide/", "a/");
+    let names = |side: &Selection| {
+        let name = |game: &u64| side.pack().source(*game).unwrap().replace("wide/", "a/");
         side.games().iter().map(name).collect::<std::collections::BTreeSet<_>>()
     };
     assert_eq!(names(&moved.split(0.4, 42).unwrap().1), names(&val));

@@ -113,7 +113,7 @@ fn a_pack_of_an_unknown_kind_is_refused_by_name() {
     let pack_ = folder.path().join("pack");
     checkers(&pack_);
     refused(&ChunkPack::open(&pack_, Residence::Mapped).unwrap_err().to_string());
-    refused(&gristmill_jobs::content::open(&pack_).unwrap_err().to_string());
+    refused(&gristmill_engine::selection::open(&pack_, Residence::Mapped).unwrap_err().to_string());
     let e = gristmill_engine::demos::open(&pack_, &Default::default(), &mut || true).unwrap_err().to_string();
     assert!(e.contains("`checkers`"), "{e}");
     refused(&inspect(&pack_, None).unwrap_err().to_string());

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
-use gristmill_engine::marks::{self, Fit, Markable};
+use gristmill_engine::marks::{self, Fit};
+use gristmill_engine::pack_table::PackTable;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_jobs::mark::{MarkOptions, Marked, Which, mark, update};
@@ -16,13 +17,13 @@ use gristmill_jobs::pack::Existing;
 
 use crate::fixture::{games, input, packed, records};
 
-fn open(folder: &Path) -> (Arc<ChunkPack>, Arc<dyn Markable>) {
+fn open(folder: &Path) -> (Arc<ChunkPack>, Arc<dyn PackTable>) {
     let pack = Arc::new(ChunkPack::open(folder, Residence::Mapped).unwrap());
-    (Arc::clone(&pack), Arc::new(pack))
+    (Arc::clone(&pack), pack)
 }
 
 fn rule(
-    pack: &Arc<dyn Markable>,
+    pack: &Arc<dyn PackTable>,
     name: &str,
     rule: &str,
     change: impl Fn(&mut MarkOptions),
@@ -46,7 +47,7 @@ fn expected(games: &[Vec<u8>], keep: impl Fn(usize, usize, Frame<'_>) -> bool) -
     found
 }
 
-fn rows(selection: &GameSelection) -> Vec<u64> {
+fn rows(selection: &Selection) -> Vec<u64> {
     (0..selection.rows().len()).map(|i| selection.rows().row(i)).collect()
 }
 
@@ -58,7 +59,7 @@ fn rules_mark_the_frames_that_the_records_say_for_any_number_of_threads() {
     let originals = records(&folder, &[".chunks"]);
     let (pack, markable) = open(&folder);
     let before: Vec<Vec<u8>> = marks_free(&folder);
-    let all = GameSelection::all(pack);
+    let all = Selection::all(pack);
     let men = |frame: &Frame<'_>| (0..12).map(|plane| frame.plane(plane).count_ones()).sum::<u32>();
     let late = expected(&originals, |_, ply, frame| ply > 5 && frame.plies_left() < 12.0);
     for workers in [1, 3] {
@@ -83,7 +84,8 @@ fn rules_mark_the_frames_that_the_records_say_for_any_number_of_threads() {
     });
     let marked = all.marked("few").unwrap();
     assert_eq!(rows(&marked), few);
-    let of_game = |game: u64| few.iter().filter(|row| marked.pack().game_of(**row) == Some(game)).count() as u64;
+    let of_game =
+        |game: u64| few.iter().filter(|row| marked.game_of(**row).is_some_and(|found| found.0 == game)).count() as u64;
     for place in 0..marked.games().len() {
         assert_eq!(marked.frames_of(place), of_game(place as u64));
     }
@@ -143,7 +145,7 @@ fn what_is_wrong_is_refused_with_its_place() {
     assert!(!folder.join("marks").exists(), "nothing was written");
     rule(&markable, "x", "ply = 0", |_| {}).unwrap();
     assert!(rule(&markable, "x", "1", |_| {}).unwrap_err().to_string().contains("--replace"));
-    let all = GameSelection::all(pack);
+    let all = Selection::all(pack);
     let told = all.marked("y").unwrap_err().to_string();
     assert!(told.contains("there are: x"), "{told}");
     // A damaged file, and one of another pack.
@@ -162,7 +164,7 @@ fn what_is_wrong_is_refused_with_its_place() {
     fs::create_dir(other.join("marks")).unwrap();
     fs::write(other.join("marks/x.mark"), &whole).unwrap();
     let (foreign, markable) = open(&other);
-    let e = GameSelection::all(foreign).without("x").unwrap_err().to_string();
+    let e = Selection::all(foreign).without("x").unwrap_err().to_string();
     assert!(e.contains("x.mark, byte 32: mark_of_another_pack"), "{e}");
     assert_eq!(marks::list(&*markable).unwrap()[0].fit, Fit::Foreign);
     // A game that is damaged ends the marking, with its place.
@@ -186,12 +188,12 @@ fn a_pack_that_grew_asks_for_an_update_which_asks_the_new_frames_only() {
     rule(&markable, "late", "plies_left < 9", |_| {}).unwrap();
     rule(&markable, "longest", "game_id IN (SELECT id FROM games ORDER BY frames DESC, id DESC LIMIT 3)", |_| {})
         .unwrap();
-    let given = GameSelection::all(pack).rows().intersect(&gristmill_engine::runtime::intervals::Intervals::all(4));
+    let given = Selection::all(pack).rows().intersect(&gristmill_engine::runtime::intervals::Intervals::all(4));
     mark(&markable, &Which::Given(given), &MarkOptions::new("given"), &mut |_, _| {}).unwrap();
     games(input.path(), 80, 4, Version::V6, None);
     packed(input.path(), &folder, |options| options.existing = Existing::Append).unwrap();
     let (pack, markable) = open(&folder);
-    let all = GameSelection::all(Arc::clone(&pack));
+    let all = Selection::all(pack.clone());
     let e = all.marked("late").unwrap_err().to_string();
     assert!(e.contains("mark_before_growth") && e.contains("--update"), "{e}");
     let said = update(&markable, &MarkOptions::new("late"), &mut |_, _| {}).unwrap();

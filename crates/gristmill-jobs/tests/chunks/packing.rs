@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use gristmill_engine::Error;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::{Game, Games};
-use gristmill_engine::pack::select::SqlValue;
+use gristmill_engine::sql::SqlValue;
 use gristmill_jobs::pack::{Existing, OnError, PackOptions, pack};
 use gristmill_jobs::verify::{VerifyOptions, verify};
 

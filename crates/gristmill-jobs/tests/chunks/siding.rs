@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{EncoderConfig, IndexConfig};
-use gristmill_engine::pack::sides::Keys;
+use gristmill_engine::selection::Selection;
+use gristmill_engine::selection::sides::Keys;
 use gristmill_engine::store::Residence;
 use gristmill_engine::{IndexLoader, Next};
 use gristmill_jobs::verify_run::{Against, VerifyRunOptions, verify_run};
@@ -17,7 +17,7 @@ fn a_run_of_a_side_is_verified_from_what_its_ledger_says() {
     let (games, folder) = (input(), tempfile::tempdir().unwrap());
     let pack = folder.path().join("pack");
     packed(games.path(), &pack, |_| {}).unwrap();
-    let all = GameSelection::all(Arc::new(ChunkPack::open(&pack, Residence::Mapped).unwrap()));
+    let all = Selection::all(Arc::new(ChunkPack::open(&pack, Residence::Mapped).unwrap()));
     let keys: Keys = all.games().iter().map(|game| (*game, game / 2)).collect();
     let mut sides = Vec::new();
     for keys in [None, Some(&keys)] {

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::Games;
 use gristmill_engine::chunks::open::ChunkPack;
-use gristmill_engine::chunks::select::GameSelection;
 use gristmill_engine::config::{HanseSamplingConfig, IndexConfig, PositionSamplingConfig};
 use gristmill_engine::kinds::chess::columns::WEIGHER;
-use gristmill_engine::pack::select::SqlValue;
+use gristmill_engine::selection::Selection;
+use gristmill_engine::sql::SqlValue;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::FrameTable;
 use gristmill_engine::{IndexLoader, Next};
@@ -33,8 +33,8 @@ fn focus() -> PositionSamplingConfig {
     }
 }
 
-fn open(pack: &Path) -> GameSelection {
-    GameSelection::all(Arc::new(ChunkPack::open(pack, Residence::Mapped).unwrap()))
+fn open(pack: &Path) -> Selection {
+    Selection::all(Arc::new(ChunkPack::open(pack, Residence::Mapped).unwrap()))
 }
 
 /// What the frames of each game of the folder weigh, by the records themselves.
@@ -65,7 +65,7 @@ fn batches(loader: &IndexLoader) -> Vec<Vec<Vec<u8>>> {
     found
 }
 
-fn run(games: &GameSelection, config: IndexConfig) -> Vec<Vec<Vec<u8>>> {
+fn run(games: &Selection, config: IndexConfig) -> Vec<Vec<Vec<u8>>> {
     batches(&IndexLoader::new(games.input(), config).unwrap())
 }
 
@@ -74,7 +74,7 @@ fn what_games_weigh_in_a_pack_is_what_their_records_weigh() {
     let (input, out) = (input(), tempfile::tempdir().unwrap());
     packed(input.path(), out.path(), |_| {}).unwrap();
     let all = open(out.path());
-    let weighed = all.pack().weighed().unwrap();
+    let weighed = all.pack().as_a::<ChunkPack>().unwrap().weighed().unwrap();
     let weights = weights(input.path());
     let sums: Vec<f32> = weights.iter().map(|weights| total(weights.iter().copied())).collect();
     assert_eq!(*weighed.totals(&FOCUS), *sums);

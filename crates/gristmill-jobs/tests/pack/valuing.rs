@@ -7,8 +7,8 @@ use std::path::Path;
 use gristmill_engine::pack::manifest::RowFile;
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
 use gristmill_engine::pack::open::Pack;
-use gristmill_engine::pack::select::Selection;
 use gristmill_engine::pack::values::Made;
+use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_format::container::npy::{Header, Spelling};
 use gristmill_format::g2048::value::{ValueOptions, ValueRow, value_layout};
@@ -97,7 +97,7 @@ fn found(path: &Path) -> Verification {
 }
 
 fn opened(folder: &Path) -> Selection {
-    Selection::all(Pack::open(folder, Residence::Mapped).unwrap().into())
+    Selection::all(std::sync::Arc::new(Pack::open(folder, Residence::Mapped).unwrap()))
 }
 
 /// The first four games that were really played, packed.

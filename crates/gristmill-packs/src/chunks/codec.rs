@@ -11,12 +11,12 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error, Kind, Result};
+use gristmill_runtime::sql::SqlValue;
 use gristmill_runtime::table::Pick;
 
 use super::metadata::Games;
 use super::open::ChunkPack;
-use crate::content::Content;
-use crate::pack::select::SqlValue;
+use crate::pack_table::Content;
 
 /// How packs have chunks of one kind.
 pub trait Codec: Debug + Send + Sync {

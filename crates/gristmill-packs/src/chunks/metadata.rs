@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 
 use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::sql::{close, open_connection, open_to_write, refusal};
+use gristmill_runtime::sql::{SqlValue, close, open_connection, open_to_write, refusal};
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
-use crate::content::Content;
-use crate::pack::select::SqlValue;
+use crate::pack_table::Content;
 
 /// The columns that every pack has.
 const COMMON: [(&str, &str); 8] = [

@@ -6,12 +6,10 @@ use std::path::Path;
 
 pub mod codec;
 pub mod manifest;
-mod marks;
 pub mod metadata;
 pub mod open;
-pub mod select;
-mod sides;
 pub mod sums;
+mod table;
 pub mod weigh;
 
 use gristmill_runtime::error::{Error, Result};

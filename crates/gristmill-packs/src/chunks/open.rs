@@ -227,12 +227,6 @@ impl ChunkPack {
         self.place(game).map_or("", |(file, within, _)| file.index().name(within))
     }
 
-    /// The game of frame `row`, counted over all files, and its place in it; none where there is no such frame.
-    pub fn place_of(&self, row: u64) -> Option<(u64, u64)> {
-        let (file, game, frame) = self.find(row)?;
-        Some((self.first[file].1 + game as u64, u64::from(frame)))
-    }
-
     /// Number of the file of frame `row`, counted over all files, of its game there, and its number in that.
     pub(crate) fn find(&self, row: u64) -> Option<(usize, usize, u32)> {
         let file = self.first.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
@@ -325,9 +319,4 @@ fn kind(files: &[File]) -> FormatResult<(&'static dyn Codec, Arc<Layout>)> {
         None => e.in_source(first.path.display().to_string()),
     };
     Ok((first.codec, layout.map_err(named)?))
-}
-
-/// The pack as a table.
-pub(super) fn table(pack: &Arc<ChunkPack>) -> Arc<dyn FrameTable> {
-    Arc::clone(pack) as Arc<dyn FrameTable>
 }

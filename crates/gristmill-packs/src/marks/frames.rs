@@ -19,7 +19,7 @@ use rusqlite::vtab::{
 use rusqlite::{Connection, Result};
 
 use super::columns::{Column, Number, columns};
-use super::{Markable, Place};
+use crate::pack_table::{PackTable, Place};
 
 /// What the table is called.
 pub(super) const NAME: &str = "pack_frames";
@@ -33,7 +33,7 @@ const OWN: [&str; 3] = ["frame", "game_id", "ply"];
 
 /// A stretch of the frames of a pack, which can be moved between two queries.
 pub(super) struct Scan {
-    pack: Arc<dyn Markable>,
+    pack: Arc<dyn PackTable>,
     table: Arc<dyn FrameTable>,
     columns: Vec<Column>,
     from: AtomicU64,
@@ -43,8 +43,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    pub(crate) fn new(pack: Arc<dyn Markable>) -> FormatResult<Arc<Self>> {
-        let table = pack.records()?;
+    pub(crate) fn new(pack: Arc<dyn PackTable>) -> FormatResult<Arc<Self>> {
+        let table = Arc::clone(&pack).records()?;
         let columns = columns(table.layout(), &[&OWN, pack.derived()].concat());
         let (from, to) = (AtomicU64::new(0), AtomicU64::new(0));
         Ok(Arc::new(Scan { pack, table, columns, from, to, fault: Mutex::default() }))

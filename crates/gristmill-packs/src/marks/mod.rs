@@ -5,18 +5,17 @@ pub mod columns;
 mod frames;
 pub mod rule;
 
-use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use gristmill_format::container::marks::{IDENTITY_AT, MOST_RULE, Mark};
-use gristmill_format::{Error as FormatError, Kind, Result as FormatResult};
+use gristmill_format::{Error as FormatError, Kind};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
-use gristmill_runtime::table::FrameTable;
 use roaring::RoaringTreemap;
 use serde::Serialize;
+
+use crate::pack_table::PackTable;
 
 /// Name of the folder of marks in a pack.
 pub const FOLDER: &str = "marks";
@@ -26,51 +25,6 @@ const ENDING: &str = ".mark";
 
 /// Longest name.
 const MOST_NAME: usize = 64;
-
-/// Frames whose game is the same one.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    /// Id of the game in the database.
-    pub game: u64,
-    /// Its first frame here, and the one behind its last.
-    pub first: u64,
-    /// See `first`.
-    pub end: u64,
-}
-
-/// A pack whose frames can be marked.
-pub trait Markable: Send + Sync + Debug {
-    /// Its folder.
-    fn folder(&self) -> &Path;
-
-    /// The records that rules ask, by number of the frame.
-    ///
-    /// Errors: those of what lies beside the frames.
-    fn records(&self) -> FormatResult<Arc<dyn FrameTable>>;
-
-    /// The table of its database that has a row for each game.
-    fn games_table(&self) -> &'static str;
-
-    /// The game of a frame that there is.
-    ///
-    /// Errors: `Missing`.
-    fn place(&self, frame: u64) -> FormatResult<Place>;
-
-    /// What rules may ask beside the fields of records.
-    fn derived(&self) -> &'static [&'static str];
-
-    /// Number `i` of [`Markable::derived`] for a record.
-    ///
-    /// Errors: `OutOfRange` for a record that cannot be.
-    fn derive(&self, i: usize, record: &[u8]) -> FormatResult<i64>;
-
-    /// How many frames there are.
-    fn total(&self) -> u64;
-
-    /// Hash of its first `frames` frames: the same before and after others were added. None where it never had that
-    /// many.
-    fn identity_of(&self, frames: u64) -> Option<u64>;
-}
 
 /// Whether a mark is of the frames that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -165,7 +119,7 @@ pub fn exists(folder: &Path, name: &str) -> bool {
 ///
 /// Errors: `Config` for what is no name; `Format` with the file: `Missing` with the names that there are, `TooLarge`, and as
 /// [`Mark::from_bytes`].
-pub fn read(pack: &dyn Markable, name: &str) -> Result<Mark> {
+pub fn read(pack: &dyn PackTable, name: &str) -> Result<Mark> {
     check_name(name)?;
     let path = path_of(pack.folder(), name);
     let place = |e: FormatError| Error::Format(e.in_source(path.display().to_string()));
@@ -189,7 +143,7 @@ pub fn read(pack: &dyn Markable, name: &str) -> Result<Mark> {
 }
 
 /// Whether a mark is of the frames of `pack`.
-pub fn fit(pack: &dyn Markable, mark: &Mark) -> Fit {
+pub fn fit(pack: &dyn PackTable, mark: &Mark) -> Fit {
     match pack.identity_of(mark.frames) {
         Some(identity) if identity != mark.identity => Fit::Foreign,
         Some(_) if mark.frames == pack.total() => Fit::Fits,
@@ -202,7 +156,7 @@ pub fn fit(pack: &dyn Markable, mark: &Mark) -> Fit {
 ///
 /// Errors: as [`read`]; `Refused`, with the file and byte, for a mark of another pack, or of fewer frames than the pack has
 /// now.
-pub fn rows(pack: &dyn Markable, name: &str) -> Result<Intervals> {
+pub fn rows(pack: &dyn PackTable, name: &str) -> Result<Intervals> {
     let mark = read(pack, name)?;
     let refuse = |rule, detail: String| {
         let e = FormatError::new(Kind::Refused(rule), detail).at_byte(IDENTITY_AT);
@@ -230,7 +184,7 @@ pub fn rows(pack: &dyn Markable, name: &str) -> Result<Intervals> {
 /// What is known of every mark of a pack; one that cannot be read is listed with its fault.
 ///
 /// Errors: `Path`.
-pub fn list(pack: &dyn Markable) -> Result<Vec<Listed>> {
+pub fn list(pack: &dyn PackTable) -> Result<Vec<Listed>> {
     let listed = |name: String| match read(pack, &name) {
         Ok(mark) => {
             let (fit, marked) = (fit(pack, &mark), mark.rows.len());
@@ -274,7 +228,7 @@ pub fn write(folder: &Path, name: &str, mark: &Mark) -> Result<()> {
 /// Removes a mark; the folder of marks goes with the last.
 ///
 /// Errors: as [`read`] for one that does not exist; `Path`.
-pub fn remove(pack: &dyn Markable, name: &str) -> Result<()> {
+pub fn remove(pack: &dyn PackTable, name: &str) -> Result<()> {
     check_name(name)?;
     if !exists(pack.folder(), name) {
         read(pack, name)?;

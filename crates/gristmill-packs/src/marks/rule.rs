@@ -12,8 +12,8 @@ use gristmill_runtime::sql::{Patience, advice, allowed, bound, complaint, given_
 use rusqlite::hooks::{AuthAction, AuthContext};
 use rusqlite::{Connection, params};
 
-use super::Markable;
 use super::frames::{NAME, Scan};
+use crate::pack_table::PackTable;
 
 /// A prepared rule.
 pub struct Asker {
@@ -30,7 +30,7 @@ impl Asker {
     ///
     /// Errors: `Config` in `rule` with what SQLite says, for what is more than one condition, and for functions that say
     /// something else each time; `Format` for the database and what lies beside the frames.
-    pub fn new(pack: Arc<dyn Markable>, rule: &str, stop: &Arc<AtomicBool>) -> Result<Self> {
+    pub fn new(pack: Arc<dyn PackTable>, rule: &str, stop: &Arc<AtomicBool>) -> Result<Self> {
         let mut db = open_connection(&pack.folder().join(METADATA))?;
         let games = pack.games_table();
         let scan = Scan::new(pack)?;
@@ -78,7 +78,7 @@ impl Asker {
 /// The columns that a rule reads, as `frame.NAME` and `game.NAME`; none for one that has a `SELECT`, and so may read anything.
 ///
 /// Errors: as [`Asker::new`].
-pub fn columns(pack: &Arc<dyn Markable>, rule: &str) -> Result<Option<BTreeSet<String>>> {
+pub fn columns(pack: &Arc<dyn PackTable>, rule: &str) -> Result<Option<BTreeSet<String>>> {
     let mut db = open_connection(&pack.folder().join(METADATA))?;
     let games = pack.games_table();
     let refuse = |e: rusqlite::Error| told(rule, &e);

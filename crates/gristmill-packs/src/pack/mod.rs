@@ -15,16 +15,13 @@ pub mod checksums;
 pub mod embeddings;
 pub mod games;
 pub mod manifest;
-mod marks;
 pub mod metadata;
 pub mod open;
 pub mod recorder;
 pub mod rows;
 pub mod runs;
-pub mod select;
 pub mod shards;
-pub mod sides;
-
+mod table;
 pub mod valuation;
 pub mod values;
 pub mod writer;

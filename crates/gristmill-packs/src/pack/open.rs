@@ -19,6 +19,7 @@ use super::runs::RunIndex;
 use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
 use super::{METADATA, VALUATION_TYPES, embeddings, values};
+use crate::pack_table::Values;
 
 /// Longest `valuation_types.json` that is read: 255 names of 4 KiB.
 const MOST_VALUATION_BYTES: u64 = 1 << 20;
@@ -42,15 +43,6 @@ pub struct Pack {
     identity: u64,
     /// Opened at the first request for the source of a run.
     sources: OnceLock<Mutex<Option<Metadata>>>,
-}
-
-/// Rewards and returns of the rows of a pack.
-#[derive(Debug)]
-pub struct Values {
-    /// Records of [`value_layout`](gristmill_format::g2048::value::value_layout), one for each row.
-    pub table: Arc<FileTable>,
-    /// A hash of some of them.
-    pub identity: u64,
 }
 
 impl Pack {

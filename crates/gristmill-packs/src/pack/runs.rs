@@ -2,6 +2,7 @@
 //! Memory follows the number of runs (or of stretches of one run); the database is believed only where rows agree.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use gristmill_format::g2048::Form;
 use gristmill_format::layout::{DType, Field, Layout, Scalar};
@@ -16,7 +17,7 @@ use super::metadata::{Metadata, Run};
 const LOOKED_AT: usize = 1024;
 
 /// Rows that a scan copies at a time.
-pub(super) const SCANNED: u64 = 8192;
+pub(crate) const SCANNED: u64 = 8192;
 
 /// Maximum number of stretches of rows of one run that a scan keeps: 1 GiB of them.
 const MOST_STRETCHES: usize = 1 << 26;
@@ -27,6 +28,8 @@ pub struct RunIndex {
     runs: Vec<Run>,
     /// First row and position of the run of each stretch of rows; a stretch ends where the next one starts.
     stretches: Vec<(u64, u32)>,
+    /// Numbers of the stretches in the order of their runs; made at the first use.
+    by_run: OnceLock<Vec<u32>>,
     rows: u64,
 }
 
@@ -49,7 +52,7 @@ impl RunIndex {
         if u32::try_from(runs.len()).is_err() {
             return Err(Error::new(Kind::TooLarge, format!("{} runs", runs.len())).into());
         }
-        let mut index = RunIndex { runs, stretches: Vec::new(), rows: table.len() };
+        let mut index = RunIndex { runs, stretches: Vec::new(), by_run: OnceLock::new(), rows: table.len() };
         // Games that are played side by side alternate: to a check of a few rows those of one length would seem to
         // follow each other.
         if form == Form::SelfPlay || !index.count(table)? {
@@ -58,15 +61,6 @@ impl RunIndex {
             index.sort();
         }
         Ok(index)
-    }
-
-    /// Id of the run of a row, and how many rows of that run stand before it; none where there is no such row.
-    pub fn locate(&self, row: u64) -> Option<(u64, u64)> {
-        let at = self.stretches.partition_point(|(first, _)| *first <= row).checked_sub(1)?;
-        let (first, run) = self.stretches[at];
-        let earlier = (0..at).filter(|i| self.stretches[*i].1 == run).map(|i| self.end(i) - self.stretches[i].0);
-        let id = self.runs.get(run as usize)?.id;
-        (row < self.rows).then(|| (id, earlier.sum::<u64>() + row - first))
     }
 
     /// Lays the runs out one after the other; whether that agrees with the rows that it checks.
@@ -227,15 +221,18 @@ impl RunIndex {
         (row < self.rows).then(|| (start, self.end(stretch), self.runs[run as usize].id))
     }
 
-    /// The stretches of rows of each of runs `from..to`, counted by ascending id.
-    pub fn stretches_of(&self, from: usize, to: usize) -> Vec<Vec<(u64, u64)>> {
-        let mut found = vec![Vec::new(); to.saturating_sub(from)];
-        for (i, (start, run)) in self.stretches.iter().enumerate() {
-            if let Some(stretches) = (*run as usize).checked_sub(from).and_then(|run| found.get_mut(run)) {
-                stretches.push((*start, self.end(i)));
-            }
-        }
-        found
+    /// The stretches of rows of a run, in order: the first row and the one behind the last.
+    pub fn stretches_of(&self, id: u64) -> Vec<(u64, u64)> {
+        let Ok(run) = self.runs.binary_search_by_key(&id, |run| run.id) else { return Vec::new() };
+        let run_of = |stretch: &u32| self.stretches[*stretch as usize].1;
+        let by_run = self.by_run.get_or_init(|| {
+            let mut by_run: Vec<u32> = (0..self.stretches.len() as u32).collect();
+            by_run.sort_by_key(run_of);
+            by_run
+        });
+        let own = &by_run[by_run.partition_point(|stretch| (run_of(stretch) as usize) < run)..];
+        let own = own.iter().take_while(|stretch| run_of(stretch) as usize == run);
+        own.map(|stretch| (self.stretches[*stretch as usize].0, self.end(*stretch as usize))).collect()
     }
 
     /// First row and run of each stretch of rows of one run, in order of rows.

@@ -4,6 +4,8 @@
 mod asking;
 mod database;
 
+pub use rusqlite::types::Value as SqlValue;
+
 pub use self::asking::{Patience, advice, allowed, bound, given_up, is_condition};
 pub use self::asking::{ended, ends_when};
 pub use self::database::refusal;

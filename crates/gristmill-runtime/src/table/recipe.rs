@@ -99,8 +99,23 @@ pub enum Step {
         /// The mark.
         name: String,
     },
-    /// Rows, or games of a chunk pack, by place in the selection so far.
+    /// Frames of a pack of rows, games of a chunk pack, by place in the selection so far: what a slice of each was before
+    /// frames and games had a step each. Still written for these two, so that ledgers go on that have it.
     Slice {
+        /// The first.
+        from: u64,
+        /// The one behind the last.
+        to: u64,
+    },
+    /// Frames of a chunk pack, by place.
+    Frames {
+        /// The first.
+        from: u64,
+        /// The one behind the last.
+        to: u64,
+    },
+    /// Games of a pack of rows, by place.
+    Games {
         /// The first.
         from: u64,
         /// The one behind the last.

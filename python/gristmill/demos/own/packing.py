@@ -87,7 +87,7 @@ def as_folder(source: Any, pack: str, progress: Callable[[int, int], object] | N
         OSError: it cannot be written.
     """
     if isinstance(source, Rows) and _whole(source):
-        yield os.fspath(source._compiled.packed().folder), True
+        yield source.path, True
         return
     near, name = os.path.split(os.path.abspath(pack))
     while not os.path.isdir(near):
@@ -163,7 +163,7 @@ class _Chosen:
 
 def _whole(source: Any) -> bool:
     """Whether all of a pack is selected."""
-    return bool(source.num_frames == source._compiled.packed().frames)
+    return bool(source.num_frames == source._compiled.total_frames)
 
 
 def _games(games: Games, path: Path, progress: Callable[[int, int], object] | None) -> None:
@@ -188,8 +188,7 @@ def _games(games: Games, path: Path, progress: Callable[[int, int], object] | No
 
 def _rows(rows: Rows, folder: Path) -> None:
     """Selected games of 2048 as a pack of them alone."""
-    packed = rows._compiled.packed()
-    runs, there = set(rows.run_ids), os.fspath(packed.folder)
+    runs, there = set(rows.run_ids), rows.path
     if rows.form != "steps":
         raise ConfigError(
             f"a selection of {rows.form} rows; gristmill.convert makes a pack of all of them", field="input"

@@ -6,9 +6,9 @@ use gristmill_format::chess::identity::{Identity, identity};
 use gristmill_format::chess::{DiffFocus, Frame, Version};
 use gristmill_format::source::Chunk;
 use gristmill_format::weigh::{Weigher, total};
+use gristmill_runtime::sql::SqlValue;
 
 use crate::chunks::codec::{Column, names, values};
-use crate::pack::select::SqlValue;
 
 /// The columns of chess games, behind those of every pack.
 const COLUMNS: [Column<Facts>; 12] = [

@@ -25,7 +25,7 @@ use super::Kind;
 use crate::chunks::codec::Codec;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
-use crate::content::Content;
+use crate::pack_table::Content;
 
 /// Planes of the pieces of both sides in the position itself, six each; the thirteenth of a board tells repetitions.
 const PIECES: usize = 12;

@@ -6,9 +6,9 @@ use gristmill_format::demo::shard::ShardMeta;
 use gristmill_format::demo::source::MAX_BYTES;
 use gristmill_format::demo::trajectory::End;
 use gristmill_format::layout::{DType, Field};
+use gristmill_runtime::sql::SqlValue;
 
 use crate::chunks::codec::{Column, names, values};
-use crate::pack::select::SqlValue;
 
 /// The columns of trajectories, behind those of every pack.
 const COLUMNS: [Column<Facts>; 6] = [

@@ -22,7 +22,7 @@ use super::{Encoding, Kind};
 use crate::chunks::codec::Codec;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
-use crate::content::Content;
+use crate::pack_table::Content;
 
 pub use trajectories::{begun, is_trajectories, name};
 

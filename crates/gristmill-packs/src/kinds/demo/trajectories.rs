@@ -11,7 +11,6 @@ use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::table::FrameTable;
 
 use crate::chunks::open::{ChunkPack, File};
-use crate::chunks::select::GameSelection;
 use crate::kinds::packs::codec_of;
 
 /// What a trajectory is called in a pack: the path of its file below the folder that was packed, and its number there.
@@ -109,16 +108,6 @@ impl ChunkPack {
             Some((file, within, _)) => file.named(within, e),
             None => e,
         }
-    }
-}
-
-impl GameSelection {
-    /// The trajectory at a place, of a pack of demonstrations.
-    ///
-    /// Errors: `Missing` for a place beyond the last; as [`ChunkPack::demonstration`].
-    pub fn demonstration(&self, place: usize) -> Result<PackedTrajectory<'_>> {
-        let missing = || Error::new(Kind::Missing, format!("trajectory {place} of {}", self.games().len()));
-        self.pack().demonstration(*self.games().get(place).ok_or_else(missing)?)
     }
 }
 

@@ -1,5 +1,5 @@
-//! A pack of 2048 -> the fields that rules may use, the hash that shows whether it only grew, and the identity of its
-//! runs.
+//! A pack of rows as every pack is seen: its runs are games, with keys, sources and identities; the fields that rules may
+//! use; the hash that shows whether it only grew.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,26 +10,75 @@ use gristmill_format::g2048::identity::{Identity, RunIdentity};
 use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
-use gristmill_runtime::table::{FrameTable, JoinedTable};
+use gristmill_runtime::table::{FileTable, FrameTable, JoinedTable};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::metadata::Run;
 use super::open::{Pack, sample_up_to};
 use super::runs::SCANNED;
-use crate::content::{Content, Contents};
-use crate::marks::{Markable, Place};
+use crate::pack_table::{Content, PackTable, Place, Values};
 
 /// What lies beside rows, where values do.
 const VALUES: [&str; 3] = ["reward", "return_raw", "return_scaled"];
 
-impl Markable for Arc<Pack> {
+impl PackTable for Pack {
     fn folder(&self) -> &Path {
         Pack::folder(self)
     }
 
-    fn records(&self) -> Result<Arc<dyn FrameTable>> {
-        let mut table = Arc::clone(self.table());
+    fn form(&self) -> &'static str {
+        Pack::form(self).name()
+    }
+
+    fn identity(&self) -> u64 {
+        Pack::identity(self)
+    }
+
+    fn table(self: Arc<Self>) -> Arc<dyn FrameTable> {
+        Arc::clone(Pack::table(&self))
+    }
+
+    fn game_ids(&self) -> Vec<u64> {
+        self.index().runs().iter().map(|run| run.id).collect()
+    }
+
+    fn stretches(&self, game: u64) -> Vec<(u64, u64)> {
+        self.index().stretches_of(game)
+    }
+
+    fn split_keys(&self, games: &[u64]) -> gristmill_runtime::Result<Vec<(u64, u64)>> {
+        let runs = self.index().runs();
+        let key = |id: &u64| {
+            let place = runs.binary_search_by_key(id, |run| run.id).ok()?;
+            Some((*id, runs[place].seed.unwrap_or(*id)))
+        };
+        Ok(games.iter().filter_map(key).collect())
+    }
+
+    fn source(&self, game: u64) -> Option<String> {
+        Pack::source(self, game)
+    }
+
+    fn slices_games(&self) -> bool {
+        false
+    }
+
+    fn names_of_valuations(&self) -> &[String] {
+        self.valuations().names()
+    }
+
+    fn values(&self) -> gristmill_runtime::Result<Option<&Values>> {
+        Pack::values(self)
+    }
+
+    fn embeddings(&self) -> Option<&FileTable> {
+        Pack::embeddings(self)
+    }
+
+    fn records(self: Arc<Self>) -> Result<Arc<dyn FrameTable>> {
+        let mut table = Arc::clone(Pack::table(&self));
         // Values of other rows count as none: a rule that names them gets the error that there is no such column.
-        if let Ok(Some(values)) = self.values() {
+        if let Ok(Some(values)) = Pack::values(&self) {
             for name in VALUES {
                 table = Arc::new(JoinedTable::new(table, values.table.clone(), name)?);
             }
@@ -44,7 +93,7 @@ impl Markable for Arc<Pack> {
     fn place(&self, frame: u64) -> Result<Place> {
         let found = self.index().stretch_of(frame);
         let (first, end, game) =
-            found.ok_or_else(|| Error::new(Kind::Missing, format!("row {frame} of {}", self.table().len())))?;
+            found.ok_or_else(|| Error::new(Kind::Missing, format!("row {frame} of {}", Pack::table(self).len())))?;
         Ok(Place { game, first, end })
     }
 
@@ -62,39 +111,32 @@ impl Markable for Arc<Pack> {
     }
 
     fn total(&self) -> u64 {
-        self.table().len()
+        Pack::table(self).len()
     }
 
     fn identity_of(&self, frames: u64) -> Option<u64> {
-        if frames > self.table().len() {
+        if frames > Pack::table(self).len() {
             return None;
         }
         let mut hash = Xxh3::new();
-        hash.update(self.table().layout().to_descr().as_bytes());
+        hash.update(Pack::table(self).layout().to_descr().as_bytes());
         for (first, run) in self.index().stretches().take_while(|(first, _)| *first < frames) {
             for number in [first, run.id, run.seed.unwrap_or(u64::MAX)] {
                 hash.update(&number.to_le_bytes());
             }
         }
-        sample_up_to(&**self.table(), frames, &mut hash).ok()?;
+        sample_up_to(&**Pack::table(self), frames, &mut hash).ok()?;
         Some(hash.digest())
-    }
-}
-
-impl Contents for Arc<Pack> {
-    fn count(&self) -> usize {
-        self.index().runs().len()
     }
 
     fn contents(&self, from: usize, to: usize) -> Result<Vec<Content>> {
-        let table = self.table();
+        let table = Pack::table(self);
         let size = table.layout().size();
         let run_id = table.layout().field("run_id").map_or(0..0, |field| field.offset..field.offset + field.bytes());
         let (mut records, mut found) = (Vec::new(), Vec::new());
-        let ids = self.index().runs().iter().map(|run| run.id).skip(from);
-        for (game, stretches) in ids.zip(self.index().stretches_of(from, to)) {
+        for Run { id: game, .. } in &self.index().runs()[from..to] {
             let (mut run, mut hash) = (RunIdentity::default(), Xxh3::new());
-            for (start, end) in stretches {
+            for (start, end) in self.index().stretches_of(*game) {
                 for first in (start..end).step_by(SCANNED as usize) {
                     let rows: Vec<u64> = (first..end.min(first + SCANNED)).collect();
                     records.resize(rows.len() * size, 0);
@@ -111,13 +153,9 @@ impl Contents for Arc<Pack> {
                 }
             }
             let Identity { key, image } = run.finish();
-            found.push(Content { game, key, image, records: hash.digest128() });
+            found.push(Content { game: *game, key, image, records: hash.digest128() });
         }
         Ok(found)
-    }
-
-    fn known(&self) -> gristmill_runtime::Result<Option<Vec<Content>>> {
-        Ok(None)
     }
 
     fn sources(&self) -> gristmill_runtime::Result<HashMap<u64, String>> {
@@ -132,14 +170,14 @@ impl Contents for Arc<Pack> {
     fn frames_of(&self, games: &[u64]) -> gristmill_runtime::Result<Intervals> {
         let runs = self.index().runs();
         let places = games.iter().filter_map(|id| runs.binary_search_by_key(id, |run| run.id).ok());
-        self.index().rows_of(&places.map(|place| place as u32).collect::<Vec<_>>(), &**self.table())
+        self.index().rows_of(&places.map(|place| place as u32).collect::<Vec<_>>(), &**Pack::table(self))
     }
 }
 
 impl Pack {
     /// The step of a record of this pack, or of one that begins with such a record.
     fn step(&self, record: &[u8]) -> Result<StepRow> {
-        let layout = self.table().layout();
+        let layout = Pack::table(self).layout();
         let own = record.get(..layout.size()).unwrap_or(record);
         let form = self.columns().form().layout();
         if layout == &**form {

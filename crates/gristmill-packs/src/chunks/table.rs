@@ -1,5 +1,5 @@
-//! A chunk pack -> the fields that rules may use, the hash that shows whether it only grew, and the identity of its
-//! games.
+//! A chunk pack as every pack is seen: its games, with keys, sources and identities; the fields that rules may use; the
+//! hash that shows whether it only grew.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,17 +11,51 @@ use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::table::FrameTable;
 
 use super::metadata::Games;
-use super::open::{ChunkPack, table};
-use crate::content::{Content, Contents};
-use crate::marks::{Markable, Place};
+use super::open::ChunkPack;
+use crate::pack_table::{Content, PackTable, Place};
 
-impl Markable for Arc<ChunkPack> {
+impl PackTable for ChunkPack {
     fn folder(&self) -> &Path {
         ChunkPack::folder(self)
     }
 
-    fn records(&self) -> Result<Arc<dyn FrameTable>> {
-        Ok(table(self))
+    fn form(&self) -> &'static str {
+        self.codec().name()
+    }
+
+    fn identity(&self) -> u64 {
+        ChunkPack::identity(self)
+    }
+
+    fn table(self: Arc<Self>) -> Arc<dyn FrameTable> {
+        self
+    }
+
+    fn game_ids(&self) -> Vec<u64> {
+        (0..self.games()).collect()
+    }
+
+    fn stretches(&self, game: u64) -> Vec<(u64, u64)> {
+        self.frames(game).map(|(first, count)| (first, first + count)).into_iter().collect()
+    }
+
+    fn split_keys(&self, games: &[u64]) -> gristmill_runtime::Result<Vec<(u64, u64)>> {
+        let mut keyed = Vec::with_capacity(games.len());
+        self.database()?.each(&mut |game| {
+            if games.binary_search(&game.id).is_ok() {
+                keyed.push((game.id, game.content as u64));
+            }
+            Ok(())
+        })?;
+        Ok(keyed)
+    }
+
+    fn source(&self, game: u64) -> Option<String> {
+        Some(ChunkPack::source(self, game).to_owned())
+    }
+
+    fn slices_games(&self) -> bool {
+        true
     }
 
     fn games_table(&self) -> &'static str {
@@ -50,23 +84,17 @@ impl Markable for Arc<ChunkPack> {
     fn identity_of(&self, frames: u64) -> Option<u64> {
         self.identity_up_to(frames)
     }
-}
-
-impl Contents for Arc<ChunkPack> {
-    fn count(&self) -> usize {
-        usize::try_from(self.games()).unwrap_or(usize::MAX)
-    }
 
     fn contents(&self, from: usize, to: usize) -> Result<Vec<Content>> {
         self.codec().contents(self, from as u64..to as u64)
     }
 
     fn known(&self) -> gristmill_runtime::Result<Option<Vec<Content>>> {
-        self.codec().known(&Games::open(&ChunkPack::folder(self).join(METADATA))?)
+        self.codec().known(&self.database()?)
     }
 
     fn sources(&self) -> gristmill_runtime::Result<HashMap<u64, String>> {
-        Ok((0..self.games()).map(|game| (game, self.source(game).to_owned())).collect())
+        Ok((0..self.games()).map(|game| (game, ChunkPack::source(self, game).to_owned())).collect())
     }
 
     fn frames_of(&self, games: &[u64]) -> gristmill_runtime::Result<Intervals> {
@@ -75,5 +103,11 @@ impl Contents for Arc<ChunkPack> {
             rows.push(first, first + count);
         }
         Ok(rows)
+    }
+}
+
+impl ChunkPack {
+    fn database(&self) -> gristmill_runtime::Result<Games> {
+        Games::open(&ChunkPack::folder(self).join(METADATA))
     }
 }

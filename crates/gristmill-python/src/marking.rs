@@ -1,0 +1,111 @@
+//! Marks of a pack, and games that come again; answers are JSON text.
+//! The GIL is free while the engine works; Ctrl-C ends a job between two stretches of frames.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use gristmill_engine::marks;
+use gristmill_engine::pack_table::PackTable;
+use gristmill_engine::runtime::intervals::Intervals;
+use gristmill_engine::selection::Selection;
+use gristmill_engine::selection::sides::Keys;
+use gristmill_jobs::content::split_keys;
+use gristmill_jobs::dedup::dedup;
+use gristmill_jobs::mark::{MarkOptions, Marked, Which, mark, update};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::array::Contiguous;
+use crate::error::Fault;
+use crate::packing::watched;
+
+/// What to mark: `rule` over all frames, else the rows of a selection where `mask` (a byte each) is not 0, else what was added
+/// since the mark was made.
+#[derive(FromPyObject)]
+pub(crate) struct Marking {
+    #[pyo3(item)]
+    name: String,
+    #[pyo3(item)]
+    rule: Option<String>,
+    #[pyo3(item)]
+    mask: Option<Contiguous>,
+    #[pyo3(item)]
+    replace: bool,
+    #[pyo3(item)]
+    workers: Option<usize>,
+}
+
+impl Marking {
+    /// Marks frames of the pack of a selection. What came of it, in JSON.
+    pub(crate) fn done(self, py: Python<'_>, selection: &Selection) -> Result<String, Fault> {
+        let mut options = MarkOptions::new(self.name);
+        options.replace = self.replace;
+        options.workers = self.workers.unwrap_or(options.workers);
+        let which = match (self.rule, &self.mask) {
+            (Some(rule), _) => Some(Which::Rule(rule)),
+            (None, Some(mask)) => Some(Which::Given(masked(selection.rows(), mask.bytes())?)),
+            (None, None) => None,
+        };
+        watched(py, &options.stop, |look| -> gristmill_engine::Result<Marked> {
+            match &which {
+                Some(which) => mark(selection.pack(), which, &options, &mut |_, _| look()),
+                None => update(selection.pack(), &options, &mut |_, _| look()),
+            }
+        })
+    }
+}
+
+/// What is known of the marks of a pack.
+pub(crate) fn listed(py: Python<'_>, pack: &Arc<dyn PackTable>) -> Result<String, Fault> {
+    json(&py.detach(|| marks::list(&**pack))?)
+}
+
+/// Games that are the same; marked where a name is given.
+pub(crate) fn duplicates(
+    py: Python<'_>,
+    pack: &Arc<dyn PackTable>,
+    name: Option<String>,
+    replace: bool,
+) -> Result<String, Fault> {
+    let mut options = MarkOptions::new(name.unwrap_or_default());
+    options.replace = replace;
+    watched(py, &options.stop, |look| dedup(pack, &options, &mut |_, _| look()))
+}
+
+pub(crate) fn json(value: &impl Serialize) -> Result<String, Fault> {
+    serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()).into())
+}
+
+fn masked(rows: &Intervals, mask: &[u8]) -> Result<Intervals, Fault> {
+    if mask.len() as u64 != rows.len() {
+        return Err(PyValueError::new_err(format!("a mask of {} for {} rows", mask.len(), rows.len())).into());
+    }
+    let mut found = Intervals::default();
+    let mut at = mask.iter();
+    for (start, end) in rows.iter() {
+        for (row, is_in) in (start..end).zip(&mut at) {
+            if *is_in != 0 {
+                found.push(row, row + 1);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What a split by content takes for each game of a pack, by its id.
+pub(crate) fn keys(py: Python<'_>, pack: &Arc<dyn PackTable>) -> Result<Keys, Fault> {
+    let (stop, mut raised) = (Arc::default(), None);
+    let keys = py.detach(|| {
+        split_keys(pack, &stop, &mut |_, _| {
+            if let Err(e) = Python::attach(|py| py.check_signals()) {
+                raised = Some(e);
+                stop.store(true, Ordering::Relaxed);
+            }
+        })
+    });
+    match (raised, keys) {
+        (Some(e), Err(_)) => Err(e.into()),
+        (_, keys) => Ok(keys?),
+    }
+}

@@ -1,0 +1,368 @@
+"""Frames of a pack: selected by SQL over its games, by marks, by side of a split; taken and encoded by number."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from gristmill import _gristmill
+from gristmill.again import derive_again, remembered, select_again
+from gristmill.arguments import named
+from gristmill.arrays import Array
+from gristmill.errors import StateError
+from gristmill.layout import Layout
+from gristmill.packed import Duplicate, Duplicates, Mark, Step, steps, which_frames
+
+#: A value bound to a question mark of SQL.
+Parameter: TypeAlias = int | float | str | bytes | None
+
+#: What decides the side of a game: the game itself (by its seed, or its records), or its content.
+By: TypeAlias = Literal["seed", "records", "content"]
+
+_Side = TypeVar("_Side", bound="Selection")
+
+
+class Split(NamedTuple, Generic[_Side]):
+    """The two sides of a split; no game is on both."""
+
+    train: _Side
+    val: _Side
+
+
+class ThreeWaySplit(NamedTuple, Generic[_Side]):
+    """The three sides of a split with a test side; no game is on two."""
+
+    train: _Side
+    val: _Side
+    test: _Side
+
+
+class Selection:
+    """A selection of a pack's frames: rows of 2048, positions of chess games, steps of trajectories.
+
+    Selecting gives new selections; nothing is copied or decoded.
+    """
+
+    #: The selection that it was made of: itself, and the method, arguments and options, and which of the results it is.
+    made_from: tuple[Any, str, tuple[Any, ...], dict[str, Any], tuple[int, ...]] | None = None
+
+    def __init__(self, compiled: _gristmill.Selection) -> None:
+        self._compiled = compiled
+
+    @property
+    def path(self) -> str:
+        """The folder of the pack."""
+        return os.fspath(self._compiled.folder)
+
+    @functools.cached_property
+    def layout(self) -> Layout:
+        """Layout of the records; of chess V7, whatever was packed: what V6 lacks is zero."""
+        return Layout(self._compiled.layout())
+
+    @property
+    def num_frames(self) -> int:
+        """How many frames are selected."""
+        return self._compiled.num_frames
+
+    @property
+    def num_games(self) -> int:
+        """How many games are selected, those included that have no frame left."""
+        return self._compiled.num_games
+
+    @property
+    def game_ids(self) -> list[int]:
+        """Ids of the selected games in the pack's database, ascending."""
+        return self._compiled.game_ids()
+
+    def frames(self, index: int) -> int:
+        """Selected frames of one game.
+
+        Raises:
+            IndexError: there is no such game.
+        """
+        return self._compiled.frames(self._place(index))
+
+    def member(self, index: int) -> str:
+        """Where one game came from: its file below the folder that was packed, and its member.
+
+        Raises:
+            IndexError: there is no such game.
+        """
+        return self._compiled.source(self._place(index)) or ""
+
+    def _place(self, index: int) -> int:
+        place, count = operator.index(index), self.num_games
+        place += count if place < 0 else 0
+        if not 0 <= place < count:
+            raise IndexError(f"game {index} of {count}")
+        return place
+
+    @remembered
+    def where(self, sql: str, *params: Parameter) -> Self:
+        """Those of the games that `sql` names.
+
+        Args:
+            sql: a condition on the columns of the database's table of games, such as `"result > ?"`; or a whole query
+                whose first column is ids. It cannot change the pack. Rows of 2048 have table `runs` (id, seed, steps,
+                max_score, highest_tile), other packs `games` (id, frames, source, version, input_format, result, draw,
+                adjudicated, ...).
+            params: values for the question marks.
+
+        Raises:
+            ConfigError: SQLite does not understand it, it is more than one condition, it calls a function that may say
+                something else the next time (`random()`, `date()`, ...), or it takes more than an hour
+                (`GRISTMILL_SQL_SECONDS` says how many seconds instead).
+            KeyboardInterrupt: Ctrl-C, also where the SQL has no end.
+        """
+        return type(self)(self._compiled.query(sql, list(params)))
+
+    @overload
+    def split(self, val: float, *, test: float, seed: int = 42, by: By | None = None) -> ThreeWaySplit[Self]: ...
+    @overload
+    def split(
+        self,
+        val: float | None = None,
+        *,
+        seed: int = 42,
+        val_where: str | None = None,
+        params: Sequence[Parameter] = (),
+        val_games: Iterable[int] | None = None,
+        val_runs: Iterable[int] | None = None,
+        by: By | None = None,
+    ) -> Split[Self]: ...
+    @named
+    @remembered
+    def split(
+        self,
+        val: float | None = None,
+        *,
+        test: float | None = None,
+        seed: int = 42,
+        val_where: str | None = None,
+        params: Sequence[Parameter] = (),
+        val_games: Iterable[int] | None = None,
+        val_runs: Iterable[int] | None = None,
+        by: By | None = None,
+    ) -> Split[Self] | ThreeWaySplit[Self]:
+        """Two sides, by game: `train` and `val`. Give exactly one of `val`, `val_where`, `val_games` and `val_runs`.
+
+        With `test` there are three: `train, val, test = pack.split(0.05, test=0.05)`. The val side is the same as
+        without.
+
+        Args:
+            val: about this share of the games on the val side. The side of a game depends on `seed` and the game alone:
+                it is the same in every pack that the game is in.
+            test: beside `val`, about this share of the games on a third side.
+            seed: another seed, another split.
+            val_where: SQL that names the games of the val side, as for `where`.
+            params: values for its question marks.
+            val_games: ids of the games of the val side.
+            val_runs: the same, as rows of 2048 call their games.
+            by: what decides the side of a game with `val`: of rows of 2048 the `seed` of the game, of other packs its
+                `records`, to the byte; or its `content`: where its men stood, or boards and moves, so that a game, its
+                copies, its re-recordings and its images (colours exchanged; turned and mirrored) are on one side. That
+                may read every frame once.
+
+        Raises:
+            ConfigError: no game falls on a side, nothing is left for training, `val` is no share, or SQLite does not
+                understand the SQL.
+            TypeError: not exactly one of those options is given.
+        """
+        ids = val_games if val_games is not None else val_runs
+        compiled, by_content = self._compiled, by == "content"
+        if test is not None:
+            if val is None or val_where is not None or ids is not None:
+                raise TypeError("a test side goes with the share val; for other ones split the train side again")
+            three = compiled.split_three(float(val), float(test), seed, by_content)
+            return ThreeWaySplit(*map(type(self), three))
+        if sum(given is not None for given in (val, val_where, val_games, val_runs)) != 1:
+            raise TypeError("split() takes exactly one of val, val_where, val_games and val_runs")
+        if val_where is not None:
+            found = compiled.split_by(val_where, list(params))
+        elif ids is not None:
+            found = compiled.split_ids([operator.index(one) for one in ids])
+        else:
+            found = compiled.split(float(val or 0.0), seed, by_content)
+        return Split(*map(type(self), found))
+
+    @named
+    @remembered
+    def folds(self, count: int, *, seed: int = 42, by: By | None = None) -> list[Split[Self]]:
+        """Splits for cross-validation: each game is on the val side of exactly one of them, and on one side of each.
+
+        Args:
+            count: how many, from 2 on. The val sides are about equally large.
+            seed: another seed, other folds.
+            by: what decides the fold of a game, as for `split`.
+
+        Raises:
+            ConfigError: no game falls into a fold.
+        """
+        found = self._compiled.folds(operator.index(count), seed, by == "content")
+        return [Split(*map(type(self), both)) for both in found]
+
+    def take(self, indices: npt.ArrayLike) -> Array:
+        """The records of the frames at `indices`, counted within this selection: a structured array of the same shape.
+
+        Negative indices count from the end.
+
+        Raises:
+            IndexError: there is no such frame.
+            FormatError: a game that is damaged, or rows without the checksum of their block; it says which.
+        """
+        array = np.asarray(indices)
+        if array.dtype != np.int64:
+            # What is no place has the words of `places`; what is one fits.
+            array = places(array, self.num_frames).view(np.int64)
+        memory = self._compiled.take(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return Array.over(memory, array.shape, self.layout.dtype)
+
+    @property
+    def lineage(self) -> list[Step]:
+        """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
+        return steps(self._compiled.lineage())
+
+    def mark(self, name: str, which: str | npt.ArrayLike, *, replace: bool = False, workers: int | None = None) -> Mark:
+        """Marks frames of the pack, in a file beside the data, which is not changed.
+
+        Args:
+            name: letters, digits, `.`, `-` and `_`.
+            which: a condition in SQL over every frame of the pack, whatever is selected here: the fields of its
+                records, what is made of them, and `game.` with the columns of its table of games. Of chess: `best_q`,
+                `plies_left`, ..., `ply`, `men`, `black_to_move`. Of 2048: `move_dir`, `branch_evs_0`, ...,
+                `max_exponent`, `empty_cells`, `tile_sum`, and `reward`, `return_raw`, `return_scaled` of values beside
+                the rows. Or a mask: a boolean for each frame of this selection.
+            replace: replace a mark of this name.
+            workers: threads that ask the rule; one per core by default.
+
+        Raises:
+            ConfigError: SQLite does not understand it, or there is a mark of this name.
+            FormatError: a frame that cannot be read; it says which.
+            TypeError: neither SQL nor a mask of booleans.
+            ValueError: a mask of another length.
+        """
+        return self._marked_as({"name": name, "replace": replace, "workers": workers, **which_frames(which)})
+
+    def update_mark(self, name: str, *, workers: int | None = None) -> Mark:
+        """Extends a mark by the frames that were added to the pack since it was made.
+
+        Raises:
+            ConfigError: it is no mark of a rule.
+            FormatError: there is none of this name, or it is of another pack.
+        """
+        return self._marked_as({"name": name, "replace": False, "workers": workers, "rule": None, "mask": None})
+
+    def _marked_as(self, marking: dict[str, Any]) -> Mark:
+        self._compiled.mark(marking)
+        return next(mark for mark in self.marks() if mark.name == marking["name"])
+
+    def remove_mark(self, name: str) -> None:
+        """Removes a mark.
+
+        Raises:
+            FormatError: there is none of this name.
+        """
+        self._compiled.remove_mark(name)
+
+    def marks(self) -> list[Mark]:
+        """The marks of the pack, by name; those too that are of other frames or cannot be read."""
+        return [Mark(**mark) for mark in json.loads(self._compiled.marks())]
+
+    @remembered
+    def marked(self, name: str) -> Self:
+        """Those of the frames that a mark marks. All games remain, even without a frame.
+
+        Raises:
+            FormatError: there is no such mark, it is damaged, of another pack, or of fewer frames than are there.
+        """
+        return type(self)(self._compiled.marked(name))
+
+    @remembered
+    def without(self, name: str) -> Self:
+        """Those of the frames that a mark does not mark.
+
+        Raises:
+            FormatError: as `marked`.
+        """
+        return type(self)(self._compiled.without(name))
+
+    def duplicates(self, *, mark: str | None = None, replace: bool = False) -> Duplicates:
+        """Games of the pack that are the same: to the byte, recorded otherwise, or as images: with colours exchanged in
+        chess, turned and mirrored in 2048.
+
+        Args:
+            mark: mark the frames of all but the first of each group under this name, for `without`.
+            replace: replace a mark of this name.
+
+        Raises:
+            ConfigError: there is a mark of this name.
+            FormatError: a frame that cannot be read; it says which.
+        """
+        found = json.loads(self._compiled.duplicates(mark, replace))
+        groups = [[Duplicate(**game) for game in group["games"]] for group in found.pop("groups")]
+        counts = {name: found[name] for name in ("games", "different", "exact", "same", "mirrored", "frames")}
+        return Duplicates(**counts, groups=groups)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The folder of the pack and which games are selected: another process opens it and selects them again.
+
+        Where frames were selected within games (by a mark, a filter, a slice), it does what was done here.
+        """
+        folder, size = os.path.abspath(self.path), (self.num_games, self.num_frames)
+        ids = None if self.num_frames == self._compiled.total_frames else self.game_ids
+        try:
+            select_again(folder, ids, size)
+        except StateError:
+            if self.made_from is None:
+                raise
+            return derive_again, (self.made_from, folder, size)
+        return select_again, (folder, ids, size)
+
+    def __repr__(self) -> str:
+        total = self._compiled.total_frames
+        frames = f"{self.num_frames}" if self.num_frames == total else f"{self.num_frames} of {total}"
+        return f"{type(self).__name__}({self.path!r}, {self._shown(frames)})"
+
+    def _shown(self, frames: str) -> str:
+        """Counts, for people."""
+        return f"games={self.num_games}, frames={frames}"
+
+
+def span(index: slice, count: int) -> tuple[int, int]:
+    """First place of a slice, and the one behind its last.
+
+    Raises:
+        ValueError: a slice with a step.
+    """
+    start, stop, step = index.indices(count)
+    if step != 1:
+        raise ValueError(f"slices have no step here, found {step}; take(range(...)) reads every N-th")
+    return start, max(start, stop)
+
+
+def places(indices: npt.ArrayLike, count: int) -> npt.NDArray[np.uint64]:
+    """Indices as places from 0 on, in the same shape; negative ones count from the end.
+
+    Raises:
+        IndexError: there is no such place.
+        TypeError: what is no whole number.
+    """
+    array = np.asarray(indices)
+    if array.size == 0:
+        return np.empty(array.shape, np.uint64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"expected indices, found {array.dtype}")
+    if array.dtype.itemsize < 8:
+        # Of 64 bits, in which the count has room.
+        array = array.astype(np.int64)
+    wrong = (array >= count) | (array < -count if array.dtype.kind == "i" else False)
+    if np.any(wrong):
+        raise IndexError(f"row {array[wrong].flat[0]} of {count}")
+    return np.ascontiguousarray(np.where(array < 0, array + count, array), dtype=np.uint64)
