@@ -1,7 +1,13 @@
-"""Importing gristmill must stay cheap: no framework comes along."""
+"""Importing gristmill must stay cheap: no framework comes along. What it offers is what programs begin with."""
 
+import ast
+import graphlib
 import subprocess
 import sys
+from collections.abc import Container
+from pathlib import Path
+
+import pytest
 
 
 def test_no_framework_is_imported() -> None:
@@ -18,3 +24,59 @@ def test_everything_in_all_exists() -> None:
 
     assert [name for name in gristmill.__all__ if not hasattr(gristmill, name)] == []
     assert list(gristmill.__all__) == sorted(gristmill.__all__)
+
+
+def test_the_tab_key_offers_what_programs_begin_with() -> None:
+    program = (
+        "import gristmill, types\n"
+        "offered = [name for name in dir(gristmill) if not name.startswith('_')]\n"
+        "assert len(offered) <= 45, offered\n"
+        "late = {'compat', 'jax', 'torch'}\n"
+        "there = {name: getattr(gristmill, name) for name in offered if name not in late}\n"
+        "modules = {name for name, value in there.items() if isinstance(value, types.ModuleType)}\n"
+        "users = 'chess config demos envs errors g2048 pairs presets safe_pickle views'\n"
+        "assert modules == set(users.split()), modules\n"
+        "assert set(there) <= set(gristmill.__all__), set(there) - set(gristmill.__all__)\n"
+        "assert gristmill.compat.__name__ == 'gristmill.compat' and gristmill.__version__\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_name_that_is_not_there_is_said_to_be_missing() -> None:
+    import gristmill
+
+    with pytest.raises(AttributeError, match="has no attribute 'DataLader'"):
+        gristmill.DataLader  # noqa: B018
+
+
+def modules_imported_by(path: Path, known: Container[str]) -> set[str]:
+    """The modules of the package that a module imports as it is loaded: not in functions, not for types alone."""
+    found = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gristmill"):
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in known else str(node.module) for name in inner}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("gristmill.")}
+    return found
+
+
+def test_modules_import_each_other_in_one_direction() -> None:
+    root = Path(__file__).parents[1] / "python"
+    files = {
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in (root / "gristmill").rglob("*.py")
+    }
+    graph = {name: modules_imported_by(path, files) & set(files) - {"gristmill", name} for name, path in files.items()}
+    del graph["gristmill"]
+    graphlib.TopologicalSorter(graph).prepare()
+
+
+def test_rooms_have_what_they_are_named_for() -> None:
+    root = Path(__file__).parents[1] / "python/gristmill"
+    rooms = {path.parent.name for path in root.glob("*/__init__.py")}
+    assert {"loaders", "packs", "chess", "g2048", "demos", "envs", "frameworks", "compat"} <= rooms
+    flat = {path.stem for path in root.glob("*.py") if not path.stem.startswith("_")}
+    assert flat == {"config", "errors", "jax", "presets", "safe_pickle", "torch", "views"}
+    for path in root.glob("*/__init__.py"):
+        assert path.read_text().startswith('"""'), path

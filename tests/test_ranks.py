@@ -10,7 +10,7 @@ import pytest
 from generated_games import write_games
 
 import gristmill as gm
-from gristmill.ranks import find_rank
+from gristmill.loaders.ranks import find_rank
 
 VARIABLES = ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE")
 STREAM: dict[str, Any] = {

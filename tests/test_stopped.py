@@ -15,7 +15,7 @@ from packs2048 import make_rows, write_pack
 
 import gristmill as gm
 from gristmill.demos import get_meta_dict, write_frames
-from gristmill.publish import published_folder
+from gristmill.jobs.publish import published_folder
 
 #: Files whose lines are interrupted, by what their paths end with.
 _FILES = ("gristmill/publish.py", "gristmill/arrow.py", "gristmill/demos/writer.py", "minari/packing.py")

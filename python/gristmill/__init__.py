@@ -7,14 +7,16 @@
         step(batch["planes"], batch["probs"], batch["values"])
 
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
+
+`dir(gristmill)` has what programs begin with. Exceptions, options of stages and what calls give back are attributes, too;
+their homes are `gristmill.errors`, `gristmill.config`, `gristmill.packs`, `gristmill.loaders` and `gristmill.jobs`.
 """
 
+from importlib import import_module as _import_module
 from importlib.metadata import PackageNotFoundError as _NotFound
 from importlib.metadata import version as _version
 
 from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
-from gristmill.arrays import Array
-from gristmill.batch import Batch
 from gristmill.config import (
     ChunkRescorerConfig,
     ChunkSourceLoaderConfig,
@@ -33,7 +35,6 @@ from gristmill.config import (
     StageConfig,
     TensorGeneratorConfig,
 )
-from gristmill.converting import Converted, ConvertedDemos, ConvertedGames, convert
 from gristmill.demos import Demos, PairLoader, StepLoader, load_dataset_dict, load_wds_datasets
 from gristmill.errors import (
     AliasError,
@@ -48,14 +49,10 @@ from gristmill.errors import (
     StateError,
     StoppedError,
 )
-from gristmill.games import Games
-from gristmill.generating import Made, generate
-from gristmill.layout import Layout
-from gristmill.loader import DataLoader
-from gristmill.looking import Verification, stats, verify
-from gristmill.outputs import ChunkAnchor, Output, TensorSpec
-from gristmill.packed import Duplicate, Duplicates, Mark, Step
-from gristmill.packing import (
+from gristmill.jobs.converting import Converted, ConvertedDemos, ConvertedGames, convert
+from gristmill.jobs.generating import Made, generate
+from gristmill.jobs.looking import Verification, stats, verify
+from gristmill.jobs.packing import (
     Checksummed,
     Merged,
     Packed,
@@ -70,12 +67,19 @@ from gristmill.packing import (
     recover,
     value_rows,
 )
-from gristmill.rows import Rows
-from gristmill.sampling import Blocks, Hanse
-from gristmill.selection import Split, ThreeWaySplit
-from gristmill.source import Source, open  # noqa: A004  (gristmill.open is the public name)
-from gristmill.states import OldestNeeded, Vanished, merge_states
-from gristmill.trajectories import Fields, Trajectories
+from gristmill.loaders.batch import Batch
+from gristmill.loaders.loader import DataLoader
+from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
+from gristmill.loaders.sampling import Blocks, Hanse
+from gristmill.loaders.states import OldestNeeded, Vanished, merge_states
+from gristmill.packs.games import Games
+from gristmill.packs.packed import Duplicate, Duplicates, Mark, Step
+from gristmill.packs.rows import Rows
+from gristmill.packs.selection import Split, ThreeWaySplit
+from gristmill.packs.source import Source, open  # noqa: A004  (gristmill.open is the public name)
+from gristmill.packs.trajectories import Fields, Trajectories
+from gristmill.records.arrays import Array
+from gristmill.records.layout import Layout
 
 try:
     #: The version of the package.
@@ -175,3 +179,61 @@ __all__ = [
     "verify",
     "views",
 ]
+
+#: Modules that are imported at their first use.
+_LATE = ("compat", "jax", "torch")
+
+#: What programs begin with.
+_BEGIN = [
+    "Array",
+    "Batch",
+    "Blocks",
+    "DataLoader",
+    "DataLoaderConfig",
+    "Demos",
+    "EndOfStream",
+    "Fields",
+    "Games",
+    "GristmillError",
+    "Hanse",
+    "Layout",
+    "PairLoader",
+    "Rows",
+    "Source",
+    "StageConfig",
+    "StepLoader",
+    "Trajectories",
+    "checksum",
+    "convert",
+    "generate",
+    "load_dataset_dict",
+    "load_wds_datasets",
+    "merge",
+    "merge_states",
+    "open",
+    "pack",
+    "recover",
+    "stats",
+    "value_rows",
+    "verify",
+    "chess",
+    "config",
+    "demos",
+    "envs",
+    "errors",
+    "g2048",
+    "pairs",
+    "presets",
+    "safe_pickle",
+    "views",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted([*_BEGIN, *_LATE, "__doc__", "__version__"])
+
+
+def __getattr__(name: str) -> object:
+    if name in _LATE:
+        return _import_module(f"gristmill.{name}")
+    raise AttributeError(f"module 'gristmill' has no attribute {name!r}")

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 from gristmill import _gristmill
-from gristmill.arguments import named_fields
-from gristmill.drawing import table
 from gristmill.errors import ConfigError
+from gristmill.options.arguments import named_fields
+from gristmill.records.drawing import table
 
 #: A path, as text or as a path object.
 Path: TypeAlias = str | os.PathLike[str]

@@ -12,11 +12,11 @@ from typing import Any, overload
 import jax
 import numpy as np
 
-from gristmill.arrays import Array
-from gristmill.batch import Batch
 from gristmill.demos.mixing import MixedLoader
-from gristmill.loader import DataLoader
+from gristmill.loaders.batch import Batch
+from gristmill.loaders.loader import DataLoader
 from gristmill.pairs import PairBatch
+from gristmill.records.arrays import Array
 
 
 def _register() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.config import DataLoaderConfig, Path, to_json
+from gristmill.options.arguments import named
 
 
 @named

@@ -12,17 +12,17 @@ from torch.utils.data import Dataset
 
 from gristmill.config import Path
 from gristmill.demos.mixing import MixedLoader
-from gristmill.encoders import Augment, BinnedEV, EdgeForm, HardMove, Steps, Tokens, ValueField, ValueTargets
-from gristmill.feeds import BatchStream as BatchStream
-from gristmill.feeds import DataLoader as DataLoader
-from gristmill.games import Games
-from gristmill.loader import DataLoader as RowLoader
+from gristmill.frameworks.feeds import BatchStream as BatchStream
+from gristmill.frameworks.feeds import DataLoader as DataLoader
+from gristmill.frameworks.tensors import convert as convert
+from gristmill.frameworks.tensors import named as named
+from gristmill.frameworks.tensors import tensors as tensors
+from gristmill.loaders.loader import DataLoader as RowLoader
+from gristmill.packs.encoders import Augment, BinnedEV, EdgeForm, HardMove, Steps, Tokens, ValueField, ValueTargets
+from gristmill.packs.games import Games
+from gristmill.packs.rows import Rows
+from gristmill.packs.source import open as open_path
 from gristmill.pairs import PairSet
-from gristmill.rows import Rows
-from gristmill.source import open as open_path
-from gristmill.tensors import convert as convert
-from gristmill.tensors import named as named
-from gristmill.tensors import tensors as tensors
 
 #: A function from row numbers to named tensors and counts, as `torch.utils.data.DataLoader` takes it.
 Collate: TypeAlias = Callable[[Sequence[int]], dict[str, Any]]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from gristmill.arguments import named_fields
+from gristmill.options.arguments import named_fields
 
 __all__ = ["NextStep", "Offsets", "Pad", "Stack", "Trajectory", "View", "Window"]
 

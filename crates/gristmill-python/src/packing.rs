@@ -1,4 +1,4 @@
-//! Raw games and packs in, a pack out: options and results as JSON text, which `gristmill.packing` reads and writes.
+//! Raw games and packs in, a pack out: options and results as JSON text, which `gristmill.jobs.packing` reads and writes.
 //! The GIL is free while the engine works; Ctrl-C ends a job between two games or blocks.
 
 use std::path::PathBuf;

@@ -20,7 +20,7 @@ from unicodedata import category
 from gristmill.command import convert, generate, lczero, look, pack
 from gristmill.command.options import Parser, WrongWordsError
 from gristmill.errors import ConfigError, GristmillError
-from gristmill.publish import newest
+from gristmill.jobs.publish import newest
 
 _HEADLINE = "Game records in, shuffled training batches out: fast, reproducible, resumable."
 _CODES = "Exit codes: 0 all is well, 1 something failed, 2 wrong usage, 130 stopped by Ctrl-C. "

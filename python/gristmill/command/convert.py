@@ -13,7 +13,7 @@ from gristmill.demos.own import is_own
 from gristmill.demos.source import open_demos
 from gristmill.demos.writer import LEVEL
 from gristmill.errors import ConfigError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 _EXAMPLES = """\
 examples:
@@ -134,7 +134,7 @@ def _to_shards(args: argparse.Namespace, to: str) -> Told:
 
 def _to_columns(args: argparse.Namespace, to: str) -> Told:
     optional("pyarrow", "arrow")
-    from gristmill.arrow import convert
+    from gristmill.jobs.arrow import convert
 
     names = ("join", "inner", "shard_rows", "overwrite", "dry_run")
     options = {"input": args.path, "output": args.out, **{name: getattr(args, name) for name in names}}

@@ -11,7 +11,7 @@ from gristmill.command.progress import Progress
 from gristmill.demos.minari.packing import data_sets
 from gristmill.demos.own import is_own
 from gristmill.errors import ConfigError
-from gristmill.packing import pack
+from gristmill.jobs.packing import pack
 
 _EXAMPLES = """\
 examples:

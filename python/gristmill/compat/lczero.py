@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gristmill import _gristmill
-from gristmill.arrays import Array
 from gristmill.config import DataLoaderConfig as _Config
 from gristmill.config import Path as _Path
 from gristmill.errors import AliasError, ConfigError, EndOfStream, StoppedError
-from gristmill.loader import DataLoader as _Loader
-from gristmill.states import Missing
+from gristmill.loaders.loader import DataLoader as _Loader
+from gristmill.loaders.states import Missing
+from gristmill.records.arrays import Array
 
 #: What batches are made of. Programs import the name beside `DataLoader`.
 TensorBase = Array

@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 
 from gristmill.envs.config import EnvConfig, VenvOptions
 from gristmill.errors import ConfigError
-from gristmill.groups import Group
+from gristmill.options.groups import Group
 
 _MAGICAL = (
     "MoveToCorner",

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arrays import Array
 from gristmill.errors import ConfigError
 from gristmill.pairs.constructor import At, Numbers, PairSet, Piece
 from gristmill.pairs.prepare import Prepare, cast_array
+from gristmill.records.arrays import Array
 
 #: At most this many free batches of memory are kept.
 _KEEP = 4

@@ -11,19 +11,20 @@ from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from gristmill import _gristmill, turns
-from gristmill.arguments import named, named_with
+from gristmill import _gristmill
 from gristmill.demos import standing
 from gristmill.demos.crossing import Crossing, Ring
 from gristmill.demos.gathering import Gatherer
 from gristmill.errors import ConfigError, StateError
-from gristmill.metrics import Counted
+from gristmill.frameworks import turns
+from gristmill.loaders.metrics import Counted
+from gristmill.loaders.ranks import find_rank
+from gristmill.options.arguments import named, named_with
 from gristmill.pairs import BC, Constructor, Identity, PairBatch, PairSet, Prepare, StepBatch, Steps, Trajectories
 from gristmill.pairs.constructor import numbers
 from gristmill.pairs.generated import Generated, Generator
 from gristmill.pairs.prepare import KEEP
 from gristmill.pairs.trajectories import as_trajectories
-from gristmill.ranks import find_rank
 
 Made = TypeVar("Made")
 

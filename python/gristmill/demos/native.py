@@ -123,7 +123,7 @@ def _too_few(cfg: EnvConfig, found: int, n_traj: int) -> ConfigError:
 
 def _given(source: str | os.PathLike[str] | Stored, n_traj: int | None, spill: str | os.PathLike[str] | None) -> Arrays:
     """The arrays of demonstrations that are not looked for: all fields, and `infos` where each step has some."""
-    from gristmill.source import open as open_any
+    from gristmill.packs.source import open as open_any
 
     demos: Any = source
     if isinstance(source, str | os.PathLike):

@@ -8,9 +8,9 @@ from typing import Any, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.arrays import Array
 from gristmill.errors import FormatError
-from gristmill.layout import Layout
+from gristmill.records.arrays import Array
+from gristmill.records.layout import Layout
 
 #: A field is read by trajectory where fewer than one step in this many is selected, and whole otherwise.
 _FEW = 4

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill, safe_pickle
-from gristmill.again import open_again
-from gristmill.arguments import named
-from gristmill.arrays import Array
 from gristmill.demos.selected import Selected
 from gristmill.demos.video import frames_beside
-from gristmill.source import Source
+from gristmill.options.arguments import named
+from gristmill.packs.again import open_again
+from gristmill.packs.source import Source
+from gristmill.records.arrays import Array
 
 
 class Demos(Source):

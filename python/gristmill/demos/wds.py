@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arrays import Array
 from gristmill.demos.config import EnvData
 from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos, open_demos
 from gristmill.envs.config import EnvConfig
 from gristmill.errors import ConfigError, FormatError
-from gristmill.layout import Layout
+from gristmill.records.arrays import Array
+from gristmill.records.layout import Layout
 
 _KEYS = ("type", "env_cfg", "env_data")
 

@@ -12,11 +12,11 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.demos.spaces import described
 from gristmill.envs.config import BENCHMARKS, EnvConfig
 from gristmill.errors import ConfigError, FormatError
-from gristmill.publish import newest
+from gristmill.jobs.publish import newest
+from gristmill.options.arguments import named
 from gristmill.safe_pickle import Instance
 
 #: How values are written: as pickles, or arrays as `.npy` and everything else as `.json`.

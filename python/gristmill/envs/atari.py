@@ -12,7 +12,7 @@ from gristmill.envs.area import Pixels, gray, shrink
 from gristmill.envs.config import EnvConfig
 from gristmill.envs.registered import make
 from gristmill.envs.wrappers import ChannelsFirst, Env, Observation, StackFrames
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 _NOOP, _FIRE = 0, 1
 _MOST_NOOPS = 30

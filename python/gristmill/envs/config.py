@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from gristmill.groups import Group
+from gristmill.options.groups import Group
 
 #: What `benchmark_name` may be. `gymnasium` is any id that is registered with Gymnasium.
 BENCHMARKS = ("atari", "dm_control", "gymnasium", "magical", "minecraft", "procgen")

@@ -16,7 +16,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from gristmill.envs.config import EnvConfig
 from gristmill.envs.wrappers import Env, StackFrames, channels_first
 from gristmill.errors import MissingPackageError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 _SIDE = 100
 #: Physics steps of an episode.

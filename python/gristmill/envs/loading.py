@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gristmill.envs.config import EnvConfig, VenvOptions
 from gristmill.errors import MissingPackageError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 if TYPE_CHECKING:
     from gristmill.envs.seeded import SeededVectorEnv

@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 
 from gristmill.envs.config import EnvConfig
 from gristmill.envs.wrappers import stacked_space
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 _LEVELS = 100
 _SIDE = 64

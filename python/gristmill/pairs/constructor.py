@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arrays import Array
-from gristmill.drawing import table
 from gristmill.errors import ConfigError
 from gristmill.pairs.trajectories import (
     Columns,
@@ -22,6 +20,8 @@ from gristmill.pairs.trajectories import (
     frozen,
     infos_of,
 )
+from gristmill.records.arrays import Array
+from gristmill.records.drawing import table
 
 #: Numbers of pairs.
 Rows: TypeAlias = Sequence[int] | npt.NDArray[np.integer[Any]]

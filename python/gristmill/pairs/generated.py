@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError
+from gristmill.options.arguments import named_fields
 from gristmill.pairs.constructor import At, Constructor, Numbers, PairBatch, PairSet, Piece
 from gristmill.pairs.trajectories import Columns, Trajectories
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gristmill import _gristmill
-from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError, FormatError
+from gristmill.options.arguments import named_fields
 from gristmill.pairs.constructor import Numbers, PairBatch, PairConstructor, PairSet, Piece, numbers
 
 

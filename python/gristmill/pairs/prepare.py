@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError
+from gristmill.options.arguments import named_fields
 
 Shape = tuple[int, ...]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from gristmill.arguments import named_fields
 from gristmill.errors import ConfigError
+from gristmill.options.arguments import named_fields
 from gristmill.pairs.constructor import At, Constructor, Numbers, PairSet, Piece
 
 #: Arrays by field, with a leading batch axis; `infos` is a list of dictionaries.

@@ -8,9 +8,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from gristmill import _gristmill
-from gristmill.arguments import named_fields
-from gristmill.arrays import Array
 from gristmill.errors import ConfigError
+from gristmill.options.arguments import named_fields
 from gristmill.pairs.constructor import (
     ActingConstructor,
     At,
@@ -21,6 +20,7 @@ from gristmill.pairs.constructor import (
     Piece,
     need_ends,
 )
+from gristmill.records.arrays import Array
 
 Mode: TypeAlias = Literal["dynamics", "inverse_dynamics", "action_prediction"]
 

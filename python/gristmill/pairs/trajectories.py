@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.errors import ConfigError, FormatError
-from gristmill.layout import Layout
+from gristmill.records.layout import Layout
 
 
 class Trajectories(Protocol):

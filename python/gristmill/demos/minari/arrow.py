@@ -15,7 +15,7 @@ from gristmill.demos.minari.catalogue import DAMAGE, METADATA, Catalogue, of_fil
 from gristmill.demos.minari.pictures import decoded
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import GristmillError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 #: At most this many steps in a byte of a file: callers may allocate arrays of the length that it states.
 _MAX_RATIO = 1032

@@ -10,7 +10,7 @@ import numpy as np
 from gristmill.demos.minari.episodes import Episode
 from gristmill.demos.minari.pictures import encoded, is_jpeg_space
 from gristmill.demos.spaces import Leaf
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 from gristmill.safe_pickle import Instance
 
 

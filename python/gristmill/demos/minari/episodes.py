@@ -16,7 +16,7 @@ from gristmill.errors import ConfigError, FormatError
 from gristmill.safe_pickle import Instance
 
 if TYPE_CHECKING:
-    from gristmill.trajectories import Trajectories
+    from gristmill.packs.trajectories import Trajectories
 
 #: Fields whose meaning is known, and numbers that a shard gives its members.
 _KNOWN = ("rews", "dones", "truncated", "terminated", "frame")

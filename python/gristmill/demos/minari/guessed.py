@@ -13,7 +13,7 @@ from gristmill.safe_pickle import Instance
 if TYPE_CHECKING:
     from gristmill.demos.minari.source import MinariDemos
     from gristmill.demos.source import Demos
-    from gristmill.trajectories import Trajectories
+    from gristmill.packs.trajectories import Trajectories
 
 
 def space_of_values(demos: MinariDemos | Demos | Trajectories, head: str) -> Instance:

@@ -14,7 +14,7 @@ from gristmill.demos.minari.catalogue import DAMAGE, HDF5, Catalogue, of_files, 
 from gristmill.demos.minari.pictures import decoded
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import GristmillError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 #: Maximum number of bytes of one field of one episode.
 MAX_BYTES = 1 << 33

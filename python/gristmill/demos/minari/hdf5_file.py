@@ -13,7 +13,7 @@ from gristmill.demos.minari.episodes import Episode
 from gristmill.demos.minari.pictures import encoded, is_jpeg_space
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import ConfigError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 from gristmill.safe_pickle import Instance
 
 #: Arrays from this size on are compressed.

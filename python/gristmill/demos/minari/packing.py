@@ -11,7 +11,7 @@ from gristmill.demos.minari.catalogue import data_folder
 from gristmill.demos.minari.shards import write_shards
 from gristmill.demos.minari.source import open_minari
 from gristmill.errors import ConfigError
-from gristmill.publish import hidden_folder
+from gristmill.jobs.publish import hidden_folder
 
 #: What Minari keeps beside its data sets, and what is none of them.
 _BESIDE = "namespace_metadata.json"

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from gristmill.demos.minari.catalogue import refused
 from gristmill.demos.spaces import Leaf
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 from gristmill.safe_pickle import Instance
 
 #: Smaller pictures are stored as they are.

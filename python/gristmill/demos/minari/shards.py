@@ -15,7 +15,7 @@ from gristmill.demos.writer import LEVEL, Members, ShardWriter, write_frames
 from gristmill.errors import ConfigError, FormatError
 
 if TYPE_CHECKING:
-    from gristmill.trajectories import Trajectories
+    from gristmill.packs.trajectories import Trajectories
 
 #: What readers of shards make of members' names, and writers make anew.
 _MADE_BY_READERS = ("", "frame", "__key__")

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arrays import Array
 from gristmill.demos.minari.arrow import ArrowEpisodes
 from gristmill.demos.minari.catalogue import data_folder, read_catalogue, refused
 from gristmill.demos.minari.hdf5 import Hdf5Episodes
@@ -21,7 +20,8 @@ from gristmill.demos.minari.spill import Spill
 from gristmill.demos.source import Demos
 from gristmill.demos.spaces import Leaf
 from gristmill.errors import FormatError
-from gristmill.layout import Layout
+from gristmill.records.arrays import Array
+from gristmill.records.layout import Layout
 
 
 class _Field(NamedTuple):

@@ -16,10 +16,10 @@ from gristmill.demos.minari.hdf5_file import Hdf5Writer
 from gristmill.demos.minari.spaces import to_json
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError
-from gristmill.publish import published_folder
+from gristmill.jobs.publish import published_folder
 
 if TYPE_CHECKING:
-    from gristmill.trajectories import Trajectories
+    from gristmill.packs.trajectories import Trajectories
 
 DataFormat: TypeAlias = Literal["hdf5", "arrow"]
 

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.again import open_again
-from gristmill.arrays import Array
 from gristmill.demos.own.episodes import Ends, fault, find_ends, whole_lengths
 from gristmill.demos.own.names import ENDS, usual
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, FormatError
-from gristmill.layout import Layout
+from gristmill.packs.again import open_again
 from gristmill.pairs.trajectories import Columns
+from gristmill.records.arrays import Array
+from gristmill.records.layout import Layout
 
 #: Numbers that are searched for NaN at a time.
 _BLOCK = 1 << 22

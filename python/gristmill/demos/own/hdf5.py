@@ -14,7 +14,7 @@ from gristmill.demos.own.episodes import fault
 from gristmill.demos.own.names import usual
 from gristmill.demos.own.tables import MAX_ARRAYS, Table
 from gristmill.errors import FormatError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 #: Maximum number of that the filters of HDF5 make of a byte.
 _MAX_RATIO = 1032

@@ -21,7 +21,7 @@ from gristmill.demos.own.names import ENDS, FLAGS, TELLING, USUAL, advice, choos
 from gristmill.demos.own.parquet import of_parquet
 from gristmill.demos.own.tables import Table, of_npy_folder, of_npz, of_pickle
 from gristmill.errors import ConfigError, FormatError
-from gristmill.publish import published_folder
+from gristmill.jobs.publish import published_folder
 
 #: Kind of a file, by the end of its name.
 _KINDS = {

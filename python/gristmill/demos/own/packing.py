@@ -23,13 +23,13 @@ from gristmill.demos.own.opening import is_own
 from gristmill.demos.selected import Selected
 from gristmill.demos.source import Demos
 from gristmill.errors import ConfigError, FormatError, GristmillError
-from gristmill.games import Games
+from gristmill.jobs.publish import hidden_folder
+from gristmill.packs.games import Games
+from gristmill.packs.rows import Rows
+from gristmill.packs.source import Source
+from gristmill.packs.source import open as open_any
+from gristmill.packs.trajectories import Trajectories
 from gristmill.pairs.trajectories import Columns, as_trajectories
-from gristmill.publish import hidden_folder
-from gristmill.rows import Rows
-from gristmill.source import Source
-from gristmill.source import open as open_any
-from gristmill.trajectories import Trajectories
 
 #: Bytes of arrays in one file on the way.
 _PART = 1 << 28

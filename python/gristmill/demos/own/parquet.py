@@ -12,7 +12,7 @@ from gristmill.demos.minari.catalogue import DAMAGE
 from gristmill.demos.own.episodes import fault
 from gristmill.demos.own.tables import MAX_ARRAYS, Table
 from gristmill.errors import FormatError
-from gristmill.optional import optional
+from gristmill.options.optional import optional
 
 
 def of_parquet(path: str, max_bytes: int) -> Iterator[Table]:

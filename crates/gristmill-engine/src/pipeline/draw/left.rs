@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::store::{Spill, Token};
 use gristmill_stages::stage::load::Arrival;
 
 use crate::pipeline::chain::Chain;
@@ -14,6 +15,27 @@ use crate::pipeline::resume::state::LoaderState;
 use crate::pipeline::watch::metrics::Observer;
 
 impl Roster {
+    /// The name of a recorded file that is not there as it was, and why.
+    pub(in crate::pipeline) fn lacks(&self, id: u64) -> Option<(String, String)> {
+        let names = self.lock();
+        let recorded = self.recorded.as_ref()?;
+        let unknown = || recorded.iter().find(|file| file.id == id).map_or("?", |file| &file.name).to_owned();
+        let Some(file) = names.files.get(&id) else { return Some((unknown(), "is not among its files".into())) };
+        let token = Token::new(id, &file.name, file.size);
+        let held = |spill: &Arc<Spill>| spill.get(token, (file.size, file.mtime), None).is_some();
+        if self.spill.as_ref().is_some_and(held) {
+            return None;
+        }
+        let there = names.to_log.get(&id).and_then(|log| self.log().stat(*log));
+        let Some(size) = there.or_else(|| names.instead.get(&id).cloned()).map(|stat| stat.size) else {
+            return Some((file.name.clone(), "is gone".into()));
+        };
+        if size == file.size && !names.to_log.contains_key(&id) {
+            return Some((file.name.clone(), "was written over with as many bytes".into()));
+        }
+        (size != file.size).then(|| (file.name.clone(), format!("has {size} bytes, it had {}", file.size)))
+    }
+
     /// Gives ids to what arrived.
     pub(in crate::pipeline) fn number(&self, names: &mut Names) {
         for arrival in self.log().arrivals(names.cursor) {

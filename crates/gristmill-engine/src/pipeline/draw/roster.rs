@@ -139,7 +139,7 @@ pub(in crate::pipeline) struct Roster {
     /// What is new gets this id at least.
     next: u64,
     /// Holds what is opened, for as long as a state needs it.
-    spill: Option<Arc<Spill>>,
+    pub(super) spill: Option<Arc<Spill>>,
     outages: Arc<Outages>,
     names: Mutex<Names>,
     /// Whether a stream asked for a chunk when all files were tried and none had one.
@@ -382,27 +382,6 @@ impl Roster {
             return Err(Error::State(text));
         }
         Ok(source)
-    }
-
-    /// The name of a recorded file that is not there as it was, and why.
-    pub(in crate::pipeline) fn lacks(&self, id: u64) -> Option<(String, String)> {
-        let names = self.lock();
-        let recorded = self.recorded.as_ref()?;
-        let unknown = || recorded.iter().find(|file| file.id == id).map_or("?", |file| &file.name).to_owned();
-        let Some(file) = names.files.get(&id) else { return Some((unknown(), "is not among its files".into())) };
-        let token = Token::new(id, &file.name, file.size);
-        let held = |spill: &Arc<Spill>| spill.get(token, (file.size, file.mtime), None).is_some();
-        if self.spill.as_ref().is_some_and(held) {
-            return None;
-        }
-        let there = names.to_log.get(&id).and_then(|log| self.log.stat(*log));
-        let Some(size) = there.or_else(|| names.instead.get(&id).cloned()).map(|stat| stat.size) else {
-            return Some((file.name.clone(), "is gone".into()));
-        };
-        if size == file.size && !names.to_log.contains_key(&id) {
-            return Some((file.name.clone(), "was written over with as many bytes".into()));
-        }
-        (size != file.size).then(|| (file.name.clone(), format!("has {size} bytes, it had {}", file.size)))
     }
 
     /// Whether a file that could not be found may have been moved just now: its new name is known in a moment.

@@ -29,7 +29,7 @@ def select_again(path: str, ids: list[int] | None, size: tuple[int, int]) -> Any
         StateError: the pack was changed meanwhile.
         OSError: it is not here.
     """
-    from gristmill.source import open as open_path
+    from gristmill.packs.source import open as open_path
 
     whole = open_path(path)
     if ids is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from gristmill.arguments import named_fields
 from gristmill.config import PositionSamplingConfig
+from gristmill.options.arguments import named_fields
 
 
 @named_fields

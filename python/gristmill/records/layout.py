@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arrays import Array
+from gristmill.records.arrays import Array
 
 
 class Layout:

@@ -7,10 +7,10 @@ import os
 from typing import Any
 
 from gristmill.chess import Tensors
-from gristmill.encoders import Steps
-from gristmill.games import Games
-from gristmill.rows import Rows
-from gristmill.trajectories import Fields, Trajectories
+from gristmill.packs.encoders import Steps
+from gristmill.packs.games import Games
+from gristmill.packs.rows import Rows
+from gristmill.packs.trajectories import Fields, Trajectories
 
 #: What rows are loaded with where nothing else is said: loaders of streams take no other.
 DEFAULTS: dict[str, Any] = {

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset, get_worker_info
 
-from gristmill import turns
-from gristmill.batch import Batch
 from gristmill.demos.crossing import Crossing, Ring, can_share
 from gristmill.demos.mixing import MixedLoader, PairLoader
 from gristmill.errors import ConfigError, StateError
-from gristmill.loader import DataLoader as RowLoader
+from gristmill.frameworks import turns
+from gristmill.frameworks.tensors import named, tensors
+from gristmill.loaders.batch import Batch
+from gristmill.loaders.loader import DataLoader as RowLoader
 from gristmill.pairs import PairBatch
-from gristmill.tensors import named, tensors
 
 #: Batches of a worker that a consumer may keep before PyTorch has to bring others over.
 _KEPT = 6

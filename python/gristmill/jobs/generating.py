@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.config import Path, to_json
+from gristmill.options.arguments import named
 
 
 @dataclass(frozen=True)

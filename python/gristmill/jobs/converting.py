@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, overload
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.config import Path, to_json
 from gristmill.errors import ConfigError
+from gristmill.options.arguments import named
 
 #: What rows of 2048 become.
 RowForm: TypeAlias = Literal["aligned48", "packed46", "self-play", "legacy", "exponents", "parquet", "arrow"]
@@ -292,7 +292,7 @@ def _rows(options: dict[str, Any], to: RowForm | None, overwrite: bool) -> Conve
         del options["shard_rows"]
     if to == "parquet" or to == "arrow":
         # pyarrow is an extra, and large.
-        from gristmill import arrow
+        from gristmill.jobs import arrow
 
         result = arrow.convert(options, to)
     else:

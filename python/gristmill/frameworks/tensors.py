@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from gristmill.arrays import Array
-from gristmill.batch import Batch
+from gristmill.loaders.batch import Batch
 from gristmill.pairs import PairBatch
+from gristmill.records.arrays import Array
 
 
 def tensors(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:

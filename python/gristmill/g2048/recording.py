@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.config import Path
-from gristmill.layout import Layout
+from gristmill.options.arguments import named
+from gristmill.records.layout import Layout
 
 #: The row of self-play: 28 bytes, packed.
 SELF_PLAY_ROW = Layout(_gristmill.Layout("[('run_id', '<u8'), ('step_idx', '<u4'), ('exps', '|u1', (16,))]"))

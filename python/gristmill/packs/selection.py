@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.again import derive_again, remembered, select_again
-from gristmill.arguments import named
-from gristmill.arrays import Array
 from gristmill.errors import StateError
-from gristmill.layout import Layout
-from gristmill.packed import Duplicate, Duplicates, Mark, Step, steps, which_frames
+from gristmill.options.arguments import named
+from gristmill.packs.again import derive_again, remembered, select_again
+from gristmill.packs.packed import Duplicate, Duplicates, Mark, Step, steps, which_frames
+from gristmill.records.arrays import Array
+from gristmill.records.layout import Layout
 
 #: A value bound to a question mark of SQL.
 Parameter: TypeAlias = int | float | str | bytes | None

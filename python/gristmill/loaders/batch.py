@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from typing import TypeVar, overload
 
-from gristmill.arrays import Array
-from gristmill.drawing import table
+from gristmill.records.arrays import Array
+from gristmill.records.drawing import table
 
 _Default = TypeVar("_Default")
 

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arguments import named
-from gristmill.arrays import Array
 from gristmill.config import Path
-from gristmill.drawing import Drawing, g2048_board
-from gristmill.encoders import BinnedEV, HardMove, Steps, Tokens
 from gristmill.errors import FormatError
-from gristmill.layout import Layout
-from gristmill.recording import SELF_PLAY_ROW, SelfPlayWriter, SessionRecorder
-from gristmill.rows import Rows
+from gristmill.g2048.recording import SELF_PLAY_ROW, SelfPlayWriter, SessionRecorder
+from gristmill.options.arguments import named
+from gristmill.packs.encoders import BinnedEV, HardMove, Steps, Tokens
+from gristmill.packs.rows import Rows
+from gristmill.records.arrays import Array
+from gristmill.records.drawing import Drawing, g2048_board
+from gristmill.records.layout import Layout
 
 __all__ = [
     "CELLS",

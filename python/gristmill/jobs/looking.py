@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.config import Path
+from gristmill.options.arguments import named
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from gristmill.again import make_again
-from gristmill.batch import Batch
 from gristmill.errors import ConfigError
+from gristmill.loaders.batch import Batch
+from gristmill.packs.again import make_again
 
 if TYPE_CHECKING:
-    from gristmill.loader import DataLoader
+    from gristmill.loaders.loader import DataLoader
 
 
 class Shared:

@@ -8,24 +8,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from gristmill import _gristmill, metrics, turns
-from gristmill.again import make_again
-from gristmill.arguments import named
-from gristmill.arrays import Array
-from gristmill.batch import Batch
+from gristmill import _gristmill
 from gristmill.chess import Tensors
 from gristmill.config import DataLoaderConfig, Path, Skip, to_json
-from gristmill.encoders import Steps
 from gristmill.errors import ConfigError, EndOfStream
-from gristmill.games import Games
-from gristmill.hearing import LOGGER, Hearing
-from gristmill.outputs import ChunkAnchor, Output, TensorSpec
-from gristmill.ranks import find_rank, ranks_of_stream
-from gristmill.row_options import DEFAULTS, advice, encoder_config, no_source
-from gristmill.rows import Rows
-from gristmill.sampling import Blocks, Hanse
-from gristmill.states import Missing, OldestNeeded, Vanished, check_missing
-from gristmill.trajectories import Fields
+from gristmill.frameworks import turns
+from gristmill.loaders import metrics
+from gristmill.loaders.batch import Batch
+from gristmill.loaders.hearing import LOGGER, Hearing
+from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
+from gristmill.loaders.ranks import find_rank, ranks_of_stream
+from gristmill.loaders.row_options import DEFAULTS, advice, encoder_config, no_source
+from gristmill.loaders.sampling import Blocks, Hanse
+from gristmill.loaders.states import Missing, OldestNeeded, Vanished, check_missing
+from gristmill.options.arguments import named
+from gristmill.packs.again import make_again
+from gristmill.packs.encoders import Steps
+from gristmill.packs.games import Games
+from gristmill.packs.rows import Rows
+from gristmill.packs.trajectories import Fields
+from gristmill.records.arrays import Array
 from gristmill.views import View
 
 #: Seconds between two checks for new events while a call waits.
@@ -102,9 +104,7 @@ class DataLoader:
         ledger: Path | None = None,
     ) -> None:
         # What another process makes the loader again from, and where it stands then.
-        self._given: dict[str, Any] = {
-            name: value for name, value in locals().items() if name not in ("self", "__class__")
-        }
+        self._given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
         self._begun = False
         self._hearing, self._made_in, self._shared = Hearing(), os.getpid(), turns.Shared()

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, overload
 
 from gristmill import _gristmill
-from gristmill.again import open_again
-from gristmill.arguments import named
-from gristmill.arrays import Array
-from gristmill.drawing import table
 from gristmill.errors import ConfigError, FormatError
-from gristmill.games import Games
-from gristmill.layout import Layout
-from gristmill.rows import Rows
+from gristmill.options.arguments import named
+from gristmill.packs.again import open_again
+from gristmill.packs.games import Games
+from gristmill.packs.rows import Rows
+from gristmill.records.arrays import Array
+from gristmill.records.drawing import table
+from gristmill.records.layout import Layout
 
 
 class Source:
@@ -204,7 +204,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
         games = _gristmill.open_pack(path, memory or not mmap, None, None)
         if games.form == "demo":
-            from gristmill.trajectories import Trajectories
+            from gristmill.packs.trajectories import Trajectories
 
             return Trajectories(games)
         return Games(games)

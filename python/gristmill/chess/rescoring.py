@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arrays import Array
 from gristmill.config import ChunkRescorerConfig, Path, plain, to_json
-from gristmill.layout import Layout
+from gristmill.records.arrays import Array
+from gristmill.records.layout import Layout
 
 _V6, _V7 = map(Layout, _gristmill.chess_layouts())
 

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.again import remembered
-from gristmill.arrays import Array
-from gristmill.drawing import table
-from gristmill.layout import Layout
-from gristmill.selection import Selection, places, span
+from gristmill.packs.again import remembered
+from gristmill.packs.selection import Selection, places, span
+from gristmill.records.arrays import Array
+from gristmill.records.drawing import table
+from gristmill.records.layout import Layout
 
 if TYPE_CHECKING:
-    from gristmill.encoders import Steps
+    from gristmill.packs.encoders import Steps
 
 #: Rows that iteration reads at a time.
 _TOGETHER = 4096

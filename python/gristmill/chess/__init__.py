@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
-from gristmill.arguments import named_fields
-from gristmill.arrays import Array
-from gristmill.drawing import Drawing, chess_board
-from gristmill.layout import Layout
-from gristmill.rescoring import Rescored, Rescorer, Tablebase, rescore
+from gristmill.chess.rescoring import Rescored, Rescorer, Tablebase, rescore
+from gristmill.options.arguments import named_fields
+from gristmill.records.arrays import Array
+from gristmill.records.drawing import Drawing, chess_board
+from gristmill.records.layout import Layout
 
 __all__ = [
     "V6",

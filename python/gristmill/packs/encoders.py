@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from gristmill import _gristmill
-from gristmill.arguments import named_fields
 from gristmill.config import Path, to_json
+from gristmill.options.arguments import named_fields
 
 #: `False` never, `True` uniformly over all choices, `"changed"` only over those that change something.
 Augment: TypeAlias = bool | Literal["changed"]

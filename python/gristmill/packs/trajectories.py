@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from gristmill import safe_pickle
-from gristmill.arrays import Array
 from gristmill.demos.source import plain
 from gristmill.errors import ConfigError, FormatError
-from gristmill.games import Games
+from gristmill.packs.games import Games
+from gristmill.records.arrays import Array
 
 #: Bytes of one field of all steps that are unpacked into memory at once.
 _MOST = 2 << 30

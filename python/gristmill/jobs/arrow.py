@@ -23,8 +23,8 @@ import pyarrow.parquet
 from gristmill import _gristmill
 from gristmill.config import to_json
 from gristmill.errors import ConfigError
-from gristmill.publish import published_folder
-from gristmill.rows import Rows
+from gristmill.jobs.publish import published_folder
+from gristmill.packs.rows import Rows
 
 To: TypeAlias = Literal["parquet", "arrow"]
 

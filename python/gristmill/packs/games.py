@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Self, overload
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.again import remembered
-from gristmill.arrays import Array
-from gristmill.drawing import table
-from gristmill.selection import Selection, places, span
+from gristmill.packs.again import remembered
+from gristmill.packs.selection import Selection, places, span
+from gristmill.records.arrays import Array
+from gristmill.records.drawing import table
 
 if TYPE_CHECKING:
     from gristmill.chess import Tensors
-    from gristmill.trajectories import Fields
+    from gristmill.packs.trajectories import Fields
 
 
 class Games(Selection):

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from gristmill import _gristmill
-from gristmill.arguments import named
 from gristmill.config import Path, PositionSamplingConfig, to_json
-from gristmill.converting import convert
 from gristmill.errors import ConfigError
+from gristmill.jobs.converting import convert
+from gristmill.options.arguments import named
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Finite work: packing, merging, converting, generating, checking."""

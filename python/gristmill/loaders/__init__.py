@@ -1,0 +1,1 @@
+"""What feeds: the loader, its batches, its order, ranks, states and numbers."""

@@ -1,0 +1,1 @@
+"""Data in files: opened, selected, taken by number."""

@@ -1,0 +1,1 @@
+"""What records and tensors are in Python: layouts, arrays over the engine's memory, pictures of them."""
