@@ -49,6 +49,19 @@ def test_a_name_that_is_not_there_is_said_to_be_missing() -> None:
         gristmill.DataLader  # noqa: B018
 
 
+def test_what_is_not_installed_is_named_and_breaks_no_look_at_all_names() -> None:
+    program = (
+        "import sys, inspect, gristmill as gm\n"
+        "sys.modules['torch'] = None\n"
+        "assert 'verify' in dict(inspect.getmembers(gm)) and not hasattr(gm, 'torch')\n"
+        "try:\n"
+        "    gm.torch.batches\n"
+        "except AttributeError as error:\n"
+        "    assert 'gristmill.torch needs a package that is not installed' in str(error), error\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def modules_imported_by(path: Path, known: Container[str]) -> set[str]:
     """The modules of the package that a module imports as it is loaded: not in functions, not for types alone."""
     found = set()

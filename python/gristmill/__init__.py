@@ -8,7 +8,7 @@
 
 No machine-learning framework is imported here; arrays go to JAX and PyTorch through DLPack.
 
-`dir(gristmill)` has what programs begin with. Exceptions, options of stages and what calls give back are attributes, too;
+`dir(gristmill)` has what programs begin with. Exceptions, options of stages and what calls return are attributes, too;
 their homes are `gristmill.errors`, `gristmill.config`, `gristmill.packs`, `gristmill.loaders` and `gristmill.jobs`.
 """
 
@@ -234,6 +234,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
-    if name in _LATE:
+    if name not in _LATE:
+        raise AttributeError(f"module 'gristmill' has no attribute {name!r}")
+    try:
         return _import_module(f"gristmill.{name}")
-    raise AttributeError(f"module 'gristmill' has no attribute {name!r}")
+    except ImportError as error:
+        # For `hasattr` and for what looks at every name.
+        raise AttributeError(f"gristmill.{name} needs a package that is not installed: {error}") from error
