@@ -44,7 +44,7 @@ fn conditions_select_whole_runs() {
     });
     let twice = query("id >= 10", &[]).query("id < 12", &[]).unwrap();
     assert_eq!(
-        (taken(&twice), twice.games().iter().copied().collect::<Vec<_>>()),
+        (taken(&twice), twice.games().to_vec()),
         (expected(&|run| run == 10 || run == 11), vec![10, 11])
     );
     assert!(query("id = 3", &[]).rows().is_empty(), "a run without rows");

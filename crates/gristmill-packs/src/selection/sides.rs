@@ -129,7 +129,7 @@ impl Selection {
     ) -> Result<[Vec<u64>; SIDES]> {
         let what = self.pack.games_table();
         if let Some((name, share)) = shares.iter().find(|(_, share)| !(0.0..1.0).contains(share)) {
-            return Err(Error::config(*name, format!("{share}, expected a share of the {what}: 0 or more, below 1")));
+            return Err(Error::config(name, format!("{share}, expected a share of the {what}: 0 or more, below 1")));
         }
         let parts = shares.map(|(_, share)| (share * SHARES as f64) as u64);
         let Some(left) = SHARES.checked_sub(parts.iter().sum()).filter(|left| *left > 0) else {
@@ -147,7 +147,7 @@ impl Selection {
                 let text = format!(
                     "none of the {count} {what} falls on the {name} side at {share}: raise it, or take another seed"
                 );
-                return Err(Error::config(*name, text));
+                return Err(Error::config(name, text));
             }
         }
         sides.try_into().map_err(|_| Error::config("val", "a side too few"))
