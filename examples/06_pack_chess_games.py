@@ -22,7 +22,7 @@ def main(directory: str = "example-games") -> None:
         print("the last position of all:", gm.chess.fens(record.reshape(1))[0])
         decided = games.where("result != 0")
         train, val = decided.split(0.2, seed=1)
-        print(len(decided), "decided games:", len(train), "to train on,", len(val), "to validate on")
+        print(len(decided.games), "decided games:", len(train.games), "to train on,", len(val.games), "to validate on")
         loader = gm.DataLoader(train, batch_size=512, seed=1)
         rows = sum(batch.rows for batch in loader)
         print("an epoch has each of", rows, "positions once; expected", train.num_frames)

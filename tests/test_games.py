@@ -25,7 +25,7 @@ def test_positions_come_back_by_number(records: tuple[Path, Records]) -> None:
     folder, frames = records
     pack = gm.open(folder)
     assert isinstance(pack, gm.Games)
-    assert (len(pack), pack.num_frames, pack.layout.dtype) == (6, len(frames), gm.chess.V7.dtype)
+    assert (len(pack.games), pack.num_frames, pack.layout.dtype) == (6, len(frames), gm.chess.V7.dtype)
     assert sum(pack.frames(i) for i in range(6)) == len(frames)
     assert pack.member(-1).endswith(".gz")
     order = np.random.default_rng(1).permutation(len(frames)).reshape(2, -1) if len(frames) % 2 == 0 else np.arange(3)
@@ -95,21 +95,21 @@ def test_a_state_belongs_to_its_tensors(records: tuple[Path, Records]) -> None:
 def test_an_index_reads_a_game_and_a_slice_selects(records: tuple[Path, Records]) -> None:
     folder, frames = records
     pack = gm.open(folder)
-    lengths = [pack.frames(i) for i in range(len(pack))]
+    lengths = [pack.frames(i) for i in range(pack.num_games)]
     at = np.cumsum([0, *lengths])
-    for i, records_of_game in enumerate(pack):
+    for i, records_of_game in enumerate(pack.games):
         np.testing.assert_array_equal(records_of_game["visits"], frames["visits"][at[i] : at[i + 1]])
-    np.testing.assert_array_equal(pack[-1]["best_q"], frames["best_q"][at[-2] :])
-    some = pack[1:4]
+    np.testing.assert_array_equal(pack.games[-1]["best_q"], frames["best_q"][at[-2] :])
+    some = pack.games[1:4]
     assert isinstance(some, gm.Games)
     assert (some.game_ids, some.num_frames) == ([1, 2, 3], sum(lengths[1:4]))
-    np.testing.assert_array_equal(some[1]["visits"], pack[2]["visits"])
-    assert len(pack[4:2]) == 0
-    assert pack[:].game_ids == pack.game_ids
+    np.testing.assert_array_equal(some.games[1]["visits"], pack.games[2]["visits"])
+    assert len(pack.games[4:2].games) == 0
+    assert pack.games[:].game_ids == pack.game_ids
     with pytest.raises(IndexError):
-        pack[6]
+        pack.games[6]
     with pytest.raises(ValueError, match="no step"):
-        pack[::2]
+        pack.games[::2]
 
 
 def test_sides_are_named_in_sql_or_by_id(records: tuple[Path, Records]) -> None:
@@ -157,8 +157,8 @@ def test_a_test_side_and_folds(tmp_path: Path) -> None:
     gm.pack(tmp_path / "drop", tmp_path / "again", shard_rows=50)
     again = gm.open(tmp_path / "again")
     assert isinstance(again, gm.Games)
-    members = [{side.member(i) for i in range(len(side))} for side in pack.split(0.2, test=0.3, seed=3)]
-    assert [{side.member(i) for i in range(len(side))} for side in again.split(0.2, test=0.3, seed=3)] == members
+    members = [{side.member(i) for i in range(side.num_games)} for side in pack.split(0.2, test=0.3, seed=3)]
+    assert [{side.member(i) for i in range(side.num_games)} for side in again.split(0.2, test=0.3, seed=3)] == members
     refuses_impossible_sides(pack)
 
 
@@ -265,3 +265,25 @@ def test_faults_say_what_differs_and_where(tmp_path: Path, records: tuple[Path, 
         gm.ConfigError, match=r"^`where`: no such column: resul; `games` has id, file, .*, in `resul = 1`$"
     ):
         games.where("resul = 1")
+
+
+def test_a_slice_selects_positions_of_whatever_games_they_are(records: tuple[Path, Records]) -> None:
+    folder, frames = records
+    pack = gm.open(folder)
+    lengths = [pack.frames(i) for i in range(pack.num_games)]
+    some = pack[3 : lengths[0] + 2]
+    assert isinstance(some, gm.Games)
+    assert (len(some), some.num_games, some.frames(0), some.frames(1), some.frames(2)) == (
+        lengths[0] - 1,
+        6,
+        lengths[0] - 3,
+        2,
+        0,
+    )
+    np.testing.assert_array_equal(some.take(np.arange(len(some)))["visits"], frames["visits"][3 : lengths[0] + 2])
+    np.testing.assert_array_equal(some.games[1]["visits"], frames["visits"][lengths[0] : lengths[0] + 2])
+    assert (some[0].tobytes(), pack[-1].tobytes()) == (pack.take(3).tobytes(), pack.take(len(pack) - 1).tobytes())
+    assert [record["visits"] for record in some] == frames["visits"][3 : lengths[0] + 2].tolist()
+    assert some.games[1:2].num_frames == 2
+    with pytest.raises(IndexError):
+        pack[len(frames)]

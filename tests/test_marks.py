@@ -29,7 +29,7 @@ def test_rules_and_masks_select_positions_and_loaders_see_no_others(folder: Path
     some = pack.marked("late")
     np.testing.assert_array_equal(np.asarray(some.take(np.arange(some.num_frames))), frames[late])
     assert f"frames={mark.marked} of {len(frames)}" in repr(some)
-    assert sum(some.frames(i) for i in range(len(some))) == mark.marked
+    assert sum(some.frames(i) for i in range(some.num_games)) == mark.marked
 
     mask = np.arange(len(frames)) % 3 == 1
     assert pack.mark("third", mask).origin == "given"
@@ -82,12 +82,12 @@ def test_marks_of_a_pack_that_grew_are_refused_and_extended(folder: Path, tmp_pa
     gm.pack(more, grown, existing="append")
     pack = gm.open(grown)
     assert isinstance(pack, gm.Games)
-    assert len(pack) == 9
+    assert len(pack.games) == 9
     assert pack.marks()[0].fit == "grown"
     with pytest.raises(gm.FormatError, match="--update"):
         pack.without("opening")
     assert pack.update_mark("opening").fit == "fits"
-    assert pack.marked("opening").num_frames == 4 * len(pack)
+    assert pack.marked("opening").num_frames == 4 * len(pack.games)
 
 
 def test_rows_of_2048_are_marked_too(tmp_path: Path) -> None:

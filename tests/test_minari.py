@@ -181,7 +181,7 @@ def test_data_sets_are_packed_and_come_back(recorded: Path, tmp_path: Path) -> N
     assert (packed.runs, packed.rows, packed.skipped) == (11, demos.num_frames, [])
     pack = gm.open(tmp_path / "pack")
     assert pack.lengths == demos.lengths
-    for i, (one, two) in enumerate(zip(pack, demos, strict=True)):
+    for i, (one, two) in enumerate(zip(pack.games, demos, strict=True)):
         assert (pack.member(i), pack.truncated(i)) == (f"{name}/demos.tar#{i}", demos.truncated(i))
         for field in ("acts_1", "obs_image", "obs_deep_grid", "rews"):
             np.testing.assert_array_equal(one[field], two[field.replace("_", ".")])

@@ -195,7 +195,7 @@ def packed(games: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_draws_by_weight_are_those_of_the_page(packed: Path, form: Any, positions: Any) -> None:
     pack = gm.open(packed)
     assert isinstance(pack, gm.Games)
-    lengths = [pack.frames(i) for i in range(len(pack))]
+    lengths = [pack.frames(i) for i in range(pack.num_games)]
     starts = np.cumsum([0, *lengths]).tolist()
     weights = dict(enumerate(weights_of(np.asarray(pack.take(np.arange(pack.num_frames))))))
     chosen = [list(range(start, start + n)) for start, n in zip(starts, lengths, strict=False)][2:20]
@@ -212,7 +212,7 @@ def test_draws_by_weight_are_those_of_the_page(packed: Path, form: Any, position
         "sampling": sampling,
         "last_batch": "drop",
     }
-    with gm.DataLoader(pack[2:20], rank=1, world_size=2, epochs=4, joined=True, **options) as loader:
+    with gm.DataLoader(pack.games[2:20], rank=1, world_size=2, epochs=4, joined=True, **options) as loader:
         for k, batch in enumerate(loader):
             expected = [plan.draw(k * 20 + i * 2 + 1)[0] for i in range(10)]
             np.testing.assert_array_equal(batch["best_q"], stored[expected], err_msg=f"batch {k}")

@@ -114,7 +114,7 @@ def test_fields_without_actions_are_packed_too(tmp_path: Path) -> None:
     gm.pack(demos, tmp_path / "pack")
     pack = gm.open(tmp_path / "pack")
     np.testing.assert_array_equal(pack.column("image"), pictures)
-    np.testing.assert_array_equal(pack[1]["label"], [3, 4, 5, 6])
+    np.testing.assert_array_equal(pack.games[1]["label"], [3, 4, 5, 6])
 
 
 def test_whatever_open_gives_can_be_packed(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_whatever_open_gives_can_be_packed(tmp_path: Path) -> None:
         made = gm.open(tmp_path / name)
         assert made.lengths == lengths, name
         first = 4 if lengths[0] == 5 else 0
-        np.testing.assert_array_equal(made[0]["obs"], found["observations"][first : first + lengths[0]])
+        np.testing.assert_array_equal(made.games[0]["obs"], found["observations"][first : first + lengths[0]])
     with pytest.raises(TypeError, match=r"int cannot be packed; expected a folder, a file, or what gristmill.open"):
         gm.pack(3, tmp_path / "none")
     with pytest.raises(gm.ConfigError, match="fields goes with a path"):

@@ -17,11 +17,11 @@ def test_selected_games_of_chess(tmp_path: Path) -> None:
     chosen = games.where("id in (1, 4, 5)")
     done = gm.pack(chosen, tmp_path / "some")
     some = gm.open(tmp_path / "some")
-    assert (done.runs, len(some), done.skipped) == (3, 3, [])
-    for mine, theirs in zip(some, chosen, strict=True):
+    assert (done.runs, len(some.games), done.skipped) == (3, 3, [])
+    for mine, theirs in zip(some.games, chosen.games, strict=True):
         assert mine.tobytes() == theirs.tobytes()
     gm.pack(games, tmp_path / "again")
-    assert [game.tobytes() for game in gm.open(tmp_path / "again")] == [game.tobytes() for game in games]
+    assert [game.tobytes() for game in gm.open(tmp_path / "again").games] == [game.tobytes() for game in games.games]
     with pytest.raises(gm.ConfigError, match="no game is selected"):
         gm.pack(games.where("id < 0"), tmp_path / "none")
     assert not (tmp_path / "none").exists()
@@ -32,7 +32,7 @@ def test_a_file_of_games(tmp_path: Path) -> None:
     for i, source in enumerate((path, gm.open(path))):
         assert gm.pack(source, tmp_path / f"{i}").runs == 1
         games = gm.open(tmp_path / f"{i}")
-        assert games[0].tobytes() == games.layout.records(gm.open(path)[0]).tobytes()
+        assert games.games[0].tobytes() == games.layout.records(gm.open(path)[0]).tobytes()
 
 
 def test_selected_runs_of_2048(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_folder_of_files_with_readers_of_their_own(tmp_path: Path) -> None:
         gm.open(folder)
     assert error.value.kind == "unsupported"
     gm.pack(folder, tmp_path / "pack")
-    assert [len(one) for one in gm.open(tmp_path / "pack")] == [2, 6, 3]
+    assert gm.open(tmp_path / "pack").lengths == [2, 6, 3]
 
 
 def test_a_folder_of_a_real_file_with_a_reader_of_its_own(tmp_path: Path, shared: Path) -> None:

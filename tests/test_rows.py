@@ -357,3 +357,17 @@ def test_many_threads_may_ask(pack: gm.Rows) -> None:
     for thread in threads:
         thread.join()
     assert len(set(seen)) == len(seen) == len(pack)
+
+
+def test_games_of_rows_are_runs(tmp_path: Path) -> None:
+    rows = make_rows(6)
+    pack = gm.open(write_pack(tmp_path / "pack", rows))
+    assert (len(pack.games), pack.num_games, pack.game_ids) == (6, 6, pack.run_ids)
+    for run, records in zip(pack.run_ids, pack.games, strict=True):
+        same(records, rows[rows["run_id"] == run])
+    some = pack.games[2:4]
+    assert isinstance(some, gm.Rows)
+    assert some.run_ids == pack.run_ids[2:4]
+    same(some.take(np.arange(len(some))), rows[np.isin(rows["run_id"], some.run_ids)])
+    assert pack[3:].frames(0) == pack.frames(0) - 3
+    assert pack.split(val_games=[1]).val.run_ids == pack.split(val_runs=[1]).val.run_ids == [1]

@@ -39,7 +39,8 @@ def pack(games: Path, tmp_path: Path) -> Any:
 
 def test_games_are_sent_by_place_and_selection(pack: Any, tmp_path: Path) -> None:
     train, val = pack.split(0.4)
-    for games in (pack, train, val, pack[2:7], pack.where("frames > 20"), pack[2:7].where("frames > 20"), pack[3:3]):
+    some = (pack.games[2:7], pack.games[2:7].where("frames > 20"), pack.games[3:3], pack[5:40], pack[5:40].games[1:])
+    for games in (pack, train, val, pack.where("frames > 20"), *some):
         found = there_and_back(games)
         assert found.game_ids == games.game_ids
         assert found.num_frames == games.num_frames
@@ -72,7 +73,7 @@ def test_frames_that_are_selected_within_games_are_sent(pack: Any, tmp_path: Pat
         rows.where("steps > 3").marked("late")[3:],
         pack.marked("early"),
         pack.without("early").where("frames > 20"),
-        pack.marked("early")[2:5].split(val_games=pack.game_ids[2:4]).train,
+        pack.marked("early").games[2:5].split(val_games=pack.game_ids[2:4]).train,
     ]
     for chosen in some:
         found = there_and_back(chosen)
@@ -105,7 +106,7 @@ def test_demonstrations_are_sent_by_place(tmp_path: Path, monkeypatch: pytest.Mo
     write_frames(tmp_path / "in/demos.tar", META, known)
     gm.pack(tmp_path / "in", tmp_path / "packed")
     packed = gm.open(tmp_path / "packed")
-    for trajectories in (packed, packed[1:3]):
+    for trajectories in (packed, packed.games[1:3]):
         assert there_and_back(trajectories).column("rews").tolist() == trajectories.column("rews").tolist()
 
 
@@ -127,7 +128,7 @@ def test_data_that_was_changed_meanwhile_is_not_taken_for_what_was_sent(tmp_path
 
 def test_loaders_that_do_not_run_are_sent_with_where_they_stand(pack: Any, games: Path, tmp_path: Path) -> None:
     def of_pack() -> gm.DataLoader:
-        return gm.DataLoader(pack[2:9], batch_size=16, epochs=2, joined=True, seed=3)
+        return gm.DataLoader(pack.games[2:9], batch_size=16, epochs=2, joined=True, seed=3)
 
     def of_stream() -> gm.DataLoader:
         return gm.DataLoader(gm.presets.lc0(games, **PASS))

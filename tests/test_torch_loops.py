@@ -169,7 +169,7 @@ def test_torch_samplers_take_frames_of_any_selection(tmp_path: Path, games: Path
 
     rows = gm.open(write_pack(tmp_path / "rows", make_rows(6))).split(0.4).train
     gm.pack(games, tmp_path / "games-pack")
-    pack = gm.open(tmp_path / "games-pack")[2:8]
+    pack = gm.open(tmp_path / "games-pack").games[2:8]
     for source, encoder in ((rows, gm.g2048.Steps()), (pack, gm.chess.Tensors(["ids"]))):
         dataset = adapter.SelectionDataset(source, encoder)
         assert len(dataset) == source.num_frames

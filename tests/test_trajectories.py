@@ -54,10 +54,10 @@ def test_trajectories_come_back_as_the_files_have_them(folder: Path) -> None:
     assert isinstance(demos, gm.Demos)
     assert (pack.lengths, pack.num_frames, pack.layout.dtype) == (list(LENGTHS), sum(LENGTHS), demos.layout.dtype)
     for i in range(len(LENGTHS)):
-        np.testing.assert_array_equal(np.asarray(pack[i]), np.asarray(demos[i]))
+        np.testing.assert_array_equal(np.asarray(pack.games[i]), np.asarray(demos[i]))
         assert (pack.extras(i)["infos"], pack.truncated(i)) == (demos.extras(i)["infos"], demos.truncated(i))
     assert pack.metadata["env_cfg"] == demos.metadata["env_cfg"]
-    everything = np.concatenate([np.asarray(one) for one in pack])
+    everything = np.concatenate([np.asarray(one) for one in pack.games])
     order = np.random.default_rng(1).permutation(pack.num_frames).reshape(2, -1)
     np.testing.assert_array_equal(np.asarray(pack.take(order)), everything[order])
     chosen = pack.encode(order, gm.Fields(["acts", "obs"]))
@@ -76,7 +76,7 @@ def test_they_are_selected_by_what_is_known_of_them(folder: Path) -> None:
     assert isinstance(long, gm.Trajectories)
     assert long.lengths == [9, 7]
     assert pack.where("environment = 'cheetah-run' AND obs_shape = '4x24x24' AND terminated").lengths == list(LENGTHS)
-    np.testing.assert_array_equal(long[1:].take([0])["rews"], [3.0])
+    np.testing.assert_array_equal(long.games[1:].take([0])["rews"], [3.0])
     train, val = pack.split(val=0.5, seed=3)
     assert sorted(train.game_ids + val.game_ids) == [0, 1, 2, 3]
     assert isinstance(val, gm.Trajectories)
@@ -99,7 +99,7 @@ def test_steps_are_marked_and_trajectories_kept_together(folder: Path, tmp_path:
 
 def test_windows_stay_within_their_trajectory(folder: Path) -> None:
     pack = gm.open(folder / "pack")
-    records = [np.asarray(one) for one in pack]
+    records = [np.asarray(one) for one in pack.games]
     loader = gm.DataLoader(pack, batch_size=24, shuffle=False, view=gm.views.Window(past=2))
     batch = loader.get_next()
     starts = [(one, t) for one in records for t in range(len(one))]
@@ -113,7 +113,7 @@ def test_windows_stay_within_their_trajectory(folder: Path) -> None:
 
 def test_batches_are_fields_of_every_step_once_and_go_on_exactly(folder: Path) -> None:
     pack = gm.open(folder / "pack")
-    everything = np.concatenate([np.asarray(one) for one in pack])
+    everything = np.concatenate([np.asarray(one) for one in pack.games])
     with gm.DataLoader(pack, batch_size=7, shuffle=False) as loader:
         batch = next(loader)
         assert {spec.name for spec in loader.outputs[""].tensors} == set(everything.dtype.names or ())
@@ -168,7 +168,7 @@ def test_arrays_of_a_pack_are_those_of_its_files(folder: Path, tmp_path: Path) -
     ends = np.cumsum(LENGTHS)
     np.testing.assert_array_equal(chosen["obs"], np.concatenate([known["obs"][5:14], known["obs"][ends[2] :]]))
     assert isinstance(spilled.column("obs"), np.memmap)
-    np.testing.assert_array_equal(np.asarray(face[1]), np.asarray(pack[1]))
+    np.testing.assert_array_equal(np.asarray(face.games[1]), np.asarray(pack.games[1]))
     wrong: list[dict[str, Any]] = [
         {"n_traj": 5},
         {"frame_stack": 2},
@@ -225,7 +225,7 @@ def test_data_sets_that_do_not_mix_are_taken_apart(tmp_path: Path) -> None:
         gm.demos.open_demos(tmp_path / "pack")
     pack = gm.open(tmp_path / "pack")
     first = pack.where("source LIKE 'b/%'")
-    assert (first.lengths, len(pack)) == (list(LENGTHS), 8)
+    assert (first.lengths, len(pack.games)) == (list(LENGTHS), 8)
     assert gm.PairLoader(first, gm.pairs.Identity(), batch_size=4).epoch == 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,11 @@ class Selected:
     def num_frames(self) -> int:
         """Steps of these trajectories."""
         return sum(self.lengths)
+
+    @property
+    def games(self) -> Self:
+        """The trajectories by number, as packs have them: these themselves."""
+        return self
 
     @property
     def lengths(self) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,11 @@ class Demos(Source):
     def path(self) -> str:
         """The file or folder."""
         return self._path
+
+    @property
+    def games(self) -> Self:
+        """The trajectories by number, as packs have them: these themselves."""
+        return self
 
     @property
     def lengths(self) -> list[int]:

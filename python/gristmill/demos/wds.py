@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Self, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,11 @@ class Part:
     def num_frames(self) -> int:
         """Steps of all trajectories."""
         return sum(self._lengths)
+
+    @property
+    def games(self) -> Self:
+        """The trajectories by number, as packs have them: these themselves."""
+        return self
 
     @property
     def lengths(self) -> list[int]:

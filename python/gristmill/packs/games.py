@@ -1,15 +1,13 @@
-"""Games of a chunk pack: their positions taken by number, and their records game by game."""
+"""Games of a chunk pack: tensors of their positions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.packs.again import remembered
-from gristmill.packs.selection import Selection, places, span
+from gristmill.packs.selection import Selection, places
 from gristmill.records.arrays import Array
 from gristmill.records.drawing import table
 
@@ -19,35 +17,7 @@ if TYPE_CHECKING:
 
 
 class Games(Selection):
-    """Some games of a chunk pack, in the order in which they are stored. Selecting decodes and copies nothing.
-
-    `games[3]` is the records of one game, `games[10:20]` a selection of ten; iteration goes over the games.
-    """
-
-    def __len__(self) -> int:
-        """How many games there are."""
-        return self.num_games
-
-    @overload
-    def __getitem__(self, index: int) -> Array: ...
-    @overload
-    def __getitem__(self, index: slice) -> Self: ...
-    @remembered
-    def __getitem__(self, index: int | slice) -> Array | Self:
-        """The records of one game as a structured array, or some of the games.
-
-        Raises:
-            IndexError: there is no such game.
-            ValueError: a slice with a step.
-            FormatError: a game that is damaged; it says which.
-        """
-        if isinstance(index, slice):
-            return type(self)(self._compiled.slice_games(*span(index, len(self))))
-        place = self._place(index)
-        return Array.over(self._compiled.game(place), (self._compiled.frames(place),), self.layout.dtype)
-
-    def __iter__(self) -> Iterator[Array]:
-        return (self[i] for i in range(len(self)))
+    """Some games of a chunk pack, in the order in which they are stored. A frame is a position."""
 
     def encode(self, indices: npt.ArrayLike, encoder: Tensors | Fields | None = None) -> dict[str, Array]:
         """Tensors of the positions at `indices`, by name, just as a loader makes them.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias, overload
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.packs.again import remembered
-from gristmill.packs.selection import Selection, places, span
+from gristmill.packs.selection import Selection, places
 from gristmill.records.arrays import Array
 from gristmill.records.drawing import table
 from gristmill.records.layout import Layout
@@ -20,18 +20,12 @@ from gristmill.records.layout import Layout
 if TYPE_CHECKING:
     from gristmill.packs.encoders import Steps
 
-#: Rows that iteration reads at a time.
-_TOGETHER = 4096
-
 #: One number, or the lowest and highest of a range, both inclusive; `None` leaves an end open.
 Bounds: TypeAlias = int | tuple[int | None, int | None] | None
 
 
 class Rows(Selection):
-    """Some rows of a pack, in the order in which they are stored. Selecting gives new `Rows`; nothing is copied.
-
-    `rows[3]` is one record, `rows[10:20]` a selection of ten; iteration goes over the records.
-    """
+    """Some rows of a pack of 2048, in the order in which they are stored. A row is a frame, a run is a game."""
 
     @functools.cached_property
     def _made(self) -> dict[str, _gristmill.RowEncoding]:
@@ -62,31 +56,6 @@ class Rows(Selection):
     def valuation_types(self) -> list[str]:
         """Names of the pack's valuations, by id: what `valuation_types.json` says, in any of its forms."""
         return self._compiled.valuations
-
-    def __len__(self) -> int:
-        """How many rows there are."""
-        return self.num_frames
-
-    @overload
-    def __getitem__(self, index: int) -> Array: ...
-    @overload
-    def __getitem__(self, index: slice) -> Rows: ...
-    @remembered
-    def __getitem__(self, index: int | slice) -> Array | Rows:
-        """One row as a structured array of no axis, or some of the rows.
-
-        Raises:
-            IndexError: there is no such row.
-            ValueError: a slice with a step.
-        """
-        if isinstance(index, slice):
-            return Rows(self._compiled.slice(*span(index, len(self))))
-        return self.take(operator.index(index))
-
-    def __iter__(self) -> Iterator[npt.NDArray[np.void]]:
-        for first in range(0, len(self), _TOGETHER):
-            block = self.take(np.arange(first, min(first + _TOGETHER, len(self))))
-            yield from (block[i, ...] for i in range(len(block)))
 
     @remembered
     def filter(

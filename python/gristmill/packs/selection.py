@@ -6,7 +6,7 @@ import functools
 import json
 import operator
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -28,6 +28,9 @@ By: TypeAlias = Literal["seed", "records", "content"]
 
 _Side = TypeVar("_Side", bound="Selection")
 
+#: Bytes of records that iteration reads at a time.
+_TOGETHER = 1 << 20
+
 
 class Split(NamedTuple, Generic[_Side]):
     """The two sides of a split; no game is on both."""
@@ -44,10 +47,44 @@ class ThreeWaySplit(NamedTuple, Generic[_Side]):
     test: _Side
 
 
+class GamesOf(Generic[_Side]):
+    """The games of a selection: `pack.games[3]` is the records of one, `pack.games[10:20]` a selection of ten."""
+
+    def __init__(self, selection: _Side) -> None:
+        self._selection = selection
+
+    def __len__(self) -> int:
+        """How many games there are."""
+        return self._selection.num_games
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> _Side: ...
+    def __getitem__(self, index: int | slice) -> Array | _Side:
+        """The records of one game as a structured array, or a selection of some of the games.
+
+        Raises:
+            IndexError: there is no such game.
+            ValueError: a slice with a step.
+            FormatError: a game that is damaged; it says which.
+        """
+        if isinstance(index, slice):
+            return self._selection._slice_of_games(*span(index, len(self)))
+        return self._selection._records(index)
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"{self._selection!r}.games"
+
+
 class Selection:
     """A selection of a pack's frames: rows of 2048, positions of chess games, steps of trajectories.
 
-    Selecting gives new selections; nothing is copied or decoded.
+    `pack[3]` is the record of one frame, `pack[10:20]` a selection of ten; `len` counts frames, iteration goes over
+    their records. `pack.games` has the games by number. Selecting gives new selections; nothing is copied or decoded.
     """
 
     #: The selection that it was made of: itself, and the method, arguments and options, and which of the results it is.
@@ -65,6 +102,45 @@ class Selection:
     def layout(self) -> Layout:
         """Layout of the records; of chess V7, whatever was packed: what V6 lacks is zero."""
         return Layout(self._compiled.layout())
+
+    @property
+    def games(self) -> GamesOf[Self]:
+        """The games by number: `pack.games[3]`, `pack.games[10:20]`."""
+        return GamesOf(self)
+
+    def __len__(self) -> int:
+        """How many frames there are."""
+        return self.num_frames
+
+    @overload
+    def __getitem__(self, index: int) -> Array: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    @remembered
+    def __getitem__(self, index: int | slice) -> Array | Self:
+        """The record of one frame as a structured array of no axis, or some of the frames.
+
+        Raises:
+            IndexError: there is no such frame.
+            ValueError: a slice with a step.
+        """
+        if isinstance(index, slice):
+            return type(self)(self._compiled.slice(*span(index, self.num_frames)))
+        return self.take(operator.index(index))
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.void]]:
+        together = max(1, _TOGETHER // self.layout.dtype.itemsize)
+        for first in range(0, self.num_frames, together):
+            block = self.take(np.arange(first, min(first + together, self.num_frames)))
+            yield from (block[i, ...] for i in range(len(block)))
+
+    @remembered
+    def _slice_of_games(self, start: int, stop: int) -> Self:
+        return type(self)(self._compiled.slice_games(start, stop))
+
+    def _records(self, game: int) -> Array:
+        place = self._place(game)
+        return Array.over(self._compiled.game(place), (self._compiled.frames(place),), self.layout.dtype)
 
     @property
     def num_frames(self) -> int:

@@ -30,9 +30,9 @@ class Trajectories(Games):
     """Some trajectories of a pack of demonstrations, as `gristmill.open` gives them.
 
     What is said of games is true of trajectories: `where`, `split` and `folds` select them, `take` and `encode` give
-    steps by number, `trajectories[3]` is the records of one. Loaders of pairs take them like any other demonstrations.
-    Columns of table `games`, for `where`: form, environment, terminated, total_reward, obs_dtype, obs_shape, and those
-    of every pack.
+    steps by number, `trajectories.games[3]` is the records of one. Loaders of pairs take them like any other
+    demonstrations. Columns of table `games`, for `where`: form, environment, terminated, total_reward, obs_dtype,
+    obs_shape, and those of every pack.
     """
 
     @property
@@ -43,7 +43,7 @@ class Trajectories(Games):
     @property
     def lengths(self) -> list[int]:
         """Steps of each trajectory."""
-        return [self.frames(i) for i in range(len(self))]
+        return [self.frames(i) for i in range(self.num_games)]
 
     def truncated(self, index: int) -> bool:
         """Whether a trajectory was cut (time limit, fragment, end of the data) instead of ended by the environment.
@@ -96,7 +96,7 @@ class Trajectories(Games):
     @property
     def metadata(self) -> dict[str, Any]:
         """What the file of the first trajectory said about itself; empty where there is none."""
-        return self.metadata_of(0) if len(self) else {}
+        return self.metadata_of(0) if self.num_games else {}
 
     def metadata_of(self, index: int) -> dict[str, Any]:
         """What the file of a trajectory said about itself: for shards `env_cfg`, `observation_space`, `action_space`.

@@ -213,3 +213,24 @@ fn what_is_no_pack_says_what_it_is() {
     let error = open(folder.path()).unwrap_err().to_string();
     assert!(error.contains("steps-00001.npy") && error.contains("46 and 48 bytes"), "{error}");
 }
+
+#[test]
+fn runs_are_cut_by_place_and_recorded_steps_do_it_again() {
+    let (_folder, all) = pack();
+    let (runs, rows) = (all.slice_games(3, 5).unwrap(), all.slice(7, 40));
+    assert_eq!((runs.games(), runs.is_whole().unwrap()), (&all.games()[3..5], true));
+    assert_eq!((rows.games(), rows.rows().len()), (all.games(), 33));
+    let steps = [&runs, &rows].map(|some| serde_json::to_string(&some.recipe().steps).unwrap());
+    assert_eq!(steps, [r#"[{"games":{"from":3,"to":5}}]"#, r#"[{"slice":{"from":7,"to":40}}]"#]);
+    for some in [runs, rows, all.slice_games(2, 9).unwrap().slice(1, 9).split(0.4, 3).unwrap().0] {
+        let again = some.recipe().steps.iter().fold(all.clone(), |all, step| all.again(step).unwrap());
+        assert_eq!((again.games(), again.rows()), (some.games(), some.rows()));
+        assert_eq!(again.input().identity, some.input().identity);
+    }
+    let places: Vec<u64> = (0..all.games().len()).map(|place| all.frames_of(place)).collect();
+    assert_eq!(places.iter().sum::<u64>(), all.rows().len());
+    let of_run = all.game(4).unwrap();
+    let first: u64 = places[..4].iter().sum();
+    assert_eq!(of_run, all.take(&(first..first + places[4]).collect::<Vec<_>>()).unwrap());
+    assert_eq!(all.game_of(first + 2), Some((all.games()[4], 2)));
+}

@@ -38,6 +38,20 @@ fn a_run_of_a_side_is_verified_from_what_its_ledger_says() {
         own.sort_unstable();
         assert_eq!(own, all.games(), "each game is in one fold");
     }
+    // A step called `slice` counts games here, as it did before frames had one of their own.
+    let some = [all.slice(5, 31), all.slice_games(1, 4).unwrap(), all.slice_games(1, 9).unwrap().slice(3, 40)];
+    assert_eq!((some[0].rows().len(), some[1].games(), some[2].rows().len()), (26, &[1, 2, 3][..], 37));
+    assert!(some[1].is_whole().unwrap() && !some[2].is_whole().unwrap());
+    let steps = some.each_ref().map(|some| serde_json::to_string(&some.recipe().steps).unwrap());
+    assert_eq!(
+        steps,
+        [
+            r#"[{"frames":{"from":5,"to":31}}]"#,
+            r#"[{"slice":{"from":1,"to":4}}]"#,
+            r#"[{"slice":{"from":1,"to":9}},{"frames":{"from":3,"to":40}}]"#
+        ]
+    );
+    sides.extend(some);
     for (number, side) in sides.into_iter().enumerate() {
         let ledger = folder.path().join(format!("{number}.ledger"));
         let config = IndexConfig {

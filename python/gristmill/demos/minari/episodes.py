@@ -52,7 +52,7 @@ class Episodes:
         self.losses = Losses()
         self.observation_space = self._space("obs", observation_space)
         self.action_space = self._space("acts", action_space)
-        extras = demos.extras(0) if len(demos) else {}
+        extras = demos.extras(0) if len(demos.games) else {}
         self._texts = [name for name in extras if name not in _KNOWN_EXTRAS]
         self._observations = {leaf: self._field("obs", leaf) for leaf in leaves(self.observation_space)}
         self._next = {leaf: self._field("next_obs", leaf) for leaf in self._observations}
@@ -63,7 +63,7 @@ class Episodes:
             self.losses.fill("rewards: 0")
 
     def __len__(self) -> int:
-        return len(self._demos)
+        return len(self._demos.games)
 
     def __getitem__(self, index: int) -> Episode:
         """One episode.
@@ -71,7 +71,7 @@ class Episodes:
         Raises:
             FormatError: `next_obs` contradicts `obs`; something has no place in Minari; unless that may be lost.
         """
-        records, extras = self._demos[index], self._demos.extras(index)
+        records, extras = self._demos.games[index], self._demos.extras(index)
         steps = len(records)
         values: dict[str, Any] = {**extras, **{name: np.asarray(records[name]) for name in self._names}}
         observations = {leaf: self._joined(index, values, leaf) for leaf in self._observations}

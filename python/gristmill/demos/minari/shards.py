@@ -64,7 +64,7 @@ def write_shards(
         ConfigError: the name has another ending, or two fields would have the same name.
         FormatError: an episode is damaged; it says where.
     """
-    if len(demos) == 0:
+    if len(demos.games) == 0:
         raise FormatError(f"{demos.path}: empty: there is no trajectory in it", kind="empty", source=demos.path)
     given = {"observation_space": observation_space, "action_space": action_space}
     meta = _metadata(demos, {key: space for key, space in given.items() if space is not None})
@@ -102,8 +102,8 @@ def _frames(
     demos: MinariDemos | Demos | Trajectories, meta: dict[str, Any], progress: Callable[[int, int], object] | None
 ) -> Iterator[dict[str, Any]]:
     flat = _names(demos, meta)
-    for i in range(len(demos)):
-        records, extras = demos[i], demos.extras(i)
+    for i in range(len(demos.games)):
+        records, extras = demos.games[i], demos.extras(i)
         steps = len(records)
         if isinstance(demos, MinariDemos):
             extras.setdefault("infos", [{}] * steps)
@@ -122,7 +122,7 @@ def _frames(
         for t in range(steps):
             yield {name: value[t] for name, value in named.items()}
         if progress is not None:
-            progress(i + 1, len(demos))
+            progress(i + 1, len(demos.games))
 
 
 def _names(demos: MinariDemos | Demos | Trajectories, meta: dict[str, Any]) -> dict[str, str]:

@@ -168,11 +168,11 @@ def _whole(source: Any) -> bool:
 
 def _games(games: Games, path: Path, progress: Callable[[int, int], object] | None) -> None:
     """Games of chess as the chunk files that they were, in a tar, in their order."""
-    if not len(games):
+    if not games.num_games:
         raise ConfigError("no game is selected", field="input")
-    width = len(str(len(games)))
+    width = len(str(games.num_games))
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as file:
-        for i, records in enumerate(games):
+        for i, records in enumerate(games.games):
             plies = np.asarray(records)
             # Records of version 6 are the first bytes of those of 7.
             size = 8356 if (plies["version"] == 6).all() else plies.dtype.itemsize
@@ -183,7 +183,7 @@ def _games(games: Games, path: Path, progress: Callable[[int, int], object] | No
             about.size = len(stored)
             file.addfile(about, BytesIO(stored))
             if progress is not None:
-                progress(i + 1, len(games))
+                progress(i + 1, games.num_games)
 
 
 def _rows(rows: Rows, folder: Path) -> None:
