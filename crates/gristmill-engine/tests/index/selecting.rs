@@ -43,10 +43,7 @@ fn conditions_select_whole_runs() {
         rows(40).iter().filter(|row| crate::fixture::steps(row.run_id) > 25).count()
     });
     let twice = query("id >= 10", &[]).query("id < 12", &[]).unwrap();
-    assert_eq!(
-        (taken(&twice), twice.games().to_vec()),
-        (expected(&|run| run == 10 || run == 11), vec![10, 11])
-    );
+    assert_eq!((taken(&twice), twice.games().to_vec()), (expected(&|run| run == 10 || run == 11), vec![10, 11]));
     assert!(query("id = 3", &[]).rows().is_empty(), "a run without rows");
     assert!(query("id > 99", &[]).rows().is_empty());
     for (sql, params) in [
