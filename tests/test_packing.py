@@ -88,3 +88,20 @@ def test_bad_games_are_named(tmp_path: Path) -> None:
     assert "bad.jsonl.gz" in str(raised.value)
     with pytest.raises(gm.FormatError, match="no games"):
         gm.pack(tmp_path / "pack", tmp_path / "none")
+
+
+def test_a_pack_of_something_else_is_never_written_over(tmp_path: Path) -> None:
+    for name, game in (("logs", "2048"), ("games", "chess")):
+        gm.generate(game, tmp_path / name, games=2, seed=3)
+        for pack in ("one", "two"):
+            gm.pack(tmp_path / name, tmp_path / f"{name}-{pack}")
+    for name, other in (("logs", "games"), ("games", "logs")):
+        there = tmp_path / f"{other}-one"
+        before = {path.name: path.read_bytes() for path in there.iterdir()}
+        for existing in ("refuse", "overwrite", "append", "resume"):
+            with pytest.raises(gm.ConfigError, match="something else"):
+                gm.pack(tmp_path / name, there, existing=existing)
+        for overwrite in (False, True):
+            with pytest.raises(gm.ConfigError, match="something else"):
+                gm.merge([tmp_path / f"{name}-one", tmp_path / f"{name}-two"], there, overwrite=overwrite)
+        assert {path.name: path.read_bytes() for path in there.iterdir()} == before

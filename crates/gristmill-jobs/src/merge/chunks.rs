@@ -18,9 +18,8 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds;
 use gristmill_engine::lineage::Step;
 use gristmill_engine::lineage::WRITER;
-use gristmill_engine::pack::metadata::progress_of;
 use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
-use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_engine::store::publish::{self, Staging};
 use gristmill_engine::store::{HeldFile, Residence};
 use gristmill_engine::table::FrameTable;
 use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
@@ -88,7 +87,7 @@ pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) 
     if options.dry_run {
         return Ok(merged);
     }
-    let staging = stage(options)?;
+    let staging = super::stage(options, &files(&options.output)?, is_pack(&options.output))?;
     let mut assembly =
         Assembly { options, codec, staging: &staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
     let written =
@@ -260,29 +259,6 @@ impl File {
         checked.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)).in_source(self.path.display().to_string()))?;
         Ok(bytes)
     }
-}
-
-/// The staging in the output, empty.
-fn stage(options: &MergeOptions) -> Result<Staging> {
-    let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
-    // Half of a pack is finished first.
-    let there = !publish::is_interrupted(&options.output, STAGING) && !files(&options.output)?.is_empty();
-    if there && !is_pack(&options.output) {
-        return refuse("there is a pack of something else; take another folder, or remove it first");
-    }
-    if there && !options.overwrite {
-        return refuse("there is a pack already; --overwrite replaces it");
-    }
-    let (mut staging, found) = Staging::open(&options.output, STAGING, super::JOB)?;
-    if found == Found::Published && !options.overwrite {
-        return refuse("an interrupted job was completed there now; --overwrite replaces the pack");
-    }
-    // A merge that was killed left nothing that is worth more than its inputs; a job of packing did.
-    if !options.overwrite && progress_of(&staging.path(METADATA))?.is_some() {
-        return refuse("an interrupted job of `pack` is there; --overwrite gives it up");
-    }
-    staging.clear(super::JOB)?;
-    Ok(staging)
 }
 
 /// The new pack in the making.

@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 use gristmill_engine::config::parse;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::{self, Step};
+use gristmill_engine::names::is_pack;
 use gristmill_engine::pack::manifest::{self, Manifest, Remarked, RowFile, Sources};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, progress_of};
 use gristmill_engine::pack::open::Pack;
@@ -197,7 +198,7 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     if options.dry_run {
         return Ok(merged);
     }
-    let staging = stage(options)?;
+    let staging = stage(options, &pack::files(&options.output)?, !is_pack(&options.output))?;
     let inputs: Arc<[Input]> = inputs.into();
     // The inputs are all there: where this fails, the staging goes.
     let files = write(options, &staging, &inputs, (&types, &carried), progress)?;
@@ -242,12 +243,15 @@ fn marks_of(inputs: &[Input], carried: &Carried) -> Result<marks::Plan> {
     marks::Plan::of(sources.into_iter().map(open).collect::<Result<_>>()?, &changed)
 }
 
-/// The staging in the output, empty.
-fn stage(options: &MergeOptions) -> Result<Staging> {
+/// The staging in the output, empty; `files` are those of a pack that is there, in the layout of the new one where it `is_ours`.
+fn stage(options: &MergeOptions, files: &[String], is_ours: bool) -> Result<Staging> {
     let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
     // Half of a pack is finished first.
-    let whole = !publish::is_interrupted(&options.output, pack::STAGING);
-    if !options.overwrite && whole && !pack::files(&options.output)?.is_empty() {
+    let there = !publish::is_interrupted(&options.output, pack::STAGING) && !files.is_empty();
+    if there && !is_ours {
+        return refuse("there is a pack of something else; take another folder, or remove it first");
+    }
+    if there && !options.overwrite {
         return refuse("there is a pack already; --overwrite replaces it");
     }
     let (mut staging, found) = Staging::open(&options.output, pack::STAGING, JOB)?;

@@ -8,7 +8,7 @@ use gristmill_engine::pack::metadata::{Extra, Metadata, MetadataWriter, Run};
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::writer::{Mark, RowWriter};
 use gristmill_engine::pack::{self, layout_name};
-use gristmill_engine::store::publish::{self, Staging};
+use gristmill_engine::store::publish::Staging;
 use gristmill_format::g2048::RowForm;
 use gristmill_format::g2048::log::{Game, Piece, steps_name};
 use gristmill_format::g2048::row::{ALIGNED_BYTES, at, narrow};
@@ -16,6 +16,7 @@ use gristmill_format::{Error as FormatError, Kind};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::begin::{stage, stage_quarantine};
 use super::flow::{End, Event, Flow};
 use super::lineage::Made;
 use super::{OnError, PackOptions, Progress, is_unreadable};
@@ -253,14 +254,8 @@ impl Assembly<'_> {
     pub(super) fn complete(mut self) -> Result<(Staging, Standing, Vec<RowFile>)> {
         let files = self.writer.finish()?;
         self.metadata.commit()?;
-        let stage = |name: &str, text: &str| publish::write_whole(&self.staging.path(name), &[text.as_bytes()]);
-        stage(pack::VALUATION_TYPES, &self.types.to_json())?;
-        if self.options.on_error == OnError::Quarantine {
-            let lines = self.standing.skipped.iter().map(|skipped| Ok(serde_json::to_string(skipped)? + "\n"));
-            let lines: serde_json::Result<String> = lines.collect();
-            let lines = lines.map_err(|e| Error::State(format!("the report cannot be written: {e}")))?;
-            stage(pack::QUARANTINE, &lines)?;
-        }
+        stage(&self.staging, pack::VALUATION_TYPES, &self.types.to_json())?;
+        stage_quarantine(self.options, &self.staging, &self.standing.skipped)?;
         let mut made = Made::default();
         Metadata::open(self.staging.path(pack::METADATA))?.extras(&mut |extra| {
             if extra.run_id >= self.standing.runs_before {
@@ -284,7 +279,7 @@ impl Assembly<'_> {
             remarks: self.standing.remarks.clone(),
             lineage: made.finish(self.options, self.standing.append, said),
         };
-        stage(pack::MANIFEST, &manifest.to_json()?)?;
+        stage(&self.staging, pack::MANIFEST, &manifest.to_json()?)?;
         self.metadata.finish_anew()?;
         Ok((self.staging, self.standing, files))
     }

@@ -2,6 +2,7 @@
 //! existing pack. The door of the job: what it takes, what it gives back, and what kinds of data it knows.
 
 mod assemble;
+mod begin;
 mod chunks;
 mod discover;
 mod flow;
@@ -247,9 +248,9 @@ pub(crate) fn finish_left(output: &Path) -> Result<()> {
     if staging.names()?.iter().any(|name| gristmill_engine::chunks::is_chunks(name))
         || gristmill_engine::chunks::is_pack(output)
     {
-        return chunks::publish_left(output, staging);
+        return begin::publish_left::<chunks::Chunks>(output, staging);
     }
-    start::publish_left(output, staging)
+    begin::publish_left::<start::Rows>(output, staging)
 }
 
 /// Whether the input is a single file: one of demonstrations, or of chess games.
@@ -263,10 +264,6 @@ fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     let mut steps = discover::discover(&options.input);
     if !steps.sidecars.is_empty() {
         steps.faults.extend(strangers::beside_logs(&options.input));
-        if gristmill_engine::chunks::is_pack(&options.output) {
-            let text = "there is a pack of something else; take another folder for games of 2048, or remove it first";
-            return Err(Error::config("output", format!("{}: {text}", options.output.display())));
-        }
         return start::pack(options, steps, progress);
     }
     if let Ok(Some(demos)) = chunks::Demos::list(options) {

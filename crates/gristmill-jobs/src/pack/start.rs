@@ -1,4 +1,4 @@
-//! The options and what lies in the output -> where packing starts: anew, after a kill, or after what is there.
+//! Games of 2048 that were found -> a pack of rows: from where [`begin`](super::begin) says, to the files that are published.
 //! Refuses before anything is changed, and says what to do.
 
 use std::collections::HashSet;
@@ -8,26 +8,24 @@ use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
+use gristmill_engine::names::is_pack;
 use gristmill_engine::pack::manifest::{Manifest, Skipped};
-use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, progress_of};
+use gristmill_engine::pack::metadata::{Metadata, MetadataWriter};
 use gristmill_engine::pack::shards;
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::writer::{RowWriter, hash_rows};
 use gristmill_engine::pack::{self, embeddings, layout_name, layout_of, values};
-use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_engine::store::publish::Staging;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::assemble::{Assembly, Standing};
+use super::begin::{self, Layout, Start};
 use super::discover::Discovered;
 use super::flow::{Flow, Work};
 use super::game::Identity;
 use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use crate::sidecar;
-
-/// The error where an interrupted job is in the way.
-pub(super) const LEFT: &str =
-    "an interrupted job is here; --resume resumes it, --abandon gives it up, --overwrite starts again";
 
 /// Packs, with options that were checked.
 pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
@@ -39,15 +37,26 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
     if found.sidecars.is_empty() {
         return Err(nothing(options, &found).into());
     }
-    fits(options)?;
+    if !options.weigh.is_empty() {
+        return Err(Error::config("weigh", "only positions of chess weigh"));
+    }
+    begin::fits::<Rows>(options)?;
     if options.dry_run {
         return Ok(dry_run(options, &found));
     }
-    let start = match Start::choose(options)? {
-        Start::Nothing(complete) => return Ok(complete),
-        start => start,
+    let (mut assembly, known) = match begin::choose::<Rows>(options)? {
+        Start::Nothing => return complete(options),
+        Start::Anew(staging) => (begun(options, &found, staging, Standing::default())?, HashSet::new()),
+        Start::After(staging) => {
+            let (staging, standing, known) = after(options, staging)?;
+            (begun(options, &found, staging, standing)?, known)
+        }
+        Start::From(staging, standing) => {
+            let before = standing.append.then(|| known(&options.output, standing.runs_before));
+            let known = before.transpose()?.unwrap_or_default();
+            (from(options, staging, *standing, &found)?, known)
+        }
     };
-    let (mut assembly, known) = start.assembly(options, &found)?;
     let sidecars: Arc<[String]> = found.sidecars.into();
     let resumed = assembly.standing.runs - assembly.standing.runs_before;
     let work = Work { root: options.input.clone(), sidecars: sidecars.clone(), first: assembly.standing.done, known };
@@ -56,12 +65,8 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
     drop(flow);
     let fresh = assembly.standing.runs - assembly.standing.runs_before;
     if fresh == 0 && !assembly.standing.append {
-        let detail = "not one game could be taken";
-        let first = assembly.standing.skipped.first();
-        let detail =
-            first.map_or(detail.to_owned(), |s| format!("{detail}; the first, {}: {}: {}", s.file, s.kind, s.detail));
-        assembly.staging.discard()?;
-        return Err(FormatError::new(Kind::Empty, detail).in_source(options.input.display().to_string()).into());
+        let skipped = std::mem::take(&mut assembly.standing.skipped);
+        return begin::nothing_taken(options, assembly.staging, &skipped);
     }
     let append = assembly.standing.append;
     let untouched = append && fresh == 0;
@@ -70,8 +75,7 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
     if untouched {
         staging.discard()?;
     } else {
-        let outdated = outdated(staging.target(), append)?;
-        staging.publish(&outdated)?;
+        begin::publish_over::<Rows>(&options.output, staging, append)?;
     }
     let mut stale = Vec::new();
     if append && !untouched {
@@ -92,21 +96,6 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
         stale,
         ..Packed::default()
     })
-}
-
-/// Refuses options that the output, with no job on it, rules out.
-fn fits(options: &PackOptions) -> Result<()> {
-    if !options.weigh.is_empty() {
-        return Err(Error::config("weigh", "only positions of chess weigh"));
-    }
-    let there = !pack::files(&options.output)?.is_empty();
-    let message = match options.existing {
-        _ if publish::is_staged(&options.output, pack::STAGING) => return Ok(()),
-        Existing::Refuse if there => "there is a pack already; --overwrite replaces it, --append adds what is new",
-        Existing::Append if !there => "there is no pack to add to; leave --append out",
-        _ => return Ok(()),
-    };
-    Err(Error::config("output", format!("{}: {message}", options.output.display())))
 }
 
 fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
@@ -162,145 +151,75 @@ fn left_out(options: &PackOptions, found: &Discovered) -> Vec<Skipped> {
     found.faults.iter().map(below).chain(found.halves.iter().cloned()).collect()
 }
 
-/// Files of the pack in `target` that the new one has no use for.
-fn outdated(target: &Path, append: bool) -> Result<Vec<String>> {
-    let mut names = pack::files(target)?;
-    if append {
-        names.retain(|name| name.ends_with("-wal") || name.ends_with("-shm"));
-    }
-    Ok(names)
-}
+/// Packs of rows, as a job writes them.
+pub(super) struct Rows;
 
-/// Where packing starts.
-enum Start {
-    /// With an empty staging.
-    Anew(Staging),
-    /// After the games of the existing pack.
-    After(Staging, Manifest),
-    /// Where an interrupted job stood.
-    From(Staging, Standing),
-    /// Nowhere: the pack is complete.
-    Nothing(Packed),
-}
+impl Layout for Rows {
+    type Standing = Standing;
 
-impl Start {
-    fn choose(options: &PackOptions) -> Result<Start> {
-        let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
-        let there = !pack::files(&options.output)?.is_empty();
-        let (staging, found) = Staging::open(&options.output, pack::STAGING, options.existing.job())?;
-        let standing = match found {
-            Found::Unfinished => standing(&staging)?,
-            _ => None,
-        };
-        let existing = match (options.existing, found, &standing) {
-            // The interrupted job had not begun: its options apply now.
-            (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
-            (existing, ..) => existing,
-        };
-        match (existing, standing) {
-            (Existing::Resume, Some(Left::Complete)) => {
-                publish_left(&options.output, staging)?;
-                Self::complete(options)
-            }
-            (Existing::Resume, Some(Left::At(standing))) => Ok(Start::From(staging, *standing)),
-            (Existing::Resume, None) if !there && found != Found::Published => Self::anew(existing, staging),
-            (Existing::Resume, None) => {
-                staging.discard()?;
-                Self::complete(options)
-            }
-            (Existing::Overwrite, _) => Self::anew(existing, staging),
-            (_, Some(_)) => refuse(LEFT),
-            (Existing::Refuse | Existing::Append, None) if found == Found::Published => {
-                refuse("an interrupted job was completed there now; look at it, then say --overwrite or --append")
-            }
-            (Existing::Refuse, None) if there => {
-                refuse("there is a pack already; --overwrite replaces it, --append adds what is new")
-            }
-            (Existing::Refuse, None) => Self::anew(existing, staging),
-            (Existing::Append, None) if !there => refuse("there is no pack to add to; leave --append out"),
-            (Existing::Append, None) => {
-                let mut staging = staging;
-                staging.clear(Existing::Append.job())?;
-                match Manifest::read(&options.output)? {
-                    Some(manifest) => Ok(Start::After(staging, manifest)),
-                    None => {
-                        refuse("this pack has no manifest, so that its games are not known; `merge` it with a new pack")
-                    }
-                }
-            }
-        }
+    fn files(folder: &Path) -> Result<Vec<String>> {
+        pack::files(folder)
     }
 
-    fn anew(existing: Existing, mut staging: Staging) -> Result<Start> {
-        staging.clear(existing.job())?;
-        Ok(Start::Anew(staging))
+    fn is_other(folder: &Path) -> bool {
+        is_pack(folder)
     }
 
-    /// The pack as it is.
-    fn complete(options: &PackOptions) -> Result<Start> {
-        let Some(manifest) = Manifest::read(&options.output)? else {
-            let message =
-                format!("{}: there is nothing to resume, and the pack has no manifest", options.output.display());
-            return Err(Error::config("output", message));
-        };
-        Ok(Start::Nothing(Packed {
-            pack: options.output.display().to_string(),
-            layout: layout_of(&manifest.layout).map_or("", layout_name),
-            games: manifest.sources.logs,
-            runs: manifest.runs,
-            rows: manifest.rows,
-            files: manifest.files.len() as u64,
-            resumed: manifest.runs,
-            ..Packed::default()
-        }))
+    fn stranger(standing: &Standing) -> Option<&str> {
+        standing.complete.iter().map(|file| &*file.name).find(|name| !is_name(name))
     }
 
-    /// The pack in the making, and the keys of games that are in it already.
-    fn assembly<'a>(self, options: &'a PackOptions, found: &Discovered) -> Result<(Assembly<'a>, HashSet<u128>)> {
-        let (staging, mut standing, known) = match self {
-            Start::Anew(staging) => (staging, Standing::default(), HashSet::new()),
-            Start::After(staging, manifest) => {
-                let (standing, known) = after(options, &staging, manifest)?;
-                (staging, standing, known)
-            }
-            Start::From(staging, standing) => {
-                let known =
-                    if standing.append { known(&options.output, standing.runs_before)? } else { HashSet::new() };
-                return Ok((from(options, staging, standing, found)?, known));
-            }
-            Start::Nothing(_) => unreachable!("there is nothing to assemble"),
+    fn close(staging: &Staging) -> Result<bool> {
+        let metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
+        let standing = metadata.progress()?.map(|text| begin::parse::<Rows>(&text)).transpose()?;
+        // Where no progress is noted, the database was finished as well: the manifest says whether files stay.
+        let append = match standing {
+            Some(standing) => standing.append,
+            None if staging.job() == Existing::Append.job() => true,
+            None => Manifest::read(&staging.path(""))?.is_some_and(|staged| {
+                let staged_too = |name: &str| staging.path(name).exists();
+                staged.files.iter().any(|file| !staged_too(&file.name))
+            }),
         };
-        if !standing.append {
-            standing.layout = layout_name(options.layout.unwrap_or_default()).to_owned();
-            standing.shard_rows = options.shard_rows;
-            standing.valuations = ValuationTypes::default().names().to_vec();
-        }
-        left_out(options, found).into_iter().for_each(|skipped| standing.skip(skipped));
-        let mut assembly = assemble(options, staging, standing, Xxh3::new())?;
-        assembly.checkpoint()?;
-        assembly.staging.keep();
-        Ok((assembly, known))
+        metadata.finish_anew()?;
+        Ok(append)
     }
 }
 
-/// Publishes what an interrupted job had completed.
-///
-/// Errors: those of the files.
-pub(super) fn publish_left(output: &Path, staging: Staging) -> Result<()> {
-    let metadata = MetadataWriter::open(staging.path(pack::METADATA))?;
-    let standing = metadata.progress()?.map(|text| parse(&text)).transpose()?;
-    // Where no progress is noted, the database was finished as well: the manifest says whether files stay.
-    let append = match standing {
-        Some(standing) => standing.append,
-        None if staging.job() == Existing::Append.job() => true,
-        None => Manifest::read(&staging.path(""))?.is_some_and(|staged| {
-            let staged_too = |name: &str| staging.path(name).exists();
-            staged.files.iter().any(|file| !staged_too(&file.name))
-        }),
+/// The pack as it is.
+fn complete(options: &PackOptions) -> Result<Packed> {
+    let Some(manifest) = Manifest::read(&options.output)? else {
+        return begin::refuse(options, "there is nothing to resume, and the pack has no manifest");
     };
-    metadata.finish_anew()?;
-    let outdated = outdated(output, append)?;
-    staging.publish(&outdated)
+    Ok(Packed {
+        pack: options.output.display().to_string(),
+        layout: layout_of(&manifest.layout).map_or("", layout_name),
+        games: manifest.sources.logs,
+        runs: manifest.runs,
+        rows: manifest.rows,
+        files: manifest.files.len() as u64,
+        resumed: manifest.runs,
+        ..Packed::default()
+    })
+}
+
+/// The pack in the making, which this job begins.
+fn begun<'a>(
+    options: &'a PackOptions,
+    found: &Discovered,
+    staging: Staging,
+    mut standing: Standing,
+) -> Result<Assembly<'a>> {
+    if !standing.append {
+        standing.layout = layout_name(options.layout.unwrap_or_default()).to_owned();
+        standing.shard_rows = options.shard_rows;
+        standing.valuations = ValuationTypes::default().names().to_vec();
+    }
+    left_out(options, found).into_iter().for_each(|skipped| standing.skip(skipped));
+    let mut assembly = assemble(options, staging, standing, Xxh3::new())?;
+    assembly.checkpoint()?;
+    assembly.staging.keep();
+    Ok(assembly)
 }
 
 /// Sets everything up as `standing` says.
@@ -321,35 +240,6 @@ fn assemble(options: &PackOptions, staging: Staging, standing: Standing, names: 
     let types = ValuationTypes::parse(&text)?;
     let checkpoint = writer.rows();
     Ok(Assembly { options, staging, form, writer, metadata, types, standing, names, checkpoint })
-}
-
-/// What an interrupted job left.
-enum Left {
-    /// Everything is staged: only publishing is left.
-    Complete,
-    /// What was written up to here.
-    At(Box<Standing>),
-}
-
-fn standing(staging: &Staging) -> Result<Option<Left>> {
-    if !Existing::packs(staging) || !staging.path(pack::METADATA).exists() {
-        return Ok(None);
-    }
-    staging.owned()?;
-    if staging.path(pack::MANIFEST).exists() {
-        return Ok(Some(Left::Complete));
-    }
-    let standing = progress_of(&staging.path(pack::METADATA))?.map(|text| parse(&text)).transpose()?;
-    Ok(standing.map(|standing| Left::At(Box::new(standing))))
-}
-
-fn parse(text: &str) -> Result<Standing> {
-    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
-    let standing: Standing = serde_json::from_str(text).map_err(other)?;
-    match standing.complete.iter().find(|file| !is_name(&file.name)) {
-        Some(file) => Err(Error::State(format!("`{}` is no file of a pack", file.name.escape_debug()))),
-        None => Ok(standing),
-    }
 }
 
 /// Goes on where an interrupted job stood, if the games that it took are still there.
@@ -386,7 +276,12 @@ fn from<'a>(
 }
 
 /// Stages the part of the pack in the output that its addition continues.
-fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result<(Standing, HashSet<u128>)> {
+fn after(options: &PackOptions, mut staging: Staging) -> Result<(Staging, Standing, HashSet<u128>)> {
+    let Some(manifest) = Manifest::read(&options.output)? else {
+        let text = "this pack has no manifest, so that its games are not known; `merge` it with a new pack";
+        return begin::refuse(options, text);
+    };
+    staging.clear(Existing::Append.job())?;
     let place = |e: FormatError, name: &str| Error::from(e.in_source(options.output.join(name).display().to_string()));
     let known = known(&options.output, manifest.runs)?;
     let Some(form) = layout_of(&manifest.layout) else {
@@ -437,7 +332,7 @@ fn after(options: &PackOptions, staging: &Staging, manifest: Manifest) -> Result
         staging.bring(&last.name)?;
     }
     staging.bring(pack::METADATA)?;
-    Ok((standing, known))
+    Ok((staging, standing, known))
 }
 
 /// Whether a file of rows has such a name.

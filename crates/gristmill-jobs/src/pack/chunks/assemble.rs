@@ -17,21 +17,22 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds::packs::unkept;
 use gristmill_engine::lineage::{Step, WRITER};
 use gristmill_engine::pack::manifest::Skipped;
-use gristmill_engine::pack::{MANIFEST, METADATA, QUARANTINE};
+use gristmill_engine::pack::{MANIFEST, METADATA};
 use gristmill_engine::sql::SqlValue;
-use gristmill_engine::store::publish::{self, Staging};
+use gristmill_engine::store::publish::Staging;
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::weigh::Weigher;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
+use crate::pack::begin::{stage, stage_quarantine};
 use crate::pack::lineage::Made;
 use crate::pack::{OnError, PackOptions, is_unreadable};
 
 /// Where a job stands: everything that it needs to resume, beside the files.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Standing {
+pub(in super::super) struct Standing {
     /// Whether games are added to an existing pack.
     pub(super) append: bool,
     /// Games that were read.
@@ -251,12 +252,7 @@ impl<'a> Assembly<'a> {
         self.close()?;
         self.weigh_others()?;
         self.metadata.finish()?;
-        let stage = |name: &str, text: &str| publish::write_whole(&self.staging.path(name), &[text.as_bytes()]);
-        if self.options.on_error == OnError::Quarantine {
-            let lines = self.standing.skipped.iter().map(|skipped| Ok(serde_json::to_string(skipped)? + "\n"));
-            let lines: serde_json::Result<String> = lines.collect();
-            stage(QUARANTINE, &lines.map_err(|e| Error::State(format!("the report cannot be written: {e}")))?)?;
-        }
+        stage_quarantine(self.options, &self.staging, &self.standing.skipped)?;
         let mut made = Made::default();
         Games::open(&self.staging.path(METADATA))?.each(&mut |game| {
             if game.id >= self.standing.games_before {
@@ -277,7 +273,7 @@ impl<'a> Assembly<'a> {
             skipped: self.standing.skipped.clone(),
             lineage: made.finish(self.options, self.standing.append, said),
         };
-        stage(MANIFEST, &manifest.to_json()?)?;
+        stage(&self.staging, MANIFEST, &manifest.to_json()?)?;
         Ok((self.staging, self.standing))
     }
 }

@@ -1,4 +1,5 @@
-//! A folder of chess games or demonstrations -> a chunk pack: anew, after a kill, or after what is there. Refuses before anything is changed.
+//! A folder of chess games or demonstrations -> a chunk pack, from where [`begin`](super::begin) says.
+//! Refuses before anything is changed.
 
 mod assemble;
 mod demos;
@@ -14,15 +15,15 @@ use gristmill_engine::chunks::manifest::Manifest;
 use gristmill_engine::chunks::metadata::Games as Database;
 use gristmill_engine::chunks::{self, is_chunks};
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::pack::METADATA;
 use gristmill_engine::pack::manifest::Skipped;
-use gristmill_engine::pack::metadata::progress_of;
-use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
 use gristmill_engine::pipeline::acceptance::weigher;
-use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_engine::store::publish::Staging;
 use gristmill_format::container::sums;
 use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error as FormatError, Kind};
 
+use super::begin::{self, Layout, Start};
 use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use assemble::{Assembly, Rules, Standing};
 pub(super) use demos::Demos;
@@ -69,7 +70,7 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
     if let Some(e) = fault.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
         return Err(e.clone().into());
     }
-    fits(options)?;
+    begin::fits::<Chunks>(options)?;
     let (codec, label) = (games.codec(), games.label());
     let rules = rules(options, codec)?;
     if options.dry_run {
@@ -77,9 +78,14 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
         let skipped = skipped.to_vec();
         return Ok(Packed { games: found, runs: found, skipped, dry_run: true, ..packed(options, label) });
     }
-    let (staging, standing, known) = match start(options, codec, skipped)? {
-        Start::From(staging, standing, known) => (staging, *standing, known),
-        Start::Complete => return complete(options, label),
+    let (staging, standing, known) = match begin::choose::<Chunks>(options)? {
+        Start::Nothing => return complete(options, label),
+        Start::Anew(staging) => {
+            let file_frames = file_frames(options);
+            (staging, Standing { file_frames, skipped: skipped.to_vec(), ..Standing::default() }, HashSet::new())
+        }
+        Start::After(staging) => append(options, codec, staging, skipped)?,
+        Start::From(staging, standing) => resume(options, staging, *standing)?,
     };
     let resumed = standing.games - standing.games_before;
     let mut assembly = Assembly::new(options, codec, staging, standing, rules, known)?;
@@ -129,18 +135,13 @@ fn finish(
     let fresh = assembly.standing.games - assembly.standing.games_before;
     let append = assembly.standing.append;
     if fresh == 0 && !append {
-        let detail = assembly.standing.skipped.first();
-        let detail = detail.map_or(String::new(), |s| format!("; the first, {}: {}: {}", s.file, s.kind, s.detail));
-        assembly.staging.discard()?;
-        let e = FormatError::new(Kind::Empty, format!("not one game could be taken{detail}"));
-        return Err(e.in_source(options.input.display().to_string()).into());
+        return begin::nothing_taken(options, assembly.staging, &assembly.standing.skipped);
     }
     let (staging, standing) = assembly.complete()?;
     if fresh == 0 {
         staging.discard()?;
     } else {
-        let outdated = outdated(&options.output, append)?;
-        staging.publish(&outdated)?;
+        begin::publish_over::<Chunks>(&options.output, staging, append)?;
     }
     Ok(Packed {
         games: found,
@@ -152,13 +153,6 @@ fn finish(
         resumed,
         ..packed(options, label)
     })
-}
-
-/// Files of the pack in the output that the new one has no use for.
-fn outdated(output: &Path, append: bool) -> Result<Vec<String>> {
-    let mut names = chunks::files(output)?;
-    names.retain(|name| !append || name.ends_with("-wal") || name.ends_with("-shm"));
-    Ok(names)
 }
 
 fn packed(options: &PackOptions, label: &'static str) -> Packed {
@@ -178,111 +172,39 @@ fn complete(options: &PackOptions, label: &'static str) -> Result<Packed> {
     })
 }
 
-fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
-    Err(Error::config("output", format!("{}: {message}", options.output.display())))
-}
+/// Packs of chunk files, as a job writes them.
+pub(super) struct Chunks;
 
-/// Refuses options that the output, with no job on it, rules out.
-fn fits(options: &PackOptions) -> Result<()> {
-    let there = !chunks::files(&options.output)?.is_empty();
-    let other = there && !chunks::is_pack(&options.output);
-    match options.existing {
-        _ if other => refuse(options, "there is a pack of something else; take another folder, or remove it first"),
-        _ if publish::is_staged(&options.output, STAGING) => Ok(()),
-        Existing::Refuse if there => {
-            refuse(options, "there is a pack already; --overwrite replaces it, --append adds what is new")
-        }
-        Existing::Append if !there => refuse(options, "there is no pack to add to; leave --append out"),
-        _ => Ok(()),
+impl Layout for Chunks {
+    type Standing = Standing;
+
+    fn files(folder: &Path) -> Result<Vec<String>> {
+        chunks::files(folder)
     }
-}
 
-/// Where packing starts.
-enum Start {
-    /// From here; the hashes are those of games that were in the pack before.
-    From(Staging, Box<Standing>, HashSet<u128>),
-    /// Nowhere: the pack is complete.
-    Complete,
-}
-
-fn start(options: &PackOptions, codec: &'static dyn Codec, skipped: &[Skipped]) -> Result<Start> {
-    let (staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
-    let there = chunks::is_pack(&options.output);
-    let left = left(&staging)?;
-    let existing = match (options.existing, found, &left) {
-        // The interrupted job had not begun: its options apply now.
-        (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
-        (existing, ..) => existing,
-    };
-    match (existing, left) {
-        (Existing::Resume, Some(Left::Complete)) => {
-            publish_left(&options.output, staging)?;
-            Ok(Start::Complete)
-        }
-        (Existing::Resume, Some(Left::At(standing))) => resume(options, staging, standing),
-        (Existing::Resume, None) if there => Ok(Start::Complete),
-        (Existing::Refuse | Existing::Append, _) if found == Found::Published => {
-            refuse(options, "an interrupted job was completed there now; look at it, then say --overwrite or --append")
-        }
-        (Existing::Refuse | Existing::Append, Some(_)) => refuse(options, super::start::LEFT),
-        (Existing::Refuse, None) if there => {
-            refuse(options, "there is a pack already; --overwrite replaces it, --append adds what is new")
-        }
-        (Existing::Append, None) if !there => refuse(options, "there is no pack to add to; leave --append out"),
-        (Existing::Append, None) => append(options, codec, staging, skipped),
-        _ => {
-            let mut staging = staging;
-            staging.clear(existing.job())?;
-            let mut standing = Box::new(Standing { file_frames: file_frames(options), ..Standing::default() });
-            standing.skipped = skipped.to_vec();
-            Ok(Start::From(staging, standing, HashSet::new()))
-        }
+    fn is_other(folder: &Path) -> bool {
+        !chunks::is_pack(folder)
     }
-}
 
-/// What an interrupted job left.
-enum Left {
-    /// Everything is staged: only publishing is left.
-    Complete,
-    /// What was written up to here.
-    At(Box<Standing>),
-}
+    fn stranger(standing: &Standing) -> Option<&str> {
+        standing.files.iter().map(|file| &*file.name).find(|name| !is_chunks(name))
+    }
 
-fn left(staging: &Staging) -> Result<Option<Left>> {
-    if !Existing::packs(staging) || !staging.path(METADATA).exists() {
-        return Ok(None);
+    fn close(staging: &Staging) -> Result<bool> {
+        let staged = staging.names()?.iter().filter(|name| is_chunks(name)).count();
+        Ok(Manifest::read(&staging.path(""))?.files.len() > staged)
     }
-    staging.owned()?;
-    if staging.path(MANIFEST).exists() {
-        return Ok(Some(Left::Complete));
-    }
-    let Some(text) = progress_of(&staging.path(METADATA))? else { return Ok(None) };
-    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
-    let standing: Standing = serde_json::from_str(&text).map_err(other)?;
-    match standing.files.iter().find(|file| !is_chunks(&file.name)) {
-        Some(file) => Err(Error::State(format!("`{}` is no file of a pack", file.name.escape_debug()))),
-        None => Ok(Some(Left::At(Box::new(standing)))),
-    }
-}
-
-/// Publishes what an interrupted job had completed.
-pub(super) fn publish_left(output: &Path, staging: Staging) -> Result<()> {
-    let append = Manifest::read(staging.path("").as_path())?.files.len() > staged(&staging)?;
-    let outdated = outdated(output, append)?;
-    staging.publish(&outdated)
 }
 
 fn file_frames(options: &PackOptions) -> u64 {
     options.shard_rows.unwrap_or(FILE_FRAMES)
 }
 
-/// Chunk files in the staging.
-fn staged(staging: &Staging) -> Result<usize> {
-    Ok(staging.names()?.iter().filter(|name| is_chunks(name)).count())
-}
+/// Where a job stands; the hashes are those of games that were in the pack before.
+type From = (Staging, Standing, HashSet<u128>);
 
 /// Resumes where an interrupted job closed its last file.
-fn resume(options: &PackOptions, staging: Staging, standing: Box<Standing>) -> Result<Start> {
+fn resume(options: &PackOptions, staging: Staging, standing: Standing) -> Result<From> {
     if options.shard_rows.is_some_and(|rows| rows != standing.file_frames) {
         let text = format!("the interrupted job makes files of {} frames; leave it out", standing.file_frames);
         return Err(Error::config("shard_rows", text));
@@ -296,7 +218,7 @@ fn resume(options: &PackOptions, staging: Staging, standing: Box<Standing>) -> R
     }
     let known =
         if standing.append { Database::open(&options.output.join(METADATA))?.contents()? } else { HashSet::new() };
-    Ok(Start::From(staging, standing, known))
+    Ok((staging, standing, known))
 }
 
 /// Adds to an existing pack: new files behind its own.
@@ -305,10 +227,13 @@ fn append(
     codec: &'static dyn Codec,
     mut staging: Staging,
     unusable: &[Skipped],
-) -> Result<Start> {
+) -> Result<From> {
     let manifest = Manifest::read(&options.output)?;
     if manifest.codec != codec.name() {
-        return refuse(options, &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, codec.name()));
+        return begin::refuse(
+            options,
+            &format!("the pack holds chunks of `{}`, not of `{}`", manifest.codec, codec.name()),
+        );
     }
     staging.clear(Existing::Append.job())?;
     let path = options.output.join(METADATA);
@@ -335,5 +260,5 @@ fn append(
         skipped,
         ..Standing::default()
     };
-    Ok(Start::From(staging, Box::new(standing), known))
+    Ok((staging, standing, known))
 }

@@ -1,0 +1,187 @@
+//! The options and what lies in the output -> where packing starts: anew, after a kill, or after what is there; and how it ends.
+//! One for packs of every layout. Refuses before anything is changed, and says what to do.
+
+use std::path::Path;
+
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::pack::manifest::Skipped;
+use gristmill_engine::pack::metadata::progress_of;
+use gristmill_engine::pack::{MANIFEST, METADATA, QUARANTINE, STAGING};
+use gristmill_engine::store::publish::{self, Found, Staging};
+use gristmill_format::{Error as FormatError, Kind};
+use serde::de::DeserializeOwned;
+
+use super::{Existing, OnError, PackOptions};
+
+/// What one layout of packs says to a job that writes it.
+pub(super) trait Layout {
+    /// Where a job stands.
+    type Standing: DeserializeOwned;
+
+    /// Names of the files of a pack in a folder.
+    ///
+    /// Errors: `Path`.
+    fn files(folder: &Path) -> Result<Vec<String>>;
+
+    /// Whether the files in a folder, of which there are some, are those of a pack in another layout.
+    fn is_other(folder: &Path) -> bool;
+
+    /// A file that a standing names, and that no pack has.
+    fn stranger(standing: &Self::Standing) -> Option<&str>;
+
+    /// Closes what an interrupted job had completed; whether it adds to the pack that is there.
+    ///
+    /// Errors: those of the files.
+    fn close(staging: &Staging) -> Result<bool>;
+}
+
+/// Where packing starts.
+pub(super) enum Start<S> {
+    /// With an empty staging.
+    Anew(Staging),
+    /// After the games of the existing pack; nothing is cleared yet.
+    After(Staging),
+    /// Where an interrupted job stood.
+    From(Staging, Box<S>),
+    /// Nowhere: the pack is complete.
+    Nothing,
+}
+
+/// What an interrupted job left.
+enum Left<S> {
+    /// Everything is staged: only publishing is left.
+    Complete,
+    /// What was written up to here.
+    At(Box<S>),
+}
+
+const THERE: &str = "there is a pack already; --overwrite replaces it, --append adds what is new";
+const NOT_THERE: &str = "there is no pack to add to; leave --append out";
+
+/// Refuses what the output rules out.
+pub(super) fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
+    Err(Error::config("output", format!("{}: {message}", options.output.display())))
+}
+
+/// Refuses options that the output, with no job on it, rules out.
+pub(super) fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
+    let there = !L::files(&options.output)?.is_empty();
+    match options.existing {
+        _ if there && L::is_other(&options.output) => {
+            refuse(options, "there is a pack of something else; take another folder, or remove it first")
+        }
+        _ if publish::is_staged(&options.output, STAGING) => Ok(()),
+        Existing::Refuse if there => refuse(options, THERE),
+        Existing::Append if !there => refuse(options, NOT_THERE),
+        _ => Ok(()),
+    }
+}
+
+/// Chooses where to start.
+///
+/// Errors: `Config` in `output`; `State` for a job of another version; those of the files.
+pub(super) fn choose<L: Layout>(options: &PackOptions) -> Result<Start<L::Standing>> {
+    let (mut staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
+    let there = !L::files(&options.output)?.is_empty();
+    let left = left::<L>(&staging)?;
+    let existing = match (options.existing, found, &left) {
+        // The interrupted job had not begun: its options apply now.
+        (Existing::Resume, Found::Unfinished, None) => options.again(&staging, there)?,
+        (existing, ..) => existing,
+    };
+    match (existing, left) {
+        (Existing::Resume, Some(Left::Complete)) => {
+            publish_left::<L>(&options.output, staging)?;
+            Ok(Start::Nothing)
+        }
+        (Existing::Resume, Some(Left::At(standing))) => Ok(Start::From(staging, standing)),
+        (Existing::Resume, None) if there => {
+            staging.discard()?;
+            Ok(Start::Nothing)
+        }
+        (Existing::Refuse | Existing::Append, _) if found == Found::Published => {
+            refuse(options, "an interrupted job was completed there now; look at it, then say --overwrite or --append")
+        }
+        (Existing::Refuse | Existing::Append, Some(_)) => refuse(
+            options,
+            "an interrupted job is here; --resume resumes it, --abandon gives it up, --overwrite starts again",
+        ),
+        (Existing::Refuse, None) if there => refuse(options, THERE),
+        (Existing::Append, None) if !there => refuse(options, NOT_THERE),
+        (Existing::Append, None) => Ok(Start::After(staging)),
+        (Existing::Refuse | Existing::Resume, None) | (Existing::Overwrite, _) => {
+            staging.clear(existing.job())?;
+            Ok(Start::Anew(staging))
+        }
+    }
+}
+
+fn left<L: Layout>(staging: &Staging) -> Result<Option<Left<L::Standing>>> {
+    if !Existing::packs(staging) || !staging.path(METADATA).exists() {
+        return Ok(None);
+    }
+    staging.owned()?;
+    if staging.path(MANIFEST).exists() {
+        return Ok(Some(Left::Complete));
+    }
+    let Some(text) = progress_of(&staging.path(METADATA))? else { return Ok(None) };
+    Ok(Some(Left::At(Box::new(parse::<L>(&text)?))))
+}
+
+/// Reads where an interrupted job stood.
+///
+/// Errors: `State` for one of another version, or that names files which no pack has.
+pub(super) fn parse<L: Layout>(text: &str) -> Result<L::Standing> {
+    let other = |e| Error::State(format!("the interrupted job was of another version: {e}"));
+    let standing: L::Standing = serde_json::from_str(text).map_err(other)?;
+    match L::stranger(&standing) {
+        Some(file) => Err(Error::State(format!("`{}` is no file of a pack", file.escape_debug()))),
+        None => Ok(standing),
+    }
+}
+
+/// Publishes what an interrupted job had completed.
+///
+/// Errors: those of the files.
+pub(super) fn publish_left<L: Layout>(output: &Path, staging: Staging) -> Result<()> {
+    let append = L::close(&staging)?;
+    publish_over::<L>(output, staging, append)
+}
+
+/// Publishes a pack, in place of what the new one has no use for.
+///
+/// Errors: those of the files.
+pub(super) fn publish_over<L: Layout>(output: &Path, staging: Staging, append: bool) -> Result<()> {
+    let mut outdated = L::files(output)?;
+    outdated.retain(|name| !append || name.ends_with("-wal") || name.ends_with("-shm"));
+    staging.publish(&outdated)
+}
+
+/// The error where no game could be taken; the staging goes.
+///
+/// Errors: `Format` of kind `Empty`, with the first that was left out.
+pub(super) fn nothing_taken<T>(options: &PackOptions, staging: Staging, skipped: &[Skipped]) -> Result<T> {
+    let first = skipped.first().map(|s| format!("; the first, {}: {}: {}", s.file, s.kind, s.detail));
+    staging.discard()?;
+    let e = FormatError::new(Kind::Empty, format!("not one game could be taken{}", first.unwrap_or_default()));
+    Err(e.in_source(options.input.display().to_string()).into())
+}
+
+/// Stages a file of the pack.
+///
+/// Errors: those of the file.
+pub(super) fn stage(staging: &Staging, name: &str, text: &str) -> Result<()> {
+    publish::write_whole(&staging.path(name), &[text.as_bytes()])
+}
+
+/// Stages the list of what was left out, where the options want one.
+///
+/// Errors: those of the file.
+pub(super) fn stage_quarantine(options: &PackOptions, staging: &Staging, skipped: &[Skipped]) -> Result<()> {
+    if options.on_error != OnError::Quarantine {
+        return Ok(());
+    }
+    let lines = skipped.iter().map(|skipped| Ok(serde_json::to_string(skipped)? + "\n"));
+    let lines: serde_json::Result<String> = lines.collect();
+    stage(staging, QUARANTINE, &lines.map_err(|e| Error::State(format!("the report cannot be written: {e}")))?)
+}
