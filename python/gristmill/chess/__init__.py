@@ -148,7 +148,7 @@ def board(record: npt.NDArray[np.void] | np.void) -> Drawing:
     (yellow) and the best one (green).
 
     Args:
-        record: one V6 or V7 record, such as `games[3][12]`.
+        record: one V6 or V7 record, such as `pack.games[3][12]`.
 
     Raises:
         ValueError: more records than one.

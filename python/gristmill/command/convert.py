@@ -151,7 +151,7 @@ def _told(args: argparse.Namespace, demos: Any, to: str) -> dict[str, Any]:
         "output": [],
         "from": demos.format,
         "to": to,
-        "trajectories": len(demos),
+        "trajectories": len(demos.games),
         "frames": demos.num_frames,
         "remarks": remarks,
         "filled": [],
