@@ -30,6 +30,7 @@ def lc0(
     split_by: Literal["name", "file"] | None = None,
     folds: int | None = None,
     fold: int | None = None,
+    encoder: str | None = None,
     tensors: Iterable[str] | None = None,
     last_batch: Literal["keep", "drop", "pad"] | None = None,
     queue_capacity: int | None = None,
@@ -76,6 +77,7 @@ def lc0(
         folds: for cross-validation, the number of folds of what the first two of `split` have together; without
             `split` these are `train` and `val`, and have all games.
         fold: the fold, from 0, that is the second of them; the first gets all others. A third side stays what it is.
+        encoder: what makes tensors of frames, `"chess"` by default; of other kinds by their name.
         tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_stages::config::{
     BadChunks, ChunkSourceLoaderConfig, ChunkSourceSplitterConfig, ChunkUnpackerConfig, DataLoaderConfig,
-    FilePathProviderConfig, HanseForm, IoErrors, JoinPositionsConfig, LastBatch, MemorySize, QueueConfig,
-    ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, SplitBy, StageConfig,
-    TensorGeneratorConfig, parse,
+    EncoderConfig, FilePathProviderConfig, HanseForm, IoErrors, JoinPositionsConfig, LastBatch, MemorySize,
+    QueueConfig, ShufflingChunkPoolConfig, ShufflingFrameSamplerConfig, SimpleChunkExtractorConfig, SplitBy,
+    StageConfig, TensorGeneratorConfig, parse,
 };
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,8 @@ pub struct Lc0Preset {
     pub folds: Option<u64>,
     /// The fold that is the second of them; all others are the first.
     pub fold: Option<u64>,
+    /// What makes tensors of frames.
+    pub encoder: EncoderConfig,
     /// The tensors of a batch.
     pub tensors: Vec<String>,
     /// What becomes of the last partial batch.
@@ -114,6 +116,7 @@ impl Default for Lc0Preset {
             split_by: SplitBy::default(),
             folds: None,
             fold: None,
+            encoder: tensors.encoder,
             tensors: tensors.tensors,
             last_batch: tensors.last_batch,
             queue_capacity: None,
@@ -348,6 +351,7 @@ fn tensors(options: &Lc0Preset, side: &str, stages: &mut Vec<StageConfig>) -> Re
     }
     let tensors = TensorGeneratorConfig {
         batch_size: options.batch_size,
+        encoder: options.encoder.clone(),
         tensors: options.tensors.clone(),
         last_batch: options.last_batch,
         output: QueueConfig {

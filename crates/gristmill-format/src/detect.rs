@@ -8,14 +8,15 @@ use gristmill_bytes::container::gzip;
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, read_span};
 
-use crate::chess::pack::{self as chess, PackedGames};
+use crate::chess::pack::{self as packed_chess, PackedGames};
 use crate::chess::source::{GameFile, GameTar, is_game};
 use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
-use crate::demo::pack::{self as demo, PackedDemos};
+use crate::demo::pack::{self as packed_demo, PackedDemos};
 use crate::demo::shard::is_shard;
 use crate::demo::source::DemoFile;
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
+use crate::{chess, demo, g2048};
 
 /// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;
@@ -38,6 +39,8 @@ pub enum Format {
 
 struct Row {
     format: Format,
+    /// What its frames are of; none where the file says it.
+    kind: Option<&'static str>,
     access: Access,
     extensions: &'static [&'static str],
     magic: fn(&[u8]) -> bool,
@@ -47,6 +50,7 @@ struct Row {
 const ROWS: [Row; 5] = [
     Row {
         format: Format::G2048Log,
+        kind: Some(g2048::KIND),
         access: Access::Random,
         extensions: &[STEPS_SUFFIX],
         magic: |_| false,
@@ -54,6 +58,7 @@ const ROWS: [Row; 5] = [
     },
     Row {
         format: Format::ChessTar,
+        kind: Some(chess::KIND),
         access: Access::Random,
         extensions: &[".tar"],
         magic: |head| head.get(257..262) == Some(b"ustar"),
@@ -61,6 +66,7 @@ const ROWS: [Row; 5] = [
     },
     Row {
         format: Format::Chunks,
+        kind: None,
         access: Access::Random,
         extensions: &[".chunks"],
         magic: |head| head.starts_with(&chunks::MAGIC),
@@ -68,6 +74,7 @@ const ROWS: [Row; 5] = [
     },
     Row {
         format: Format::ChessGame,
+        kind: Some(chess::KIND),
         access: Access::OneChunk,
         extensions: &[".gz"],
         magic: |head| head.starts_with(&gzip::MAGIC) || matches!(head, [3..=7, 0, 0, 0, ..]),
@@ -75,6 +82,7 @@ const ROWS: [Row; 5] = [
     },
     Row {
         format: Format::Demonstrations,
+        kind: Some(demo::KIND),
         access: Access::Solid,
         extensions: &DEMONSTRATIONS,
         magic: |_| false,
@@ -97,8 +105,8 @@ type OpenPacked = fn(&str, ChunkFile) -> Result<Arc<dyn ChunkSource>>;
 
 /// What chunk files may say that they hold, and how that is opened.
 const PACKINGS: [(chunks::Codec, OpenPacked); 2] = [
-    (chess::CODEC, |key, index| Ok(Arc::new(PackedGames::new(key, index)?))),
-    (demo::CODEC, |key, index| Ok(Arc::new(PackedDemos::new(key, index)?))),
+    (packed_chess::CODEC, |key, index| Ok(Arc::new(PackedGames::new(key, index)?))),
+    (packed_demo::CODEC, |key, index| Ok(Arc::new(PackedDemos::new(key, index)?))),
 ];
 
 /// The chunks of a chunk file, by what they are.
@@ -178,6 +186,11 @@ pub fn open(format: Format, key: &str, from: &dyn ReadAt) -> Result<Arc<dyn Chun
 /// How the chunks of files of a format can be reached.
 pub fn access(format: Format) -> Access {
     row(format).map_or(Access::Solid, |row| row.access)
+}
+
+/// What the frames of files of a format are of; none where each file says it.
+pub fn kind(format: Format) -> Option<&'static str> {
+    row(format).and_then(|row| row.kind)
 }
 
 #[cfg(test)]

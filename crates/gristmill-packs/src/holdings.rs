@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use gristmill_format::Kind;
+use gristmill_format::Kind as Cause;
 use gristmill_format::container::chunks::ChunkFile;
-use gristmill_format::demo;
-use gristmill_format::detect::{self, Format};
-use gristmill_format::g2048::log::STEPS_SUFFIX;
+use gristmill_format::detect;
 use gristmill_runtime::names::STAGING;
 use gristmill_runtime::store::publish::{is_interrupted, is_staged};
 use gristmill_runtime::store::{DirStore, Store};
 
-use crate::kinds;
+use crate::kinds::{self, Held, Kind};
 use crate::pack::{is_part, is_rows, values};
 
 /// At most this many files are listed.
@@ -28,20 +26,26 @@ const OPENED: u64 = 16;
 enum What {
     /// Rows of 2048.
     Rows,
-    /// A pack of demonstrations.
-    PackedDemos,
-    /// A game of chess, a tar of them, or a pack of them.
-    Games,
-    /// The log of a game of 2048.
-    Log,
-    /// A file of demonstrations.
-    Demos,
+    /// Frames of a kind, by its number in the table of kinds.
+    Frames {
+        kind: usize,
+        /// In a file, and not in a chunk file of a pack.
+        loose: bool,
+    },
+    /// Chunks that were not read, or cannot be.
+    Chunks,
     /// Values of rows of 2048.
     Values,
     /// Chunks of a kind that is not known here.
     Unknown,
     /// What no format claims.
     Other,
+}
+
+impl What {
+    fn of(kind: &str, loose: bool) -> Self {
+        kinds::names().position(|name| name == kind).map_or(What::Unknown, |kind| What::Frames { kind, loose })
+    }
 }
 
 /// What lies in a folder.
@@ -80,14 +84,24 @@ impl Holdings {
         self.found.is_empty()
     }
 
-    /// Whether there are games of chess.
+    /// Whether there are games that streams take and packs have whole.
     pub fn has_games(&self) -> bool {
-        self.found.contains_key(&What::Games)
+        let fed = |kind: &dyn Kind| kind.codec().is_some() && kind.no_stream().is_none();
+        self.found.contains_key(&What::Chunks) || self.kinds().any(fed)
     }
 
-    /// Whether there are raw logs of games of 2048.
+    /// Whether there are raw logs of games, which are packed in rows.
     pub fn has_logs(&self) -> bool {
-        self.found.contains_key(&What::Log)
+        self.kinds().any(|kind| kind.codec().is_none())
+    }
+
+    /// Of what there are frames.
+    pub fn kinds(&self) -> impl Iterator<Item = &'static dyn Kind> {
+        let numbers = self.found.keys().filter_map(|what| match what {
+            What::Frames { kind, .. } => Some(*kind),
+            _ => None,
+        });
+        numbers.filter_map(kinds::numbered)
     }
 
     /// What lies at `place`, and what takes it: the rest of a sentence that began with the place.
@@ -119,25 +133,13 @@ impl Holdings {
                 "holds a pack of 2048 rows: gristmill.DataLoader(gristmill.open({folder:?}), encoder=...) feeds it in Python, and \
                  `gristmill stats {path}` describes it"
             ),
-            What::PackedDemos => format!(
-                "holds a pack of demonstrations: gristmill.DataLoader, PairLoader or StepLoader feed \
-                 gristmill.open({folder:?}) in Python"
-            ),
-            What::Games => {
-                format!(
-                    "holds {}: `gristmill feed {path}` feeds them",
-                    files("a file of chess games", "files of chess games")
-                )
+            What::Frames { kind, loose } => {
+                let held = Held { folder, loose: *loose, count: *count, first };
+                kinds::numbered(*kind).map_or_else(String::new, |kind| kind.held(&held))
             }
-            What::Log => format!(
-                "holds {}: `gristmill pack` makes a pack of them, which gristmill.DataLoader(gristmill.open(PACK), \
-                 encoder=...) feeds in Python",
-                files("the raw log of a 2048 game", "raw logs of 2048 games")
-            ),
-            What::Demos => format!(
-                "holds {}: gristmill.PairLoader or StepLoader feed gristmill.open of them in Python, and `gristmill inspect \
-                 {path}` describes them",
-                files("a file of demonstrations", "files of demonstrations")
+            What::Chunks => format!(
+                "holds {}: `gristmill verify {path}` says what is wrong",
+                files("a chunk file that cannot be read", "chunk files that cannot be read")
             ),
             What::Values => {
                 format!(
@@ -166,25 +168,21 @@ fn what(store: &DirStore, name: &str, open: bool) -> What {
     if is_part(base) {
         return What::Other;
     }
-    if base.ends_with(STEPS_SUFFIX) {
-        return What::Log;
-    }
     let bytes = if open { store.open(name).ok() } else { None };
     let format = match &bytes {
         Some(bytes) => detect::detect_alone(name, &**bytes),
         None => detect::detect(name, &[]),
     };
     match format {
-        Ok(Some(Format::Chunks)) => {
-            match bytes.map(|bytes| ChunkFile::open(&*bytes).and_then(|index| kinds::codec(index.codec()))) {
-                Some(Ok(codec)) if codec.name() == demo::KIND => What::PackedDemos,
-                Some(Err(e)) if e.kind() == Kind::Unsupported => What::Unknown,
-                _ => What::Games,
-            }
-        }
-        Ok(Some(Format::ChessGame | Format::ChessTar)) => What::Games,
-        Ok(Some(Format::G2048Log)) => What::Log,
-        Ok(Some(Format::Demonstrations)) => What::Demos,
-        Ok(Some(_) | None) | Err(_) => What::Other,
+        Ok(Some(format)) => match (detect::kind(format), bytes) {
+            (Some(kind), _) => What::of(kind, true),
+            (None, Some(bytes)) => match ChunkFile::open(&*bytes).and_then(|index| kinds::codec(index.codec())) {
+                Ok(codec) => What::of(codec.name(), false),
+                Err(e) if e.kind() == Cause::Unsupported => What::Unknown,
+                Err(_) => What::Chunks,
+            },
+            (None, None) => What::Chunks,
+        },
+        Ok(None) | Err(_) => What::Other,
     }
 }

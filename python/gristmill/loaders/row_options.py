@@ -7,10 +7,11 @@ import os
 from typing import Any
 
 from gristmill.chess import Tensors
+from gristmill.packs import kinds
 from gristmill.packs.encoders import Steps
 from gristmill.packs.games import Games
 from gristmill.packs.rows import Rows
-from gristmill.packs.trajectories import Fields, Trajectories
+from gristmill.packs.trajectories import Fields
 
 #: What rows are loaded with where nothing else is said: loaders of streams take no other.
 DEFAULTS: dict[str, Any] = {
@@ -28,14 +29,8 @@ DEFAULTS: dict[str, Any] = {
 
 def encoder_config(source: Rows | Games, encoder: Steps | Tensors | Fields | None) -> dict[str, Any]:
     """What a configuration says of the encoder; it has to be of the kind that fits."""
-    if isinstance(source, Trajectories):
-        if not isinstance(encoder, Fields | None):
-            raise TypeError(f"trajectories take gristmill.Fields; leave the encoder out, found {encoder!r}")
-        return {"encoder": "fields", **({} if encoder is None else {"tensors": list(encoder.names)})}
     if isinstance(source, Games):
-        if not isinstance(encoder, Tensors | None):
-            raise TypeError(f"games of chess take gristmill.chess.Tensors; leave the encoder out, found {encoder!r}")
-        return {"encoder": "chess", **({} if encoder is None else {"tensors": encoder.names})}
+        return kinds.encoder_config(source, encoder)
     if not isinstance(encoder, Steps):
         raise TypeError(f"rows need an encoder, such as gristmill.g2048.HardMove(); found {encoder!r}")
     return {"encoder": encoder.to_config()}

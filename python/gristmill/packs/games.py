@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 class Games(Selection):
     """Some games of a chunk pack, in the order in which they are stored. A frame is a position."""
 
+    @property
+    def kind(self) -> str:
+        """What the frames are of: `"chess"`, `"demo"` or `"bullet"`."""
+        return self._compiled.form
+
     def encode(self, indices: npt.ArrayLike, encoder: Tensors | Fields | None = None) -> dict[str, Array]:
         """Tensors of the positions at `indices`, by name, just as a loader makes them.
 

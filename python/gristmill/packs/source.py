@@ -12,7 +12,6 @@ from gristmill import _gristmill
 from gristmill.errors import ConfigError, FormatError
 from gristmill.options.arguments import named
 from gristmill.packs.again import open_again
-from gristmill.packs.games import Games
 from gristmill.packs.rows import Rows
 from gristmill.records.arrays import Array
 from gristmill.records.drawing import table
@@ -202,12 +201,9 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             raise ConfigError(f"{path} holds whole games: checksums are {rows_only}", field="verify")
         if values is not None:
             raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
-        games = _gristmill.open_pack(path, memory or not mmap, None, None)
-        if games.form == "demo":
-            from gristmill.packs.trajectories import Trajectories
+        from gristmill.packs.kinds import opened
 
-            return Trajectories(games)
-        return Games(games)
+        return opened(_gristmill.open_pack(path, memory or not mmap, None, None))
     if os.path.isdir(path) and could_be_own(path):
         return open_own(path, spill=spill)
     if os.path.isdir(path):

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use gristmill_engine::config::{self, DataLoaderConfig, TextForm};
+use gristmill_engine::config::{self, DataLoaderConfig, EncoderConfig, TextForm};
+use gristmill_engine::holdings::Holdings;
+use gristmill_engine::kinds::Kind;
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::{DataLoader, Error};
 
@@ -142,6 +144,7 @@ fn preset(river: &River) -> Result<Lc0Preset> {
         },
         folds: river.folds,
         fold: river.fold,
+        encoder: river.inputs.iter().find_map(|text| encoder(split(text).0)).unwrap_or(usual.encoder),
         tensors: river.tensors.clone().unwrap_or(usual.tensors),
         last_batch: match river.last_batch {
             Some(LastBatch::Keep) => config::LastBatch::Keep,
@@ -155,6 +158,12 @@ fn preset(river: &River) -> Result<Lc0Preset> {
         memory: river.memory,
         ..Lc0Preset::default()
     })
+}
+
+/// The encoder of what lies there, where its kind has one by its own name.
+fn encoder(place: &str) -> Option<EncoderConfig> {
+    let holds = Holdings::of(Path::new(place));
+    holds.kinds().find(|kind| kind.encoding().is_some()).map(Kind::encoder)
 }
 
 /// A directory with its weight: `DIR`, or `DIR:W` where W is a positive number and no directory is called so.

@@ -86,6 +86,10 @@ fn distributions(found: &Stats) -> Vec<Distribution> {
     ];
     all.extend(found.g2048.iter().flat_map(g2048::distributions));
     all.extend(found.demos.iter().flat_map(demo::distributions));
+    let numbers = found.kinds.values().flat_map(|counts| &counts.numbers);
+    all.extend(
+        numbers.map(|(name, counts)| Distribution::of_counts(name, "frames", counts.iter().map(|(v, n)| (*v, *n)))),
+    );
     all
 }
 

@@ -9,7 +9,7 @@ mod record;
 use std::fmt::Write;
 
 use gristmill_format::error::plain;
-use gristmill_jobs::inspect::{FieldView, FramePlace, FrameView, Inspection};
+use gristmill_jobs::inspect::{DrawnView, FieldView, FramePlace, FrameView, Inspection};
 
 /// What is shown, and how.
 #[derive(Debug, Clone, Copy)]
@@ -27,12 +27,13 @@ pub(crate) struct Parts {
 /// The frame of `seen`, drawn; nothing where there is none. Colours are in it, and names are plain.
 pub(crate) fn picture(seen: &Inspection, parts: &Parts) -> String {
     let Some(view) = &seen.frame else { return String::new() };
-    let (place, drawn) = match view {
-        FrameView::Chess(view) => (&view.place, chess::text(view, parts)),
-        FrameView::G2048(view) => (&view.place, g2048::text(view, parts.color)),
-        FrameView::Demo(view) => (&view.place, demo::text(view)),
+    let drawn = match view {
+        FrameView::Chess(view) => chess::text(view, parts),
+        FrameView::G2048(view) => g2048::text(view, parts.color),
+        FrameView::Demo(view) => demo::text(view),
+        FrameView::Drawn(view) => drawn(view),
     };
-    head(place) + &drawn + "\n"
+    head(view.place()) + &drawn + "\n"
 }
 
 /// What is said of `seen` below the picture.
@@ -64,16 +65,19 @@ pub(crate) fn text(seen: &Inspection, parts: &Parts) -> String {
         let _ = writeln!(out, "\nrecord of {} bytes:", layout.size);
         layout.fields.iter().for_each(|f| out.push_str(&field(f)));
     }
-    let place = seen.frame.as_ref().map(|view| match view {
-        FrameView::Chess(view) => &view.place,
-        FrameView::G2048(view) => &view.place,
-        FrameView::Demo(view) => &view.place,
-    });
+    let place = seen.frame.as_ref().map(FrameView::place);
     if let Some(record) = place.and_then(|place| place.record.as_ref()).filter(|_| parts.record) {
         let _ = writeln!(out, "\nthe record in full:");
         out.push_str(&record::text(record));
     }
     out
+}
+
+/// A frame that its kind drew.
+fn drawn(view: &DrawnView) -> String {
+    let lines = view.picture.iter().map(|line| format!("\n{}", plain(line)));
+    let facts = view.facts.iter().map(|(name, value)| format!("\n{}: {}", plain(name), plain(value)));
+    lines.chain(facts).collect::<String>() + "\n"
 }
 
 fn field(field: &FieldView) -> String {

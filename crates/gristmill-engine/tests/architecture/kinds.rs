@@ -22,7 +22,6 @@ const KINDS: [&str; 2] = ["crates/gristmill-packs/src/kinds/", "crates/gristmill
 
 /// Files that name a game all the same: folder below `crates/`, and names. None may be added.
 const GLUE: &[(&str, &[&str])] = &[
-    ("gristmill-packs/src", &["holdings.rs"]),
     ("gristmill-stages/src", &["rescorer.rs"]),
     ("gristmill-stages/src/config", &["g2048.rs", "rescorer.rs", "stages.rs"]),
     (
@@ -62,7 +61,7 @@ const GLUE: &[(&str, &[&str])] = &[
         "gristmill-jobs/src/pack",
         &["assemble.rs", "discover.rs", "flow.rs", "game.rs", "mod.rs", "strangers.rs", "work.rs"],
     ),
-    ("gristmill-jobs/src/pack/chunks", &["demos.rs", "games.rs"]),
+    ("gristmill-jobs/src/pack/chunks", &["demos.rs"]),
     ("gristmill-jobs/src/rewrite", &["filter.rs", "line.rs", "pass.rs", "plan.rs", "recast.rs", "split.rs"]),
     ("gristmill-jobs/src/stats", &["demo.rs", "look.rs", "mod.rs", "start.rs"]),
     ("gristmill-jobs/src/stats/g2048", &["mod.rs", "tally.rs"]),

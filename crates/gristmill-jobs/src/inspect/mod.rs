@@ -117,6 +117,32 @@ pub enum FrameView {
     G2048(Box<StepView>),
     /// A step of a demonstration.
     Demo(Box<DemoView>),
+    /// A frame of a kind that draws itself.
+    Drawn(Box<DrawnView>),
+}
+
+/// A frame as its kind draws it.
+#[derive(Debug, Clone, Serialize)]
+pub struct DrawnView {
+    /// Where it is.
+    #[serde(flatten)]
+    pub place: FramePlace,
+    /// The picture, line by line.
+    pub picture: Vec<String>,
+    /// What else there is to say: names and values.
+    pub facts: BTreeMap<&'static str, String>,
+}
+
+impl FrameView {
+    /// Where the frame is.
+    pub fn place(&self) -> &FramePlace {
+        match self {
+            FrameView::Chess(view) => &view.place,
+            FrameView::G2048(view) => &view.place,
+            FrameView::Demo(view) => &view.place,
+            FrameView::Drawn(view) => &view.place,
+        }
+    }
 }
 
 /// Where a frame is.

@@ -3,8 +3,6 @@
 use std::ops::ControlFlow;
 
 use gristmill_engine::error::Result;
-use gristmill_engine::kinds::chess::columns::facts;
-use gristmill_engine::sql::SqlValue;
 use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::check::{self, Rules};
 use gristmill_format::chess::{KIND, Version, game};
@@ -12,7 +10,7 @@ use gristmill_format::container::salvage;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
-use super::{Decoded, Facts, Work};
+use super::{Decoded, Work};
 use crate::files::Opened;
 use crate::inspect::{FramePlace, FrameView, chess};
 use crate::stats::Counting;
@@ -47,10 +45,6 @@ impl Work for Chess {
         })
     }
 
-    fn facts(&self) -> Option<Facts> {
-        Some(told)
-    }
-
     fn view(&self, place: FramePlace, _: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
         Ok(FrameView::Chess(Box::new(chess::view(place, record)?)))
     }
@@ -58,10 +52,4 @@ impl Work for Chess {
     fn count(&self, file: &Opened, counting: &mut Counting) -> Result<()> {
         counting.games(file)
     }
-}
-
-/// What the records of a game say.
-fn told(chunk: &Chunk) -> FormatResult<Vec<SqlValue>> {
-    let wide = chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
-    facts(if wide { Version::V7 } else { Version::V6 }, chunk)
 }

@@ -52,7 +52,8 @@ pub(crate) trait Work: Sync {
 
     /// What records alone say for the columns of a pack; such chunks are found again by the hash of their records.
     fn facts(&self) -> Option<Facts> {
-        None
+        let codec = gristmill_engine::kinds::of(self.name()).ok()?.codec()?;
+        codec.packing().map(|packing| packing.facts)
     }
 
     /// Draws a record.

@@ -269,11 +269,16 @@ fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     if let Ok(Some(demos)) = chunks::Demos::list(options) {
         return chunks::pack(options, Box::new(demos), progress);
     }
-    match chunks::Games::list(&options.input) {
-        Ok(games) if !games.games.is_empty() => chunks::pack(options, Box::new(games), progress),
-        // What these files are, only a reading tells.
-        Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => Err(e.into()),
-        Ok(chunks::Games { unopened: Some(e), .. }) if e.kind() == Kind::Unsupported => Err(e.into()),
-        _ => start::pack(options, steps, progress),
+    for kind in gristmill_engine::kinds::packed_singly() {
+        match chunks::Games::list(&options.input, kind) {
+            Ok(games) if !games.games.is_empty() => return chunks::pack(options, Box::new(games), progress),
+            // What these files are, only a reading tells.
+            Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => return Err(e.into()),
+            Ok(chunks::Games { unopened: Some(e), .. }) if e.kind() == Kind::Unsupported || options.input.is_file() => {
+                return Err(e.into());
+            }
+            _ => {}
+        }
     }
+    start::pack(options, steps, progress)
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use gristmill_engine::error::{Error, Result};
+use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::weight::DiffFocus;
 use gristmill_format::chess::{Frame, Version};
 use gristmill_format::container::salvage;
@@ -89,6 +90,27 @@ pub struct Stats {
     pub g2048: Option<StepStats>,
     /// The demonstrations among them; what stands above of games is of chess.
     pub demos: Option<DemoStats>,
+    /// What else there is, by the name of its kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<&'static str, Counts>,
+}
+
+/// What is counted of the frames of one kind.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Counts {
+    /// Chunks.
+    pub chunks: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Frames by numbers of theirs, by what each number is.
+    pub numbers: BTreeMap<&'static str, BTreeMap<i64, u64>>,
+}
+
+impl Counts {
+    /// Counts a frame whose number `name` is `number`: one of a few thousand different ones at most.
+    pub(crate) fn add(&mut self, name: &'static str, number: i64) {
+        *self.numbers.entry(name).or_default().entry(number).or_default() += 1;
+    }
 }
 
 /// Games by result.
@@ -291,6 +313,38 @@ impl Counting {
                 Ok(()) => self.game()?,
                 Err(e) => self.bad_chunk(&e),
             }
+        }
+        Ok(())
+    }
+
+    /// Counts chunks of a kind, one after another; `count` looks at each.
+    ///
+    /// Errors: those of `count`.
+    pub(crate) fn chunks(
+        &mut self,
+        file: &Opened,
+        count: &mut dyn FnMut(&Chunk, &mut Counts) -> FormatResult<()>,
+    ) -> Result<()> {
+        let counts = self.stats.kinds.entry(file.kind.name()).or_default();
+        for i in 0..file.source.len() {
+            self.stats.chunks += 1;
+            let decoded = file.fetch(i, &mut self.stored).and_then(|()| file.decode(i, &self.stored, &mut self.chunk));
+            if let Err(e) = decoded {
+                match is_unreadable(&e) {
+                    true => {
+                        self.stats.unreadable += 1;
+                        self.stats.first_unreadable.get_or_insert(e.to_string());
+                    }
+                    false => self.stats.bad_chunks += 1,
+                }
+                continue;
+            }
+            self.stats.frames += self.chunk.frames as u64;
+            self.stats.stored_bytes += self.stored.len() as u64;
+            self.stats.inflated_bytes += self.chunk.records().len() as u64;
+            counts.chunks += 1;
+            counts.frames += self.chunk.frames as u64;
+            count(&self.chunk, counts)?;
         }
         Ok(())
     }

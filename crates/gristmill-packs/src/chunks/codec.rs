@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gristmill_format::container::chunks;
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::Chunk;
+use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::sql::SqlValue;
@@ -70,6 +70,11 @@ pub trait Codec: Debug + Send + Sync {
     /// Errors: as [`Codec::gather`] and the encoder's.
     fn encode(&self, pack: &ChunkPack, encoder: &dyn Encoder, picks: &[Pick], out: &mut [&mut [u8]]) -> Result<()>;
 
+    /// How its chunks are packed one by one; none where their records alone do not decide it.
+    fn packing(&self) -> Option<Packing> {
+        None
+    }
+
     /// By what games are weighed when they are packed; none for what is not weighed at all.
     fn weigher(&self) -> Option<Arc<dyn Weigher>> {
         None
@@ -82,6 +87,17 @@ pub trait Codec: Debug + Send + Sync {
         let _ = (bytes, out);
         Err(Error::new(Kind::Unsupported, format!("chunks of `{}` are not weighed", self.name())))
     }
+}
+
+/// How chunks of one kind are packed.
+#[derive(Debug, Clone, Copy)]
+pub struct Packing {
+    /// What a report calls the rows of such a pack.
+    pub label: &'static str,
+    /// Adds a chunk, packed; the second argument keeps what packers use again.
+    pub pack: fn(&Chunk, &mut Kept, &mut Vec<u8>) -> Result<()>,
+    /// A value for each of [`Codec::columns`], from the records of a chunk.
+    pub facts: fn(&Chunk) -> Result<Vec<SqlValue>>,
 }
 
 /// A column, and how its value follows from the facts of one game.

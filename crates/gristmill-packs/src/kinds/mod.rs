@@ -7,6 +7,7 @@ pub mod g2048;
 pub mod packs;
 
 use std::fmt::Debug;
+use std::path::Path;
 use std::sync::Arc;
 
 use gristmill_format::container::chunks;
@@ -15,10 +16,10 @@ use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::{ChunkSource, ReadAt};
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
-use gristmill_runtime::error::Result;
+use gristmill_runtime::error::{Error, Result};
 use gristmill_stages::config::EncoderConfig;
 
-use crate::chunks::codec::Codec;
+use crate::chunks::codec::{Codec, Packing};
 
 /// The kinds that there are.
 const KINDS: [&dyn Kind; 3] = [&chess::Chess, &g2048::G2048, &demo::Demo];
@@ -34,14 +35,53 @@ pub trait Kind: Debug + Send + Sync {
     /// The encoder of its frames, as it is when nothing more is said of it.
     fn encoder(&self) -> EncoderConfig;
 
+    /// Its encoder, where configurations name that by the name of the kind.
+    fn encoding(&self) -> Option<&dyn Encoding> {
+        None
+    }
+
     /// How packs of its games have them; none for what is packed in rows alone.
     fn codec(&self) -> Option<&'static dyn Codec> {
         None
     }
 
+    /// What holds its frames, and what takes them: the rest of a sentence that began with the place.
+    fn held(&self, held: &Held<'_>) -> String {
+        let (one, many) = (format!("a file of {}", self.games()), format!("files of {}", self.games()));
+        held.fed(&one, &many)
+    }
+
     /// Why streams cannot be of its chunks, and what can, where it is so.
     fn no_stream(&self) -> Option<&'static str> {
         None
+    }
+}
+
+/// What holds frames of a kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    /// The place.
+    pub folder: &'a Path,
+    /// Whether in files, and not in a pack.
+    pub loose: bool,
+    /// How many files there are.
+    pub count: u64,
+    /// The first.
+    pub first: &'a str,
+}
+
+impl Held<'_> {
+    /// One or many files, and the name of the first.
+    fn files(&self, one: &str, many: &str) -> String {
+        match self.count {
+            1 => format!("{one} ({})", self.first),
+            count => format!("{count} {many} ({}, ...)", self.first),
+        }
+    }
+
+    /// Files that streams take.
+    fn fed(&self, one: &str, many: &str) -> String {
+        format!("holds {}: `gristmill feed {}` feeds them", self.files(one, many), self.folder.display())
     }
 }
 
@@ -72,12 +112,23 @@ pub trait Encoding {
 }
 
 /// The encoder that a configuration names.
-pub fn encoding(config: &EncoderConfig) -> &dyn Encoding {
-    match config {
+///
+/// Errors: `Config` with the name, where no kind has such an encoder.
+pub fn encoding(config: &EncoderConfig) -> Result<&dyn Encoding> {
+    Ok(match config {
         EncoderConfig::Chess => &chess::Chess,
         EncoderConfig::G2048(config) => config,
         EncoderConfig::Fields => &demo::Demo,
-    }
+        EncoderConfig::Of(name) => {
+            let named = KINDS.into_iter().filter_map(|kind| Some((kind.name(), kind.encoding()?)));
+            let unknown = || {
+                let own = named.clone().map(|(name, _)| format!(", `{name}`")).collect::<String>();
+                let name = name.escape_debug();
+                Error::config("encoder", format!("unknown encoder `{name}`, expected `chess`, `g2048`, `fields`{own}"))
+            };
+            named.clone().find(|(own, _)| own == name).ok_or_else(unknown)?.1
+        }
+    })
 }
 
 /// The kind of this name.
@@ -95,6 +146,17 @@ pub fn of(name: &str) -> FormatResult<&'static dyn Kind> {
 /// The names of all kinds.
 pub fn names() -> impl Iterator<Item = &'static str> {
     KINDS.into_iter().map(Kind::name)
+}
+
+/// The kind of this number in the order of [`names`].
+pub(crate) fn numbered(i: usize) -> Option<&'static dyn Kind> {
+    KINDS.get(i).copied()
+}
+
+/// The kinds whose chunks are packed one by one, in the order in which a folder with several of them is of one.
+pub fn packed_singly() -> impl Iterator<Item = (&'static dyn Kind, &'static dyn Codec, Packing)> {
+    let packing = |kind: &'static dyn Kind| kind.codec().and_then(|codec| Some((kind, codec, codec.packing()?)));
+    KINDS.into_iter().filter_map(packing)
 }
 
 /// The codec of chunk files that say this.
@@ -154,6 +216,8 @@ mod tests {
             assert_eq!(refused.kind(), Cause::Unsupported);
             assert!(refused.detail().contains("`checkers`"), "{refused}");
         }
+        let refused = encoding(&EncoderConfig::Of("checkers".to_owned())).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("`checkers`") && refused.contains("`fields`"), "{refused}");
         assert!(streams("chess").is_ok() && streams("checkers").is_err());
         assert!(streams("demo").unwrap_err().detail().contains("DataLoader"));
     }

@@ -1,10 +1,13 @@
 //! The stages where a stream begins and ends: files, sources, sides, batches; with the field names of the lc0 trainer (spec
 //! lc0 §1). Pure data: defaults and shape only; what fits together is judged by `pipeline`.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use gristmill_format::g2048::value::ValueField;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::g2048::G2048EncoderConfig;
 use crate::options::options;
@@ -122,7 +125,7 @@ pub enum LastBatch {
 }
 
 /// What makes rows of tensors of frames; each task has one.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncoderConfig {
     /// Chess records to planes, policy and values (the default).
@@ -132,6 +135,44 @@ pub enum EncoderConfig {
     G2048(G2048EncoderConfig),
     /// Steps of packed demonstrations to their fields, or those that `tensors` names.
     Fields,
+    /// The encoder of the kind of frames of this name, with its usual tensors or those that `tensors` names.
+    #[serde(untagged)]
+    Of(String),
+}
+
+/// What has a configuration of its own.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Configured {
+    G2048(G2048EncoderConfig),
+}
+
+impl<'de> Deserialize<'de> for EncoderConfig {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Found;
+        impl<'de> Visitor<'de> for Found {
+            type Value = EncoderConfig;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of an encoder, or one with its options")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<EncoderConfig, E> {
+                Ok(match name {
+                    "chess" => EncoderConfig::Chess,
+                    "fields" => EncoderConfig::Fields,
+                    "g2048" => EncoderConfig::G2048(G2048EncoderConfig::default()),
+                    other => EncoderConfig::Of(other.to_owned()),
+                })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<EncoderConfig, A::Error> {
+                let Configured::G2048(config) = Configured::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(EncoderConfig::G2048(config))
+            }
+        }
+        from.deserialize_any(Found)
+    }
 }
 
 impl EncoderConfig {

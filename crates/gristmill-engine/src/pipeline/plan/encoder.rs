@@ -10,7 +10,10 @@ use gristmill_stages::config::{EncoderConfig, TensorGeneratorConfig};
 
 /// The encoder that the generator called `stage` asks for.
 pub(in crate::pipeline) fn encoder(stage: &str, config: &TensorGeneratorConfig) -> Result<Arc<dyn Encoder>> {
-    encoding(&config.encoder).of_stream(stage, &config.tensors)
+    // The names that stand there where nothing was said are of chess.
+    let own = config.encoder == EncoderConfig::Chess || config.tensors != TensorGeneratorConfig::default().tensors;
+    let tensors = if own { config.tensors.as_slice() } else { &[] };
+    encoding(&config.encoder).map_err(|e| e.in_stage(stage))?.of_stream(stage, tensors)
 }
 
 /// The encoder of rows of a table of this layout, whose valuation ids stand for `valuations`. Whether it fits the rows is
@@ -23,7 +26,7 @@ pub(in crate::pipeline) fn of_rows(
     layout: &Layout,
     valuations: &[String],
 ) -> Result<Arc<dyn Encoder>> {
-    encoding(config).of_rows(tensors, layout, valuations)
+    encoding(config)?.of_rows(tensors, layout, valuations)
 }
 
 /// The encoder of those tensors of [`of_rows`] that `keep` says, where it can be made without the others.
@@ -32,10 +35,14 @@ pub(in crate::pipeline) fn some_of_rows(
     tensors: &[String],
     keep: &dyn Fn(&str) -> bool,
 ) -> Option<Arc<dyn Encoder>> {
-    encoding(config).some_of_rows(tensors, keep)
+    encoding(config).ok()?.some_of_rows(tensors, keep)
 }
 
 /// What of the config of an encoder of rows by number decides them, with the tensors that were chosen.
 pub(in crate::pipeline) fn fingerprint_of_rows(config: &EncoderConfig, tensors: &[String]) -> serde_json::Value {
-    encoding(config).decides(serde_json::to_value(config).unwrap_or_default(), tensors)
+    let said = serde_json::to_value(config).unwrap_or_default();
+    match encoding(config) {
+        Ok(encoding) => encoding.decides(said, tensors),
+        Err(_) => said,
+    }
 }

@@ -1,16 +1,13 @@
-//! A folder -> its chess games in order, each of them packed by threads that work ahead of the writer.
+//! A folder -> its games of one kind in order, each of them packed by threads that work ahead of the writer.
 //! The output does not depend on which thread packed what.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gristmill_engine::chunks::codec::Codec;
-use gristmill_engine::kinds::chess::Chess;
-use gristmill_engine::kinds::chess::columns::facts;
+use gristmill_engine::chunks::codec::{Codec, Packing};
+use gristmill_engine::kinds::Kind;
 use gristmill_engine::pack::manifest::Skipped;
-use gristmill_format::chess::pack::Packer;
-use gristmill_format::chess::{KIND, Version};
-use gristmill_format::source::{Chunk, Span};
+use gristmill_format::source::{Chunk, Kept, Span};
 use gristmill_format::weigh::total;
 use gristmill_format::{Error, Result};
 use xxhash_rust::xxh3::xxh3_128;
@@ -25,12 +22,14 @@ use crate::pack::{PackOptions, is_unreadable};
 /// One thread packs at most this many games before it hands them on.
 const TOGETHER: usize = 64;
 
-/// The chess games below a folder.
+/// The games of one kind below a folder.
 pub(in super::super) struct Games {
+    codec: &'static dyn Codec,
+    packing: Packing,
     files: Vec<File>,
     /// File and chunk of each game, in order.
     pub(in super::super) games: Vec<(u32, u32)>,
-    /// What could not be opened or listed, or holds no chess games.
+    /// What could not be opened or listed, or holds no such games.
     pub(super) skipped: Vec<Skipped>,
     /// The first of those that is an error.
     pub(in super::super) fault: Option<Error>,
@@ -40,11 +39,11 @@ pub(in super::super) struct Games {
 
 impl Input for Games {
     fn codec(&self) -> &'static dyn Codec {
-        &Chess
+        self.codec
     }
 
     fn label(&self) -> &'static str {
-        "chess chunks"
+        self.packing.label
     }
 
     fn unusable(&self) -> (&[Skipped], Option<&Error>) {
@@ -88,16 +87,26 @@ enum File {
 }
 
 impl Games {
-    /// Lists the games below `root`: files in order of name, games as their file has them.
+    /// Lists the games of a kind below `root`: files in order of name, games as their file has them.
     ///
     /// Errors: `Io` for a folder that does not exist.
-    pub(in super::super) fn list(root: &Path) -> Result<Self> {
+    pub(in super::super) fn list(
+        root: &Path,
+        (kind, codec, packing): (&'static dyn Kind, &'static dyn Codec, Packing),
+    ) -> Result<Self> {
         let listing = files::list(root)?;
-        let mut found =
-            Games { files: Vec::new(), games: Vec::new(), skipped: Vec::new(), fault: None, unopened: None };
+        let mut found = Games {
+            codec,
+            packing,
+            files: Vec::new(),
+            games: Vec::new(),
+            skipped: Vec::new(),
+            fault: None,
+            unopened: None,
+        };
         for closed in listing.files {
             match closed.open() {
-                Found::File(opened) if opened.kind.name() == KIND => {
+                Found::File(opened) if opened.kind.name() == kind.name() => {
                     let name = below(root, &opened.path);
                     let number = found.files.len() as u32;
                     found.games.extend((0..opened.source.len() as u32).map(|chunk| (number, chunk)));
@@ -111,7 +120,7 @@ impl Games {
                     found.unopened.get_or_insert_with(|| e.clone());
                     found.skip(root, e);
                 }
-                Found::File(other) => found.skip(root, stranger(&other.path, "games of chess")),
+                Found::File(other) => found.skip(root, stranger(&other.path, kind.games())),
                 _ => {}
             }
         }
@@ -164,10 +173,8 @@ impl Games {
         file.fetch(chunk as usize, &mut hand.stored)?;
         file.decode(chunk as usize, &hand.stored, &mut hand.chunk)?;
         let records = hand.chunk.records();
-        let wide = hand.chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
-        let version = if wide { Version::V7 } else { Version::V6 };
         let mut packed = Vec::new();
-        hand.packer.pack(version, records, &mut packed)?;
+        (self.packing.pack)(&hand.chunk, &mut hand.tools, &mut packed)?;
         let mut sums = Vec::with_capacity(rules.len());
         for rule in rules.iter() {
             rule.weigh(&hand.chunk, &mut hand.weights)?;
@@ -178,7 +185,7 @@ impl Games {
             frames: hand.chunk.frames as u32,
             stored_bytes: hand.stored.len() as u64,
             content: xxh3_128(records),
-            facts: facts(version, &hand.chunk)?,
+            facts: (self.packing.facts)(&hand.chunk)?,
             sums,
         })
     }
@@ -205,7 +212,7 @@ pub(super) struct Hands(Mutex<Vec<Hand>>);
 struct Hand {
     stored: Vec<u8>,
     chunk: Chunk,
-    packer: Packer,
+    tools: Kept,
     weights: Vec<f32>,
 }
 

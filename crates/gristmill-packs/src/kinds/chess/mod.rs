@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::identity::{Identity, identity};
-use gristmill_format::chess::pack::{CODEC, PACKED, PackedGame, Position};
+use gristmill_format::chess::pack::{CODEC, PACKED, PackedGame, Packer, Position};
 use gristmill_format::chess::weight::layout_judged;
-use gristmill_format::chess::{Frame, InputFormat, KIND, layout_v7};
+use gristmill_format::chess::{Frame, InputFormat, KIND, Version, layout_v7};
 use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
-use gristmill_format::source::Chunk;
+use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::weigh::Weigher;
 use gristmill_runtime::error::Result;
 use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::Kind;
-use crate::chunks::codec::Codec;
+use super::{Held, Kind};
+use crate::chunks::codec::{Codec, Packing};
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
 use crate::pack_table::Content;
@@ -52,6 +52,10 @@ impl Kind for Chess {
 
     fn codec(&self) -> Option<&'static dyn Codec> {
         Some(&Chess)
+    }
+
+    fn held(&self, held: &Held<'_>) -> String {
+        held.fed("a file of chess games", "files of chess games")
     }
 }
 
@@ -120,6 +124,13 @@ impl Codec for Chess {
         games::encode(pack, encoder, picks, out)
     }
 
+    fn packing(&self) -> Option<Packing> {
+        let pack = |chunk: &Chunk, tools: &mut Kept, out: &mut Vec<u8>| {
+            tools.tool::<Packer>().pack(version(chunk), chunk.records(), out)
+        };
+        Some(Packing { label: "chess chunks", pack, facts: |chunk| columns::facts(version(chunk), chunk) })
+    }
+
     fn weigher(&self) -> Option<Arc<dyn Weigher>> {
         Some(Arc::new(columns::WEIGHER))
     }
@@ -131,4 +142,9 @@ impl Codec for Chess {
         out.frames = packed.frames();
         Ok(())
     }
+}
+
+fn version(chunk: &Chunk) -> Version {
+    let wide = chunk.layout.as_ref().is_some_and(|layout| layout.size() == Version::V7.bytes());
+    if wide { Version::V7 } else { Version::V6 }
 }

@@ -18,7 +18,7 @@ use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
 
-use super::{Encoding, Kind};
+use super::{Encoding, Held, Kind};
 use crate::chunks::codec::Codec;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
@@ -45,6 +45,21 @@ impl Kind for Demo {
 
     fn codec(&self) -> Option<&'static dyn Codec> {
         Some(&Demo)
+    }
+
+    fn held(&self, held: &Held<'_>) -> String {
+        if held.loose {
+            return format!(
+                "holds {}: gristmill.PairLoader or StepLoader feed gristmill.open of them in Python, and `gristmill inspect \
+                 {}` describes them",
+                held.files("a file of demonstrations", "files of demonstrations"),
+                held.folder.display()
+            );
+        }
+        format!(
+            "holds a pack of demonstrations: gristmill.DataLoader, PairLoader or StepLoader feed gristmill.open({:?}) in Python",
+            held.folder
+        )
     }
 
     fn no_stream(&self) -> Option<&'static str> {

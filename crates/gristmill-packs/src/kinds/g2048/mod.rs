@@ -5,7 +5,7 @@ mod encoding;
 use gristmill_format::g2048::KIND;
 use gristmill_stages::config::{EncoderConfig, G2048EncoderConfig};
 
-use super::Kind;
+use super::{Held, Kind};
 
 pub use encoding::tokenizer;
 
@@ -24,5 +24,13 @@ impl Kind for G2048 {
 
     fn encoder(&self) -> EncoderConfig {
         EncoderConfig::G2048(G2048EncoderConfig::default())
+    }
+
+    fn held(&self, held: &Held<'_>) -> String {
+        format!(
+            "holds {}: `gristmill pack` makes a pack of them, which gristmill.DataLoader(gristmill.open(PACK), encoder=...) \
+             feeds in Python",
+            held.files("the raw log of a 2048 game", "raw logs of 2048 games")
+        )
     }
 }
