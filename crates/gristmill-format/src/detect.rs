@@ -8,6 +8,8 @@ use gristmill_bytes::container::gzip;
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, read_span};
 
+use crate::bullet::pack::{self as packed_boards, PackedBoards};
+use crate::bullet::source::BoardFile;
 use crate::chess::pack::{self as packed_chess, PackedGames};
 use crate::chess::source::{GameFile, GameTar, is_game};
 use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
@@ -16,7 +18,7 @@ use crate::demo::shard::is_shard;
 use crate::demo::source::DemoFile;
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
-use crate::{chess, demo, g2048};
+use crate::{bullet, chess, demo, g2048};
 
 /// How many bytes of a file [`detect`] can make use of.
 pub const HEAD: usize = 1536;
@@ -35,6 +37,8 @@ pub enum Format {
     G2048Log,
     /// Demonstrations: a shard or a native form.
     Demonstrations,
+    /// Boards of bulletformat.
+    Bullet,
 }
 
 struct Row {
@@ -47,7 +51,7 @@ struct Row {
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     Row {
         format: Format::G2048Log,
         kind: Some(g2048::KIND),
@@ -81,6 +85,14 @@ const ROWS: [Row; 5] = [
         open: |key, _| Ok(Arc::new(GameFile::new(key))),
     },
     Row {
+        format: Format::Bullet,
+        kind: Some(bullet::KIND),
+        access: Access::Random,
+        extensions: &[".bf", ".bullet", ".bulletformat"],
+        magic: bullet::board::begins,
+        open: |key, from| Ok(Arc::new(BoardFile::open(key, from)?)),
+    },
+    Row {
         format: Format::Demonstrations,
         kind: Some(demo::KIND),
         access: Access::Solid,
@@ -104,9 +116,10 @@ fn solid() -> impl Iterator<Item = &'static Row> {
 type OpenPacked = fn(&str, ChunkFile) -> Result<Arc<dyn ChunkSource>>;
 
 /// What chunk files may say that they hold, and how that is opened.
-const PACKINGS: [(chunks::Codec, OpenPacked); 2] = [
+const PACKINGS: [(chunks::Codec, OpenPacked); 3] = [
     (packed_chess::CODEC, |key, index| Ok(Arc::new(PackedGames::new(key, index)?))),
     (packed_demo::CODEC, |key, index| Ok(Arc::new(PackedDemos::new(key, index)?))),
+    (packed_boards::CODEC, |key, index| Ok(Arc::new(PackedBoards::new(key, index)?))),
 ];
 
 /// The chunks of a chunk file, by what they are.

@@ -69,6 +69,11 @@ fn gzip_chunk() {
 }
 
 #[test]
+fn bullet() {
+    replay("bullet", fuzz_bodies::bullet);
+}
+
+#[test]
 fn tar() {
     replay("tar", fuzz_bodies::tar);
 }

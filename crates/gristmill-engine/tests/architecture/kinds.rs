@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::repository::{report, rust};
 
 /// Folders of the format room that are of one game.
-const GAMES: [&str; 3] = ["chess", "g2048", "demo"];
+const GAMES: [&str; 4] = ["chess", "g2048", "demo", "bullet"];
 
 /// Crates above the formats and below the faces.
 const CRATES: [&str; 5] = [

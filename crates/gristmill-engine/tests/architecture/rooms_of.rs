@@ -18,7 +18,13 @@ pub(crate) const HOUSES: [House; 9] = [
     },
     House {
         source: "crates/gristmill-format/src/",
-        rooms: &[("chess", &[]), ("demo", &[]), ("g2048", &[]), ("detect", &["chess", "demo", "g2048"])],
+        rooms: &[
+            ("bullet", &[]),
+            ("chess", &[]),
+            ("demo", &[]),
+            ("g2048", &[]),
+            ("detect", &["bullet", "chess", "demo", "g2048"]),
+        ],
     },
     House {
         source: "crates/gristmill-runtime/src/",

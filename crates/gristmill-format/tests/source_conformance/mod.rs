@@ -6,6 +6,7 @@ mod suite;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use gristmill_format::bullet::{Board, pack as bullet};
 use gristmill_format::chess::Version;
 use gristmill_format::chess::pack::{CODEC, Packer};
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
@@ -91,6 +92,28 @@ fn a_chunk_file_of_packed_games() {
     }
     file.extend(index.finish());
     conform(&Case::new("games-00000.chunks", Format::Chunks, file, games, open));
+}
+
+#[test]
+fn a_file_of_boards() {
+    // Nothing guards scores and results, and a flip may make another board.
+    let board = |score| Board::of(&[(4, 5), (60, 13)], score, 2).unwrap().bytes().to_vec();
+    let chunks = vec![[board(255), board(-5)].concat()];
+    let case = Case::new("boards.bf", Format::Bullet, chunks[0].clone(), chunks, open);
+    conform(&Case { guarded: false, ..case });
+}
+
+#[test]
+fn a_chunk_file_of_boards() {
+    let board = |score| Board::of(&[(0, 5), (63, 13)], score, 0).unwrap().bytes().to_vec();
+    let chunks = vec![[board(1), board(2)].concat(), board(3)];
+    let (mut file, mut index) = (MAGIC.to_vec(), ChunkFileWriter::new(bullet::CODEC));
+    for (i, records) in chunks.iter().enumerate() {
+        index.add(&format!("boards.bf/{i}"), (records.len() / 32) as u32, records).unwrap();
+        file.extend(records);
+    }
+    file.extend(index.finish());
+    conform(&Case::new("games-00000.chunks", Format::Chunks, file, chunks, open));
 }
 
 #[test]

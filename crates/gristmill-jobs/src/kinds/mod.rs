@@ -1,6 +1,7 @@
 //! What the jobs do with the chunks of each kind: check, draw, count. One table, a file for each game; the engine's `kinds`
 //! says what else a kind is. A kind that is not in the table is refused by its name when a file of it is opened.
 
+mod bullet;
 mod chess;
 mod demo;
 mod g2048;
@@ -17,7 +18,7 @@ use crate::stats::Counting;
 use crate::verify::Verification;
 
 /// What each kind's chunks are for the jobs.
-const WORKS: [&dyn Work; 3] = [&chess::Chess, &g2048::G2048, &demo::Demo];
+const WORKS: [&dyn Work; 4] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet];
 
 /// What the records of a chunk say for the columns of a pack.
 pub(crate) type Facts = fn(&Chunk) -> FormatResult<Vec<SqlValue>>;

@@ -1,0 +1,71 @@
+//! Boards of bulletformat: checked as they are decoded, drawn, packed as they are, and counted by men, result and score.
+
+use std::collections::BTreeMap;
+
+use gristmill_engine::error::Result;
+use gristmill_format::Result as FormatResult;
+use gristmill_format::bullet::board::{BYTES, OTHER};
+use gristmill_format::bullet::{Board, KIND};
+use gristmill_format::layout::Layout;
+use gristmill_format::source::Chunk;
+
+use super::{Decoded, Work};
+use crate::files::Opened;
+use crate::inspect::{DrawnView, FramePlace, FrameView};
+use crate::stats::Counting;
+use crate::verify::Verification;
+
+/// The letters of the men, those of the side to move first.
+const LETTERS: [&[u8; 6]; 2] = [b"PNBRQK", b"pnbrqk"];
+
+/// Centipawns of a bar of scores.
+const BAR: i64 = 100;
+
+pub(super) struct Bullet;
+
+impl Work for Bullet {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    /// What can be wrong with a board, decoding has found.
+    fn verify(&self, one: &Decoded<'_>, _: usize, found: &mut Verification) {
+        found.checked += one.chunk.frames as u64;
+    }
+
+    fn salvageable(&self, _: &Opened, stored: &[u8], _: &mut Chunk) -> Option<u64> {
+        let boards = stored.chunks_exact(BYTES);
+        Some(boards.take_while(|record| Board::new(record).is_ok()).count() as u64)
+    }
+
+    fn view(&self, place: FramePlace, _: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
+        let board = Board::new(record)?;
+        let mut ranks = vec![*b". . . . . . . ."; 8];
+        for (square, man) in board.pieces() {
+            let letters = LETTERS[usize::from(man & OTHER != 0)];
+            let letter = letters.get(usize::from(man & 7)).copied().unwrap_or(b'?');
+            ranks[7 - usize::from(square / 8)][2 * usize::from(square % 8)] = letter;
+        }
+        let picture = ranks.iter().map(|rank| String::from_utf8_lossy(rank).into_owned()).collect();
+        let result = ["loss", "draw", "win"].get(usize::from(board.result())).copied().unwrap_or_default();
+        let facts = BTreeMap::from([
+            ("seen by", "the side to move, in capitals".to_owned()),
+            ("score", format!("{} centipawns", board.score())),
+            ("result", result.to_owned()),
+            ("men", board.men().to_string()),
+        ]);
+        Ok(FrameView::Drawn(Box::new(DrawnView { place, picture, facts })))
+    }
+
+    fn count(&self, file: &Opened, counting: &mut Counting) -> Result<()> {
+        counting.chunks(file, &mut |chunk, counts| {
+            for frame in 0..chunk.frames {
+                let board = Board::new(chunk.record(frame))?;
+                counts.add("men on the board", board.men().into());
+                counts.add("result for the side to move (0 loss, 1 draw, 2 win)", board.result().into());
+                counts.add("score in centipawns, from", i64::from(board.score()).div_euclid(BAR) * BAR);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! Boards of bulletformat, as the engine has to know them: packed as they are, with their columns and tensors.
+//! A chunk is a run of boards of a file, since such files have no games.
+
+pub mod columns;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use gristmill_format::bullet::board::{BYTES, check_all};
+use gristmill_format::bullet::pack::{CODEC, PACKED};
+use gristmill_format::bullet::{Board, BoardEncoder, KIND, layout};
+use gristmill_format::encode::{Encoder, Provenance, Row};
+use gristmill_format::layout::Layout;
+use gristmill_format::source::{Chunk, Kept};
+use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::table::{FrameTable, Pick};
+use gristmill_stages::config::EncoderConfig;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
+
+use super::{Encoding, Kind};
+use crate::chunks::codec::{Codec, Packing};
+use crate::chunks::metadata::Games;
+use crate::chunks::open::ChunkPack;
+use crate::pack_table::Content;
+
+/// Boards of bulletformat.
+#[derive(Debug)]
+pub struct Bullet;
+
+impl Kind for Bullet {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn games(&self) -> &'static str {
+        "boards of bulletformat"
+    }
+
+    fn encoder(&self) -> EncoderConfig {
+        EncoderConfig::Of(KIND.to_owned())
+    }
+
+    fn encoding(&self) -> Option<&dyn Encoding> {
+        Some(&Bullet)
+    }
+
+    fn codec(&self) -> Option<&'static dyn Codec> {
+        Some(&Bullet)
+    }
+}
+
+impl Encoding for Bullet {
+    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        let encoder = BoardEncoder::new(tensors);
+        Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
+    }
+
+    fn of_rows(&self, tensors: &[String], _: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {
+        Ok(Arc::new(BoardEncoder::new(tensors).map_err(|e| Error::config("tensors", e.detail()))?))
+    }
+
+    fn decides(&self, _: Value, tensors: &[String]) -> Value {
+        json!({ "bullet": tensors })
+    }
+}
+
+impl Codec for Bullet {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn tag(&self) -> gristmill_format::container::chunks::Codec {
+        CODEC
+    }
+
+    fn format(&self) -> &'static str {
+        PACKED
+    }
+
+    fn columns(&self) -> Vec<(&'static str, &'static str)> {
+        columns::columns()
+    }
+
+    fn layout(&self, _: &dyn Fn() -> FormatResult<Vec<u8>>) -> FormatResult<Arc<Layout>> {
+        Ok(Arc::clone(layout()))
+    }
+
+    fn derived(&self) -> &'static [&'static str] {
+        &["men"]
+    }
+
+    fn derive(&self, _: usize, record: &[u8]) -> FormatResult<i64> {
+        Ok(Board::new(record)?.men().into())
+    }
+
+    /// Chunks are the same where the same men stand on the same squares, or left and right are exchanged, whatever is known of them.
+    fn contents(&self, pack: &ChunkPack, games: Range<u64>) -> FormatResult<Vec<Content>> {
+        let content = |game: u64| {
+            let missing = || FormatError::new(Cause::Missing, format!("chunk {game} of {}", pack.games()));
+            let (first, frames) = pack.frames(game).ok_or_else(missing)?;
+            let rows: Vec<u64> = (first..first + frames).collect();
+            let mut records = vec![0; rows.len() * BYTES];
+            self.gather(pack, &rows, &mut records)?;
+            let mut hashes = [Xxh3::new(), Xxh3::new()];
+            for record in records.chunks_exact(BYTES) {
+                let board = Board::new(record)?;
+                hashes.iter_mut().zip([false, true]).for_each(|(hash, turned)| hash.update(&board.position(turned)));
+            }
+            let [plain, turned] = hashes.map(|hash| hash.digest128());
+            let image = u8::from(turned < plain).into();
+            Ok(Content { game, key: plain.min(turned), image, records: xxh3_128(&records) })
+        };
+        games.map(content).collect()
+    }
+
+    fn packing(&self) -> Option<Packing> {
+        let pack = |chunk: &Chunk, _: &mut Kept, out: &mut Vec<u8>| {
+            out.extend_from_slice(chunk.records());
+            Ok(())
+        };
+        Some(Packing { label: "boards of bulletformat", pack, facts: columns::facts })
+    }
+
+    fn known(&self, _: &Games) -> Result<Option<Vec<Content>>> {
+        Ok(None)
+    }
+
+    fn gather(&self, pack: &ChunkPack, rows: &[u64], out: &mut [u8]) -> FormatResult<()> {
+        for (row, record) in rows.iter().zip(out.chunks_exact_mut(BYTES)) {
+            record.copy_from_slice(&board(pack, *row)?.0);
+        }
+        Ok(())
+    }
+
+    fn encode(
+        &self,
+        pack: &ChunkPack,
+        encoder: &dyn Encoder,
+        picks: &[Pick],
+        out: &mut [&mut [u8]],
+    ) -> FormatResult<()> {
+        let found: Vec<_> = picks.iter().map(|pick| board(pack, pick.row)).collect::<FormatResult<_>>()?;
+        let row = |((record, provenance), pick): (&([u8; BYTES], Provenance), &Pick)| (*record, *provenance, pick.bits);
+        let rows: Vec<_> = found.iter().zip(picks).map(row).collect();
+        let rows: Vec<Row<'_>> = rows
+            .iter()
+            .map(|(record, provenance, bits)| Row { record, provenance: *provenance, bits: *bits, sparse: None })
+            .collect();
+        encoder.encode(&rows, out)
+    }
+}
+
+/// A board of a pack, and where it is: file, chunk there, frame.
+fn board(pack: &ChunkPack, row: u64) -> FormatResult<([u8; BYTES], Provenance)> {
+    let missing = || FormatError::new(Cause::Missing, format!("frame {row} of {}", pack.len()));
+    let (number, chunk, frame) = pack.find(row).ok_or_else(missing)?;
+    let file = &pack.files[number];
+    let read = || {
+        let (bytes, known) = file.stored(chunk)?;
+        if !known {
+            check_all(bytes, 0)?;
+            file.pass(chunk);
+        }
+        bytes.as_chunks().0.get(frame as usize).copied().ok_or_else(missing)
+    };
+    let record = read().map_err(|e| file.named(chunk, e))?;
+    Ok((record, Provenance { source: number as u64, chunk: chunk as u32, frame }))
+}

@@ -1,0 +1,80 @@
+"""Boards of bulletformat: opened, fed from a folder and from a pack, resumed, and refused with their place."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gristmill as gm
+
+
+def board(number: int) -> bytes:
+    """The kings and a pawn."""
+    men = sorted([(4, 5), (8 + number % 40, 0), (60, 13)])
+    codes = [man for _, man in men] + [0] * 29
+    halves = bytes(codes[i] | codes[i + 1] << 4 for i in range(0, 32, 2))
+    return struct.pack("<Q16shBBB3x", sum(1 << at for at, _ in men), halves, number - 100, number % 3, 4, 60 ^ 56)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.bf").write_bytes(b"".join(map(board, range(600))))
+    return tmp_path / "in"
+
+
+def expected(number: int) -> np.ndarray:
+    row = np.full(32, -1, np.int32)
+    row[:3] = [64 * 5 + 4, 8 + number % 40, 384 + 64 * 5 + 60]
+    return row
+
+
+def test_a_file_opens_as_records(folder: Path) -> None:
+    source = gm.open(folder / "a.bf")
+    assert (source.format, len(source), source.num_frames) == ("bullet.bf", 3, 600)
+    np.testing.assert_array_equal(np.asarray(source[1])["score"], np.arange(156, 412))
+
+
+def test_a_folder_is_a_stream_that_resumes(folder: Path) -> None:
+    config = gm.presets.lc0(folder, encoder="bullet", epochs=1, batch_size=64, seed=5, reservoir=100)
+    batches = [{name: np.array(array) for name, array in batch.items()} for batch in gm.DataLoader(config)]
+    assert set(batches[0]) >= {"stm", "nstm", "score", "result"}
+    scores = np.concatenate([batch["score"] for batch in batches])
+    np.testing.assert_array_equal(np.sort(scores), np.arange(-100, 500, dtype=np.float32))
+    for batch in batches:
+        for row, score in zip(batch["stm"], batch["score"], strict=True):
+            np.testing.assert_array_equal(row, expected(int(score) + 100))
+    loader = gm.DataLoader(config)
+    stream = iter(loader)
+    for _ in range(3):
+        next(stream)
+    state = loader.state_dict()
+    resumed = gm.DataLoader(config)
+    resumed.load_state_dict(state)
+    rest = [np.array(batch["score"]) for batch in resumed]
+    np.testing.assert_array_equal(np.concatenate(rest), np.concatenate([batch["score"] for batch in batches[3:]]))
+
+
+def test_a_pack_is_fed_by_its_own_encoder(folder: Path, tmp_path: Path) -> None:
+    gm.pack(folder, tmp_path / "pack")
+    pack = gm.open(tmp_path / "pack")
+    assert (pack.num_games, pack.num_frames) == (3, 600)
+    made = pack.encode([0, 599])
+    np.testing.assert_array_equal(np.asarray(made["stm"]), [expected(0), expected(599)])
+    won = gm.DataLoader(
+        pack.where("wins > 80"), batch_size=100, epochs=1, seed=1, encoder=gm.Fields(["result", "planes"])
+    )
+    batch = next(iter(won))
+    assert {name: array.shape for name, array in batch.items()} == {"result": (100,), "planes": (100, 12, 8, 8)}
+    with pytest.raises(TypeError, match=r"take gristmill\.Fields"):
+        gm.DataLoader(pack, encoder=gm.chess.Tensors(["planes"]))
+
+
+def test_what_is_no_board_is_refused(folder: Path) -> None:
+    (folder / "cut.bf").write_bytes(board(1) + b"1234")
+    with pytest.raises(gm.FormatError, match="expected boards of 32") as refused:
+        gm.open(folder / "cut.bf")
+    assert (refused.value.frame, refused.value.offset) == (1, 32)
+    with pytest.raises(gm.ConfigError, match=r"unknown encoder `bulet`.*`bullet`"):
+        gm.DataLoader(gm.presets.lc0(folder, encoder="bulet"))
