@@ -7,6 +7,7 @@ pub mod chunks;
 pub mod demos;
 pub mod holdings;
 pub mod kinds;
+pub mod manifest;
 pub mod marks;
 pub mod pack;
 pub mod pack_table;

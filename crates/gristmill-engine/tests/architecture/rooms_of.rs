@@ -55,10 +55,11 @@ pub(crate) const HOUSES: [House; 9] = [
     House {
         source: "crates/gristmill-packs/src/",
         rooms: &[
+            ("manifest", &[]),
             ("pack_table", &[]),
             ("marks", &["pack_table"]),
-            ("pack", &["holdings", "pack_table"]),
-            ("chunks", &["pack", "pack_table"]),
+            ("pack", &["holdings", "manifest", "pack_table"]),
+            ("chunks", &["manifest", "pack_table"]),
             ("kinds", &["chunks", "pack_table"]),
             ("selection", &["chunks", "marks", "pack", "pack_table"]),
             ("demos", &["chunks", "kinds", "pack"]),

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use gristmill_engine::chunks::codec::Codec;
 use gristmill_engine::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
 use gristmill_engine::chunks::metadata::{Game, Games, GamesWriter};
-use gristmill_engine::chunks::open::ChunkPack;
+use gristmill_engine::chunks::open::{ChunkPack, File};
 use gristmill_engine::chunks::sums;
 use gristmill_engine::chunks::{file_name, files, is_chunks, is_pack};
 use gristmill_engine::error::{Error, Result};
@@ -19,11 +19,11 @@ use gristmill_engine::kinds;
 use gristmill_engine::lineage::Step;
 use gristmill_engine::lineage::WRITER;
 use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
+use gristmill_engine::store::Residence;
 use gristmill_engine::store::publish::{self, Staging};
-use gristmill_engine::store::{HeldFile, Residence};
 use gristmill_engine::table::FrameTable;
-use gristmill_format::container::chunks::{ChunkFile, ChunkFileWriter, MAGIC};
-use gristmill_format::{Error as FormatError, Kind};
+use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
+use gristmill_format::{Error as FormatError, Kind, Result as FormatResult};
 
 use super::{MergeOptions, Merged, clear, marks};
 
@@ -33,12 +33,6 @@ struct Input {
     manifest: Manifest,
     files: Vec<File>,
     games: Vec<Game>,
-}
-
-struct File {
-    path: PathBuf,
-    held: HeldFile,
-    index: ChunkFile,
 }
 
 /// Whether these are chunk packs.
@@ -162,7 +156,7 @@ fn codec(inputs: &[Input]) -> Result<&'static dyn Codec> {
     let codec = kinds::codec_named(name);
     let codec =
         codec.ok_or_else(|| Error::config("packs", format!("chunks of `{name}`; a newer gristmill wrote them")))?;
-    let strange = |file: &&File| file.index.codec() != codec.tag();
+    let strange = |file: &&File| file.index().codec() != codec.tag();
     let columns = codec.columns().len();
     let other = |input: &&Input| input.games.first().is_some_and(|game| game.facts.len() != columns);
     if let Some(input) = inputs.iter().find(other) {
@@ -171,7 +165,7 @@ fn codec(inputs: &[Input]) -> Result<&'static dyn Codec> {
         return Err(FormatError::new(Kind::UnknownVersion, detail).in_source(path).into());
     }
     match inputs.iter().flat_map(|input| &input.files).find(strange) {
-        Some(file) => Err(corrupt(&file.path, &format!("it does not hold chunks of `{name}`, as the manifest says"))),
+        Some(file) => Err(corrupt(file.path(), &format!("it does not hold chunks of `{name}`, as the manifest says"))),
         None => Ok(codec),
     }
 }
@@ -194,9 +188,9 @@ impl Input {
         let manifest = Manifest::read(folder)?;
         let mut names = files(folder)?;
         names.retain(|name| is_chunks(name));
-        let files = names.iter().map(|name| File::open(folder.join(name))).collect::<Result<Vec<_>>>()?;
+        let files = names.iter().map(|name| File::open(&folder.join(name))).collect::<FormatResult<Vec<_>>>()?;
         let found =
-            names.iter().zip(&files).map(|(name, file)| (name.as_str(), format!("{:016x}", file.index.identity())));
+            names.iter().zip(&files).map(|(name, file)| (name.as_str(), format!("{:016x}", file.index().identity())));
         if !found.eq(manifest.files.iter().map(|file| (file.name.as_str(), file.index_xxh3.clone()))) {
             return Err(corrupt(&folder.join(MANIFEST), "its files are not those that are there"));
         }
@@ -208,11 +202,11 @@ impl Input {
         })?;
         let (mut next, mut first) = (games.iter(), 0);
         for (number, file) in files.iter().enumerate() {
-            for chunk in 0..file.index.len() {
-                let frames = u64::from(file.index.frames(chunk));
+            for chunk in 0..file.index().len() {
+                let frames = u64::from(file.index().frames(chunk));
                 let fits = next.next().is_some_and(|game| {
                     let said = (game.file, game.chunk, game.first_frame, game.frames, game.source.as_str());
-                    said == (number as u64, chunk as u64, first, frames, file.index.name(chunk))
+                    said == (number as u64, chunk as u64, first, frames, file.index().name(chunk))
                 });
                 if !fits {
                     return Err(corrupt(&path, &format!("its games are not those of {}", names[number])));
@@ -242,25 +236,6 @@ impl Input {
     }
 }
 
-impl File {
-    fn open(path: PathBuf) -> Result<Self> {
-        let place = |e: FormatError| e.in_source(path.display().to_string());
-        let len = fs::metadata(&path).map_err(|e| Error::path(&path, &e))?.len();
-        let held = HeldFile::open(&path, 0, len, Residence::Mapped)?;
-        let index = ChunkFile::open(held.bytes()).map_err(place)?;
-        Ok(File { path, held, index })
-    }
-
-    /// The stored bytes of a chunk, which have their checksum.
-    fn chunk(&self, i: usize) -> Result<&[u8]> {
-        let span = self.index.span(i).unwrap_or_default();
-        let bytes = &self.held.bytes()[span.offset as usize..][..span.len as usize];
-        let checked = self.index.check(i, bytes);
-        checked.map_err(|e| e.in_chunk(i).in_member(self.index.name(i)).in_source(self.path.display().to_string()))?;
-        Ok(bytes)
-    }
-}
-
 /// The new pack in the making.
 struct Assembly<'a> {
     options: &'a MergeOptions,
@@ -287,7 +262,7 @@ impl Assembly<'_> {
                 if self.options.stop.load(Ordering::Relaxed) {
                     return Err(Error::Stopped);
                 }
-                let of = first..first + file.index.len();
+                let of = first..first + file.index().len();
                 first = of.end;
                 self.take(file, &input.games[of.clone()], &wanted[of], &mut metadata)?;
                 progress(self.frames, rows);
@@ -322,7 +297,7 @@ impl Assembly<'_> {
         }
         let to = self.staging.path(&file_name(number));
         let identity = if taken.len() == games.len() { link(file, &to)? } else { self.copy(file, &taken, &to)? };
-        for (rule, sums) in sums::all(&file.path, &file.index) {
+        for (rule, sums) in sums::all(file.path(), file.index()) {
             let of = |game: &&Game| sums.get(game.chunk as usize).copied();
             let sums: Vec<f32> = taken.iter().filter_map(of).collect();
             sums::write(&to, identity, rule, &sums)?;
@@ -355,33 +330,33 @@ impl Assembly<'_> {
         out.write_all(&MAGIC).map_err(refuse)?;
         for game in games {
             let chunk = game.chunk as usize;
-            let bytes = file.chunk(chunk)?;
-            index.add(file.index.name(chunk), file.index.frames(chunk), bytes)?;
+            let bytes = file.game(chunk)?;
+            index.add(file.index().name(chunk), file.index().frames(chunk), bytes)?;
             out.write_all(bytes).map_err(refuse)?;
         }
         let end = index.finish();
         out.write_all(&end).and_then(|()| out.flush()).map_err(refuse)?;
-        let written = File::open(to.to_owned())?;
-        Ok(written.index.identity())
+        let written = File::open(to)?;
+        Ok(written.index().identity())
     }
 }
 
 /// The file under another name: the same file where that can be, else a copy. Its chunks have their checksums.
 fn link(file: &File, to: &Path) -> Result<u64> {
-    for chunk in 0..file.index.len() {
-        file.chunk(chunk)?;
+    for chunk in 0..file.index().len() {
+        file.game(chunk)?;
     }
-    if fs::hard_link(&file.path, to).is_err() {
-        fs::copy(&file.path, to).map_err(|e| Error::path(to, &e))?;
+    if fs::hard_link(file.path(), to).is_err() {
+        fs::copy(file.path(), to).map_err(|e| Error::path(to, &e))?;
     }
-    Ok(file.index.identity())
+    Ok(file.index().identity())
 }
 
 /// Reads the published pack back: every chunk by its checksum, files, manifest and database against each other.
 fn read_back(output: &Path, entries: &[ChunkFileEntry], games: u64) -> Result<()> {
     let read = Input::open(output)?;
     for file in &read.files {
-        (0..file.index.len()).try_for_each(|chunk| file.chunk(chunk).map(drop))?;
+        (0..file.index().len()).try_for_each(|chunk| file.game(chunk).map(drop))?;
     }
     if read.manifest.files == entries && read.games.len() as u64 == games {
         return Ok(());

@@ -1,6 +1,7 @@
 //! `manifest.json` of a chunk pack <-> what it holds: chunks, frames, files with their hashes, what was left out.
 //! Written last; holds no time and no path of a machine, so that the same games give the same bytes.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use gristmill_format::{Error, Kind};
@@ -10,7 +11,7 @@ use gristmill_runtime::names::MANIFEST;
 use serde::{Deserialize, Serialize};
 
 use super::is_chunks;
-use crate::pack::manifest::{Skipped, parse};
+use crate::manifest::{Skipped, parse, read, to_json};
 
 /// What `format` says.
 pub const FORMAT: &str = "gristmill.pack.chunks";
@@ -62,8 +63,7 @@ impl Manifest {
     ///
     /// Errors: none that data could cause.
     pub fn to_json(&self) -> Result<String> {
-        let text = serde_json::to_string_pretty(self).map_err(|e| Error::new(Kind::Corrupt, e.to_string()))?;
-        Ok(text + "\n")
+        to_json(self)
     }
 
     /// Reads the manifest of a pack.
@@ -71,10 +71,11 @@ impl Manifest {
     /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no manifest or whose files do not add up, `UnknownFormat` for that
     /// of another kind of pack, `UnknownVersion` for a newer one.
     pub fn read(pack: &Path) -> Result<Self> {
-        let path = pack.join(MANIFEST);
-        let place = |e: Error| e.in_source(path.display().to_string());
-        let text = std::fs::read_to_string(&path).map_err(|e| place(e.into()))?;
-        Ok(Self::parse(&text).map_err(place)?)
+        let none = || {
+            Error::new(Kind::Io(ErrorKind::NotFound), "there is no manifest")
+                .in_source(pack.join(MANIFEST).display().to_string())
+        };
+        Ok(read(pack, &Self::parse)?.ok_or_else(none)?)
     }
 
     fn parse(text: &str) -> gristmill_format::Result<Self> {

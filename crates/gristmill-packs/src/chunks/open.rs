@@ -43,7 +43,7 @@ pub struct ChunkPack {
 
 /// A chunk file of a pack.
 #[derive(Debug)]
-pub(crate) struct File {
+pub struct File {
     path: PathBuf,
     held: HeldFile,
     index: ChunkFile,
@@ -63,11 +63,13 @@ impl File {
         Ok(File { path, held, index, codec, checked })
     }
 
-    pub(crate) fn index(&self) -> &ChunkFile {
+    /// Where its chunks lie.
+    pub fn index(&self) -> &ChunkFile {
         &self.index
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -91,6 +93,13 @@ impl File {
             self.index().check(i, bytes)?;
         }
         Ok((bytes, known))
+    }
+
+    /// The stored bytes of game `i`, held against their checksum.
+    ///
+    /// Errors, with the place: `Corrupt`; `Missing` for one that does not exist.
+    pub fn game(&self, i: usize) -> FormatResult<&[u8]> {
+        self.stored(i).map(|(bytes, _)| bytes).map_err(|e| self.named(i, e))
     }
 
     /// Notes that nothing is wrong with game `i`.

@@ -25,6 +25,15 @@ impl ChunkPack {
     }
 }
 
+impl File {
+    /// Opens the chunk file at `path`.
+    ///
+    /// Errors, with the file: `Io`; as [`ChunkFile::open`]; `Unsupported` for chunks of a kind that is not known here.
+    pub fn open(path: &Path) -> FormatResult<Self> {
+        Self::open_as(path.to_owned(), Residence::Mapped, codec)
+    }
+}
+
 /// What the chunks of the pack in a folder are; none where it is no chunk pack. Reads the index of the first file.
 ///
 /// Errors, with the file: `Io`; as [`ChunkFile::open`]; `Unsupported` for chunks of a kind that is not known here.
@@ -42,7 +51,7 @@ pub fn codec_of(folder: &Path) -> FormatResult<Option<&'static dyn Codec>> {
 ///
 /// Errors: `Format`, with file and game.
 pub fn unkept(path: &Path, weigher: &dyn Weigher) -> FormatResult<Option<(u64, Vec<f32>)>> {
-    let file = File::open_as(path.to_owned(), Residence::Mapped, codec)?;
+    let file = File::open(path)?;
     if sums::read(path, file.index(), weigher.id()).is_some() {
         return Ok(None);
     }
@@ -54,5 +63,5 @@ pub fn unkept(path: &Path, weigher: &dyn Weigher) -> FormatResult<Option<(u64, V
 ///
 /// Errors: `Format`, with file and game.
 pub fn weigh_file(path: &Path, weigher: &dyn Weigher) -> FormatResult<Vec<f32>> {
-    File::open_as(path.to_owned(), Residence::Mapped, codec)?.weigh(weigher).collect()
+    File::open(path)?.weigh(weigher).collect()
 }

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
-use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::lineage::Step;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+pub use crate::manifest::Skipped;
+use crate::manifest::{parse, read, to_json};
 
 /// What `format` says.
 pub const FORMAT: &str = "gristmill.pack.2048";
@@ -97,62 +98,19 @@ pub struct Merged {
     pub files: Vec<RowFile>,
 }
 
-/// Something that was left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
-    /// Path below the folder that was packed, with `/`.
-    pub file: String,
-    /// A short stable word, such as `truncated` or `out_of_range`.
-    pub kind: String,
-    /// Line of the log, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u64>,
-    /// Column (byte) of the line, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub column: Option<u64>,
-    /// Byte of the text of the log, or of the file where it could not be inflated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub offset: Option<u64>,
-    /// What was expected and what was found.
-    pub detail: String,
-}
-
-impl Skipped {
-    /// An error in the file of this path.
-    pub fn new(file: &str, e: &Error) -> Self {
-        let place = e.place();
-        Skipped {
-            file: file.to_owned(),
-            kind: e.kind().name().to_owned(),
-            line: place.line.map(|(line, _)| line),
-            column: place.line.map(|(_, column)| column),
-            offset: place.offset,
-            detail: e.detail().to_owned(),
-        }
-    }
-}
-
 impl Manifest {
     /// The text: two spaces of indent, a final line feed.
     ///
     /// Errors: none that data could cause.
     pub fn to_json(&self) -> Result<String> {
-        let text = serde_json::to_string_pretty(self).map_err(|e| Error::new(Kind::Corrupt, e.to_string()))?;
-        Ok(text + "\n")
+        to_json(self)
     }
 
     /// Reads the manifest of a pack; `None` where there is none, as in packs of other programs.
     ///
     /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no manifest, `UnknownVersion` for a newer one.
     pub fn read(pack: &Path) -> Result<Option<Self>> {
-        let path = pack.join(super::MANIFEST);
-        let place = |e: Error| e.in_source(path.display().to_string());
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(place(e.into()).into()),
-        };
-        Ok(Some(Self::parse(&text).map_err(place)?))
+        read(pack, &Self::parse)
     }
 
     fn parse(text: &str) -> gristmill_format::Result<Self> {
@@ -160,29 +118,10 @@ impl Manifest {
     }
 }
 
-/// Reads a manifest that says it is of `format`, in a version up to `newest`.
-///
-/// Errors: `Corrupt`, `UnknownFormat`, `UnknownVersion`.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str, format: &str, newest: u32) -> gristmill_format::Result<T> {
-    #[derive(Deserialize)]
-    struct Head {
-        format: String,
-        version: u32,
-    }
-    let corrupt = |e: serde_json::Error| Error::new(Kind::Corrupt, format!("manifest: {e}"));
-    let head: Head = serde_json::from_str(text).map_err(corrupt)?;
-    if head.format != format {
-        return Err(Error::new(Kind::UnknownFormat, format!("manifest of `{}`, expected `{format}`", head.format)));
-    }
-    if head.version > newest || head.version == 0 {
-        let detail = format!("manifest version {}; this program knows 1 to {newest}", head.version);
-        return Err(Error::new(Kind::UnknownVersion, detail));
-    }
-    serde_json::from_str(text).map_err(corrupt)
-}
-
 #[cfg(test)]
 mod tests {
+    use gristmill_format::Kind;
+
     use super::*;
 
     #[test]
