@@ -270,7 +270,7 @@ impl Selection {
 
     /// Records of the frames at these places (i64), of which negative ones count from the end.
     fn take(&self, py: Python<'_>, places: Contiguous) -> Result<Memory, Fault> {
-        let count = self.0.rows().len();
+        let (count, whole) = (self.0.rows().len(), self.0.rows().whole());
         let from_end = |place: i64| if place < 0 { place.cast_unsigned().wrapping_add(count) } else { place as u64 };
         py.detach(|| {
             let given = places.bytes().as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
@@ -280,7 +280,7 @@ impl Selection {
                 if row >= count {
                     return Err(PyIndexError::new_err(format!("row {place} of {count}")).into());
                 }
-                rows.push(self.0.rows().row(row));
+                rows.push(whole.as_ref().map_or_else(|| self.0.rows().row(row), |whole| whole.start + row));
             }
             Ok(memory(self.0.gather(&rows)?))
         })

@@ -35,6 +35,15 @@ pub trait FrameTable: Send + Sync + Debug {
     /// reading gives.
     fn gather(&self, rows: &[u64], out: &mut [u8]) -> Result<()>;
 
+    /// The records of these numbers, back to back.
+    ///
+    /// Errors: as [`FrameTable::gather`].
+    fn gathered(&self, rows: &[u64]) -> Result<Vec<u8>> {
+        let mut records = vec![0; rows.len() * self.layout().size()];
+        self.gather(rows, &mut records)?;
+        Ok(records)
+    }
+
     /// Says that records `start..end` will be wanted soon.
     fn want(&self, start: u64, end: u64);
 
@@ -211,6 +220,24 @@ impl FileTable {
         Ok(())
     }
 
+    /// The records of rows that lie in one part, in memory that was not filled before; `None` where they lie in several.
+    fn gathered_sized<const N: usize>(&self, rows: &[u64]) -> Result<Option<Vec<u8>>> {
+        let Some(&one) = rows.first() else { return Ok(Some(Vec::new())) };
+        let part = self.checked(one)?;
+        let (first, behind) = (self.first[part], self.first[part + 1]);
+        if !rows.iter().all(|row| (first..behind).contains(row)) {
+            return Ok(None);
+        }
+        let Held { file, guard, .. } = &self.parts[part];
+        if let Some(guard) = guard {
+            rows.iter().try_for_each(|row| guard.touch(row - first, file.bytes()))?;
+        }
+        let records: &[[u8; N]] = file.bytes().as_chunks().0;
+        let mut found = Vec::with_capacity(rows.len());
+        found.extend(rows.iter().map(|row| records[(row - first) as usize]));
+        Ok(Some(found.into_flattened()))
+    }
+
     fn gather_any(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
         let size = self.layout.size();
         for (&row, out) in rows.iter().zip(out.chunks_exact_mut(size)) {
@@ -255,6 +282,21 @@ impl FrameTable for FileTable {
         }
     }
 
+    fn gathered(&self, rows: &[u64]) -> Result<Vec<u8>> {
+        let found = match self.layout.size() {
+            48 => self.gathered_sized::<48>(rows)?,
+            46 => self.gathered_sized::<46>(rows)?,
+            24 => self.gathered_sized::<24>(rows)?,
+            _ => None,
+        };
+        let filled = || {
+            let mut records = vec![0; rows.len() * self.layout.size()];
+            self.gather(rows, &mut records)?;
+            Ok(records)
+        };
+        found.map_or_else(filled, Ok)
+    }
+
     fn want(&self, start: u64, end: u64) {
         let size = self.layout.size();
         for (i, Held { file: held, .. }) in self.parts.iter().enumerate() {
@@ -296,9 +338,14 @@ mod tests {
             let rows = [7u64, 0, 3, 2, 3, 4];
             let mut out = vec![0; rows.len() * size];
             table.gather(&rows, &mut out).unwrap();
+            assert_eq!(table.gathered(&rows).unwrap(), out);
+            assert_eq!(table.gathered(&rows[2..3]).unwrap(), out[2 * size..3 * size]);
+            assert_eq!(table.gathered(&[7, 4]).unwrap(), [&out[..size], &out[5 * size..]].concat());
+            assert!(table.gathered(&[]).unwrap().is_empty());
             assert_eq!(out.chunks(size).map(|record| u64::from(record[0])).collect::<Vec<_>>(), rows);
             assert!(out.chunks(size).all(|record| record.iter().all(|byte| *byte == record[0])));
             assert_eq!(table.gather(&[8], &mut out[..size]).unwrap_err().kind(), Kind::Missing);
+            assert_eq!(table.gathered(&[4, 8]).unwrap_err().kind(), Kind::Missing);
             assert_eq!(table.gather(&[1], &mut out).unwrap_err().kind(), Kind::WrongSize);
             table.want(0, 100);
             let (path, row) = table.locate(4);

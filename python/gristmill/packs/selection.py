@@ -297,7 +297,8 @@ class Selection:
         if array.dtype != np.int64:
             # What is no place has the words of `places`; what is one fits.
             array = places(array, self.num_frames).view(np.int64)
-        memory = self._compiled.take(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        flat = array if array.ndim == 1 and array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
+        memory = self._compiled.take(flat.view(np.uint8))
         return Array.over(memory, array.shape, self.layout.dtype)
 
     @property

@@ -241,7 +241,7 @@ impl Selection {
     ///
     /// Errors: `Format`: `Missing` for a number out of range.
     pub fn gather(&self, rows: &[u64]) -> Result<Vec<u8>> {
-        gathered(&*self.table, rows)
+        Ok(self.table.gathered(rows)?)
     }
 
     /// The vectors of frames of this selection, by place in it, back to back: little-endian `f4`, as many for each as the
@@ -251,7 +251,7 @@ impl Selection {
     pub fn take_embeddings(&self, places: &[u64]) -> Result<Vec<u8>> {
         let lacking = "there are no embeddings-*.npy beside the rows";
         let vectors = self.pack.embeddings().ok_or_else(|| self.lacks(lacking))?;
-        gathered(vectors, &rows_at(&self.rows, places)?)
+        Ok(vectors.gathered(&rows_at(&self.rows, places)?)?)
     }
 
     /// Rewards and returns of frames of this selection, by place in it, as records back to back.
@@ -260,7 +260,7 @@ impl Selection {
     pub fn take_values(&self, places: &[u64]) -> Result<Vec<u8>> {
         let lacking = "there is no values.npy beside the rows; `gristmill values PACK` makes it of step rows";
         let values = self.pack.values()?.ok_or_else(|| self.lacks(lacking))?;
-        gathered(&*values.table, &rows_at(&self.rows, places)?)
+        Ok(values.table.gathered(&rows_at(&self.rows, places)?)?)
     }
 
     fn lacks(&self, detail: &str) -> Error {
@@ -306,10 +306,4 @@ impl Selection {
             recipe: Arc::clone(&self.recipe),
         }
     }
-}
-
-fn gathered(table: &dyn FrameTable, rows: &[u64]) -> Result<Vec<u8>> {
-    let mut records = vec![0; rows.len() * table.layout().size()];
-    table.gather(rows, &mut records)?;
-    Ok(records)
 }

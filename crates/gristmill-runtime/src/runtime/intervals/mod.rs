@@ -101,6 +101,12 @@ impl Intervals {
         }
     }
 
+    /// The rows that are meant, where they are one range without a gap.
+    pub fn whole(&self) -> Option<std::ops::Range<u64>> {
+        let (first, behind) = if self.is_empty() { (0, 0) } else { (self.row(0), self.row(self.len() - 1) + 1) };
+        (behind - first == self.len()).then_some(first..behind)
+    }
+
     /// How many of the rows that are meant have a number below `row`.
     pub fn rank(&self, row: u64) -> u64 {
         match &self.0 {
@@ -240,6 +246,10 @@ mod tests {
         assert_eq!((0..12).filter(|row| rows.contains(*row)).collect::<Vec<_>>(), [3, 4, 5, 9]);
         assert_eq!(rows.slice(1, 4).iter().collect::<Vec<_>>(), [(4, 6), (9, 10)]);
         assert!(rows.slice(2, 2).is_empty() && rows.slice(0, 9) == rows);
+        assert_eq!(
+            [(0, 4), (0, 3), (3, 4), (2, 2)].map(|(from, to)| rows.slice(from, to).whole()),
+            [None, Some(3..6), Some(9..10), Some(0..0)]
+        );
         assert!(of(&[]).is_empty() && Intervals::all(0).is_empty());
     }
 
