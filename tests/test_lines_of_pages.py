@@ -15,26 +15,21 @@ from world_of_pages import NOT_RUN, World, before, prepared
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 
-#: What stands for a value in the README.
-STANDS_FOR = {"N": "1", "S": "1", "FORM": "exponents"}
-
 
 def lines(page: Path) -> Iterator[tuple[int, list[str]]]:
     """The lines of a page's blocks that begin with the command: their numbers, and their words."""
-    inside, text = False, ""
+    block, text = None, ""
     for number, line in enumerate(page.read_text().splitlines(), 1):
         if line.startswith("```"):
-            inside = not inside and line == "```"
+            block = line if block is None else None
             continue
-        text = text + line if inside else ""
+        text = text + line if block == "```" else ""
         if text.endswith("\\"):
             text = text[:-1]
             continue
         if text.startswith("gristmill "):
-            # What is said of it stands behind two spaces, or is a comment; what it is piped into is another program.
-            bare = re.split(r"  +(?![\w-]*/|--|\d)", re.sub(r"[\[\]…]", "", text).replace("games  --", "games --"))[0]
-            words = shlex.split(bare.split(" | ")[0], comments=True)[1:]
-            yield number, [STANDS_FOR.get(word, word) for word in words]
+            # What it is piped into is another program.
+            yield number, shlex.split(text.split(" | ")[0], comments=True)[1:]
         text = ""
 
 

@@ -103,6 +103,10 @@ class World:
         (self.root / "shards").mkdir()
         shutil.copy(self.root / "demos.tar.zst", self.root / "shards")
         self.do("convert", "demos.tar.zst", "datasets/mine/pong-v0", "--to", "minari-hdf5")
+        ends = np.arange(12) % 4 == 3
+        np.savez(
+            self.root / "other.npz", state=np.ones((12, 3), "f4"), torque=np.ones((12, 2), "f4"), dones=ends, over=ends
+        )
 
     def runs(self) -> None:
         with gm.DataLoader(
