@@ -2,17 +2,20 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+from demo_files import write_imitation
 
 import gristmill as gm
 
 #: What users are given and never make: results, selections, exceptions, and names that several classes share.
 GIVEN = {
     *("Batch", "Array", "Output", "TensorSpec", "ChunkAnchor", "Layout", "Source", "Demos", "Rows", "Games"),
-    *("Trajectories", "Step", "Mark", "Duplicate", "Duplicates", "Skipped", "Remark", "Recovery", "Vanished"),
+    *("Trajectories", "LineageStep", "Mark", "Duplicate", "Duplicates", "Skipped", "Remark", "Recovery", "Vanished"),
     *("Checksummed", "Converted", "Merged", "Packed", "Recovered", "Valued", "Made", "Verification", "Rescored"),
     *("OldestNeeded", "Split", "GameSplit", "ThreeWaySplit", "SafePickleError"),
 }
@@ -64,3 +67,20 @@ def test_what_others_call_it_is_known(function: Callable[..., Any], given: str, 
 def test_signatures_are_what_they_were() -> None:
     assert "queue_capacity" in inspect.signature(gm.DataLoader).parameters
     assert str(inspect.signature(gm.views.Stack)).startswith("(frames")
+
+
+def test_older_names_are_understood_and_warned_of(tmp_path: Path) -> None:
+    opened: Callable[..., Any] = gm.open
+    write_imitation(tmp_path / "final.pkl", [3, 4])
+    with pytest.warns(DeprecationWarning, match=r"open\(\): `spill` is called `columns` now"):
+        old = opened(tmp_path / "final.pkl", spill=tmp_path / "kept")
+    assert np.array_equal(old.column("obs"), gm.open(tmp_path / "final.pkl", columns=tmp_path / "kept").column("obs"))
+    with pytest.raises(TypeError, match="has no option 'spill'"):
+        opened(tmp_path / "final.pkl", spill=tmp_path / "kept", columns=tmp_path / "kept")
+    needed = gm.OldestNeeded("training.100.gz", "training.100.gz", "natural")
+    with pytest.warns(DeprecationWarning, match="`is_after` is called `may_delete` now"):
+        assert needed.is_after("training.9.gz")
+    assert needed.may_delete("training.9.gz")
+    assert not needed.may_delete("training.100.gz")
+    with pytest.warns(DeprecationWarning, match="`Step` is called `LineageStep` now"):
+        assert gm.Step is gm.LineageStep

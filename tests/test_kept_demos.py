@@ -125,7 +125,7 @@ def test_a_bad_frame_is_refused_with_its_place_when_it_is_asked_for(tmp_path: Pa
             ask()
         assert (refused.value.kind, refused.value.source) == ("wrong_size", str(tmp_path / "a.tar"))
     with pytest.raises(gm.FormatError) as refused:
-        open_demos(tmp_path, index="off", spill=tmp_path / "columns")
+        open_demos(tmp_path, index="off", columns=tmp_path / "columns")
     assert refused.value.kind == "wrong_size"
 
 
@@ -133,7 +133,7 @@ def test_a_bad_frame_is_refused_with_its_place_when_it_is_asked_for(tmp_path: Pa
 def test_columns_are_what_the_shards_hold(tmp_path: Path, packed: bool) -> None:
     plain = folder_of_shards(tmp_path / "plain")
     source = pack(plain) if packed else plain
-    held, spilled = gm.open(source), gm.open(source, spill=tmp_path / "columns")
+    held, spilled = gm.open(source), gm.open(source, columns=tmp_path / "columns")
     same(spilled, held)
     column = spilled.column("obs")
     assert isinstance(column, np.memmap)
@@ -146,16 +146,16 @@ def test_columns_are_what_the_shards_hold(tmp_path: Path, packed: bool) -> None:
 
 def test_columns_are_used_again_until_the_source_changes(tmp_path: Path) -> None:
     source, columns = folder_of_shards(tmp_path / "shards"), tmp_path / "columns"
-    gm.open(source, spill=columns)
+    gm.open(source, columns=columns)
     (own,) = columns.iterdir()
     before = (own / "obs.npy").stat()
-    same(gm.open(source, spill=columns), gm.open(source))
+    same(gm.open(source, columns=columns), gm.open(source))
     assert (own / "obs.npy").stat() == before
     write_wds(source / "a-2.tar", wds_samples([True], first=20))
     # What a killed writer left is no hindrance.
     (own / ".columns.part").mkdir()
     (own / ".columns.part" / "obs.npy").write_bytes(b"half")
-    again = gm.open(source, spill=columns)
+    again = gm.open(source, columns=columns)
     assert again.lengths == [2, 2, 1]
     same(again, gm.open(source))
     assert sorted(path.name for path in columns.iterdir()) == [own.name]
@@ -174,7 +174,7 @@ def test_frames_out_of_order_are_put_right_in_columns_too(tmp_path: Path) -> Non
     (tmp_path / "a.tar").rename(tmp_path / "a" / "a.tar")
     for folder in (tmp_path / "a", tmp_path / "b"):
         for spill in (None, tmp_path / "columns"):
-            demos = gm.open(folder, spill=spill)
+            demos = gm.open(folder, columns=spill)
             assert (demos.lengths, demos.column("obs")[:, 0].tolist()) == ([2, 2], [0, 1, 2, 3])
 
 
@@ -191,7 +191,7 @@ def test_a_task_in_columns_is_the_task_in_memory(tmp_path: Path) -> None:
         cfg = {"benchmark_name": benchmark, "task_name": task}
         held = load_dataset_dict(cfg, {"data_root": str(tmp_path)}, n_traj)
         for _ in range(2):
-            kept = load_dataset_dict(cfg, {"data_root": str(tmp_path)}, n_traj, spill=tmp_path / "columns")
+            kept = load_dataset_dict(cfg, {"data_root": str(tmp_path)}, n_traj, columns=tmp_path / "columns")
             assert kept.keys() == held.keys()
             for name, array in held.items():
                 if name == "infos":
@@ -200,7 +200,7 @@ def test_a_task_in_columns_is_the_task_in_memory(tmp_path: Path) -> None:
                     assert isinstance(kept[name], np.memmap)
                     np.testing.assert_array_equal(kept[name], array)
     with pytest.raises(gm.ConfigError, match="compat"):
-        load_dataset_dict(cfg, {"data_root": str(tmp_path)}, compat=True, spill=tmp_path)
+        load_dataset_dict(cfg, {"data_root": str(tmp_path)}, compat=True, columns=tmp_path)
 
 
 def test_what_is_too_large_says_what_to_do(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_what_is_too_large_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(gm.FormatError, match="spill") as refused:
         open_demos(packed, max_bytes=20_000)
     assert refused.value.kind == "too_large"
-    same(open_demos(packed, max_bytes=20_000, spill=tmp_path / "columns"), gm.open(source))
+    same(open_demos(packed, max_bytes=20_000, columns=tmp_path / "columns"), gm.open(source))
     # Plain ones are opened whatever their size; a field of them has to fit.
     (tmp_path / "wide").mkdir()
     write_wds(tmp_path / "wide" / "a.tar", [{"obs.npy": npy(np.zeros(300)), "dones.cls": b"1"}] * 10)
@@ -220,7 +220,7 @@ def test_what_is_too_large_says_what_to_do(tmp_path: Path) -> None:
         demos.column("obs")
     write_wds(tmp_path / "games.tar", [])
     with pytest.raises(gm.ConfigError, match="no demonstrations"):
-        gm.open(tmp_path / "games.tar", spill=tmp_path)
+        gm.open(tmp_path / "games.tar", columns=tmp_path)
 
 
 def test_opening_a_folder_can_be_interrupted(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def data():
 bound = data() + (96 << 20)
 resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
 for source in sys.argv[2:]:
-    demos = gm.open(source, spill=sys.argv[1])
+    demos = gm.open(source, columns=sys.argv[1])
     column = demos.column("obs")
     assert column.nbytes > 3 * (96 << 20), column.nbytes
     assert [int(column[t, 0]) for t in (0, 255, 256)] == [0, 255, 0]

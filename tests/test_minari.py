@@ -262,7 +262,7 @@ def test_native_demonstrations_become_minari_and_load(tmp_path: Path, form: Any)
 
 def test_columns_larger_than_memory_are_mapped(recorded: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(recorded, tmp_path / "some-v0"))
-    demos, known = gm.open(folder, spill=tmp_path / "spill"), gm.open(folder)
+    demos, known = gm.open(folder, columns=tmp_path / "spill"), gm.open(folder)
     for name in ("obs.image", "dones"):
         column = demos.column(name)
         assert isinstance(column, np.memmap)
@@ -273,7 +273,7 @@ def test_columns_larger_than_memory_are_mapped(recorded: Path, tmp_path: Path) -
     pickle.loads(pickle.dumps(demos)).column("dones")
     assert (kept / "dones.npy").stat().st_mtime_ns == before, "what is there is used again"
     write(folder, gm.open(recorded), overwrite=True, data_format="arrow")
-    gm.open(folder, spill=tmp_path / "spill").column("dones")
+    gm.open(folder, columns=tmp_path / "spill").column("dones")
     assert len(list((tmp_path / "spill").iterdir())) == 2, "what has changed is read anew"
 
 

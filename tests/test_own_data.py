@@ -231,11 +231,11 @@ def test_a_folder_of_one_episode_a_file_is_one_data_set(tmp_path: Path, kind: st
             (folder / f"run{i}.pkl").write_bytes(pickle.dumps(found))
         else:
             np.savez(folder / f"run{i}.npz", **found)
-    for opened in (gm.open(folder), gm.open(folder / "run*"), gm.open(folder, spill=tmp_path / "spill")):
+    for opened in (gm.open(folder), gm.open(folder / "run*"), gm.open(folder, columns=tmp_path / "spill")):
         assert opened.lengths == [2 + i for i in range(11)], "in order of number"
         np.testing.assert_array_equal(opened[10]["obs"], np.full((12, 2), 10.0))
         assert ("next_obs" in opened.layout.names) == (kind != "parquet"), "one observation more than actions"
-    assert isinstance(gm.open(folder, spill=tmp_path / "spill").column("obs"), np.memmap)
+    assert isinstance(gm.open(folder, columns=tmp_path / "spill").column("obs"), np.memmap)
     done = gm.pack(folder, tmp_path / "pack")
     assert done.runs == 11
     assert gm.open(tmp_path / "pack").lengths == gm.open(folder).lengths

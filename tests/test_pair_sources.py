@@ -67,7 +67,7 @@ def test_where_the_episodes_of_a_dictionary_end() -> None:
 def test_a_slice_of_demonstrations_is_a_data_set(tmp_path: Path, form: str) -> None:
     demos = shard(tmp_path, "demos.tar" if form == "spilled" else form)
     if form == "spilled":
-        demos = gm.open(tmp_path / "demos.tar", spill=tmp_path / "columns")
+        demos = gm.open(tmp_path / "demos.tar", columns=tmp_path / "columns")
     some = demos[1:3]
     assert (len(some), some.lengths, some.num_frames, some.frames(-1)) == (2, [1, 5], 6, 5)
     np.testing.assert_array_equal(some[0], demos[1])

@@ -350,7 +350,7 @@ def test_spilled_demonstrations_travel_by_the_names_of_their_files(tmp_path: Pat
     data = columns([70, 30], shape=shape)
     rows = [{name: data.column(name)[t] for name in ("obs", "acts", "dones")} for t in range(100)]
     write_frames(tmp_path / "demos.tar.zst", get_meta_dict({}, box, Instance("Discrete", (), {"n": 9})), rows)
-    spilled = gm.demos.open_demos(tmp_path / "demos.tar.zst", spill=tmp_path / "columns")
+    spilled = gm.demos.open_demos(tmp_path / "demos.tar.zst", columns=tmp_path / "columns")
     source = gm.PairLoader(spilled, gm.pairs.TemporalOffset("dynamics"), batch_size=7, seed=2)
     sent = pickle.dumps(source)
     assert len(sent) < 5000

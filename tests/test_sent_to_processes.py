@@ -94,7 +94,7 @@ def test_demonstrations_are_sent_by_place(tmp_path: Path, monkeypatch: pytest.Mo
     known = frames([7, 1, 5])
     write_frames(tmp_path / "demos.tar", META, known)
     monkeypatch.chdir(tmp_path)
-    opened = [gm.open("demos.tar"), gm.open("demos.tar", spill="columns"), gm.open("demos.tar")[1:]]
+    opened = [gm.open("demos.tar"), gm.open("demos.tar", columns="columns"), gm.open("demos.tar")[1:]]
     for demos in opened:
         program = "print(value.lengths, value.column('rews').tolist(), len(value.extras(1)['infos']))"
         told = f"{demos.lengths} {demos.column('rews').tolist()} {demos.lengths[1]}"

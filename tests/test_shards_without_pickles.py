@@ -246,4 +246,4 @@ def test_spilled_folders_of_both_kinds_are_one_data_set(tmp_path: Path) -> None:
     write_frames(tmp_path / "in/a.tar", META, known[:8])
     write_frames(tmp_path / "in/b.tar.zst", META, known[8:], members="npy")
     check(gm.open(tmp_path / "in"), known)
-    check(gm.open(tmp_path / "in", spill=tmp_path / "columns"), known)
+    check(gm.open(tmp_path / "in", columns=tmp_path / "columns"), known)

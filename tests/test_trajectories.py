@@ -157,7 +157,7 @@ def test_arrays_of_a_pack_are_those_of_its_files(folder: Path, tmp_path: Path) -
         pack.metadata["env_cfg"],
         "demo.chunks",
     )
-    spilled = gm.open(folder / "pack", spill=tmp_path)
+    spilled = gm.open(folder / "pack", columns=tmp_path)
     for given in (folder / "pack", str(folder / "pack"), pack, face, spilled):
         for count in (None, 2):
             arrays = gm.load_dataset_dict(given, n_traj=count)

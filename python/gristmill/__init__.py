@@ -15,6 +15,7 @@ their homes are `gristmill.errors`, `gristmill.config`, `gristmill.packs`, `gris
 from importlib import import_module as _import_module
 from importlib.metadata import PackageNotFoundError as _NotFound
 from importlib.metadata import version as _version
+from warnings import warn as _warn
 
 from gristmill import chess, config, demos, envs, errors, g2048, pairs, presets, safe_pickle, views
 from gristmill.config import (
@@ -73,7 +74,7 @@ from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
 from gristmill.loaders.sampling import Blocks, Hanse
 from gristmill.loaders.states import OldestNeeded, Vanished, merge_states
 from gristmill.packs.games import Games
-from gristmill.packs.packed import Duplicate, Duplicates, Mark, Step
+from gristmill.packs.packed import Duplicate, Duplicates, LineageStep, Mark
 from gristmill.packs.rows import Rows
 from gristmill.packs.selection import Split, ThreeWaySplit
 from gristmill.packs.source import Source, open  # noqa: A004  (gristmill.open is the public name)
@@ -121,6 +122,7 @@ __all__ = [
     "Hanse",
     "JoinPositionsConfig",
     "Layout",
+    "LineageStep",
     "Made",
     "Mark",
     "Merged",
@@ -144,7 +146,6 @@ __all__ = [
     "StageConfig",
     "StageError",
     "StateError",
-    "Step",
     "StepLoader",
     "StoppedError",
     "TensorGeneratorConfig",
@@ -234,6 +235,9 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> object:
+    if name == "Step":
+        _warn("`Step` is called `LineageStep` now", DeprecationWarning, stacklevel=2)
+        return LineageStep
     if name not in _LATE:
         raise AttributeError(f"module 'gristmill' has no attribute {name!r}")
     try:

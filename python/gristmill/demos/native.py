@@ -55,21 +55,22 @@ def load_dataset_dict(
     task_name: str | None = None,
     frame_stack: int | None = None,
     compat: bool = False,
-    spill: str | os.PathLike[str] | None = None,
+    columns: str | os.PathLike[str] | None = None,
 ) -> Arrays:
     """The stored demonstrations of the task that `env_cfg` names, from where `env_data` says they are; or those given.
 
     Args:
-        env_cfg: the task; a mapping is read over the defaults. Or demonstrations themselves, with `n_traj` and `spill`
-            alone: the path of a pack, shards or a file, or what `gristmill.open` gives for one, selections included.
+        env_cfg: the task; a mapping is read over the defaults. Or demonstrations themselves, with `n_traj` and
+            `columns` alone: the path of a pack, shards or a file, or what `gristmill.open` gives for one, selections
+            included.
         env_data: where data lies; a mapping is read over the defaults.
         n_traj: take only the first `n_traj` trajectories, in order of file name.
         task_name: another task than that of `env_cfg`.
         frame_stack: another stack than that of `env_cfg`, for dm_control and Procgen.
         compat: do what the loaders of the originals did, faults included: files in an order drawn by `random`, ends of
             episodes that get lost, stacks and next observations that reach across them (docs/format/demonstrations.md).
-        spill: a folder for data that is larger than memory: file by file it becomes one `.npy` file for each array, in
-            a folder of its own there, which is used again as long as the files are unchanged; the arrays are mapped.
+        columns: a folder for data that is larger than memory: file by file it becomes one `.npy` file for each array,
+            in a folder of its own there, which is used again as long as the files are unchanged; the arrays are mapped.
             Not with `compat`, whose order differs each time.
 
     Returns:
@@ -89,7 +90,7 @@ def load_dataset_dict(
         for name, value in options.items():
             if value:
                 raise ConfigError(f"{name} does not go with demonstrations that are given", field=name)
-        return _given(env_cfg, n_traj, spill)
+        return _given(env_cfg, n_traj, columns)
     cfg = env_cfg if isinstance(env_cfg, EnvConfig) else EnvConfig.from_dict(env_cfg or {})
     data = env_data if isinstance(env_data, EnvData) else EnvData.from_dict(env_data or {})
     benchmark = cfg.benchmark_name
@@ -102,10 +103,10 @@ def load_dataset_dict(
         if benchmark not in ("dm_control", "procgen"):
             raise ConfigError(f"`{benchmark}` has no frame_stack; dm_control and procgen have", field="frame_stack")
         cfg = cfg.updated({f"{benchmark}_frame_stack": frame_stack})
-    if spill is not None and compat:
-        raise ConfigError("with compat the order is drawn anew each time; spill the strict form", field="spill")
-    if spill is not None:
-        arrays = _spilled(cfg, data, n_traj, os.fspath(spill))
+    if columns is not None and compat:
+        raise ConfigError("with compat the order is drawn anew each time; keep the strict form", field="columns")
+    if columns is not None:
+        arrays = _spilled(cfg, data, n_traj, os.fspath(columns))
     elif compat and benchmark == "minecraft":
         arrays = _minecraft_pieces(cfg, data, n_traj)
     else:
@@ -121,23 +122,25 @@ def _too_few(cfg: EnvConfig, found: int, n_traj: int) -> ConfigError:
     return ConfigError(message, field="n_traj")
 
 
-def _given(source: str | os.PathLike[str] | Stored, n_traj: int | None, spill: str | os.PathLike[str] | None) -> Arrays:
+def _given(
+    source: str | os.PathLike[str] | Stored, n_traj: int | None, columns: str | os.PathLike[str] | None
+) -> Arrays:
     """The arrays of demonstrations that are not looked for: all fields, and `infos` where each step has some."""
     from gristmill.packs.source import open as open_any
 
     demos: Any = source
     if isinstance(source, str | os.PathLike):
-        demos = open_any(source, spill=spill)
+        demos = open_any(source, columns=columns)
         if not isinstance(demos, Stored):
             raise ConfigError(f"{os.fspath(source)} holds no demonstrations", field="env_cfg")
-    elif spill is not None:
-        raise ConfigError("these are open already; `gristmill.open` takes a folder to spill them to", field="spill")
+    elif columns is not None:
+        raise ConfigError("these are open already; `gristmill.open` takes a folder to keep them in", field="columns")
     lengths = demos.lengths
     if n_traj is not None and n_traj > len(lengths):
         raise ConfigError(f"there are {len(lengths)} trajectories; n_traj={n_traj} asks for more", field="n_traj")
     steps = sum(lengths[:n_traj])
-    columns = demos.columns(name for name in demos.layout.names if name not in ("", *_MADE_BY_READERS))
-    arrays: Arrays = {name.replace(".", "_"): column[:steps] for name, column in columns.items()}
+    fields = demos.columns(name for name in demos.layout.names if name not in ("", *_MADE_BY_READERS))
+    arrays: Arrays = {name.replace(".", "_"): column[:steps] for name, column in fields.items()}
     return _with_infos(arrays, demos, steps, len(lengths[:n_traj]))
 
 

@@ -133,7 +133,7 @@ def open_demos(
     remove_null_actions: bool = False,
     frame_stack: int = 1,
     max_bytes: int = 2 << 30,
-    spill: str | os.PathLike[str] | None = None,
+    columns: str | os.PathLike[str] | None = None,
     index: str | os.PathLike[str] | None = None,
     strict: bool = True,
 ) -> Demos:
@@ -149,8 +149,8 @@ def open_demos(
         remove_null_actions: leave out the steps of MAGICAL whose action is 0.
         frame_stack: frames in a stack of dm_control and Procgen.
         max_bytes: how much may be held in memory: of what is read whole all of it, of other data one field.
-        spill: a folder for data that is larger: each field becomes a `.npy` file in a folder of its own there, written
-            in bounded memory and used again as long as the source is unchanged.
+        columns: a folder for data that is larger: each field becomes a `.npy` file in a folder of its own there,
+            written in bounded memory and used again as long as the source is unchanged.
         index: folder of the side index; `"off"` for none, by default `gristmill` in the user's cache.
         strict: refuse a tar with anything behind its end mark, which is lost (tars that were joined, a header of
             zeros). `False` reads what lies before, as other readers of tars do; `gristmill verify` tells what is there.
@@ -171,7 +171,7 @@ def open_demos(
         video,
         max_bytes=max_bytes,
         index=index,
-        spill=spill,
+        spill=columns,
         strict=strict,
     )
     demos = Demos(name, compiled)
@@ -181,7 +181,7 @@ def open_demos(
         "remove_null_actions": remove_null_actions,
         "frame_stack": frame_stack,
         "max_bytes": max_bytes,
-        "spill": None if spill is None else os.path.abspath(spill),
+        "columns": None if columns is None else os.path.abspath(columns),
         "index": index,
     }
     return demos

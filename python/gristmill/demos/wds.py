@@ -146,7 +146,7 @@ def load_wds_datasets(
     env_cfg: EnvConfig | Mapping[str, Any] | None = None,
     env_data: EnvData | Mapping[str, Any] | None = None,
     root: str | os.PathLike[str] | None = None,
-    spill: str | os.PathLike[str] | None = None,
+    columns: str | os.PathLike[str] | None = None,
     strict: bool = True,
 ) -> WdsDatasets:
     """Opens the processed shards that each configuration names.
@@ -157,7 +157,7 @@ def load_wds_datasets(
         env_cfg: the current configuration; a mapping is read over the defaults.
         env_data: where data lies; a mapping is read over the defaults.
         root: another `data_root`.
-        spill: a folder to keep the data in as columns that are mapped, instead of memory (`gristmill.open`).
+        columns: a folder to keep the data in as columns that are mapped, instead of memory (`gristmill.open`).
         strict: refuse shards with anything behind the end mark of their tar; `False` reads what lies before it.
 
     Returns:
@@ -175,7 +175,7 @@ def load_wds_datasets(
         data = replace(data, data_root=os.fspath(root))
     if not configs:
         raise ConfigError("no configuration; expected at least one, such as {}", field="configs")
-    datasets = [_open(config, cfg, data, f"configs[{i}]", spill, strict) for i, config in enumerate(configs)]
+    datasets = [_open(config, cfg, data, f"configs[{i}]", columns, strict) for i, config in enumerate(configs)]
     first = datasets[0]
     for other in datasets[1:]:
         try:
@@ -195,7 +195,7 @@ def _open(
     cfg: EnvConfig,
     data: EnvData,
     place: str,
-    spill: str | os.PathLike[str] | None,
+    columns: str | os.PathLike[str] | None,
     strict: bool,
 ) -> Part:
     for key in config:
@@ -216,7 +216,7 @@ def _open(
     if folder is None:
         message = f"{place}: no shards in {folders[0]} nor in {folders[1]}; the configuration is {dict(config)}"
         raise ConfigError(message, field=place)
-    demos = open_demos(folder, spill=spill, strict=strict)
+    demos = open_demos(folder, columns=columns, strict=strict)
     if "observation_space" not in demos.metadata:
         message = f"{folder}: missing: the shards have no metadata, so nothing says what they hold"
         raise FormatError(message, kind="missing", source=folder)

@@ -370,7 +370,7 @@ class DataLoader:
         the states that it saved last, or from the one that it was given. Older files may be deleted:
 
             for path in games.glob("*.gz"):
-                if loader.oldest_needed["load"].is_after(path.name):
+                if loader.oldest_needed["load"].may_delete(path.name):
                     path.unlink()
 
         States that are kept elsewhere say by themselves what they need, as `state["oldest_needed"]`; of several ranks

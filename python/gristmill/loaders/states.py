@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -43,9 +44,14 @@ class OldestNeeded:
     key: str
     key_order: str
 
-    def is_after(self, name: Path) -> bool:
-        """Whether a file of this name below the directory is older, so that it may be deleted."""
+    def may_delete(self, name: Path) -> bool:
+        """Whether no state needs the file of this name below the directory, so that it may be deleted: it is older."""
         return _gristmill.is_older(os.fspath(name), self.name, self.key_order)
+
+    def is_after(self, name: Path) -> bool:
+        """The same, by the name that it had before."""
+        warnings.warn("`is_after` is called `may_delete` now", DeprecationWarning, stacklevel=2)
+        return self.may_delete(name)
 
 
 def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
@@ -32,6 +33,9 @@ _ELSEWHERE: dict[str, tuple[str, ...]] = {
     "transform": ("encoder", "prepare"),
     "workers": ("threads",),
 }
+
+#: What an option was called before, and is called now; a call by the old name is warned of.
+_BEFORE = {"spill": "columns"}
 
 
 def unknown(function: str, name: str, known: Iterable[str]) -> str:
@@ -70,9 +74,12 @@ def _checked(function: Callable[_Given, _Result], more: list[str]) -> Callable[_
 
     @functools.wraps(function)
     def checked(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-        for name in kwargs:
-            if name not in known:
+        for name in [name for name in kwargs if name not in known]:
+            now = _BEFORE.get(name)
+            if now not in known or now in kwargs:
                 raise TypeError(unknown(called, name, known))
+            warnings.warn(f"{called}(): `{name}` is called `{now}` now", DeprecationWarning, stacklevel=2)
+            kwargs[now] = kwargs.pop(name)
         return function(*args, **kwargs)
 
     return checked

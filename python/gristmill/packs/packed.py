@@ -52,7 +52,7 @@ class Duplicates:
 
 
 @dataclass(frozen=True)
-class Step:
+class LineageStep:
     """A job in the lineage of a pack."""
 
     #: `pack`, `append`, `merge`, `convert`, `rescore`, ...; `unrecorded` where no job recorded it.
@@ -63,7 +63,7 @@ class Step:
     #: The games that it took from files: `name` of the folder, `games`, `stored_bytes`, `xxh3_128`.
     sources: dict[str, Any] | None = None
     #: The lineage of each thing that went into it.
-    made_from: list[list[Step]] = field(default_factory=list)
+    made_from: list[list[LineageStep]] = field(default_factory=list)
 
 
 def which_frames(which: str | npt.ArrayLike) -> dict[str, Any]:
@@ -80,11 +80,11 @@ def which_frames(which: str | npt.ArrayLike) -> dict[str, Any]:
     return {"rule": None, "mask": np.ascontiguousarray(mask).view(np.uint8)}
 
 
-def steps(text: str) -> list[Step]:
+def steps(text: str) -> list[LineageStep]:
     """A lineage from JSON."""
 
-    def step(told: dict[str, Any]) -> Step:
+    def step(told: dict[str, Any]) -> LineageStep:
         made_from = [[step(inner) for inner in steps] for steps in told.pop("from", [])]
-        return Step(**told, made_from=made_from)
+        return LineageStep(**told, made_from=made_from)
 
     return [step(told) for told in json.loads(text)]

@@ -16,7 +16,7 @@ from gristmill import _gristmill
 from gristmill.errors import StateError
 from gristmill.options.arguments import named
 from gristmill.packs.again import derive_again, remembered, select_again
-from gristmill.packs.packed import Duplicate, Duplicates, Mark, Step, steps, which_frames
+from gristmill.packs.packed import Duplicate, Duplicates, LineageStep, Mark, steps, which_frames
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
 
@@ -302,7 +302,7 @@ class Selection:
         return Array.over(memory, array.shape, self.layout.dtype)
 
     @property
-    def lineage(self) -> list[Step]:
+    def lineage(self) -> list[LineageStep]:
         """How the pack came to be: jobs in order, with what went into each; empty where its manifest does not tell."""
         return steps(self._compiled.lineage())
 

@@ -104,7 +104,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     memory: bool = False,
     mmap: bool = True,
     values: str | os.PathLike[str] | None = None,
-    spill: str | os.PathLike[str] | None = None,
+    columns: str | os.PathLike[str] | None = None,
     verify: Literal["open", "first_touch", "off"] | None = None,
     strict: bool = True,
     fields: Mapping[str, str] | None = None,
@@ -118,7 +118,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     self-play, a legacy pack or exponents: `Rows.form` says which.
 
     Returns:
-        `Games` for a chunk pack, `Trajectories` for one of demonstrations (`Demos` where it is spilled), `Rows` for a
+        `Games` for a chunk pack, `Trajectories` for one of demonstrations (`Demos` with `columns`), `Rows` for a
         folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else `Source`.
 
     Args:
@@ -129,8 +129,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             can be raised. Without a mapping a file that is too short is an error of this call, and what becomes of it
             later changes nothing.
         values: for a pack: folder of its values, where they do not lie beside its rows.
-        spill: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more options
-            has `gristmill.demos.open_demos`.
+        columns: for demonstrations: a folder to keep them in as columns that are mapped, instead of memory; more
+            options has `gristmill.demos.open_demos`.
         verify: for a pack of rows: when rows are held against the checksums beside them. `open` does it for all now,
             `first_touch` for each block of 256 rows when the first of them is wanted, `off` never. By default
             `first_touch` where there are checksums; `gristmill checksum` makes them for packs that have none.
@@ -143,7 +143,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
         FormatError: nothing in it is recognised, its headers are bad, the folder is no pack, or rows do not have their
             checksums.
-        ConfigError: `spill` for what is no demonstration, `verify` for what has no checksums.
+        ConfigError: `columns` for what is no demonstration, `verify` for what has no checksums.
         TypeError: a path that is neither text nor `os.PathLike`; of bytes, `os.fsdecode` makes text.
         MissingPackageError: a Minari data set needs the extra `minari`.
     """
@@ -164,11 +164,11 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             if value:
                 raise ConfigError(f"{path}: {option} does not go with arrays of one's own", field=option)
         try:
-            return open_own(path, fields=fields, spill=spill)
+            return open_own(path, fields=fields, columns=columns)
         except FormatError:
             inside = files_of_a_form(path) if fields is None else []
             if len(inside) == 1:
-                return open(inside[0], spill=spill, strict=strict)
+                return open(inside[0], columns=columns, strict=strict)
             if not inside:
                 raise
             advice = f"{len(inside)} files of demonstrations, each a data set: gristmill.open({inside[0]!r}) opens one"
@@ -180,22 +180,22 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     if data_folder(path) is not None:
         from gristmill.demos.minari import open_minari
 
-        return open_minari(path, spill=spill)
-    if (spill is not None or not packed) and _gristmill.holds_demos(path):
+        return open_minari(path, columns=columns)
+    if (columns is not None or not packed) and _gristmill.holds_demos(path):
         from gristmill.demos.source import open_demos
 
         try:
-            return open_demos(path, spill=spill, strict=strict)
+            return open_demos(path, columns=columns, strict=strict)
         except FormatError as error:
             if error.kind not in ("unknown_format", "unsupported") or not could_be_own(path):
                 raise
             # What no form knows may be arrays, and the error says which there are.
             try:
-                return open_own(path, spill=spill)
+                return open_own(path, columns=columns)
             except FormatError as own:
                 raise (own if error.kind == "unknown_format" else error) from None
-    if spill is not None:
-        raise ConfigError(f"{path} holds no demonstrations, and nothing else can be spilled", field="spill")
+    if columns is not None:
+        raise ConfigError(f"{path} holds no demonstrations, and nothing else is kept in columns", field="columns")
     if packed:
         if verify is not None:
             raise ConfigError(f"{path} holds whole games: checksums are {rows_only}", field="verify")
@@ -205,7 +205,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
 
         return opened(_gristmill.open_pack(path, memory or not mmap, None, None))
     if os.path.isdir(path) and could_be_own(path):
-        return open_own(path, spill=spill)
+        return open_own(path, columns=columns)
     if os.path.isdir(path):
         return Rows(_gristmill.open_pack(path, memory or not mmap, values, verify))
     return Source(path, _gristmill.open_source(path))

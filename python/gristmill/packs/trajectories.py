@@ -88,7 +88,7 @@ class Trajectories(Games):
                 raise FormatError(f"there is no field `{name}`", kind="missing")
             size = math.prod(dtype[name].shape) * dtype[name].base.itemsize * self.num_frames
             if size > _MOST:
-                advice = "select fewer, feed them by gristmill.DataLoader, or give open_demos a folder (`spill`)"
+                advice = "select fewer, feed them by gristmill.DataLoader, or give gristmill.open a folder (`columns`)"
                 message = f"`{name}` of {self.num_frames} steps takes {size} bytes, more than {_MOST}; {advice}"
                 raise FormatError(message, kind="too_large")
         return self.encode(np.arange(self.num_frames), Fields(wanted))

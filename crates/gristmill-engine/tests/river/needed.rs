@@ -13,7 +13,7 @@ use super::games::{config, generate, hashes, loader, next, of_pool, options, pre
 /// Deletes what is older; how many files.
 fn delete(folder: &Path, oldest: &OldestNeeded) -> usize {
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let old: Vec<String> = names.filter(|name| oldest.is_after(name)).collect();
+    let old: Vec<String> = names.filter(|name| oldest.may_delete(name)).collect();
     old.iter().for_each(|name| std::fs::remove_file(folder.join(name)).unwrap());
     old.len()
 }
@@ -59,11 +59,11 @@ fn what_is_older_than_the_oldest_needed_can_be_deleted() {
     hashes(&original, "", 3);
     original.save(&state).unwrap();
     let oldest = original.oldest_needed()["load"].clone();
-    assert!(first.is_after("training.1.gz") && oldest.is_after(&first.name), "{oldest:?}");
+    assert!(first.may_delete("training.1.gz") && oldest.may_delete(&first.name), "{oldest:?}");
     let saved: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&state).unwrap()).unwrap();
     let told = &saved["oldest_needed"]["load"];
     assert_eq!(told["key_order"], "natural");
-    assert!(!oldest.is_after(told["name"].as_str().unwrap()), "{told}");
+    assert!(!oldest.may_delete(told["name"].as_str().unwrap()), "{told}");
     let texts = |name: &str| {
         let stage = original.status(0).stages.into_iter().find(|stage| stage.name == "load").unwrap();
         stage.texts.into_iter().find(|text| text.name == name).map(|text| text.value)
@@ -105,7 +105,7 @@ fn every_directory_and_all_ranks_have_an_oldest() {
         parts.push(rank.state().unwrap());
         for (loader, own) in rank.oldest_needed() {
             let known = oldest.entry(loader).or_insert_with(|| own.clone());
-            if known.is_after(&own.name) {
+            if known.may_delete(&own.name) {
                 *known = own;
             }
         }

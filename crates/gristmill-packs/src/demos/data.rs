@@ -279,7 +279,7 @@ pub(super) fn advise(e: Error) -> Error {
         return e;
     }
     let place = e.place().clone();
-    let advice = "give a folder to keep it in files (`spill`), or raise `max_bytes`";
+    let advice = "give a folder to keep it in files (`columns`), or raise `max_bytes`";
     let mut advised = Error::new(Kind::TooLarge, format!("{}; {advice}", e.detail()));
     if let Some(source) = place.source {
         advised = advised.in_source(source);

@@ -134,7 +134,7 @@ class MinariDemos(Demos):
         return found
 
     def column(self, name: str) -> npt.NDArray[Any]:
-        """One field of all steps of all episodes; nothing else is read. With `spill` it is a mapped file.
+        """One field of all steps of all episodes; nothing else is read. With `columns` it is a mapped file.
 
         Raises:
             FormatError: there is no such field, or an episode is damaged; it says where.
@@ -255,12 +255,12 @@ class MinariDemos(Demos):
         return rows.pop() if rows else steps
 
 
-def open_minari(path: str | os.PathLike[str], *, spill: str | os.PathLike[str] | None = None) -> MinariDemos:
+def open_minari(path: str | os.PathLike[str], *, columns: str | os.PathLike[str] | None = None) -> MinariDemos:
     """Opens a Minari data set: its folder (`<root>/<namespace>/<name>-v<N>`), the `data` in it, or its file.
 
     Args:
         path: the folder or file.
-        spill: a folder for columns larger than memory: each field that is used becomes a `.npy` file there.
+        columns: a folder for columns larger than memory: each field that is used becomes a `.npy` file there.
 
     Raises:
         MissingPackageError: h5py or pyarrow is not installed.
@@ -272,7 +272,7 @@ def open_minari(path: str | os.PathLike[str], *, spill: str | os.PathLike[str] |
     if folder is None:
         says = "no Minari data set; expected data/metadata.json with `data_format` and `total_episodes`"
         raise FormatError(f"{name}: unknown_format: {says}", kind="unknown_format", source=name)
-    return MinariDemos(name, folder, None if spill is None else os.fspath(spill))
+    return MinariDemos(name, folder, None if columns is None else os.fspath(columns))
 
 
 def _task(env_spec: Any) -> dict[str, Any]:

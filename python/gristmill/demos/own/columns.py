@@ -43,7 +43,7 @@ class Gathered:
             # What is mapped takes no memory.
             self._left -= 0 if _is_mapped(array) else array.nbytes
             if self._left < 0:
-                advice = "`spill=FOLDER` keeps the columns in mapped files instead"
+                advice = "`columns=FOLDER` keeps the columns in mapped files instead"
                 raise fault(self._path, "too_large", f"more than fits into memory as its bound is; {advice}")
             self._parts.setdefault(name, []).append(array)
 

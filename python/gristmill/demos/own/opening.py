@@ -76,7 +76,7 @@ def open_own(
     path: str | os.PathLike[str],
     *,
     fields: Mapping[str, str] | None = None,
-    spill: str | os.PathLike[str] | None = None,
+    columns: str | os.PathLike[str] | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> ArrayDemos:
     """Opens arrays of one's own: `.npz`, a pickle, HDF5, Parquet, a folder of `.npy`, or a folder of such files.
@@ -88,8 +88,8 @@ def open_own(
         path: the file, folder or pattern.
         fields: by field the name of its array, such as `{"obs": "observations"}`; only those are read then, and what
             says where episodes end. A group stands for all arrays in it. Without it the usual names are known.
-        spill: a folder for data that is larger than memory: columns in it, which are mapped, and found the next time.
-        max_bytes: how much may be held in memory; with `spill` of one file.
+        columns: a folder for data that is larger than memory: columns in it, which are mapped, and found the next time.
+        max_bytes: how much may be held in memory; with `columns` of one file.
 
     Raises:
         OSError: it cannot be read.
@@ -100,19 +100,19 @@ def open_own(
     name = os.path.expanduser(os.fspath(path))
     asked = _asked(fields)
     files, form = _files(name)
-    folder = None if spill is None else _spilled(os.fspath(spill), name, files, asked)
+    folder = None if columns is None else _spilled(os.fspath(columns), name, files, asked)
     if folder is not None and os.path.exists(os.path.join(folder, "own.json")):
-        return _there(name, form, folder, asked, spill, max_bytes)
+        return _there(name, form, folder, asked, columns, max_bytes)
     if folder is None:
-        columns, ends, about = _gathered(name, files, form, asked, max_bytes, None)
+        arrays, ends, about = _gathered(name, files, form, asked, max_bytes, None)
     else:
         with published_folder(folder) as staged:
-            columns, ends, about = _gathered(name, files, form, asked, max_bytes, staged)
+            arrays, ends, about = _gathered(name, files, form, asked, max_bytes, staged)
             with open(os.path.join(staged, "own.json"), "w", encoding="utf-8") as file:
-                json.dump({"about": about, "columns": list(columns), "lengths": ends.lengths, "cut": ends.cut}, file)
-            del columns
-        return _there(name, form, folder, asked, spill, max_bytes)
-    return _made(name, form, columns, ends, about, asked, spill, max_bytes)
+                json.dump({"about": about, "columns": list(arrays), "lengths": ends.lengths, "cut": ends.cut}, file)
+            del arrays
+        return _there(name, form, folder, asked, columns, max_bytes)
+    return _made(name, form, arrays, ends, about, asked, columns, max_bytes)
 
 
 def _asked(fields: Mapping[str, str] | None) -> dict[str, str] | None:
@@ -181,14 +181,14 @@ def _tables(path: str, kind: str, max_bytes: int, fields: Mapping[str, str] | No
 def _gathered(
     path: str, files: list[str], kind: str, fields: dict[str, str] | None, max_bytes: int, folder: str | None
 ) -> tuple[dict[str, npt.NDArray[Any]], Ends, dict[str, Any]]:
-    """The columns of all files."""
+    """The arrays of all files."""
     gathered, ends = Gathered(path, max_bytes, folder), Ends([], [])
     about: dict[str, Any] = {"fields": {}, "left_out": {}}
     alone = len(files) == 1 and not (os.path.isdir(path) and kind != "npy")
     for file in files:
         for table in _tables(file, kind, max_bytes, fields):
-            columns, found = _fitted(path, table, fields, not alone, about)
-            gathered.add(table.place, columns)
+            arrays, found = _fitted(path, table, fields, not alone, about)
+            gathered.add(table.place, arrays)
             ends.lengths.extend(found.lengths)
             ends.cut.extend(found.cut)
     if not ends.lengths:
@@ -254,7 +254,7 @@ def _plain(field: str, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _spilled(folder: str, path: str, files: list[str], fields: dict[str, str] | None) -> str:
-    """The folder of the columns of these files, as they are now, read in this way."""
+    """The folder of the arrays of these files, as they are now, read in this way."""
     digest = hashlib.blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=12)
     for file in files:
         names = [os.path.join(file, f"{name}.npy") for name in _inside(file)[0]] if os.path.isdir(file) else [file]
@@ -270,28 +270,28 @@ def _there(
     form: str,
     folder: str,
     fields: dict[str, str] | None,
-    spill: str | os.PathLike[str] | None,
+    columns: str | os.PathLike[str] | None,
     max_bytes: int,
 ) -> ArrayDemos:
-    """The columns that were written before."""
+    """The arrays that were written before."""
     with open(os.path.join(folder, "own.json"), encoding="utf-8") as file:
         known = json.load(file)
-    columns, ends = mapped(folder, known["columns"]), Ends(known["lengths"], known["cut"])
-    return _made(path, form, columns, ends, known["about"], fields, spill, max_bytes)
+    arrays, ends = mapped(folder, known["columns"]), Ends(known["lengths"], known["cut"])
+    return _made(path, form, arrays, ends, known["about"], fields, columns, max_bytes)
 
 
 def _made(
     path: str,
     form: str,
-    columns: dict[str, npt.NDArray[Any]],
+    arrays: dict[str, npt.NDArray[Any]],
     ends: Ends,
     about: dict[str, Any],
     fields: dict[str, str] | None,
-    spill: str | os.PathLike[str] | None,
+    columns: str | os.PathLike[str] | None,
     max_bytes: int,
 ) -> ArrayDemos:
-    demos = ArrayDemos(path, f"demo.own.{form}", columns, ends)
+    demos = ArrayDemos(path, f"demo.own.{form}", arrays, ends)
     demos.about = about
-    kept = None if spill is None else os.path.abspath(spill)
-    demos._options = {"fields": fields, "spill": kept, "max_bytes": max_bytes}
+    kept = None if columns is None else os.path.abspath(columns)
+    demos._options = {"fields": fields, "columns": kept, "max_bytes": max_bytes}
     return demos

@@ -31,14 +31,14 @@ impl OldestNeeded {
     }
 
     /// Whether a file of this name is older, so that no state needs it.
-    pub fn is_after(&self, name: &str) -> bool {
+    pub fn may_delete(&self, name: &str) -> bool {
         self.key_order.older(name, &self.name).is_lt()
     }
 }
 
 /// The older of the files that two parts of one state need.
 pub(in crate::pipeline) fn both(a: OldestNeeded, b: OldestNeeded) -> OldestNeeded {
-    if a.is_after(&b.name) { b } else { a }
+    if a.may_delete(&b.name) { b } else { a }
 }
 
 /// States that are kept: of a run that several ranks share, a crash while they save leaves the one before.
@@ -169,10 +169,10 @@ mod tests {
     fn age_is_by_key_then_by_name() {
         let oldest = OldestNeeded::of("b/training.100.gz", KeyOrder::Natural);
         assert_eq!(oldest.key, "training.100.gz");
-        assert!(oldest.is_after("z/training.99.gz") && oldest.is_after("a/training.100.gz"));
-        assert!(!oldest.is_after("b/training.100.gz") && !oldest.is_after("a/training.101.gz"));
+        assert!(oldest.may_delete("z/training.99.gz") && oldest.may_delete("a/training.100.gz"));
+        assert!(!oldest.may_delete("b/training.100.gz") && !oldest.may_delete("a/training.101.gz"));
         let by_bytes = OldestNeeded::of("training.100.gz", KeyOrder::Bytes);
-        assert!(!by_bytes.is_after("training.99.gz"));
+        assert!(!by_bytes.may_delete("training.99.gz"));
         let older = OldestNeeded::of("training.20.gz", KeyOrder::Natural);
         assert_eq!(both(oldest.clone(), older.clone()), older);
         assert_eq!(both(older.clone(), oldest), older);
