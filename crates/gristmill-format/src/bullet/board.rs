@@ -154,7 +154,7 @@ impl Board {
             let place = at::PCS + i / 2;
             sides[side] += 1;
             match sort {
-                0 if square < 8 || square >= 56 => {
+                0 if !(8..56).contains(&square) => {
                     return refuse(
                         place,
                         format!("a pawn on {}, expected none on the first or last rank", name(square)),

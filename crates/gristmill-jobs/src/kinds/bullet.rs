@@ -40,7 +40,7 @@ impl Work for Bullet {
 
     fn view(&self, place: FramePlace, _: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
         let board = Board::new(record)?;
-        let mut ranks = vec![*b". . . . . . . ."; 8];
+        let mut ranks = [*b". . . . . . . ."; 8];
         for (square, man) in board.pieces() {
             let letters = LETTERS[usize::from(man & OTHER != 0)];
             let letter = letters.get(usize::from(man & 7)).copied().unwrap_or(b'?');

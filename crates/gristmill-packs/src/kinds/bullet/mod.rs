@@ -109,7 +109,7 @@ impl Codec for Bullet {
                 hashes.iter_mut().zip([false, true]).for_each(|(hash, turned)| hash.update(&board.position(turned)));
             }
             let [plain, turned] = hashes.map(|hash| hash.digest128());
-            let image = u8::from(turned < plain).into();
+            let image = u8::from(turned < plain);
             Ok(Content { game, key: plain.min(turned), image, records: xxh3_128(&records) })
         };
         games.map(content).collect()
