@@ -71,6 +71,11 @@ def test_a_pack_is_fed_by_its_own_encoder(folder: Path, tmp_path: Path) -> None:
         gm.DataLoader(pack, encoder=gm.chess.Tensors(["planes"]))
 
 
+def test_another_encoder_is_refused_with_the_one_that_fits(folder: Path) -> None:
+    with pytest.raises(gm.StageError, match=r"holds boards of bulletformat, of which the encoder `bullet`"):
+        list(gm.DataLoader(gm.presets.lc0(folder, epochs=1)))
+
+
 def test_what_is_no_board_is_refused(folder: Path) -> None:
     (folder / "cut.bf").write_bytes(board(1) + b"1234")
     with pytest.raises(gm.FormatError, match="expected boards of 32") as refused:

@@ -35,9 +35,13 @@ pub(in crate::pipeline) fn instead(log: &SourceLog) -> String {
     format!("no games of chess in {}: {told}{}", place.display(), latest.unwrap_or_default())
 }
 
-/// What lies there, where it is something else than games of chess: what is added to an error about chunks that are all bad.
+/// What lies there, where it is something else than games of chess, and which encoder is its own: what is added to an error about chunks that are all bad.
 pub(in crate::pipeline) fn else_here(log: &SourceLog) -> Option<String> {
     let place = log.place();
     let holds = Holdings::of(Path::new(&place));
-    (!holds.has_games()).then(|| format!("{place} {}", holds.told(Path::new(&place))))
+    if !holds.has_games() {
+        return Some(format!("{place} {}", holds.told(Path::new(&place))));
+    }
+    let own = holds.kinds().find(|kind| kind.encoding().is_some())?;
+    Some(format!("{place} holds {}, of which the encoder `{}` makes tensors", own.games(), own.name()))
 }
