@@ -91,8 +91,9 @@ def test_bad_games_are_named(tmp_path: Path) -> None:
 
 
 def test_a_pack_of_something_else_is_never_written_over(tmp_path: Path) -> None:
-    for name, game in (("logs", "2048"), ("games", "chess")):
-        gm.generate(game, tmp_path / name, games=2, seed=3)
+    gm.generate("2048", tmp_path / "logs", games=2, seed=3)
+    gm.generate("chess", tmp_path / "games", games=2, seed=3)
+    for name in ("logs", "games"):
         for pack in ("one", "two"):
             gm.pack(tmp_path / name, tmp_path / f"{name}-{pack}")
     for name, other in (("logs", "games"), ("games", "logs")):
