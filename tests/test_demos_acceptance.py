@@ -82,7 +82,7 @@ def pairs_of_a_stream(demos: gm.Demos, mode: str | None, k: int) -> Iterator[Pla
 
 @pytest.mark.parametrize("mode", [None, "dynamics", "inverse_dynamics", "action_prediction"])
 @pytest.mark.parametrize(("k", "counts"), [(1, [6, 0, 4]), (3, [4, 0, 2]), (8, [0, 0, 0])])
-def test_item_4_pairs_by_time(demos: gm.Demos, mode: Any, k: int, counts: list[int]) -> None:
+def test_pairs_by_time(demos: gm.Demos, mode: Any, k: int, counts: list[int]) -> None:
     found = gm.pairs.TemporalOffset(mode, k).over(demos)
     expected = list(pairs_of_a_stream(demos, mode, k))
     assert [sum(ids[0] == i for *_, ids in expected) for i in range(3)] == counts
@@ -97,7 +97,7 @@ def test_item_4_pairs_by_time(demos: gm.Demos, mode: Any, k: int, counts: list[i
             np.testing.assert_array_equal(batch.extra_context[row], extra)
 
 
-def test_item_4_other_constructors(demos: gm.Demos, tmp_path: Path) -> None:
+def test_other_constructors(demos: gm.Demos, tmp_path: Path) -> None:
     obs, ids = np.asarray(demos.column("obs")), gm.pairs.Identity().over(demos)[:].traj_ts_ids
     starts = np.repeat(np.cumsum([0, *LENGTHS[:-1]]), LENGTHS)
     ends = starts + np.repeat(LENGTHS, LENGTHS)
@@ -123,7 +123,7 @@ def test_item_4_other_constructors(demos: gm.Demos, tmp_path: Path) -> None:
     np.testing.assert_array_equal(stacks.context, windows.context.reshape(stacks.context.shape) * real)
 
 
-def test_item_4_jigsaw_geometry(shared: Path) -> None:
+def test_jigsaw_geometry(shared: Path) -> None:
     table_file = shared / "data/demos/jigsaw_permutations_1000.npy"
     pong = gm.open(shared / "data/demos/pong.tar.zst")
     pairs = gm.pairs.Jigsaw(table_file).over(pong, seed=9)
@@ -141,7 +141,7 @@ def test_item_4_jigsaw_geometry(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("lengths", [(1,), (2,), (7, 1, 5), (64,)])
-def test_item_5_shuffling_is_a_permutation(tmp_path: Path, lengths: Sequence[int]) -> None:
+def test_shuffling_is_a_permutation(tmp_path: Path, lengths: Sequence[int]) -> None:
     demos, n = write(tmp_path / "demos.tar", lengths), sum(lengths)
 
     def order(epochs: int, **options: Any) -> list[list[list[int]]]:
@@ -158,7 +158,7 @@ def test_item_5_shuffling_is_a_permutation(tmp_path: Path, lengths: Sequence[int
         assert order(1, seed=2)[0] != epochs[0]
 
 
-def test_item_5_nothing_is_said_so_at_once(tmp_path: Path) -> None:
+def test_nothing_is_said_so_at_once(tmp_path: Path) -> None:
     demos = write(tmp_path / "demos.tar", (1, 1))
     assert gm.pairs.TemporalOffset().over(demos)[:].context.shape == (0, 3, 8, 8)
     with pytest.raises(gm.ConfigError, match="data set 0 gives no pairs"):
@@ -171,7 +171,7 @@ def several(tmp_path: Path) -> list[gm.Demos]:
 
 
 @pytest.mark.parametrize("weights", [None, [0.5, 0.2, 0.3], [0, 5, 1]])
-def test_item_6_mixing_by_weight_to_an_exact_length(several: list[gm.Demos], weights: list[float] | None) -> None:
+def test_mixing_by_weight_to_an_exact_length(several: list[gm.Demos], weights: list[float] | None) -> None:
     loader = gm.PairLoader(several, batch_size=10, nominal_length=3005, weights=weights, seed=2, drop_last=False)
     known = {
         demos.column("obs")[t].tobytes(): (i, t) for i, demos in enumerate(several) for t in range(demos.num_frames)
@@ -188,7 +188,7 @@ def test_item_6_mixing_by_weight_to_an_exact_length(several: list[gm.Demos], wei
 
 
 @pytest.mark.parametrize("exhausted", ["restart", "stop", "drop"])
-def test_item_6_one_order_for_workers_ranks_and_runs(several: list[gm.Demos], exhausted: Any) -> None:
+def test_one_order_for_workers_ranks_and_runs(several: list[gm.Demos], exhausted: Any) -> None:
     def loader(rank: int = 0, world: int = 1) -> gm.PairLoader:
         options: dict[str, Any] = {"seed": 6, "exhausted": exhausted, "weights": [1, 2, 3], "drop_last": False}
         return gm.PairLoader(several, batch_size=12, rank=rank, world_size=world, **options)
@@ -222,7 +222,7 @@ def test_item_6_one_order_for_workers_ranks_and_runs(several: list[gm.Demos], ex
                 assert rows(next(iter(again))) == flat[taken]
 
 
-def test_item_7_batches_of_a_real_shard(shared: Path) -> None:
+def test_batches_of_a_real_shard(shared: Path) -> None:
     pong = gm.open(shared / "data/demos/pong.tar.zst")
     picture, acts = ((32, 4, 84, 84), np.dtype("u1")), ((32, 3), np.dtype("i8"))
     for mode, wanted in [
@@ -244,7 +244,7 @@ def test_item_7_batches_of_a_real_shard(shared: Path) -> None:
     assert [len(batch.context) for batch in kept][-2:] == [32, 998 % 32]
 
 
-def test_item_8_from_configurations_to_batches(tmp_path: Path) -> None:
+def test_from_configurations_to_batches(tmp_path: Path) -> None:
     tasks = {("demos", "finger-spin"): (9, 8), ("random", "finger-spin"): (30,), ("demos", "cheetah-run"): (20,)}
     for (kind, task), lengths in tasks.items():
         folder = tmp_path / "data" / "processed" / kind / "dm_control" / task
@@ -310,7 +310,7 @@ def header_of(path: Path) -> bytes:
 
 @pytest.mark.parametrize("dialect", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
 @pytest.mark.parametrize("vintage", ["A", "C", "plain tar"])
-def test_item_1_every_vintage_gives_the_same(tmp_path: Path, vintage: str, dialect: int) -> None:
+def test_every_vintage_gives_the_same(tmp_path: Path, vintage: str, dialect: int) -> None:
     rows = frames((7, 1, 5))
     data = tar_of(members(rows, vintage), dialect, header_of(tmp_path / "head.tar"))
     path = tmp_path / ("demos.tar" if vintage == "plain tar" else "demos.tgz")
@@ -321,7 +321,7 @@ def test_item_1_every_vintage_gives_the_same(tmp_path: Path, vintage: str, diale
         np.testing.assert_array_equal(demos.column(field), np.stack([row[field] for row in rows]))
 
 
-def test_item_9_what_is_wrong_with_a_shard_is_never_silent(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_shard_is_never_silent(tmp_path: Path) -> None:
     header, good = header_of(tmp_path / "head.tar"), members(frames((3, 2)), "C")
     other = pickle.dumps({"env_cfg": {}}, protocol=3)
 

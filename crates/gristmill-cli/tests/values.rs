@@ -1,5 +1,5 @@
 //! `values` as a command: what it says and leaves, what `verify` finds, and what `merge`, `convert` and `pack` do about it.
-//! Acceptance cases 16 and 17 of the specification on the real binary.
+//! On the real binary.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The published acceptance cases of a queue (spec lc0 §6), on ours: what is wanted of it, case by case.
+//! The published acceptance cases of a queue, on ours: what is wanted of it, case by case.
 //! Batch puts, producer handles and waits for room have no counterpart: tasks ask for room and never wait.
 
 use std::time::Duration;

@@ -99,7 +99,7 @@ proptest! {
     }
 }
 
-/// What absence means in a message of the interface (spec lc0 §1, §4.5), in the descriptors and in what is read; threads
+/// What absence means in a message of the interface, in the descriptors and in what is read; threads
 /// are left to the engine.
 #[test]
 fn absent_fields_of_the_interface_mean_what_they_are_published_to_mean() {

@@ -23,7 +23,7 @@ def split_runs(run_ids: Iterable[int], val_run_pct: float, val_split_seed: int =
 
     The share is rounded up, so that one run at least is on the val side; nothing may be left for training. Ids depend
     on the pack, and NumPy does not promise its permutations for ever: for new work `Rows.split(val)` goes by the seeds
-    of the games. Source: the 2048 data specification, section 6.2.
+    of the games.
 
     `rows.split(val_runs=split_runs(rows.run_ids, 0.005).val)` gives rows.
 

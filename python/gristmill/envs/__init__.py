@@ -1,4 +1,4 @@
-"""Real environments, many at once, with the pictures that stored demonstrations have (spec demos §1 and §2).
+"""Real environments, many at once, with the pictures that stored demonstrations have.
 
     venv = gm.envs.load_vec_env({"benchmark_name": "atari", "task_name": "PongNoFrameskip-v4"}, {"n_envs": 8})
     observations, infos = venv.reset()

@@ -1,4 +1,4 @@
-"""Which environment, and how many of it run at once: the groups `env_cfg` and `venv_opts` (spec demos §1).
+"""Which environment, and how many of it run at once: the groups `env_cfg` and `venv_opts`.
 
 Nothing is imported that plays; stored demonstrations are read with the same groups.
 """

@@ -51,6 +51,6 @@ class SeededVectorEnv(VectorWrapper):
 
 
 def env_seeds(seed: int, count: int) -> list[int]:
-    """The seeds of `count` environments, in [0, 2**31 - 1): drawn from a Mersenne twister (spec demos §2.1)."""
+    """The seeds of `count` environments, in [0, 2**31 - 1): drawn from a Mersenne twister."""
     twister = np.random.RandomState(seed)
     return [int(twister.randint(2**31 - 1)) for _ in range(count)]

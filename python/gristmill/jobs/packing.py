@@ -332,7 +332,7 @@ def value_rows(
 
     The reward of a row is the sum of the tiles that its move made; the return G is that of the row and of all later
     rows of its game, discounted; the target h(G) = sqrt(G + 1) - 1 + epsilon G. `Rows.take_values` gives them, encoders
-    with `value_targets` feed them. They appear whole or not at all. Source: the 2048 data specification, section 5.5.
+    with `value_targets` feed them. They appear whole or not at all.
 
     Args:
         pack: folder of a pack of 48-byte or 46-byte rows.

@@ -35,7 +35,7 @@ class Steps:
         dtype: element type of whole numbers.
         value_targets: adds `value_targets` (float32), of the values that `gristmill values` put beside the rows:
             `"scalar"` one number a row; `"two_hot"` its two-hot form, whose mean it is. Turns and mirrors do not change
-            them. Source: the 2048 data specification, section 5.5.
+            them.
         value_field: which number: `return_scaled`, the rescaled return h(G), unless another is named.
         value_bins: of the two-hot form, the lowest and the highest number and how many bins there are from one to the
             other, evenly spaced: `(0, 600, 601)` by default. What lies outside counts as the nearest end.

@@ -99,7 +99,7 @@ class Rows(Selection):
 
         Fields (24 bytes, packed): `run_id`, `step_index` (uint32), `reward` (float32, points of the game's score),
         `reward_scaled`, `return_raw` (float32, points, discounted within the game), `return_scaled` (float32, h of
-        `return_raw`). `gristmill values` makes them. Source: the 2048 data specification, section 5.5.
+        `return_raw`). `gristmill values` makes them.
 
         Raises:
             IndexError: there is no such row.

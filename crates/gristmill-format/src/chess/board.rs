@@ -45,7 +45,7 @@ impl Board {
     /// The position of a frame: planes 0 to 11, castling rights, side and en passant, any canonical transform undone.
     ///
     /// Formats 1 and 2 store no en passant; there it is read from the step between the last two positions.
-    /// Where the transform leaves the policy mapping open (spec 2.6) the one is taken that makes the frame's
+    /// Where the transform leaves the policy mapping open the one is taken that makes the frame's
     /// policy legal, that of today's lc0 where both do or neither.
     ///
     /// Errors: `OutOfRange` for an unknown input format, two pieces on one square, or a castling byte of several bits.

@@ -56,7 +56,7 @@ impl Form {
 /// Checks one game and turns it into V6 or V7 records.
 ///
 /// On entry `chunk.bytes` holds exactly the inflated bytes of the game. On success `layout` is that of V6
-/// or V7 and `frames` is set; V3, V4 and V5 records have become V6 (spec 2.7, `docs/format/chess.md`).
+/// or V7 and `frames` is set; V3, V4 and V5 records have become V6 (`docs/format/chess.md`).
 /// On error the contents of the chunk are unspecified.
 ///
 /// Errors, with frame and byte offset (of the stored game, before any upgrade):

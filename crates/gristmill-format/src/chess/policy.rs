@@ -27,7 +27,7 @@ pub struct Move {
     pub promotion: Option<Promotion>,
 }
 
-/// The entries in order of index (spec 2.3).
+/// The entries in order of index.
 pub const MOVES: [Move; POLICY] = list();
 
 /// Index of each (from, to) without promotion; `POLICY` where there is none.

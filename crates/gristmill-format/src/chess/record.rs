@@ -166,7 +166,7 @@ impl Version {
     }
 }
 
-/// How the planes and the bytes after them are to be read (spec 2.5).
+/// How the planes and the bytes after them are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InputFormat {
     /// 1: classical 112 planes.

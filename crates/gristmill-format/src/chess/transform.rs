@@ -7,7 +7,7 @@ use super::policy::{self, Move};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Transform(u8);
 
-/// How the writer mapped moves to policy indices under a transform (spec 2.6).
+/// How the writer mapped moves to policy indices under a transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyMapping {
     /// Squares moved as the planes did: lc0 up to March 2025.
@@ -51,7 +51,7 @@ impl Transform {
         self.0
     }
 
-    /// The transform that canonical formats store a position under (spec 2.6), by its twelve masks in plane order,
+    /// The transform that canonical formats store a position under, by its twelve masks in plane order,
     /// side to move first and as it sees the board, and whether anybody may still castle.
     pub fn of_position(men: &[u64; 12], may_castle: bool) -> Self {
         const LEFT: u64 = 0x0f0f_0f0f_0f0f_0f0f;

@@ -1,5 +1,5 @@
 //! Chess records -> weights: difference focus, which favours positions that the search saw otherwise than the network.
-//! The published formula (spec lc0 §1.4.5, `docs/format/chess.md`) with a guard: no weight is negative or not a number.
+//! The published formula (`docs/format/chess.md`) with a guard: no weight is negative or not a number.
 
 use std::sync::{Arc, OnceLock};
 
@@ -117,7 +117,6 @@ mod tests {
         rule.weight(&Frame::new(&record(best_q, orig_q, policy_kld)).unwrap())
     }
 
-    /// Spec lc0 §A.9.
     #[test]
     fn weights_are_those_of_the_vectors() {
         assert!((weight(RULE, 0.3, 0.1, 0.05) - 0.131_578_9).abs() < 1e-7);

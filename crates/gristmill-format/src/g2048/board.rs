@@ -21,7 +21,7 @@ const MAX_NIBBLE: u8 = 15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Board([u8; CELLS]);
 
-/// A board as step rows store it (spec 2.3).
+/// A board as step rows store it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Packed {
     /// Cell i in bits 63-4i..=60-4i, clamped to 15.
@@ -97,7 +97,7 @@ impl Board {
         packed
     }
 
-    /// Undoes [`Board::pack`]: a set bit of the mask means rank 16, whatever the nibble (spec 2.3).
+    /// Undoes [`Board::pack`]: a set bit of the mask means rank 16, whatever the nibble.
     pub fn unpack(packed: Packed) -> Self {
         let mut board = Board::from_nibbles(packed.board);
         let mut mask = packed.mask;

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
     use gristmill_bytes::layout::Conform;
 
-    /// The first row of a real pack (spec 2.4).
+    /// The first row of a real pack.
     const REAL: [u8; 46] = [
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0xec, 0xb1, 0xfd, 0x0e, 0xe0, 0x36, 0, 0, 0, 3, 0, 0x0a, 0x0f, 0x55,
         0xbe, 0x3b, 0x10, 0, 0, 0, 0, 0x9c, 0x6a, 0x94, 0xc5, 0, 0, 0, 0, 0xf4, 0x65, 0xc6, 0xc4,

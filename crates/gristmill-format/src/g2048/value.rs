@@ -1,5 +1,5 @@
 //! Step rows of a run, last first -> what each move gained, the discounted return from there on, and rows of both.
-//! Holds the arithmetic of the value sidecar (spec 5.5) and the two-hot form of its targets; knows no file.
+//! Holds the arithmetic of the value sidecar and the two-hot form of its targets; knows no file.
 
 use std::sync::{Arc, LazyLock};
 
@@ -249,7 +249,6 @@ mod tests {
         StepRow { board, tile_65536_mask, move_dir: mv.index() as u8, ..StepRow::default() }
     }
 
-    /// Acceptance case 14 of the specification.
     #[test]
     fn rewards_are_the_tiles_that_were_made() {
         let pairs =
@@ -276,7 +275,6 @@ mod tests {
         values
     }
 
-    /// Acceptance case 15 of the specification.
     #[test]
     fn returns_end_with_their_run() {
         let options = ValueOptions { gamma: 0.5, reward_scale: 2.0, epsilon: 0.1 };

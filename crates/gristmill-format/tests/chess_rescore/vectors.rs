@@ -1,4 +1,4 @@
-//! The worked vectors of the specification (lc0 A.9).
+//! The worked vectors of the specification.
 
 use gristmill_format::chess::rescore::{Deblunder, Settings};
 

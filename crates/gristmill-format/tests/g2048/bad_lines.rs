@@ -1,4 +1,4 @@
-//! Every row of the tables of the specification about lines (1.2 and 2.2): what is taken, and what is refused where.
+//! Every row of the tables about lines of raw logs: what is taken, and what is refused where.
 //! Lines are made from a good one by one change each.
 
 use gristmill_format::Kind;

@@ -1,5 +1,5 @@
 //! The groups `env_cfg` and `env_data`, from TOML and single options -> how files are read, where they lie, what a shard says
-//! of its environment. The keys and defaults are those of the Python package (spec demos §1); unknown ones are refused.
+//! of its environment. The keys and defaults are those of the Python package; unknown ones are refused.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

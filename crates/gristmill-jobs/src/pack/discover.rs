@@ -1,5 +1,5 @@
 //! A folder -> the games in it, in the order in which packs number them, and what was found that is no whole game.
-//! Follows no link to a folder and opens no file. Source: the 2048 data specification, section 2.1.
+//! Follows no link to a folder and opens no file.
 
 use std::collections::HashSet;
 use std::fs;

@@ -124,7 +124,7 @@ pub struct Results {
     pub black: u64,
 }
 
-/// How positions are weighed: the two factors of difference focus (spec lc0 §1.4.5); the rest is 1, 0, 1, and no ceiling
+/// How positions are weighed: the two factors of difference focus; the rest is 1, 0, 1, and no ceiling
 /// below 1.
 #[derive(Debug, Clone)]
 pub struct StatsOptions {

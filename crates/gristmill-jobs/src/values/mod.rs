@@ -1,4 +1,4 @@
-//! A pack -> rewards and returns of its rows, in files that mirror those of the rows (spec 5.5). Published all together.
+//! A pack -> rewards and returns of its rows, in files that mirror those of the rows. Published all together.
 //! The rows are read once, from the last to the first; nothing of the pack is changed.
 
 mod backwards;

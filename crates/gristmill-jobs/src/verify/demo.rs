@@ -1,4 +1,4 @@
-//! A file of demonstrations -> what is wrong with its trajectories: fields, order, ends, spaces, values (spec demos §3, §4).
+//! A file of demonstrations -> what is wrong with its trajectories: fields, order, ends, spaces, values.
 //! What cannot be read at all was found when the file was opened.
 
 use gristmill_format::demo::source::DemoFile;

@@ -1,4 +1,4 @@
-//! Every row of the specification's table of odd input (section 2.2), and damage of files: a defined result, with its
+//! Every row of a table of odd input, and damage of files: a defined result, with its
 //! place, that costs one game at most.
 
 use std::path::Path;

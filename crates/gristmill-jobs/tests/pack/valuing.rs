@@ -1,5 +1,5 @@
 //! `values` through the public API: what lies beside the rows, what is refused, what verify finds, what merge carries.
-//! Acceptance cases 14 to 17 of the specification on real rows.
+//! On real rows.
 
 use std::fs;
 use std::path::Path;

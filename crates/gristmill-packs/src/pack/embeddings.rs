@@ -1,5 +1,4 @@
 //! `embeddings-*.npy` beside the shards of a pack -> vectors by number of the row. Shards and vectors must agree.
-//! Source: the 2048 data specification, section 5.1.
 
 use std::path::Path;
 

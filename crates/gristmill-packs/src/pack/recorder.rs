@@ -1,6 +1,5 @@
 //! Steps of games while a model plays them -> self-play, version 1: shards, vectors beside them, and the database.
 //! A shard appears whole, with its vectors; what a killed recorder had written is taken up by the next one.
-//! Source: the 2048 data specification, section 5.1.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,5 +1,4 @@
 //! `valuation_types.json` <-> names by id. Ids are dense from 0; what is not is refused, never guessed.
-//! Source: the 2048 data specification, sections 2.5 and 4.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! `values.npy` beside the rows of a pack -> rewards and returns by number of the row; `values.json` -> by which numbers
-//! they were made. Shards, rows and values must agree. Source: the 2048 data specification, section 5.5.
+//! they were made. Shards, rows and values must agree.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What happened between looks -> what happened in the last 1, 2, 4, ... ticks and since the start (spec lc0 §4.4).
+//! What happened between looks -> what happened in the last 1, 2, 4, ... ticks and since the start.
 //! Holds one value per power of two; time comes in as an argument; knows nothing of what it adds up.
 
 use std::time::Duration;

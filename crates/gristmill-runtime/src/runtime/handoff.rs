@@ -174,7 +174,7 @@ mod tests {
         .collect()
     }
 
-    /// Acceptance cases of spec lc0 §6, queue: capacity 3, puts 1..5.
+    /// A queue as other trainers have it: capacity 3, puts 1..5.
     #[test]
     fn each_policy_keeps_what_it_says() {
         for (policy, kept, dropped, refused) in [

@@ -1,4 +1,4 @@
-//! What stages did in a span of time, under the names of the lc0 loader's metrics: adds up by name (spec lc0 §4.4).
+//! What stages did in a span of time, under the names of the lc0 loader's metrics: adds up by name.
 //! Numbers and texts only; which stage counts what is decided elsewhere.
 
 use serde::Serialize;

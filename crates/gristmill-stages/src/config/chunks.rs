@@ -1,4 +1,4 @@
-//! The stages that choose chunks and the positions within them: pool, extractor, unpacker (spec lc0 §1.4, §1.5, §1.7).
+//! The stages that choose chunks and the positions within them: pool, extractor, unpacker.
 //! Pure data: defaults and shape only; what fits together is judged by `pipeline`.
 
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ impl KeyOrder {
     }
 }
 
-/// How a drawn chunk's chance of being handed out follows from what is in it (§1.4.5).
+/// How a drawn chunk's chance of being handed out follows from what is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HanseForm {
@@ -61,7 +61,7 @@ pub enum HanseForm {
     Length,
 }
 
-/// What a frame weighs (§1.4.5): `default_weight`, or where one of the first two is set and the frame has an original
+/// What a frame weighs: `default_weight`, or where one of the first two is set and the frame has an original
 /// value, `min((t * alpha + beta)^gamma, tau)` with `t = (q_weight * |best_q - orig_q| + policy_kld) / (q_weight + pol_scale)`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -106,7 +106,7 @@ pub enum CacheQuota {
 }
 
 options! {
-    /// Keeps the newest chunks and hands them out shuffled, each once per pass (§1.4).
+    /// Keeps the newest chunks and hands them out shuffled, each once per pass.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ShufflingChunkPoolConfig {
@@ -181,7 +181,7 @@ pub enum ExtractOrder {
 }
 
 options! {
-    /// Whole passes over what the first scan found, then the end: for validation (§1.5).
+    /// Whole passes over what the first scan found, then the end: for validation.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct SimpleChunkExtractorConfig {
@@ -208,7 +208,7 @@ impl Default for SimpleChunkExtractorConfig {
 }
 
 options! {
-    /// Selects positions of each chunk, other ones at each use (§1.7). Exactly one of rate and count.
+    /// Selects positions of each chunk, other ones at each use. Exactly one of rate and count.
     #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ChunkUnpackerConfig {

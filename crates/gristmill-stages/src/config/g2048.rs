@@ -8,7 +8,7 @@ use gristmill_format::g2048::encode::{Draw, Element, Form, Tokenizer, ValueShape
 use gristmill_format::g2048::value::ValueField;
 use serde::{Deserialize, Serialize};
 
-/// Which targets stand beside the exponents (spec 6.5).
+/// Which targets stand beside the exponents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum G2048Target {
@@ -95,7 +95,7 @@ impl From<EdgeForm> for Form {
     }
 }
 
-/// How the value of a position is shown (spec 5.5).
+/// How the value of a position is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueTarget {

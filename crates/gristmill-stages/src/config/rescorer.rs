@@ -1,4 +1,4 @@
-//! The configuration of the rescorer: fields and defaults of the lc0 trainer's (spec lc0 §1.6), and our own.
+//! The configuration of the rescorer: fields and defaults of the lc0 trainer's, and our own.
 //! Pure data; what the values may be is judged where a rescorer is made of them.
 
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::options::options;
 use crate::stage::QueueConfig;
 
 options! {
-    /// Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7 (§1.6, §7).
+    /// Mends chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ChunkRescorerConfig {

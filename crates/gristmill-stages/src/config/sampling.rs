@@ -1,4 +1,4 @@
-//! Sampling by weight from a pack of whole games: the same names and meaning as on the pool of a stream (spec lc0 §1.4.5).
+//! Sampling by weight from a pack of whole games: the same names and meaning as on the pool of a stream.
 //! Pure data; what fits the pack is judged by `pipeline`.
 
 use serde::{Deserialize, Serialize};

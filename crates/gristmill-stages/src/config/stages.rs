@@ -1,5 +1,5 @@
-//! The stages where a stream begins and ends: files, sources, sides, batches; with the field names of the lc0 trainer (spec
-//! lc0 §1). Pure data: defaults and shape only; what fits together is judged by `pipeline`.
+//! The stages where a stream begins and ends: files, sources, sides, batches; with the field names of the lc0 trainer.
+//! Pure data: defaults and shape only; what fits together is judged by `pipeline`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::options::options;
 use crate::stage::QueueConfig;
 
 options! {
-    /// Finds the files of a directory, then watches it (§1.1).
+    /// Finds the files of a directory, then watches it.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct FilePathProviderConfig {
@@ -56,7 +56,7 @@ pub enum FrameFormat {
 }
 
 options! {
-    /// Turns files into chunk sources (§1.2).
+    /// Turns files into chunk sources.
     #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ChunkSourceLoaderConfig {
@@ -92,7 +92,7 @@ impl SplitBy {
 }
 
 options! {
-    /// Deals chunks to named outputs by a fixed hash of their names (§1.3).
+    /// Deals chunks to named outputs by a fixed hash of their names.
     #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ChunkSourceSplitterConfig {
@@ -195,7 +195,7 @@ impl EncoderConfig {
 }
 
 options! {
-    /// Encodes frames into batches of tensors (§1.10, §3).
+    /// Encodes frames into batches of tensors.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct TensorGeneratorConfig {

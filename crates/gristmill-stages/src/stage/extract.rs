@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stage::{ChunkRef, Draw};
 
-/// Whole passes over a fixed list of chunks (spec lc0 §1.5).
+/// Whole passes over a fixed list of chunks.
 #[derive(Debug, Clone)]
 pub struct Extract {
     chunks: Arc<[ChunkRef]>,

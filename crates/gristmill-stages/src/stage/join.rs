@@ -23,7 +23,7 @@ pub enum Exhausted {
 }
 
 options! {
-    /// Joins streams of frames: each frame comes from a seeded weighted choice of input (§1.9).
+    /// Joins streams of frames: each frame comes from a seeded weighted choice of input.
     #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct JoinPositionsConfig {

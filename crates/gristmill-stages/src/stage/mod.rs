@@ -119,7 +119,7 @@ pub struct ChunkRef {
 pub struct Draw {
     /// Which chunk.
     pub at: ChunkRef,
-    /// How often it was drawn before (spec lc0 §1.4.4).
+    /// How often it was drawn before.
     pub use_count: u16,
     /// Its place among all chunks that ever came.
     pub place: u64,

@@ -10,7 +10,7 @@ use super::{GaugeOf, Later, QueueConfig, Row, RowStage, RowStep, Shared, Standin
 use crate::options::options;
 
 options! {
-    /// A reservoir: emits a random frame of those it holds and keeps the new one in its place (§1.8).
+    /// A reservoir: emits a random frame of those it holds and keeps the new one in its place.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields, default)]
     pub struct ShufflingFrameSamplerConfig {
@@ -171,7 +171,7 @@ pub enum Change<T> {
     },
 }
 
-/// A shuffling reservoir of `capacity` rows (spec lc0 §1.8, with a drain at the end).
+/// A shuffling reservoir of `capacity` rows (with a drain at the end).
 #[derive(Debug, Clone)]
 pub struct Reservoir<T> {
     key: Key,

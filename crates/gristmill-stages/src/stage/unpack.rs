@@ -7,7 +7,7 @@ use gristmill_runtime::runtime::seed::Key;
 /// How rows are selected.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unpack {
-    /// Each row with this probability; every row once per 1/rate uses (spec lc0 §1.7, rate mode).
+    /// Each row with this probability; every row once per 1/rate uses (rate mode).
     Rate(f32),
     /// This many rows of a shuffled endless sequence of passes over the chunk (count mode).
     Count(u32),
@@ -117,7 +117,6 @@ mod tests {
         rows
     }
 
-    /// Spec lc0 §A.8.
     #[test]
     fn partition_follows_the_vectors() {
         let first = [0.05, 0.35, 0.70, 0.95, 0.50, 0.20];

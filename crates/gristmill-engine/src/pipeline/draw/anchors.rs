@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gristmill_stages::stage::pool::Anchor;
 
-/// A control request to every pool (spec lc0 §1.4.7).
+/// A control request to every pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ControlRequest {
     /// What the anchor is and how many chunks came since.

@@ -153,8 +153,7 @@ pub(in crate::pipeline) struct Drawer {
 }
 
 impl Drawer {
-    /// The first admission, of all lanes of one input: the newest sources of the first scan, as many as each window holds
-    /// (spec lc0 §1.4.2).
+    /// The first admission, of all lanes of one input: the newest sources of the first scan, as many as each window holds.
     ///
     /// A container that cannot be indexed is left out, the log counts it; the ids of files that are gone are returned, too.
     /// Errors: `State` for a recorded file that is not there as it was, unless such are skipped; what reading says where the

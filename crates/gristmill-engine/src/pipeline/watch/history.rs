@@ -1,4 +1,4 @@
-//! Rows of stages, look after look -> what happened in each period, under the lc0 loader's names (spec lc0 §1, §4.4).
+//! Rows of stages, look after look -> what happened in each period, under the lc0 loader's names.
 //! Kept after the stop. Reads totals that others keep; the clock comes in as an argument.
 
 use std::collections::HashMap;

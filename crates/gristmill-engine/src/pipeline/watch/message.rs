@@ -1,4 +1,4 @@
-//! Requests and metrics as the serialized messages of the lc0 interface (spec lc0 §4.5), and replies back.
+//! Requests and metrics as the serialized messages of the lc0 interface, and replies back.
 //! Translates only: what a request does is the loader's business.
 
 use gristmill_runtime::error::{Error, Result};

@@ -75,7 +75,7 @@ pub(super) struct Canonical {
 }
 
 impl Canonical {
-    /// Tells what is wrong with the older boards of the next frame, and remembers it (spec 2.5).
+    /// Tells what is wrong with the older boards of the next frame, and remembers it.
     pub(super) fn judge(&mut self, now: &View<'_>, tell: &mut Tell<'_>) {
         let frame = now.frame;
         let boards: [Men; BOARDS] = std::array::from_fn(|board| {

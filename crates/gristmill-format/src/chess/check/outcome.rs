@@ -1,5 +1,5 @@
 //! How a game ended, as its frames tell it one after another: result, plies left, flags, the next moves.
-//! Takes the changes that a rescorer may make (spec 7.4 to 7.9), and no others.
+//! Takes the changes that a rescorer may make, and no others.
 
 use super::field::ROUNDING;
 use super::view::View;
@@ -60,7 +60,7 @@ fn whole(frame: Frame<'_>, tell: &mut Tell<'_>) {
     }
 }
 
-/// Whether the result may change here because a better move was found than the one played (spec 7.9): it then lies
+/// Whether the result may change here because a better move was found than the one played: it then lies
 /// between what follows and the value of that move.
 fn is_deblundered(now: Frame<'_>, next_q: f32) -> bool {
     let (best, played, q) = (now.best_q(), now.played_q(), now.result_q());
@@ -70,7 +70,7 @@ fn is_deblundered(now: Frame<'_>, next_q: f32) -> bool {
     best > played && between.contains(&q) && (fraction || terminal || q == best)
 }
 
-/// Whether a tablebase may have had its say between the two frames (spec 7.4, 7.7, 7.8).
+/// Whether a tablebase may have had its say between the two frames.
 fn tablebase(now: Frame<'_>, next: Frame<'_>) -> bool {
     [now, next].into_iter().filter_map(View::new).any(|view| view.is_tablebase())
 }

@@ -6,7 +6,7 @@ use crate::chess::frame::Frame;
 use crate::chess::policy;
 use crate::chess::record::{POLICY, at};
 
-/// How far the sum of a policy may be from 1 (spec 2.3).
+/// How far the sum of a policy may be from 1.
 const SUM_TOLERANCE: f64 = 0.01;
 
 /// A set of policy indices.

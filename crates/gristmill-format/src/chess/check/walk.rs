@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
         if !view.transform.transposes() {
             return (self.list(view, board, PolicyMapping::AsPlanes), false);
         }
-        // Writers differ in how they index moves under a transposed board (spec 2.6): whatever fits the policy better.
+        // Writers differ in how they index moves under a transposed board: whatever fits the policy better.
         let turned = self.list(view, board, PolicyMapping::HalfTurn);
         let as_planes = self.list(view, board, PolicyMapping::AsPlanes);
         let (turned_by, by) = (turned.distance(&marks.legal), as_planes.distance(&marks.legal));

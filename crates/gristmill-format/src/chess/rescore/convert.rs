@@ -1,4 +1,4 @@
-//! Records in another input format: planes from the replayed game, indices under the new transform (spec lc0 §7.10).
+//! Records in another input format: planes from the replayed game, indices under the new transform.
 //! Changes planes, probabilities' places, indices, the bytes after the planes and their bits; no value.
 
 use cozy_chess::{Color, Move};

@@ -1,4 +1,4 @@
-//! Targets that do not punish a position for a blunder made from it (spec lc0 §7.9).
+//! Targets that do not punish a position for a blunder made from it.
 //! Changes `result_q`, `result_d` and `plies_left` only.
 
 use super::game::Game;

@@ -1,4 +1,4 @@
-//! One record by itself -> whether a rescorer may trust it (spec lc0 §7.2).
+//! One record by itself -> whether a rescorer may trust it.
 //! Values, bytes and policy; moves are the replay's.
 
 use super::game::Fault;

@@ -1,5 +1,5 @@
 //! The records of one game -> the same records with better targets: results, plies left, policies, format, version.
-//! Pure passes over a trait for tablebases, in the order of spec lc0 §7; a game that cannot be trusted is refused.
+//! Pure passes over a trait for tablebases, in a fixed order; a game that cannot be trusted is refused.
 
 mod convert;
 mod deblunder;

@@ -38,7 +38,7 @@ pub(super) fn write(plies: &[Ply], format: InputFormat) -> ([u64; PLANES], Trans
     (planes, transform)
 }
 
-/// The positions that go into the slots of a record, the current one first (spec lc0 §2.5).
+/// The positions that go into the slots of a record, the current one first.
 fn history(plies: &[Ply], format: InputFormat) -> [Option<&Ply>; BOARDS] {
     let mut slots = [None; BOARDS];
     let mut free = slots.iter_mut();

@@ -1,4 +1,4 @@
-//! Plies left: filled in where old data has none, and by tablebase in the simplest endings (spec lc0 §7.6, §7.8).
+//! Plies left: filled in where old data has none, and by tablebase in the simplest endings.
 //! Changes `plies_left` only. Gaviota tables, which know more, are not supported.
 
 use cozy_chess::Piece;

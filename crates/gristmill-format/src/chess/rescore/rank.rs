@@ -1,4 +1,4 @@
-//! A position and a tablebase -> the legal moves that win fastest (spec lc0 §7.5, ranking of root moves).
+//! A position and a tablebase -> the legal moves that win fastest (ranking of root moves).
 //! Judges moves by plies to the next capture or pawn move; knows no game.
 
 use cozy_chess::{Board, Move};

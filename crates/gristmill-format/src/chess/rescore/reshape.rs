@@ -1,4 +1,4 @@
-//! Policies with another temperature, with rare moves pruned, and with more for moves that win fast (spec lc0 §7.5).
+//! Policies with another temperature, with rare moves pruned, and with more for moves that win fast.
 //! Changes the probabilities of legal moves only; their sum becomes 1.
 
 use gristmill_bytes::error::Result;

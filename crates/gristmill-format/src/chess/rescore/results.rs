@@ -1,4 +1,4 @@
-//! Results by what a tablebase says (spec lc0 §7.4).
+//! Results by what a tablebase says.
 //! Changes `result_q` and `result_d` only.
 
 use gristmill_bytes::error::Result;

@@ -9,7 +9,7 @@ use super::substitute::PolicyBook;
 use crate::chess::record::InputFormat;
 use crate::chess::transform::PolicyMapping;
 
-/// When a move counts as a blunder (spec lc0 §7.9).
+/// When a move counts as a blunder.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deblunder {
     /// Loss of value from which on it counts.

@@ -1,4 +1,4 @@
-//! Policies of other games for the frames that the same moves led to (spec lc0 §7.3).
+//! Policies of other games for the frames that the same moves led to.
 //! Changes probabilities only.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! V6 -> V7: short-term values from the search values to come, and the next two moves (spec lc0 §7.10).
+//! V6 -> V7: short-term values from the search values to come, and the next two moves.
 //! Adds the V7 fields and `q_st`; touches nothing else but the version.
 
 use std::sync::Arc;

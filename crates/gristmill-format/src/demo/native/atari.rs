@@ -1,4 +1,4 @@
-//! An `.npz` of pickled Atari trajectories -> channels-first frames (spec demos §3.3).
+//! An `.npz` of pickled Atari trajectories -> channels-first frames.
 
 use gristmill_bytes::container::npz::Npz;
 use gristmill_bytes::error::{Error, Kind, Result};

@@ -1,4 +1,4 @@
-//! Pickled lists of trajectories of dm_control -> stacks of frames, actions, rewards (spec demos §3.2).
+//! Pickled lists of trajectories of dm_control -> stacks of frames, actions, rewards.
 
 use gristmill_bytes::container::pickle::{PickleLimits, parse};
 use gristmill_bytes::error::{Error, Kind, Result};

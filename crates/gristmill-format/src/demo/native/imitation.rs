@@ -1,4 +1,4 @@
-//! Trajectories of the imitation library, pickled or as `.npz` -> frames as they are: no stacks, any shape (spec demos §11).
+//! Trajectories of the imitation library, pickled or as `.npz` -> frames as they are: no stacks, any shape.
 
 use gristmill_bytes::container::npz::Npz;
 use gristmill_bytes::error::{Error, Kind, Result};

@@ -1,5 +1,5 @@
-//! One pickled MAGICAL demonstration -> frames, as they are or as the low-resolution stacks that agents see
-//! (spec demos §3.1). A whole factor of area interpolation is a mean of squares, halves rounded to even.
+//! One pickled MAGICAL demonstration -> frames, as they are or as the low-resolution stacks that agents see.
+//! A whole factor of area interpolation is a mean of squares, halves rounded to even.
 
 use gristmill_bytes::container::pickle::{Id, Node, Pickle, PickleLimits, parse};
 use gristmill_bytes::error::{Error, Kind, Result};

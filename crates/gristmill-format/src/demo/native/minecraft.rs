@@ -1,4 +1,4 @@
-//! A MineRL `rendered.npz` and the frames of its video -> trajectories (spec demos §3.4). The video itself is decoded elsewhere.
+//! A MineRL `rendered.npz` and the frames of its video -> trajectories. The video itself is decoded elsewhere.
 
 use gristmill_bytes::container::npz::Npz;
 use gristmill_bytes::error::{Error, Kind, Result};

@@ -26,6 +26,6 @@ pub enum Semantics {
     /// across an end (the default).
     #[default]
     Strict,
-    /// As the loaders of the originals had it, faults included (spec demos §3): no `truncated`.
+    /// As the loaders of the originals had it, faults included: no `truncated`.
     Compat,
 }

@@ -1,4 +1,4 @@
-//! Pickled Procgen demonstrations: lists of arrays, one for each trajectory -> stacks of frames (spec demos §3.5).
+//! Pickled Procgen demonstrations: lists of arrays, one for each trajectory -> stacks of frames.
 
 use gristmill_bytes::container::pickle::{Id, Pickle, PickleLimits, parse};
 use gristmill_bytes::error::{Error, Kind, Result};

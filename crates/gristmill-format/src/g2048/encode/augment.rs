@@ -1,4 +1,4 @@
-//! A row's random bits -> the symmetry it is shown in: a rotation, then a flip (spec 6.6).
+//! A row's random bits -> the symmetry it is shown in: a rotation, then a flip.
 //! The bits come from the engine, keyed by seed, row and epoch, so that no worker can change what a row looks like.
 
 use super::symmetry::Symmetry;

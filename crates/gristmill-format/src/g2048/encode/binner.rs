@@ -1,4 +1,4 @@
-//! Branch values clamped to 0..=1 -> bins of a fixed list of edges (spec 6.5): the targets of `binned_ev`.
+//! Branch values clamped to 0..=1 -> bins of a fixed list of edges: the targets of `binned_ev`.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 

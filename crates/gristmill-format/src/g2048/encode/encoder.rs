@@ -1,4 +1,4 @@
-//! The 2048 `Encoder`: step rows -> exponents, and the targets of one of four tasks (spec 6.5, 6.7).
+//! The 2048 `Encoder`: step rows -> exponents, and the targets of one of four tasks.
 //! Each row is shown in the symmetry that its random bits say; `board_eval` is computed anew where that changes it.
 
 use std::ops::Range;
@@ -95,7 +95,7 @@ impl Classes {
     }
 
     /// The same with the ids that the reference's training code takes by mistake: `tuple10` 1 and `tuple11` 2, where
-    /// its packer writes them the other way round (spec 0.2). For comparison with models trained so, only.
+    /// its packer writes them the other way round. For comparison with models trained so, only.
     #[must_use]
     pub fn with_swapped_tuple_ids(mut self) -> Self {
         self.names = ["search", "tuple10", "tuple11"].map(String::from).to_vec();

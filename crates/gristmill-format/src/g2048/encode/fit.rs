@@ -1,4 +1,4 @@
-//! Step rows, read several times -> a tokenizer whose bins hold equal shares of what they are to tell apart (spec 6.7).
+//! Step rows, read several times -> a tokenizer whose bins hold equal shares of what they are to tell apart.
 //! The same edges as by sorting all differences at once, in memory that does not grow with the rows.
 
 use gristmill_bytes::error::{Error, Kind, Result};

@@ -1,4 +1,4 @@
-//! Step rows -> tensors: symmetries, tokenizer and its fit, and the encoder that puts them together (spec 6.5 to 6.7).
+//! Step rows -> tensors: symmetries, tokenizer and its fit, and the encoder that puts them together.
 
 mod augment;
 mod binner;

@@ -1,4 +1,4 @@
-//! The eight symmetries of the square, on packed boards, branch values, legality bits and directions (spec 6.6).
+//! The eight symmetries of the square, on packed boards, branch values, legality bits and directions.
 //! All by bit operations and small constant tables; never computes the value of a board.
 
 use crate::g2048::heuristic::transpose;
@@ -161,7 +161,7 @@ mod tests {
         std::array::from_fn(|i| (board >> (60 - 4 * i) & 15) as u8)
     }
 
-    /// The maps of spec 6.6.
+    /// The maps that `docs/format/g2048-tensors.md` lists.
     #[test]
     fn boards_follow_the_published_maps() {
         let expected: [(u8, u8, [u8; 16]); 6] = [

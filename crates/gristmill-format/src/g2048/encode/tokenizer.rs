@@ -1,4 +1,4 @@
-//! The artifact `tokenizer.json`, version 2 ("advantage"), <-> its bins; and the classes of one row (spec 6.7).
+//! The artifact `tokenizer.json`, version 2 ("advantage"), <-> its bins; and the classes of one row.
 //! Knows names of valuations, never their ids: those belong to a pack.
 
 use gristmill_bytes::error::{Error, Kind, Result};

@@ -1,4 +1,4 @@
-//! The value beside a row -> `value_targets`: the number, or its two-hot form (spec 5.5).
+//! The value beside a row -> `value_targets`: the number, or its two-hot form.
 //! Says which records rows and values make together; values are made in `g2048/value`.
 
 use gristmill_bytes::encode::TensorSpec;

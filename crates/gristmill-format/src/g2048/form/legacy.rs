@@ -1,5 +1,4 @@
 //! Values of branches -> as legacy packs have them: within a step, from 0 to 1. Whatever the scale was, it is lost.
-//! Source: the 2048 data specification, section 5.2.
 
 /// The largest value of a branch that was not chosen.
 const BELOW_ONE: f32 = 1.0 - f32::EPSILON;

@@ -3,7 +3,7 @@
 
 use gristmill_bytes::error::{Error, Kind, Result};
 
-/// The names whose ids are the same everywhere (spec 2.5): 0, 1 and 2.
+/// The names whose ids are the same everywhere: 0, 1 and 2.
 pub const KNOWN_VALUATIONS: [&str; 3] = ["search", "tuple11", "tuple10"];
 
 /// Most names: an id is one byte.

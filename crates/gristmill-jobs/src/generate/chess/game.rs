@@ -188,7 +188,7 @@ fn expected_plies(board: &Board) -> f32 {
     (4 * board.occupied().len()) as f32
 }
 
-/// The policy index of a legal move, as the side to move sees the board (spec 2.3).
+/// The policy index of a legal move, as the side to move sees the board.
 fn policy_index(color: Color, mv: Move) -> u16 {
     let square = |s: cozy_chess::Square| s.relative_to(color) as u8;
     let promotion = match mv.promotion {

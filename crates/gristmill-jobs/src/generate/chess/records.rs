@@ -1,4 +1,4 @@
-//! One game -> its records, back to back, as self-play writes them (spec 2.1, 2.2, 2.4).
+//! One game -> its records, back to back, as self-play writes them.
 //! Classical input format only.
 
 use cozy_chess::{Board, Color, Piece};

@@ -34,7 +34,7 @@ pub fn columns() -> Vec<(&'static str, &'static str)> {
 /// The column that has what a game weighs by [`WEIGHER`].
 pub const WEIGHT: &str = "weight";
 
-/// What games are weighed by when they are packed: difference focus with the published defaults (spec lc0 §5.2). Another rule
+/// What games are weighed by when they are packed: difference focus with the published defaults. Another rule
 /// would be another column.
 pub const WEIGHER: DiffFocus =
     DiffFocus { q_weight: 6.0, pol_scale: 3.5, alpha: 1.0, beta: 0.0, gamma: 1.0, tau: 1.0, unknown: 1.0 };

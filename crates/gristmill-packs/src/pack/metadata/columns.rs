@@ -1,5 +1,5 @@
 //! Columns of table `runs` beyond those that every pack has, from one database into another; and the table as legacy
-//! packs have it. Source: the 2048 data specification, section 5.2.
+//! packs have it.
 
 use gristmill_runtime::error::Result;
 use gristmill_runtime::sql::{self, refusal};

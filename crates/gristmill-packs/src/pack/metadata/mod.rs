@@ -1,6 +1,5 @@
 //! `metadata.db` <-> runs, session and extras: a SQLite database that existing trainers read too.
 //! Writers use a write-ahead log and leave none behind; readers change nothing and open on read-only storage.
-//! Source: the 2048 data specification, section 2.6.
 
 pub mod columns;
 

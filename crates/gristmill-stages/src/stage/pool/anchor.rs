@@ -1,4 +1,4 @@
-//! The chunk anchor of a pool: a file to count from, and how many chunks came after it (spec lc0 §1.4.7).
+//! The chunk anchor of a pool: a file to count from, and how many chunks came after it.
 //! Counts arrivals and changes no draw.
 
 use serde::{Deserialize, Serialize};

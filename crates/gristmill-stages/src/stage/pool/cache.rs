@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How a cache is configured (spec lc0 §1.4.6).
+/// How a cache is configured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CacheRules {
     /// Positions in all.

@@ -12,7 +12,7 @@ use crate::stage::{ChunkRef, Draw};
 /// The source number of an entry whose source was superseded: it keeps its place and is never drawn.
 const GONE: u32 = u32::MAX;
 
-/// The newest `size` chunks, drawn without repetition within a pass (spec lc0 §1.4).
+/// The newest `size` chunks, drawn without repetition within a pass.
 #[derive(Debug, Clone)]
 pub struct Pool {
     key: Key,

@@ -12,7 +12,7 @@ use super::places::Places;
 /// Draws in a row that may be rejected before it is said that nothing will ever be taken.
 const HOPELESS: u64 = 1 << 20;
 
-/// The chance of a drawn chunk to be handed out (spec lc0 §1.4.5).
+/// The chance of a drawn chunk to be handed out.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Chance {
     /// Every chunk is handed out.
@@ -82,7 +82,7 @@ pub enum Decision {
 
 /// Counts since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named as the metrics are (spec lc0 §1.4.8)")]
+#[allow(missing_docs, reason = "named as the metrics are")]
 pub struct AcceptCounts {
     pub taken: u64,
     pub rejected: u64,
