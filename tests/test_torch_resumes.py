@@ -203,7 +203,7 @@ def test_torch_accelerate_may_not_share_rows_that_ranks_share(tmp_path: Path) ->
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    program = SHARED_TWICE.format(folder=str(Path(__file__).parent), data=str(pack))
+    program = SHARED_TWICE.format(folder=str(Path(__file__).parent / "made"), data=str(pack))
     runs = []
     for rank in range(2):
         ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
