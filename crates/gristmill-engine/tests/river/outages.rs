@@ -52,8 +52,13 @@ impl Games {
     }
 }
 
-/// What is put in the place of a file.
-type Hinder = fn(&Path);
+/// Makes beside a file what is put in its place.
+type Hinder = fn(&Path, &Path);
+
+/// Two files change places, and at no moment is there none: a game that is away for a moment would be a deleted one.
+fn exchange(one: &Path, other: &Path) {
+    rustix::fs::renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+}
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -108,22 +113,21 @@ fn a_folder_that_is_away_costs_no_game_and_changes_no_batch() {
 #[test]
 fn what_is_in_the_way_of_a_file_is_no_verdict_on_its_bytes() {
     let hindrances: [(&str, Hinder); 3] = [
-        ("a folder in its place", |path| std::fs::create_dir(path).unwrap()),
-        ("a link that leads nowhere", |path| std::os::unix::fs::symlink("nowhere/at all", path).unwrap()),
-        ("a link that leads to itself", |path| std::os::unix::fs::symlink(path, path).unwrap()),
+        ("a folder in its place", |beside, _| std::fs::create_dir(beside).unwrap()),
+        ("a link that leads nowhere", |beside, _| std::os::unix::fs::symlink("nowhere/at all", beside).unwrap()),
+        ("a link that leads to itself", |beside, path| std::os::unix::fs::symlink(path, beside).unwrap()),
     ];
     for (what, hinder) in hindrances {
         let games = Games::new(false);
         let expected = games.undisturbed(40);
         let loader = loader(&Lc0Preset { bad_chunks: BadChunks::Raise, ..games.preset() });
         let mut taken = hashes(&loader, "", 1);
-        let (path, kept) = (games.path(5), games.folder.path().join("kept"));
-        std::fs::rename(&path, &kept).unwrap();
-        hinder(&path);
+        let (path, beside) = (games.path(5), games.folder.path().join("beside"));
+        hinder(&beside, &path);
+        exchange(&path, &beside);
         taken.extend(until_it_waits(&loader));
         assert!(loader.status(0).io_errors.latest[0].contains("training.5.gz"), "{what}");
-        let _ = std::fs::remove_dir(&path).or_else(|_| std::fs::remove_file(&path));
-        std::fs::rename(&kept, &path).unwrap();
+        exchange(&path, &beside);
         taken.extend(hashes(&loader, "", 40 - taken.len()));
         assert_eq!(taken, expected, "{what}");
         assert_eq!(loader.metrics().bad_chunks.chunks, 0, "{what}");
