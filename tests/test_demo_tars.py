@@ -47,7 +47,7 @@ def test_what_lies_behind_the_end_is_refused_or_passed_over(
     write_wds(tmp_path / "whole.tar", wds_samples([False, True, False, True]))
     tar = harm((tmp_path / "whole.tar").read_bytes())
     path.write_bytes(gzip.compress(tar) if packed else tar)
-    ways: list[dict[str, Any]] = [{}, {"spill": tmp_path / "columns"}]
+    ways: list[dict[str, Any]] = [{}, {"columns": tmp_path / "columns"}]
     for options in ways:
         for source in (path, path.parent):
             with pytest.raises(gm.FormatError, match=says) as refused:

@@ -206,7 +206,7 @@ def test_a_task_in_columns_is_the_task_in_memory(tmp_path: Path) -> None:
 def test_what_is_too_large_says_what_to_do(tmp_path: Path) -> None:
     source = folder_of_shards(tmp_path / "plain")
     packed = pack(source)
-    with pytest.raises(gm.FormatError, match="spill") as refused:
+    with pytest.raises(gm.FormatError, match="columns") as refused:
         open_demos(packed, max_bytes=20_000)
     assert refused.value.kind == "too_large"
     same(open_demos(packed, max_bytes=20_000, columns=tmp_path / "columns"), gm.open(source))
@@ -216,7 +216,7 @@ def test_what_is_too_large_says_what_to_do(tmp_path: Path) -> None:
     demos = open_demos(tmp_path / "wide", max_bytes=5000)
     assert len(demos) == 10
     assert demos[7]["obs"].shape == (1, 300)
-    with pytest.raises(gm.FormatError, match="spill"):
+    with pytest.raises(gm.FormatError, match="columns"):
         demos.column("obs")
     write_wds(tmp_path / "games.tar", [])
     with pytest.raises(gm.ConfigError, match="no demonstrations"):

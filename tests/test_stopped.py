@@ -18,7 +18,7 @@ from gristmill.demos import get_meta_dict, write_frames
 from gristmill.jobs.publish import published_folder
 
 #: Files whose lines are interrupted, by what their paths end with.
-_FILES = ("gristmill/publish.py", "gristmill/arrow.py", "gristmill/demos/writer.py", "minari/packing.py")
+_FILES = ("gristmill/jobs/publish.py", "gristmill/jobs/arrow.py", "gristmill/demos/writer.py", "minari/packing.py")
 
 
 @contextmanager

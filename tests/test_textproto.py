@@ -44,7 +44,19 @@ def test_a_training_configuration_is_read_and_written() -> None:
     assert gm.DataLoader(config).outputs[""].batch_size == 512
 
 
-@pytest.mark.parametrize("name", STAGE_KINDS)
+#: Stages that upstream does not know, so that there is no message for them.
+WITHOUT_A_MESSAGE = ("dedup_window",)
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_MESSAGE)
+def test_a_stage_without_a_message_is_refused_by_name(name: str) -> None:
+    config = gm.DataLoaderConfig(stage=[gm.StageConfig(name="x", **{name: STAGE_KINDS[name]()})])
+    for write in (config.to_textproto, config.to_proto_bytes):
+        with pytest.raises(gm.ConfigError, match=name):
+            write()
+
+
+@pytest.mark.parametrize("name", sorted(set(STAGE_KINDS) - set(WITHOUT_A_MESSAGE)))
 def test_every_kind_of_stage_has_both_forms(name: str) -> None:
     stage = gm.StageConfig(name="x", **{name: STAGE_KINDS[name]()})
     config = gm.DataLoaderConfig(stage=[stage])
