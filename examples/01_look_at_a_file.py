@@ -14,7 +14,7 @@ def main(path: str = "") -> None:
         if not Path("example-games").is_dir():
             gm.generate("chess", "example-games", games=100, seed=1)
         path = str(min(Path("example-games").glob("*.gz")))
-    source = gm.open(path)
+    source = gm.open(path, expect=gm.Source)
     print(source, "with", source.num_frames, "frames of", source.layout.itemsize, "bytes")
     game = source[0]
     for ply, (record, (played, best)) in enumerate(zip(game[:10], gm.chess.moves(game[:10]), strict=True)):

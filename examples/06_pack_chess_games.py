@@ -16,7 +16,7 @@ def main(directory: str = "example-games") -> None:
     with tempfile.TemporaryDirectory() as folder:
         pack = os.path.join(folder, "chess-pack")
         gm.pack(directory, pack)
-        games = gm.open(pack)
+        games = gm.open(pack, expect=gm.Games)
         print(games)
         record = games.take(-1)
         print("the last position of all:", gm.chess.fens(record.reshape(1))[0])

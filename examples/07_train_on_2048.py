@@ -23,7 +23,7 @@ def main(directory: str = "example-logs") -> None:
     with tempfile.TemporaryDirectory() as folder:
         pack, tokenizer = os.path.join(folder, "2048-pack"), os.path.join(folder, "tokenizer.json")
         gm.pack(directory, pack)
-        rows = gm.open(pack)
+        rows = gm.open(pack, expect=gm.Rows)
         kinds = [name for name in rows.valuation_types if len(rows.filter(valuation=name))]
         train, val = rows.split(0.2, seed=1)
         gm.g2048.fit_tokenizer(train, tokenizer, num_bins=8, valuations=kinds)

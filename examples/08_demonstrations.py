@@ -45,7 +45,7 @@ def main() -> None:
         task = {"benchmark_name": "gymnasium", "task_name": "Walk-v0"}
         meta = get_meta_dict(task, pictures, Instance("Discrete", (), {"n": 4}))
         write_frames(folder / "shards" / "walks.tar.zst", meta, walks(8))
-        demos = gm.open(folder / "shards")
+        demos = gm.open(folder / "shards", expect=gm.Demos)
         print(demos, "of", demos.lengths, "steps")
 
         loader = gm.PairLoader(demos, gm.pairs.TemporalOffset("dynamics"), batch_size=32, seed=1)
@@ -54,7 +54,7 @@ def main() -> None:
         print("pairs", pairs.context.shape, pairs.target.shape, f"of neighbours: {moved:.0%} differ")
 
         gm.pack(folder / "shards", folder / "demo-pack")
-        pack = gm.open(folder / "demo-pack")
+        pack = gm.open(folder / "demo-pack", expect=gm.Trajectories)
         fields = gm.Fields(["obs", "acts", "dones"])
         rows = sum(batch.rows for batch in gm.DataLoader(pack, encoder=fields, batch_size=64, seed=1))
         print(pack.num_frames, "steps in the pack,", rows, "in an epoch of it")

@@ -10,13 +10,13 @@ from generated_games import write_games
 
 @pytest.fixture(autouse=True, scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Side indexes of these tests go to a folder of their own."""
+    """Keeps side indexes out of the cache of the user."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(autouse=True, scope="session")
 def interrupts() -> None:
-    """What runs in the background of a script is born with its interrupts ignored; programs of these tests are not."""
+    """Restores SIGINT, which programs in the background of a script inherit as ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

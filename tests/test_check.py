@@ -55,7 +55,7 @@ def test_positions_moves_and_transforms_are_those_of_python_chess(format: int) -
         positions += len(records)
 
 
-def test_every_transform_is_chosen_as_the_specification_says() -> None:
+def test_every_transform_is_chosen_as_documented() -> None:
     rng = random.Random(1)
     seen = set()
     for _ in range(400):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from packs2048 import exponents, make_rows, write_pack
-from test_selfplay import play, record, vectors
+from test_recording import play, record, vectors
 
 import gristmill as gm
 

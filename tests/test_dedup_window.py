@@ -10,7 +10,7 @@ import gristmill as gm
 
 
 def config_of(games: Path, window: int) -> gm.DataLoaderConfig:
-    """Two passes over the games, with such a stage behind the unpacker."""
+    """Two passes over the games, with such a stage after the unpacker."""
     config = gm.presets.lc0(games, epochs=2, reservoir=0, batch_size=16, seed=1, tensors=["ids", "values"], index="off")
     tensors = next(stage for stage in config.stage if stage.tensor_generator)
     config.stage.append(gm.StageConfig("dedup", tensors.input, dedup_window=gm.DedupWindowConfig(window=window)))
@@ -48,7 +48,7 @@ def test_loops_are_passes_of_what_comes_out(tmp_path: Path) -> None:
             loader.stop()
             loader = gm.DataLoader(config)
             loader.load_state_dict(state)
-        # A loop over nothing is an error: behind the end of the first pass there is one left.
+        # A loop over nothing is an error: after the end of the first pass there is one left.
         loops = [len(list(loader.batches())) for _ in range(1 if resumed == 21 else 2)]
         loader.stop()
         of_pass = -(-252 // batch_size)

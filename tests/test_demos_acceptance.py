@@ -1,7 +1,7 @@
 """The acceptance list of the demonstrations, through the public API: from shards on disk to batches.
 
 Each test names its items. Values of every vector, native forms and writers have their own files: `test_demos.py`,
-`test_load_dataset_dict.py`, `test_safe_pickle.py`, `test_shard_writer.py`, `test_wds_datasets.py`.
+`test_native.py`, `test_safe_pickle.py`, `test_demos_writer.py`, `test_wds.py`.
 """
 
 import gzip

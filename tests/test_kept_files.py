@@ -114,3 +114,27 @@ def test_packs_are_merged_with_new_ones(kept: Path, tmp_path: Path) -> None:
         merged = gm.merge([kept / name, tmp_path / f"new-{name}"], tmp_path / f"merged-{name}")
         assert merged.rows == gm.open(kept / name).num_frames + new
         assert gm.verify(tmp_path / f"merged-{name}").ok
+
+
+def test_a_state_of_another_kind_is_refused_by_what_it_is_of(kept: Path) -> None:
+    plain = kept / "streams" / "plain" / "state.json"
+    with pytest.raises(gm.StateError, match=r"plain/state\.json: it is of a stream: .*this one is a loader of rows"):
+        rows("rows48", kept).load(plain)
+    with pytest.raises(gm.StateError, match=r"pairs\.json: it is of pairs or steps"):
+        rows("rows48", kept).load(kept / "pairs.json")
+    with pytest.raises(gm.StateError, match=r"rows48\.json: it is of rows: .*this one is a stream"):
+        stream("plain", kept).load(kept / "rows48.json")
+    with pytest.raises(gm.StateError, match="it is of pairs or steps"):
+        stream("plain", kept).load_state_dict(json.loads((kept / "pairs.json").read_text()))
+
+
+def test_states_of_now_have_one_envelope(kept: Path) -> None:
+    of_rows, of_stream = rows("rows48", kept), stream("plain", kept)
+    of_rows.load(kept / "rows48.json")
+    of_stream.load(kept / "streams" / "plain" / "state.json")
+    for loader, of in ((of_rows, "rows"), (of_stream, "stream")):
+        state = loader.state_dict()
+        assert list(state)[:2] == ["gristmill_state", "of"]
+        assert "checksum" in state
+        assert (state["gristmill_state"], state["of"]) == (4, of)
+        assert gm.merge_states([state]).items() >= {"of": of, "gristmill_state": 4}.items()

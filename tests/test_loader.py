@@ -60,7 +60,7 @@ def test_a_loop_that_would_find_nothing_says_so(games: Path, tmp_path: Path) -> 
     for batch in broken:
         if batch.number == 4:
             break
-    assert next(iter(broken)).number == 5, "a loop that was left goes on where it stood"
+    assert next(iter(broken)).number == 5, "a loop that was left resumes where it stood"
 
 
 def test_the_length_of_a_loader_is_told_where_it_is_known(games: Path, tmp_path: Path) -> None:

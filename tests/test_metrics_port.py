@@ -13,7 +13,7 @@ import pytest
 
 import gristmill as gm
 
-#: A process that serves its metrics, uses up all its other descriptors, and goes on feeding.
+#: A process that serves its metrics, uses up all its other descriptors, and still feeds.
 PROGRAM = """
 import os, resource, sys, time
 import gristmill as gm

@@ -274,7 +274,7 @@ def test_columns_larger_than_memory_are_mapped(recorded: Path, tmp_path: Path) -
     assert (kept / "dones.npy").stat().st_mtime_ns == before, "what is there is used again"
     write(folder, gm.open(recorded), overwrite=True, data_format="arrow")
     gm.open(folder, columns=tmp_path / "spill").column("dones")
-    assert len(list((tmp_path / "spill").iterdir())) == 2, "what has changed is read anew"
+    assert len(list((tmp_path / "spill").iterdir())) == 2, "what has changed is read again"
 
 
 def test_infos_of_no_common_shape_are_read_as_they_are(recorded: Path, tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_hdf5_that_points_elsewhere_is_not_followed(data: Path, how: Callable[[P
 
 
 def arrow(file: Path, **changes: Any) -> None:
-    """Writes an episode anew with other columns."""
+    """Writes an episode again with other columns."""
     with pa.ipc.open_file(file) as opened:
         columns = {name: opened.read_all().column(name).combine_chunks() for name in opened.schema.names}
     for name, values in changes.items():

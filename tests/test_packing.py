@@ -13,7 +13,7 @@ import gristmill as gm
 DROP = Path(__file__).parent.parent / "crates/gristmill-jobs/tests/data/drop2048"
 
 
-# The documented dtype: the specification of the data, section 2.3.
+# The dtype that docs/format/pack.md gives.
 STEPS = np.dtype(
     [
         ("run_id", "<u4"),

@@ -115,7 +115,7 @@ def test_uniform_offsets_stay_within_range_and_trajectory(demos: gm.Demos) -> No
         assert all(k <= t for k, t in zip(offsets, found.traj_ts_ids[:, 1], strict=True))
         orders.append(tuple(offsets))
     assert set(sum(orders, ())) == {1, 2, 3}
-    assert len(set(orders)) > 10, "drawn anew for each epoch"
+    assert len(set(orders)) > 10, "drawn again for each epoch"
     again = constructor.over(demos, seed=1, epoch=0)[:]
     np.testing.assert_array_equal(again.context, constructor.over(demos, seed=1, epoch=0)[:].context)
     assert len(acts) == 13

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,14 @@ def test_the_real_sample(shared: Path) -> None:
         planes = gm.chess.encode(chunk[:1])["planes"]
         found = hashlib.sha256(planes.tobytes()).hexdigest()
         assert found == "c33ae28cfa8081c3ff247f2ee36881e28520e4be8d585df726b8728b7dac22b6"
+
+
+def test_what_is_expected_is_what_it_opens_as(tmp_path: Path) -> None:
+    path = write_gz(tmp_path / "training.3.gz", game(3, 12))
+    assert gm.open(path, expect=gm.Source).num_frames == 12
+    with pytest.raises(gm.FormatError, match=r"training\.3\.gz opens as gristmill\.Source, expected gristmill\.Rows"):
+        gm.open(path, expect=gm.Rows)
+    wrong: Any
+    for wrong in ("Rows", int, gm.Rows | gm.Games):
+        with pytest.raises(TypeError, match=r"such as gristmill\.Rows"):
+            gm.open(path, expect=wrong)

@@ -52,7 +52,7 @@ def passes(feed: Any, count: int = EPOCHS) -> list[list[list[Any]]]:
 
 
 def stops(whole: list[list[list[Any]]]) -> list[int]:
-    """Batches after which a run is saved: in the midst of a pass, at its end, behind it."""
+    """Batches after which a run is saved: in the midst of a pass, at its end, after it."""
     return [1, len(whole[0]) - 1, len(whole[0]), len(whole[0]) + 2]
 
 

@@ -116,7 +116,7 @@ def test_abandoned_passes_and_persistent_workers() -> None:
             found += acts([batch])
             if len(found) == stop:
                 break
-    assert found == expected, "it goes on where it stood"
+    assert found == expected, "it resumes where it stood"
     fed.set_epoch(0)
     assert acts(fed) == expected[:13]
 

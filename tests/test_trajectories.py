@@ -189,7 +189,7 @@ def test_pairs_and_mixes_take_packs(folder: Path, tmp_path: Path) -> None:
         options: dict[str, Any] = {"batch_size": 5, "seed": 4, "drop_last": False}
         wanted = gm.PairLoader([shards, shards], constructor, **options)
         mixed = gm.PairLoader([packs, shards], constructor, **options)
-        assert mixed.state_dict() == wanted.state_dict(), "a state goes on over either"
+        assert mixed.state_dict() == wanted.state_dict(), "a state resumes over either"
         for one, two in zip(mixed, wanted, strict=True):
             for name, array in two.asdict().items():
                 np.testing.assert_array_equal(one.asdict()[name], array)

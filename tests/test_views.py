@@ -42,7 +42,7 @@ def blanked(values: npt.NDArray[Any], kept: npt.NDArray[np.bool_]) -> npt.NDArra
 
 
 def whole(loader: gm.DataLoader) -> dict[str, npt.NDArray[Any]]:
-    """All batches, one behind the other."""
+    """All batches, one after the other."""
     batches = [batch.asdict() for batch in loader]
     return {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in batches[0]}
 

@@ -29,7 +29,7 @@ fn commit() -> Option<String> {
     git(&["rev-parse", "--short=12", "HEAD"])
 }
 
-/// What changes with the commit: what is released is built anew then, what is only tested is not.
+/// What changes with the commit: what is released is built again then, what is only tested is not.
 fn watched() -> String {
     let own = "cargo::rerun-if-changed=build.rs\n".to_owned();
     if env::var("PROFILE").as_deref() != Ok("release") {

@@ -239,7 +239,7 @@ pub fn descr(data: &[u8]) {
     }
 }
 
-/// A header that parses says no more bytes than there are, and written anew it parses to the same.
+/// A header that parses says no more bytes than there are, and when it is written again, it parses to the same.
 pub fn npy(data: &[u8]) {
     let parsed = Header::parse(data);
     assert_eq!(Header::read(data).is_ok(), parsed.as_ref().is_ok_and(|header| fits(header, data)));

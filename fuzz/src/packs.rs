@@ -75,7 +75,7 @@ pub fn trajectory(data: &[u8]) {
     }
 }
 
-/// Spans lie within the file, one behind the other, and every frame is found in its chunk.
+/// Spans lie within the file, one after the other, and every frame is found in its chunk.
 pub fn chunks(data: &[u8]) {
     let Ok(file) = ChunkFile::open(data) else { return };
     let mut end = 8;

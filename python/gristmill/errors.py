@@ -70,7 +70,7 @@ class EncoderError(GristmillError, TypeError):
 
 
 class StageError(GristmillError, RuntimeError):
-    """A stage cannot go on, for example because every chunk of its pool is bad."""
+    """A stage cannot continue, for example because every chunk of its pool is bad."""
 
     def __init__(self, message: str, *, stage: str | None = None) -> None:
         super().__init__(message)

@@ -68,12 +68,13 @@ def batches(
         sharding: how the batches of all processes together lie on their devices: each process puts its rows on its
             own. Without it, arrays are on the first device.
     """
-    if isinstance(loader, MixedLoader):
-        return (_placed(named(batch), sharding) for batch in loader)
-    return (_placed(arrays(batch.asdict()), sharding) for batch in loader.batches(alias))
+    found = loader.batches(alias) if isinstance(loader, DataLoader) else loader
+    # What encoders make can be made small; what lies in data sets is as it is.
+    made: Any = arrays if isinstance(loader, DataLoader) and not loader.of_steps else named
+    return (_placed(made(batch), sharding) for batch in found)
 
 
-def named(batch: PairBatch | Mapping[str, Any]) -> dict[str, Any]:
+def named(batch: Batch | PairBatch | Mapping[str, Any]) -> dict[str, Any]:
     """A batch of pairs or steps as JAX arrays, by name; without `extra_context` where there is none.
 
     Unless `jax_enable_x64` is set, whole numbers become int32. Of steps, `infos` stays a list of dictionaries.

@@ -3,7 +3,7 @@
     gm.DataLoader(games, view=gm.views.Stack(4, tensors=["planes"]), batch_size=1024)
     gm.DataLoader(rows, encoder=gm.g2048.Steps(), view=gm.views.Trajectory(512, longer="split"), batch_size=8)
 
-Views belong to loaders of packs. No view reaches across the end of a game. Which steps a row shows is known before
+Only loaders of packs have views. No view reaches across the end of a game. Which steps a row shows is known before
 anything is read, and each is encoded where it stands in the batch.
 """
 
@@ -47,13 +47,13 @@ class Offsets:
 @named_fields
 @dataclass(frozen=True)
 class Window:
-    """`past` steps before each row, the row, and `future` steps behind it: tensors of shape (batch, time, ...).
+    """`past` steps before each row, the row, and `future` steps after it: tensors of shape (batch, time, ...).
 
     `mask` is as for `Offsets`; the row itself stands at `[:, past]`.
 
     Args:
         past: how many steps before the row.
-        future: how many steps behind it.
+        future: how many steps after it.
         step: distance of neighbours: `past=3, step=2` shows the steps 6, 4 and 2 before.
         pad: what stands beyond the ends of the game.
         tensors: the tensors that have the axis of time; by default all. The others are of the row alone and come first.
@@ -73,11 +73,11 @@ class Window:
 @named_fields
 @dataclass(frozen=True)
 class Stack:
-    """Frame stacks: each row behind the `frames - 1` steps before it, oldest first.
+    """Frame stacks: each row after the `frames - 1` steps before it, oldest first.
 
     At the start of a game its first step stands for those before it, or what `pad` says. Shapes are
     (batch, frames, ...), as Gymnasium's `FrameStackObservation` has them; `.reshape(batch, -1, 8, 8)` lays the planes
-    of all frames one behind the other. `mask` is as for `Offsets`.
+    of all frames one after the other. `mask` is as for `Offsets`.
 
     Args:
         frames: steps of a stack, the row among them.
@@ -107,7 +107,7 @@ class NextStep:
 
     Args:
         n: how many steps later.
-        pad: what stands behind the end of the game.
+        pad: what stands after the end of the game.
     """
 
     n: int = 1
@@ -129,9 +129,9 @@ class Trajectory:
 
     Args:
         length: steps of a row.
-        pad: what stands behind the end of shorter games; `"drop"` leaves out what is not full.
+        pad: what stands after the end of shorter games; `"drop"` leaves out what is not full.
         longer: what becomes of longer games: `"refuse"` raises `ConfigError` and says how long they are, `"cut"` shows
-            their first steps, `"split"` makes several rows of them, one behind the other.
+            their first steps, `"split"` makes several rows of them, one after the other.
     """
 
     length: int

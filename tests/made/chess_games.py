@@ -1,4 +1,4 @@
-"""Random games of python-chess as records in any input format, written from the specification alone.
+"""Random games of python-chess as records in any input format, written from docs/format/chess.md alone.
 
 Nothing here uses gristmill beyond the names of the fields and the moves of the policy vector, so that agreement
 says something.

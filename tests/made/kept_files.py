@@ -213,7 +213,7 @@ def _streams(at: Path) -> dict[str, Any]:
 
 
 def make(at: Path) -> None:
-    """Makes everything anew in an empty folder."""
+    """Makes everything again in an empty folder."""
     _data(at)
     expected = _streams(at)
     for name in ROWS:

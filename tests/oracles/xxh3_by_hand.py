@@ -1,4 +1,4 @@
-"""XXH3-64 of at most 240 bytes, as its specification has it: what the oracle of docs/format/order.md hashes with."""
+"""XXH3-64 of at most 240 bytes, as xxHash defines it: what the oracle of docs/format/order.md hashes with."""
 
 from __future__ import annotations
 

@@ -50,13 +50,13 @@ pub(crate) enum Command {
     /// Write games of a simple player: data for a machine that has none.
     #[command(subcommand)]
     Generate(Generate),
-    /// Say what a file or directory is: format, counts, layout, and one frame drawn.
+    /// Show what a file or directory holds: format, counts, layout, and a picture of one frame.
     Inspect(Inspect),
-    /// Make one pack of a folder of chess games, raw logs of 2048 or demonstrations, to be read at random.
+    /// Pack a folder of chess games, raw 2048 logs or demonstrations for random access.
     Pack(Pack),
-    /// Make one pack of several.
+    /// Merge several packs into one.
     Merge(Merge),
-    /// Finish or give up what a killed job left in a pack or folder, and say which.
+    /// Finish or undo what a killed job left in a pack or folder, and print which.
     Recover(Recover),
     /// Compute rewards and discounted returns for the rows of a 2048 pack, and write them beside the rows.
     Values(Values),
@@ -70,19 +70,19 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Prove from the ledgers of a run that it delivered each row exactly once; else name the rows and exit with 1.
     VerifyRun(VerifyRun),
-    /// Say which game and frame each row of any past or future batch is.
+    /// Show which game and frame each row of any past or future batch is.
     Xray(Xray),
     /// Show distributions: results, lengths, men, weights, policies; as text, as JSON, as a page of plots.
     Stats(Stats),
-    /// Mend chess games: results and plies left by tablebase, policies, blunders, input format, V6 to V7.
+    /// Rescore chess games: results and plies left from tablebases, policies, blunders, input format, V6 to V7.
     Rescore(Rescore),
     /// Keep the chess games that break no rule.
     Filter(Filter),
-    /// Deal chess games or trajectories to folders by weight, each always to the same one.
+    /// Split chess games or trajectories into folders by weight; each always into the same one.
     Split(Split),
     /// Change the form of data: versions and containers of games, forms of rows, shards and arrays of demonstrations.
     Convert(Convert),
-    /// Run the river: take batches as fast as they come, and show what flows.
+    /// Run a loader: take batches as fast as it makes them, and show its throughput.
     Feed(Feed),
     /// Measure throughput and its ceilings, and name the bottleneck.
     Bench(Bench),
@@ -111,7 +111,7 @@ pub(crate) enum Generate {
 /// The words of a command of the Python package: what it shares with the others.
 #[derive(Debug, Args)]
 pub(crate) struct Handed {
-    /// Say what would be written, and write nothing.
+    /// Print what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -126,10 +126,10 @@ pub(crate) struct GenerateChess {
     /// How many games to write.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) games: u64,
-    /// Seed: the same seed gives the same bytes. Without it one is drawn and named.
+    /// Seed; the same seed gives the same bytes [default: random, and printed].
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Number of the first game; an earlier run is continued with its last number plus one.
+    /// Number of the first game; to continue an earlier run, its last number plus one.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) first: u64,
     /// Write tars of many games, named by the hour, instead of one .gz per game.
@@ -150,7 +150,7 @@ pub(crate) struct GenerateChess {
     /// Replace existing files.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Say what would be written, and write nothing.
+    /// Print what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -167,13 +167,13 @@ pub(crate) struct GenerateG2048 {
     /// How many games to write; each is a .jsonl.gz and a sidecar.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) games: u64,
-    /// Base seed: game n has the seed S + n, and the same seed gives the same bytes. Without it one is drawn and named.
+    /// Base seed: game n has the seed S + n; the same seed gives the same bytes [default: random, and printed].
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Number of the first game; an earlier run is continued with its last number plus one.
+    /// Number of the first game; to continue an earlier run, its last number plus one.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) first: u64,
-    /// How many new tiles the player looks ahead; each costs some twenty times more and plays better.
+    /// How many new tiles the player looks ahead; each takes about twenty times longer and plays better.
     #[arg(long, value_name = "D", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=7))]
     pub(crate) depth: u32,
     /// Cut games after N moves.
@@ -188,7 +188,7 @@ pub(crate) struct GenerateG2048 {
     /// Replace existing files.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Say what would be written, and write nothing.
+    /// Print what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -222,7 +222,7 @@ pub(crate) struct Inspect {
     /// Show every field of the record.
     #[arg(long)]
     pub(crate) record: bool,
-    /// Show how a pack, or a folder that a job wrote, was made: jobs, their options, and the games that they took.
+    /// Show how a pack, or a folder that a job wrote, was made: jobs, options, and input games.
     #[arg(long, conflicts_with_all = ["chunk", "frame", "run", "layout", "record"])]
     pub(crate) lineage: bool,
     /// Draw the board with letters instead of chess symbols.
@@ -271,13 +271,13 @@ pub(crate) struct Feed {
     /// Stop after N batches.
     #[arg(long, value_name = "N")]
     pub(crate) batches: Option<u64>,
-    /// Take this output only [default: all in turn].
+    /// Take only this output [default: all in turn].
     #[arg(long, value_name = "ALIAS")]
     pub(crate) output: Option<String>,
     /// Write every batch into this folder, one .npy file per tensor.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace files of that folder.
+    /// Replace files in that folder.
     #[arg(long, requires = "out")]
     pub(crate) overwrite: bool,
     /// Serve metrics for Prometheus and `gristmill top` at this address: PORT of this machine, or HOST:PORT (port 0: any
@@ -305,7 +305,7 @@ gristmill bench games --threads 1,2,8 --batch-size 1024 --json | jq .bottleneck\
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) river: River,
-    /// Numbers of threads to try, with commas.
+    /// Numbers of threads to try, comma-separated.
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_delimiter = ',', default_value = "1,2")]
     pub(crate) threads: Vec<usize>,
     /// Batches in each run; the first is not counted.
@@ -326,7 +326,7 @@ pub(crate) struct Top {
     /// File with the token that the loader requires [default: the variable GRISTMILL_TOKEN].
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Look once, print, and end.
+    /// Print the status once, and end.
     #[arg(long)]
     pub(crate) once: bool,
     /// Print the loader's status document as one line of JSON.

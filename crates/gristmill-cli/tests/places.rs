@@ -71,7 +71,9 @@ fn a_run_is_proven_or_what_it_lacks_is_named() {
         (0..5).for_each(|_| assert!(matches!(first.next("", None), Ok(Next::Batch(_)))));
         // As older versions wrote it, without a checksum, a state can be changed by hand.
         let mut state: Value = serde_json::from_str(&first.state().unwrap()).unwrap();
-        state.as_object_mut().unwrap().remove("checksum").unwrap();
+        for key in ["checksum", "gristmill_state", "of"] {
+            state.as_object_mut().unwrap().remove(key).unwrap();
+        }
         (state["gristmill_index_state"], state["batch"]) = (1.into(), (5 + lost).into());
         let state = state.to_string();
         drop(first);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use gristmill_engine::config::{Augmentation, EncoderConfig, G2048EncoderConfig, G2048Target, IndexConfig, Shuffle};
 use gristmill_engine::pack::checksums::Verify;
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::{FileTable, FrameTable, Part};
@@ -70,7 +70,7 @@ fn opening(folder: &Path) {
     }
     database(&pack, SPARSE_ROWS / GAME_ROWS, GAME_ROWS);
     let start = Instant::now();
-    let all = Selection::all(Arc::new(Pack::open(&pack, Residence::Mapped).expect("a pack")));
+    let all = Selection::all(Arc::new(RowPack::open(&pack, Residence::Mapped).expect("a pack")));
     let opened = start.elapsed();
     let start = Instant::now();
     let some = all.query("max_score % 3 = 0", &[]).expect("a condition");
@@ -169,7 +169,7 @@ fn feeding(folder: &Path) {
         ..G2048EncoderConfig::default()
     });
     checking(&pack);
-    let all = Selection::all(Arc::new(Pack::open(&pack, Residence::Memory).expect("a pack")));
+    let all = Selection::all(Arc::new(RowPack::open(&pack, Residence::Memory).expect("a pack")));
     for (name, encoder) in [("exponents", steps()), ("tokens + rotation + flip", tokens)] {
         for shuffle in [Shuffle::Rows, Shuffle::Blocks { rows: 65_536, blocks: 16 }] {
             for threads in [1, 2] {
@@ -184,7 +184,7 @@ fn feeding(folder: &Path) {
 fn checking(pack: &Path) {
     checksum(&ChecksumOptions { pack: pack.to_owned(), ..Default::default() }, &mut |_, _| Ok(())).expect("checksums");
     let open = |verify| {
-        let pack = Pack::open_with(pack, Residence::Memory, Some(verify)).expect("a pack");
+        let pack = RowPack::open_with(pack, Residence::Memory, Some(verify)).expect("a pack");
         Selection::all(Arc::new(pack))
     };
     let mut best = [0.0f64; 3];

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::config::{EncoderConfig, G2048EncoderConfig, IndexConfig, Shuffle};
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::table::IndexInput;
@@ -40,7 +40,7 @@ fn main() {
     let open = || Selection::all(Arc::new(ChunkPack::open(&chess, Residence::Mapped).expect("a pack"))).input();
     resume(&format!("chess, {games} games"), &folder.path().join("state"), EncoderConfig::Chess, &open);
     write_steps(&steps);
-    let open = || Selection::all(Arc::new(Pack::open(&steps, Residence::Mapped).expect("a pack"))).input();
+    let open = || Selection::all(Arc::new(RowPack::open(&steps, Residence::Mapped).expect("a pack"))).input();
     let encoder = EncoderConfig::G2048(G2048EncoderConfig::default());
     resume(&format!("2048, {ROWS} rows of {} games", ROWS / GAME_ROWS), &folder.path().join("state"), encoder, &open);
 }

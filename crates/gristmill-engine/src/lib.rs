@@ -6,12 +6,12 @@
 pub mod pipeline;
 pub mod preset;
 
-pub use gristmill_packs::{chunks, demos, holdings, kinds, marks, pack, pack_table, selection};
+pub use gristmill_packs::{chunks, demos, holdings, kinds, marks, pack, pack_table, row_files, selection};
 pub use gristmill_runtime::{
     Error, Result, error, facts, key, lineage, names, open, runtime, sink, sql, store, table, tablebase,
 };
 pub use gristmill_stages::{config, options, rescorer, stage};
 pub use pipeline::{
-    Batch, Column, ControlReply, ControlRequest, DataLoader, IndexLoader, Metrics, Missing, Next, OldestNeeded, Output,
-    RowEncoder, Vanished, merge_states,
+    Batch, Column, ControlReply, ControlRequest, DataLoader, Engine, IndexLoader, Metrics, Missing, Next, OldestNeeded,
+    Output, RowEncoder, Vanished, merge_states,
 };

@@ -1,5 +1,5 @@
 //! Replays the corpus of the `config` fuzz target on stable Rust through the same body.
-//! `cargo test -p gristmill-engine --test parts config_corpus -- --ignored` writes the seeds anew.
+//! `cargo test -p gristmill-engine --test parts config_corpus -- --ignored` writes the seeds again.
 #![allow(unreachable_pub)]
 
 use std::path::PathBuf;

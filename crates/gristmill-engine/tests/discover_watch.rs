@@ -152,7 +152,7 @@ fn closed_again_or_touched_is_not_new() {
     touched.set_modified(std::time::UNIX_EPOCH).unwrap();
     drop(touched);
     assert_eq!(river.moved(1), "training.2.gz");
-    // The same bytes written anew are the same file.
+    // The same bytes rewritten are the same file.
     river.write("training.2.gz", "two");
     assert_eq!(river.moved(1), "training.2.gz");
     river.nothing_but(2);
@@ -167,7 +167,7 @@ fn other_bytes_under_a_known_name_replace_it() {
     fs::rename(river.path(".part"), river.path("training.1.gz")).unwrap();
     assert_eq!(river.replaced(1, 2), "training.1.gz");
     fs::remove_file(river.path("training.1.gz")).unwrap();
-    river.write("training.1.gz", "deleted, then made anew");
+    river.write("training.1.gz", "deleted, then made again");
     assert_eq!(river.replaced(2, 3), "training.1.gz");
     river.nothing_but(4);
 }

@@ -82,7 +82,7 @@ fn a_restart_walks_no_tar_again() {
     assert!(reads > 0, "a changed tar is walked again");
     assert_eq!(third[1].len(), 2);
     let (_, reads) = restart(&store, Some(&open(folder.path())));
-    assert_eq!(reads, 0, "and noted anew");
+    assert_eq!(reads, 0, "and noted again");
 }
 
 #[test]

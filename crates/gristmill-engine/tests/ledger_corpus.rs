@@ -1,5 +1,5 @@
 //! Replays the corpus of the `ledger` fuzz target on stable Rust through the same body, and every cut of it.
-//! `cargo test -p gristmill-engine --test parts ledger_corpus -- --ignored` writes the seeds anew.
+//! `cargo test -p gristmill-engine --test parts ledger_corpus -- --ignored` writes the seeds again.
 #![allow(unreachable_pub)]
 
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! Replays every file of the fuzz corpora on stable Rust through the bodies of the fuzz targets.
-//! `cargo test -p gristmill-format --test formats corpus_replay -- --ignored` writes the seeds anew.
+//! `cargo test -p gristmill-format --test formats corpus_replay -- --ignored` writes the seeds again.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -315,7 +315,7 @@ fn what_lies_behind_the_end_mark_is_said_by_every_way() {
     for (name, tar, place, says, frames) in [
         ("zeroed", &zeroed, third, "a header of zeros", 1),
         ("joined", &joined, end_of(&good), "another tar begins at byte", 2),
-        ("garbage", &garbage, end_of(&good), "behind the end mark, is not zero", 2),
+        ("garbage", &garbage, end_of(&good), "after the end mark, is not zero", 2),
     ] {
         let behind = |fault: Option<Error>, way: &str| {
             let fault = fault.unwrap_or_else(|| panic!("{name}, {way}: nothing is said"));

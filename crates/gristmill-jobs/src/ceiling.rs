@@ -11,8 +11,9 @@ use gristmill_format::encode::{Encoder, Provenance, Row};
 use gristmill_format::layout::Conform;
 use gristmill_format::source::Chunk;
 
-use super::files::{self, Found, Opened};
+use super::files::{self, Found};
 use super::meter::Meter;
+use crate::work::Opened;
 
 /// A sample has at most this many records: 33 MB, more than a cache holds.
 const SAMPLE: usize = 4096;

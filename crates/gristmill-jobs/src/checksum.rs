@@ -43,7 +43,7 @@ pub struct ChecksumOptions {
 /// all; what it says ends the job between two files.
 ///
 /// Errors: `Path`; `Format` with the file: `Corrupt` for rows that do not have the hash of the manifest, of which nothing is
-/// written, and for checksums that do not fit, unless they are made anew; what is wrong with the pack.
+/// written, and for checksums that do not fit, unless they are made again; what is wrong with the pack.
 pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Checksummed> {
     let (folder, dry_run) = (options.pack.as_path(), options.dry_run);
     let files = shards::list(folder)?;

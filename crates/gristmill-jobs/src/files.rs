@@ -7,86 +7,20 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill_engine::pack;
+use gristmill_engine::row_files;
 use gristmill_engine::store::{DirStore, Store};
-use gristmill_format::container::tar::{TarLimits, walk as walk_tar};
 use gristmill_format::demo::source::DemoFile;
-use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, Span, read_span};
+use gristmill_format::source::ChunkSource;
 use gristmill_format::{Error, Kind, Result, detect};
 
-use crate::kinds::{self, Work};
+use crate::kinds;
+use crate::work::Opened;
+
+pub use crate::work::is_unreadable;
 
 /// What can be opened, for errors.
 pub(super) const KNOWN: &str = "a game (.gz, plain records, or .jsonl.gz), a .tar of games, or demonstrations (.tar, .tar.zst, .tgz, \
                                 .pkl.gz, .pkl, .npz)";
-
-/// An opened data file.
-pub(super) struct Opened {
-    /// The path, as it was given or found.
-    pub(super) path: String,
-    /// Its length in bytes.
-    pub(super) size: u64,
-    format: detect::Format,
-    /// What the jobs do with its chunks.
-    pub(super) kind: &'static dyn Work,
-    pub(super) source: Arc<dyn ChunkSource>,
-    /// The same, where it is a file of demonstrations.
-    pub(super) demo: Option<Arc<DemoFile>>,
-    bytes: Arc<dyn ReadAt>,
-    limits: Limits,
-}
-
-impl Opened {
-    /// Name of the member that holds chunk `i`, if it has one.
-    pub(super) fn member(&self, i: usize) -> Option<&str> {
-        self.source.locate(i)?.1
-    }
-
-    /// Reads the stored bytes of chunk `i`.
-    ///
-    /// Errors: `Truncated`, `TooLarge`, `Missing` or `Io`, with the place.
-    pub(super) fn fetch(&self, i: usize, stored: &mut Vec<u8>) -> Result<()> {
-        let len = self.source.len();
-        let Some((span, member)) = self.source.locate(i) else {
-            let detail = format!("there is no chunk {i}; there are {len}, counted from 0");
-            return Err(Error::new(Kind::Missing, detail).in_source(&self.path));
-        };
-        read_span(self.bytes.as_ref(), span, self.limits.max_chunk_bytes as u64, stored).map_err(|e| {
-            let e = e.in_chunk(i).in_source(&self.path);
-            member.map(|name| e.clone().in_member(name)).unwrap_or(e)
-        })
-    }
-
-    /// Decodes chunk `i` from its stored bytes.
-    ///
-    /// Errors: what the format finds, with the place.
-    pub(super) fn decode(&self, i: usize, stored: &[u8], chunk: &mut Chunk) -> Result<()> {
-        self.source.decode(i, stored, &self.limits, chunk).map_err(|e| e.in_chunk(i).in_source(&self.path))
-    }
-
-    /// The licences that a tar brings along: name and text.
-    pub(super) fn licences(&self) -> Vec<(String, Vec<u8>)> {
-        const MOST: u64 = 1 << 20;
-        if self.format != detect::Format::ChessTar {
-            return Vec::new();
-        }
-        let Ok(index) = walk_tar(self.bytes.as_ref(), &TarLimits::default()) else { return Vec::new() };
-        let mut found = Vec::new();
-        for entry in index.iter().filter(|entry| entry.base_name() == "LICENSE") {
-            let mut text = Vec::new();
-            let span = Span { offset: entry.offset, len: entry.len };
-            if read_span(self.bytes.as_ref(), span, MOST, &mut text).is_ok() {
-                found.push((entry.name.to_owned(), text));
-            }
-        }
-        found
-    }
-
-    /// Maximum number of bytes of a decoded chunk.
-    pub(super) fn max_chunk_bytes(&self) -> usize {
-        self.limits.max_chunk_bytes
-    }
-}
 
 /// What lies at a path.
 pub(super) enum Found {
@@ -213,13 +147,13 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
     let packs: BTreeSet<&str> = names
         .iter()
         .map(|name| split(name))
-        .filter(|(_, name)| pack::is_rows(name))
+        .filter(|(_, name)| row_files::is_rows(name))
         .map(|(folder, _)| folder)
         .collect();
     listing.packs = packs.iter().map(|folder| path.join(folder)).collect();
     for name in &names {
         let (folder, base) = split(name);
-        if !(packs.contains(folder) && pack::is_part(base)) {
+        if !(packs.contains(folder) && row_files::is_part(base)) {
             let path = path.join(&**name).display().to_string();
             listing.files.push(Closed { store: store.clone(), name: name.to_string(), path, in_folder: true });
         }
@@ -254,15 +188,14 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
         let key = name.rsplit('/').next().unwrap_or(name);
         let (source, demo): (Arc<dyn ChunkSource>, _) = match format {
             detect::Format::Demonstrations => {
-                // What lies behind its end is a fault of the file; what lies before is still read.
+                // What comes after its end is a fault of the file; what lies before is still read.
                 let file = Arc::new(DemoFile::open_as(key, bytes.as_ref(), false)?);
                 (file.clone(), Some(file))
             }
             other => (detect::open(other, key, bytes.as_ref())?, None),
         };
         let kind = kinds::of(source.describe().kind)?;
-        let limits = source.limits();
-        Ok(Some(Opened { path: path.clone(), size, format, kind, source, demo, bytes, limits }))
+        Ok(Some(Opened::new(path.clone(), (format, kind), (source, demo), (bytes, size))))
     };
     match opened() {
         Ok(Some(file)) => Found::File(file),
@@ -272,16 +205,5 @@ pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) 
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),
-    }
-}
-
-/// Whether an error says that a file could not be read, rather than that what was read is no game: such a file is left out by
-/// no policy, since its content is unknown.
-pub fn is_unreadable(e: &gristmill_format::Error) -> bool {
-    use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof, Unsupported};
-    match e.kind() {
-        Kind::Away => true,
-        Kind::Io(kind) => ![InvalidData, InvalidInput, UnexpectedEof, Unsupported].contains(&kind),
-        _ => false,
     }
 }

@@ -32,3 +32,4 @@ mod in_order;
 mod kinds;
 mod npy;
 mod sidecar;
+mod work;

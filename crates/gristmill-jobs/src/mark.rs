@@ -89,7 +89,7 @@ pub fn mark(
     let started = Started::now();
     marks::check_name(&options.name)?;
     if !options.replace && marks::exists(pack.folder(), &options.name) {
-        let text = format!("there is a mark `{}` already; say --replace (replace=True) to make it anew", options.name);
+        let text = format!("there is a mark `{}` already; say --replace (replace=True) to make it again", options.name);
         return Err(Error::config("name", text));
     }
     let frames = pack.total();
@@ -103,7 +103,7 @@ pub fn mark(
 }
 
 /// Extends the mark of a pack that has grown since by the frames that came; one whose rule asks other games too (that has a
-/// `SELECT`) is made anew. Nothing is done to a mark that fits.
+/// `SELECT`) is made again. Nothing is done to a mark that fits.
 ///
 /// Errors: as [`mark`] and [`marks::rows`]; `Config` in `name` for frames that were given, of which no rule is known.
 pub fn update(pack: &Arc<dyn PackTable>, options: &MarkOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Marked> {
@@ -114,7 +114,7 @@ pub fn update(pack: &Arc<dyn PackTable>, options: &MarkOptions, progress: &mut d
         Fit::Grown => {
             let text = format!(
                 "the frames of `{}` were found otherwise than by a rule, so that nothing says which of the new ones belong to \
-                 them; mark them anew, with --replace (replace=True)",
+                 them; mark them again, with --replace (replace=True)",
                 options.name
             );
             return Err(Error::config("name", text));

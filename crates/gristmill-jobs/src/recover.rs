@@ -175,7 +175,7 @@ fn way(at: &Path, name: &str, left: &Left) -> String {
             format!("`gristmill pack --input ... --output {} --resume` resumes it", at.display())
         }
         ("self-play", _) => "A recorder with append=True takes the steps up".to_owned(),
-        _ => "Started again it makes them anew".to_owned(),
+        _ => "Started again it makes them again".to_owned(),
     };
     format!("{resume}; --abandon gives it up")
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig};
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pipeline::{Lookup, Origin, PlacedRow, Sight, SightOptions, Standing};
+use gristmill_engine::pipeline::{Engine, Lookup, Origin, PlacedRow, Sight, SightOptions, Sighted, Standing};
 use gristmill_engine::selection::Selection;
 use serde::Serialize;
 
@@ -125,4 +125,37 @@ pub fn seen_frames(
     }
     let wanted = row.map_or(0..rows, |row| row..row + 1);
     Ok(wanted.map(|row| SeenFrame { batch: seen.number, row, origin: sight.origin(seen.rows[row]) }).collect())
+}
+
+/// Where a row of a batch of any loader comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Seen {
+    /// Of a stream.
+    Frame(SeenFrame),
+    /// Of rows by number.
+    Row(SeenRow),
+}
+
+/// Rows of batch `options.first` of any loader, or one of them; `selected` are the rows that one of rows feeds. It calls
+/// `goes_on` now and then.
+///
+/// Errors: as [`seen`], [`seen_frames`] and [`Engine::sight`]; `Unsupported` for rows that no pack has.
+pub fn seen_by(
+    engine: &dyn Engine,
+    selected: Option<&Selection>,
+    options: &SightOptions,
+    row: Option<usize>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Vec<Seen>> {
+    match engine.sight(options)? {
+        Sighted::Stream(sight) => {
+            Ok(seen_frames(&sight, options.first, row, goes_on)?.into_iter().map(Seen::Frame).collect())
+        }
+        Sighted::Rows(lookup) => {
+            let of_none = || Error::Unsupported("only rows of packs and of streams can be traced".into());
+            let rows = seen(&lookup, selected.ok_or_else(of_none)?, options.first, row)?;
+            Ok(rows.into_iter().map(Seen::Row).collect())
+        }
+    }
 }

@@ -13,7 +13,7 @@ use gristmill_runtime::store::publish::{is_interrupted, is_staged};
 use gristmill_runtime::store::{DirStore, Store};
 
 use crate::kinds::{self, Held, Kind};
-use crate::pack::{is_part, is_rows, values};
+use crate::row_files::{is_part, is_rows, is_values};
 
 /// At most this many files are listed.
 const FILES: usize = 20_000;
@@ -162,7 +162,7 @@ fn what(store: &DirStore, name: &str, open: bool) -> What {
     if is_rows(base) {
         return What::Rows;
     }
-    if values::is_values(base) {
+    if is_values(base) {
         return What::Values;
     }
     if is_part(base) {

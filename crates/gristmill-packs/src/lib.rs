@@ -11,4 +11,5 @@ pub mod manifest;
 pub mod marks;
 pub mod pack;
 pub mod pack_table;
+pub mod row_files;
 pub mod selection;

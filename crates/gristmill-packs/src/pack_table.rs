@@ -17,7 +17,7 @@ use gristmill_runtime::table::{FileTable, FrameTable};
 pub struct Place {
     /// Id of the game in the database.
     pub game: u64,
-    /// Its first frame here, and the one behind its last.
+    /// Its first frame here, and the one after its last.
     pub first: u64,
     /// See `first`.
     pub end: u64,
@@ -78,7 +78,7 @@ pub trait PackTable: Any + Send + Sync + Debug {
     /// Errors: `Missing`.
     fn place(&self, frame: u64) -> FormatResult<Place>;
 
-    /// Where the frames of a game lie, in order: the first and the one behind the last of each stretch.
+    /// Where the frames of a game lie, in order: the first and the one after the last of each stretch.
     fn stretches(&self, game: u64) -> Vec<(u64, u64)>;
 
     /// The frames of some games, given by ascending id.

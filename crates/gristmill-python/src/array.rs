@@ -6,9 +6,8 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::Arc;
 
 use gristmill_engine::Column;
-use gristmill_engine::runtime::sheet::SharedSheet;
 use gristmill_engine::store::Room;
-use pyo3::buffer::PyBuffer;
+use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::{PyBufferError, PyMemoryError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -27,7 +26,6 @@ enum Owner {
     Room(Room),
     Bytes(Vec<u8>),
     Column(Column),
-    Sheet(Arc<SharedSheet>),
 }
 
 /// A span of bytes with a fixed address and its owner.
@@ -77,12 +75,6 @@ impl Memory {
     pub(crate) fn of_column(column: Column) -> Self {
         let (start, len) = (column.as_ptr(), column.bytes().len());
         Memory(Arc::new(Block { start, len, _owner: Owner::Column(column) }))
-    }
-
-    /// The first `rows` rows of a column of a whole sheet.
-    pub(crate) fn of_sheet(sheet: &Arc<SharedSheet>, column: usize, rows: usize) -> Self {
-        let (start, len) = (sheet.column_ptr(column), sheet.column(column, rows).len());
-        Memory(Arc::new(Block { start, len, _owner: Owner::Sheet(Arc::clone(sheet)) }))
     }
 
     /// The bytes, while no one else has seen this memory.
@@ -294,16 +286,16 @@ unsafe extern "C" fn drop_unconsumed<T: Managed>(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A C-contiguous Python buffer, held and read as bytes.
-pub(crate) struct Contiguous(PyBuffer<u8>);
+/// A C-contiguous Python buffer of such elements, held and read as bytes.
+pub(crate) struct Contiguous<T: Element = u8>(PyBuffer<T>);
 
-impl<'py> FromPyObject<'_, 'py> for Contiguous {
+impl<'py, T: Element> FromPyObject<'_, 'py> for Contiguous<T> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let buffer = PyBuffer::<u8>::get(&object)?;
+        let buffer = PyBuffer::<T>::get(&object)?;
         if !buffer.is_c_contiguous() {
-            return Err(PyBufferError::new_err("expected a contiguous buffer of bytes"));
+            return Err(PyBufferError::new_err("expected a contiguous buffer"));
         }
         Ok(Contiguous(buffer))
     }
@@ -335,7 +327,7 @@ impl Writable {
     }
 }
 
-impl Contiguous {
+impl<T: Element> Contiguous<T> {
     /// The bytes. As everywhere in NumPy, another thread that writes them meanwhile gets mixed results.
     pub(crate) fn bytes(&self) -> &[u8] {
         if self.0.len_bytes() == 0 {

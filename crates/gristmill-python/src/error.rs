@@ -92,6 +92,7 @@ fn engine(py: Python<'_>, e: &EngineError) -> PyResult<PyErr> {
         EngineError::Forked { .. } => "ForkedError",
         EngineError::Path { path, kind, message } => return os(py, *kind, message, Some(path.as_os_str())),
         EngineError::Format(e) => return format(py, e),
+        EngineError::Unsupported(message) => return Ok(pyo3::exceptions::PyTypeError::new_err(message.clone())),
         _ => "GristmillError",
     };
     ours(py, class, &e.to_string(), &details)

@@ -58,13 +58,13 @@ mod _gristmill {
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
-    use crate::loader::{IndexLoader, Loader, checksum_of, is_older, merge_states};
+    use crate::loader::{Loader, checksum_of, is_older, merge_states};
     #[pymodule_export]
     use crate::looking::{generate_2048, generate_chess, stats_of_paths, verify_paths};
     #[pymodule_export]
     use crate::packing::{checksum_rows, merge_packs, pack_games, recover_folder, value_rows};
     #[pymodule_export]
-    use crate::pairs::{BatchMemory, Counted, Mix, class_order, gather_into, pair_rows, window_rows, write_whole};
+    use crate::pairs::{Counted, Mix, Pairs, class_order, pair_rows, window_rows, write_whole};
     #[pymodule_export]
     use crate::recorder::{Recorder, Session};
     #[pymodule_export]

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::{DataLoaderConfig, IndexConfig, IoErrors, KeyOrder};
+use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
 use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions, period_message};
 use gristmill_engine::runtime::document;
 use gristmill_engine::selection::Selection as Chosen;
 use gristmill_engine::{
-    Batch, Column, ControlReply, DataLoader, IndexLoader as Engine, Missing, Next, OldestNeeded, Output,
+    Batch, Column, ControlReply, DataLoader, Engine, IndexLoader, Missing, Next, OldestNeeded, Output,
 };
 use gristmill_format::layout::Order;
 use gristmill_jobs::xray;
@@ -22,6 +22,7 @@ use pyo3::types::PyBytes;
 use crate::array::Memory;
 use crate::chess::Tensor;
 use crate::error::{Fault, end_of_stream};
+use crate::pairs::Pairs;
 use crate::selection::Selection;
 
 /// The longest wait between two looks at pending signals.
@@ -39,26 +40,102 @@ type PeriodMessage = (Py<PyBytes>, f64);
 /// Number, real rows and columns of a batch.
 type RawBatch = (u64, usize, Vec<Tensor>);
 
-/// A loader: made from a configuration, started by `start` or the first `next`.
+/// A loader of any kind, started by `start` or the first `next`.
 #[pyclass(module = "gristmill._gristmill", frozen)]
-pub(crate) struct Loader(DataLoader, Mutex<Waits>);
+pub(crate) struct Loader {
+    engine: Box<dyn Engine>,
+    /// The rows that it feeds, where a pack has them.
+    rows: Option<Chosen>,
+    waits: Mutex<Waits>,
+}
 
 #[pymethods]
 impl Loader {
-    /// Reads and lowers a configuration in JSON; nothing runs yet.
+    /// Reads and lowers the configuration of a stream in JSON; nothing runs yet.
     #[new]
     fn new(py: Python<'_>, config: &str) -> Result<Self, Fault> {
-        py.detach(|| Ok(Loader(DataLoader::new(DataLoaderConfig::from_json(config)?)?, Mutex::default())))
+        py.detach(|| Ok(Loader::over(DataLoader::new(DataLoaderConfig::from_json(config)?)?, None)))
+    }
+
+    /// Reads a configuration in JSON and checks it against rows of a pack; nothing runs yet.
+    #[staticmethod]
+    fn of_rows(py: Python<'_>, rows: &Selection, config: &str) -> Result<Self, Fault> {
+        let config = IndexConfig::from_json(config)?;
+        let input = rows.0.input_for(&config.encoder)?;
+        let selected = rows.0.clone();
+        py.detach(|| Ok(Loader::over(IndexLoader::new(input, config)?, Some(selected))))
+    }
+
+    /// Checks a configuration in JSON, of which the encoder does not matter, against pairs; `identity` is a hash of what they
+    /// are. Nothing runs yet.
+    #[staticmethod]
+    fn of_pairs(py: Python<'_>, pairs: &Pairs, identity: u64, config: &str) -> Result<Self, Fault> {
+        let config = IndexConfig::from_json(config)?;
+        py.detach(|| Ok(Loader::over(IndexLoader::of_pairs(&pairs.0, identity, config)?, None)))
+    }
+
+    /// Goes to a row of a pass of pairs; before `start`.
+    fn seek_row(&self, py: Python<'_>, epoch: u64, row: u64) -> Result<(), Fault> {
+        py.detach(|| Ok(self.engine.seek_row(epoch, row)?))
     }
 
     /// The configuration in JSON, with the seed that was drawn once it has started.
     fn config(&self) -> String {
-        self.0.config().to_json()
+        self.engine.config()
+    }
+
+    /// The configuration of its stages in JSON.
+    ///
+    /// Raises TypeError for a loader of rows, which has none.
+    fn stages(&self) -> Result<String, Fault> {
+        Ok(self.engine.stages()?)
+    }
+
+    /// Root of every random draw; `None` until one was drawn.
+    fn seed(&self) -> Option<u64> {
+        self.engine.seed()
+    }
+
+    /// Which of how many ranks this is.
+    fn ranks(&self) -> (u64, u64) {
+        self.engine.ranks()
+    }
+
+    /// Rows of an epoch, of all ranks together; `None` of a stream.
+    fn rows(&self) -> Option<u64> {
+        self.engine.rows()
+    }
+
+    /// How many batches there are in all epochs; `None` where there is no known end.
+    fn batches(&self) -> Option<u64> {
+        self.engine.batches()
+    }
+
+    /// The pass that the next batch belongs to; `None` where that is not known from its number.
+    fn epoch(&self) -> Option<u64> {
+        self.engine.pass()
+    }
+
+    /// Batches of that pass that are not left out, or of all where passes are joined.
+    fn length(&self) -> Option<u64> {
+        self.engine.length()
+    }
+
+    /// How many passes ended with batches of an output that were given since the start.
+    fn passes_ended(&self, py: Python<'_>, alias: &str) -> u64 {
+        py.detach(|| self.engine.passes_ended(alias))
+    }
+
+    /// Goes to a batch of rows; before `start`.
+    ///
+    /// Raises TypeError for a stream.
+    fn seek(&self, py: Python<'_>, batch: u64) -> Result<(), Fault> {
+        py.detach(|| Ok(self.engine.seek(batch)?))
     }
 
     /// Starts the threads, once; raises KeyboardInterrupt while it waits for files.
     fn start(&self, py: Python<'_>) -> Result<(), Fault> {
-        while !py.detach(|| self.0.start_within(SLICE))? {
+        while !py.detach(|| self.engine.start_within(SLICE))? {
             py.check_signals()?;
             self.warn(py)?;
         }
@@ -67,12 +144,12 @@ impl Loader {
 
     /// Stops the threads within a second; returns the names of those that hang in a read and were left behind.
     fn stop(&self, py: Python<'_>) -> Vec<String> {
-        py.detach(|| self.0.stop())
+        py.detach(|| self.engine.stop())
     }
 
     /// What the loader delivers.
     fn outputs(&self) -> Vec<OutputDescription> {
-        describe(self.0.outputs())
+        describe(self.engine.outputs())
     }
 
     /// The next batch of an output; `None` when `timeout` seconds have passed. Without a timeout it waits for ever.
@@ -80,29 +157,24 @@ impl Loader {
     /// Raises EndOfStream at the end, and KeyboardInterrupt while it waits.
     #[pyo3(signature = (alias, timeout))]
     fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
-        let batch = wait(py, alias, timeout, |left| self.0.next(alias, Some(left)), || self.warn(py))?;
+        let batch = self.wait(py, alias, timeout)?;
         if batch.is_some() {
             // The wait is over, even where some files still cannot be read: the next one is warned of again.
-            *self.1.lock().unwrap_or_else(PoisonError::into_inner) = Waits::default();
+            *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = Waits::default();
         }
         Ok(batch)
     }
 
-    /// Whether batch `number`, the last that was given of an output, ends a pass over its files.
-    fn ends_pass(&self, py: Python<'_>, alias: &str, number: u64) -> bool {
-        py.detach(|| self.0.ends_pass(alias, number))
-    }
-
     /// Load, queues, pool and reservoir, in JSON.
     fn metrics(&self, py: Python<'_>) -> Result<String, Fault> {
-        let json = py.detach(|| serde_json::to_string(&self.0.metrics()));
+        let json = py.detach(|| serde_json::to_string(&self.engine.metrics()));
         json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
     }
 
     /// A serialized `lczero.DataLoaderMetricsProto` of the latest whole period of 2^`exponent` seconds, and its age.
     fn bucket_metrics(&self, py: Python<'_>, exponent: i32, pending: bool) -> Result<PeriodMessage, Fault> {
         let (message, age) = py.detach(|| -> Result<_, Fault> {
-            let (period, age) = self.0.bucket_metrics(exponent, pending)?;
+            let (period, age) = self.engine.bucket_metrics(exponent, pending)?;
             Ok((period_message(&period)?, age))
         })?;
         Ok((PyBytes::new(py, &message).unbind(), age))
@@ -111,7 +183,7 @@ impl Loader {
     /// The same of the last `seconds`, which may be infinite, and the seconds that it covers.
     fn aggregate_metrics(&self, py: Python<'_>, seconds: f64, pending: bool) -> Result<PeriodMessage, Fault> {
         let (message, covered) = py.detach(|| -> Result<_, Fault> {
-            let (period, covered) = self.0.aggregate_metrics(seconds, pending)?;
+            let (period, covered) = self.engine.aggregate_metrics(seconds, pending)?;
             Ok((period_message(&period)?, covered))
         })?;
         Ok((PyBytes::new(py, &message).unbind(), covered))
@@ -121,7 +193,7 @@ impl Loader {
     fn control_message(&self, py: Python<'_>, request: &[u8]) -> Result<Vec<(String, Py<PyBytes>)>, Fault> {
         let replies = py.detach(|| -> Result<_, Fault> {
             let Some(request) = ControlRequest::from_message(request)? else { return Ok(Vec::new()) };
-            let replies = self.0.control(&request)?.into_iter();
+            let replies = self.engine.control(&request)?.into_iter();
             replies.map(|reply| Ok((reply.to_message()?, reply.stage))).collect::<Result<Vec<_>, Fault>>()
         })?;
         Ok(replies.into_iter().map(|(message, stage)| (stage, PyBytes::new(py, &message).unbind())).collect())
@@ -130,39 +202,39 @@ impl Loader {
     /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
     #[pyo3(signature = (address, token))]
     fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
+        py.detach(|| Ok(self.engine.serve_metrics(address, token)?.to_string()))
     }
 
     /// What happened after event number `after`, in JSON: an array of events (docs/format/status.md).
     fn events(&self, py: Python<'_>, after: u64) -> String {
-        py.detach(|| serde_json::to_string(&self.0.events(after))).unwrap_or_default()
+        py.detach(|| serde_json::to_string(&self.engine.events(after))).unwrap_or_default()
     }
 
     /// Number of the newest event.
     fn newest_event(&self) -> u64 {
-        self.0.newest_event()
+        self.engine.newest_event()
     }
 
     /// The state after the last batch that was delivered, in JSON.
     fn state(&self, py: Python<'_>) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.state()?))
+        py.detach(|| Ok(self.engine.state()?))
     }
 
     /// Takes a state, with what is done about files that are gone; before `start`.
     fn restore(&self, py: Python<'_>, json: &str, missing: &str) -> Result<(), Fault> {
         let missing = policy(missing)?;
-        py.detach(|| Ok(self.0.restore_with(json, missing)?))
+        py.detach(|| Ok(self.engine.restore(json, missing)?))
     }
 
     /// Writes the state to disk.
     fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.save(&path)?))
+        py.detach(|| Ok(self.engine.save(&path)?))
     }
 
     /// Takes what `save` wrote; before `start`.
     fn load(&self, py: Python<'_>, path: PathBuf, missing: &str) -> Result<(), Fault> {
         let missing = policy(missing)?;
-        py.detach(|| Ok(self.0.load(&path, missing)?))
+        py.detach(|| Ok(self.engine.load(&path, missing)?))
     }
 
     /// Where the rows of a batch come from, in JSON; games whose frames were never counted are read with `survey`.
@@ -183,7 +255,7 @@ impl Loader {
                 interrupted = Python::attach(|py| py.check_signals());
                 interrupted.is_ok()
             };
-            xray::seen_frames(&self.0.sight(&options)?, batch, row, &mut goes_on)
+            xray::seen_by(&*self.engine, self.rows.as_ref(), &options, row, &mut goes_on)
         });
         interrupted?;
         let rows = seen?;
@@ -192,13 +264,13 @@ impl Loader {
 
     /// Name, why, chunks and rows of the reservoir of each file that it does without.
     fn vanished(&self) -> Vec<(String, String, u64, u64)> {
-        self.0.vanished().into_iter().map(|file| (file.name, file.why, file.chunks, file.rows)).collect()
+        self.engine.vanished().into_iter().map(|file| (file.name, file.why, file.chunks, file.rows)).collect()
     }
 
     /// Per loader stage the oldest file that is still needed: name, key, and the order of keys.
     fn oldest_needed(&self, py: Python<'_>) -> BTreeMap<String, (String, String, &'static str)> {
         let plain = |file: OldestNeeded| (file.name, file.key, file.key_order.name());
-        py.detach(|| self.0.oldest_needed().into_iter().map(|(stage, file)| (stage, plain(file))).collect())
+        py.detach(|| self.engine.oldest_needed().into_iter().map(|(stage, file)| (stage, plain(file))).collect())
     }
 
     /// Asks every pool for its chunk anchor: the stage's name, the key, and the chunks since (before a reset).
@@ -215,17 +287,17 @@ impl Loader {
             (false, None) => ControlRequest::QueryChunkAnchor,
         };
         let plain = |reply: ControlReply| (reply.stage, reply.chunk_anchor, reply.chunks_since_anchor);
-        py.detach(|| Ok(self.0.control(&request)?.into_iter().map(plain).collect()))
+        py.detach(|| Ok(self.engine.control(&request)?.into_iter().map(plain).collect()))
     }
 
     /// What it runs without, a line for each.
     fn warnings(&self) -> Vec<String> {
-        self.0.warnings()
+        self.engine.warnings()
     }
 
     /// The file, relative to its directory, that a source number in the tensor `ids` stands for.
     fn source_path(&self, source: u64) -> Option<String> {
-        self.0.source_path(source)
+        self.engine.source_path(source)
     }
 }
 
@@ -234,12 +306,33 @@ impl Loader {
 struct Waits(Option<Instant>, bool);
 
 impl Loader {
+    fn over(engine: impl Engine + 'static, rows: Option<Chosen>) -> Self {
+        Loader { engine: Box::new(engine), rows, waits: Mutex::default() }
+    }
+
+    /// Waits in slices, between which Ctrl-C gets through; `None` when `timeout` seconds have passed.
+    fn wait(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
+        let deadline = timeout.and_then(|t| Instant::now().checked_add(Duration::try_from_secs_f64(t.max(0.0)).ok()?));
+        loop {
+            let left = deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()).min(SLICE));
+            match py.detach(|| self.engine.next(alias, Some(left)))? {
+                Next::Batch(batch) => return Ok(Some(raw(batch))),
+                Next::End => return Err(end_of_stream(py, alias).into()),
+                Next::Pending => self.warn(py)?,
+            }
+            if deadline.is_some_and(|d| Instant::now() >= d) {
+                return Ok(None);
+            }
+            py.check_signals()?;
+        }
+    }
+
     /// Warns once of each wait for files that is longer than a moment.
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
-        let out = py.detach(|| self.0.io_errors());
+        let out = py.detach(|| self.engine.waits());
         let message = {
-            let mut waits = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-            if out.waiting == 0 || self.0.io_policy() == IoErrors::Raise {
+            let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+            if out.waiting == 0 {
                 *waits = Waits::default();
                 return Ok(());
             }
@@ -252,119 +345,6 @@ impl Loader {
         };
         let message = std::ffi::CString::new(message.replace('\0', "?")).unwrap_or_default();
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &message, 3)
-    }
-}
-
-/// A loader of rows by number; the same calls as those of [`Loader`], but for files.
-#[pyclass(module = "gristmill._gristmill", frozen)]
-pub(crate) struct IndexLoader(Engine, Chosen);
-
-#[pymethods]
-impl IndexLoader {
-    /// Reads a configuration in JSON and checks it against the rows; nothing runs yet.
-    #[new]
-    fn new(py: Python<'_>, rows: &Selection, config: &str) -> Result<Self, Fault> {
-        let config = IndexConfig::from_json(config)?;
-        let input = rows.0.input_for(&config.encoder)?;
-        let selected = rows.0.clone();
-        py.detach(|| Ok(IndexLoader(Engine::new(input, config)?, selected)))
-    }
-
-    /// The configuration in JSON, with the seed that was drawn once it has started.
-    fn config(&self) -> String {
-        self.0.config().to_json()
-    }
-
-    /// Rows of an epoch, of all ranks together.
-    fn rows(&self) -> u64 {
-        self.0.rows()
-    }
-
-    /// Batches of a pass, where each has its own.
-    fn pass_batches(&self) -> Option<u64> {
-        self.0.pass_batches()
-    }
-
-    /// Number of the next batch; `None` behind the last.
-    fn upcoming(&self) -> Option<u64> {
-        self.0.upcoming()
-    }
-
-    /// How many batches of a range are not left out.
-    fn given(&self, first: u64, end: u64) -> u64 {
-        self.0.given(first, end)
-    }
-
-    /// How many batches there are in all epochs; `None` when there is no end.
-    fn batches(&self) -> Option<u64> {
-        self.0.batches()
-    }
-
-    /// Starts the threads, once.
-    fn start(&self, py: Python<'_>) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.start()?))
-    }
-
-    /// Stops the threads within a second; returns the names of those that hang in a read and were left behind.
-    fn stop(&self, py: Python<'_>) -> Vec<String> {
-        py.detach(|| self.0.stop())
-    }
-
-    /// What the loader delivers.
-    fn outputs(&self) -> Vec<OutputDescription> {
-        describe(self.0.outputs())
-    }
-
-    /// The next batch; `None` when `timeout` seconds have passed. Without a timeout it waits for ever.
-    ///
-    /// Raises EndOfStream at the end, and KeyboardInterrupt while it waits.
-    #[pyo3(signature = (alias, timeout))]
-    fn next(&self, py: Python<'_>, alias: &str, timeout: Option<f64>) -> Result<Option<RawBatch>, Fault> {
-        wait(py, alias, timeout, |left| self.0.next(alias, Some(left)), || Ok(()))
-    }
-
-    /// Load and queue, in JSON.
-    fn metrics(&self, py: Python<'_>) -> Result<String, Fault> {
-        let json = py.detach(|| serde_json::to_string(&self.0.metrics()));
-        json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
-    }
-
-    /// Serves the metrics as Prometheus text and the status as JSON; returns the address, port filled in.
-    #[pyo3(signature = (address, token))]
-    fn serve_metrics(&self, py: Python<'_>, address: &str, token: Option<&str>) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.serve_metrics(address, token)?.to_string()))
-    }
-
-    /// The state after the last batch that was delivered, in JSON.
-    fn state(&self, py: Python<'_>) -> Result<String, Fault> {
-        py.detach(|| Ok(self.0.state()?))
-    }
-
-    /// Takes a state; before `start`.
-    fn restore(&self, py: Python<'_>, json: &str) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.restore(json)?))
-    }
-
-    /// Writes the state to disk.
-    fn save(&self, py: Python<'_>, path: PathBuf) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.save(&path)?))
-    }
-
-    /// Takes what `save` wrote; before `start`.
-    fn load(&self, py: Python<'_>, path: PathBuf) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.load(&path)?))
-    }
-
-    /// Where the rows of a batch come from, in JSON.
-    #[pyo3(signature = (batch, row))]
-    fn xray(&self, py: Python<'_>, batch: u64, row: Option<usize>) -> Result<String, Fault> {
-        let rows = py.detach(|| xray::seen(&self.0.lookup()?, &self.1, batch, row))?;
-        serde_json::to_string(&rows).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
-    }
-
-    /// Goes to a batch; before `start`.
-    fn seek(&self, py: Python<'_>, batch: u64) -> Result<(), Fault> {
-        py.detach(|| Ok(self.0.seek(batch)?))
     }
 }
 
@@ -392,29 +372,6 @@ fn describe(outputs: &[Output]) -> Vec<OutputDescription> {
         o.tensors.iter().map(|t| (t.name.clone(), t.dtype.type_str(Order::Little), t.row_shape.clone())).collect()
     };
     outputs.iter().map(|o| (o.alias.clone(), o.batch_size, tensors(o))).collect()
-}
-
-/// Waits in slices, between which Ctrl-C gets through; `None` when `timeout` seconds have passed.
-fn wait(
-    py: Python<'_>,
-    alias: &str,
-    timeout: Option<f64>,
-    next: impl Fn(Duration) -> gristmill_engine::Result<Next> + Sync,
-    meanwhile: impl Fn() -> PyResult<()>,
-) -> Result<Option<RawBatch>, Fault> {
-    let deadline = timeout.and_then(|t| Instant::now().checked_add(Duration::try_from_secs_f64(t.max(0.0)).ok()?));
-    loop {
-        let left = deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()).min(SLICE));
-        match py.detach(|| next(left))? {
-            Next::Batch(batch) => return Ok(Some(raw(batch))),
-            Next::End => return Err(end_of_stream(py, alias).into()),
-            Next::Pending => meanwhile()?,
-        }
-        if deadline.is_some_and(|d| Instant::now() >= d) {
-            return Ok(None);
-        }
-        py.check_signals()?;
-    }
 }
 
 fn raw(batch: Batch) -> RawBatch {

@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gristmill_engine::Error as EngineError;
+use gristmill_engine::demos::pairs::{Column, Held, Padding, PairSet, Pairs as Table, Picture, Piece, Puzzle, Steps};
 use gristmill_engine::pipeline::Counted as Totals;
-use gristmill_engine::runtime::collect::{Cast, Part, Wanted};
+use gristmill_engine::runtime::cast::Cast;
 use gristmill_engine::runtime::seed::Key;
-use gristmill_engine::runtime::sheet::SheetPool;
 use gristmill_engine::stage::mix::{Exhausted, Mix as Order, Row};
-use gristmill_engine::stage::pair::{Pairing, classes, pairs, windows};
+use gristmill_engine::stage::pair::{Pairing, classes, offsets, pairs, windows};
 use gristmill_engine::store::publish::write_whole as publish;
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyMemoryError, PyValueError};
+use gristmill_format::encode::{Encoder, Provenance, Row as Record, TensorSpec};
+use gristmill_format::layout::Scalar;
+use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::array::{Contiguous, Memory, Writable};
@@ -61,7 +63,7 @@ pub(crate) fn pair_rows(
         }
     };
     py.detach(|| {
-        let found = pairs(&spans(&lengths), pairing, Key::new(seed, "pair").of(b"epoch", epoch));
+        let found = pairs(&spans(&lengths), pairing, offsets(seed, epoch));
         Ok((numbers(&found.context), numbers(&found.target), numbers(&found.trajectory), numbers(&found.step)))
     })
 }
@@ -80,7 +82,7 @@ pub(crate) fn window_rows(py: Python<'_>, lengths: Vec<u64>, size: usize) -> (Me
 /// A class for each step (u64): all of them in an order of this seed and epoch, again and again.
 #[pyfunction]
 pub(crate) fn class_order(py: Python<'_>, steps: u64, count: u64, seed: u64, epoch: u64) -> Memory {
-    py.detach(|| numbers(&classes(steps, count.max(1), Key::new(seed, "jigsaw").of(b"epoch", epoch))))
+    py.detach(|| numbers(&classes(steps, count.max(1), seed, epoch)))
 }
 
 /// The order of the rows of several sources.
@@ -146,79 +148,150 @@ fn checked(position: u64) -> Result<u64, Fault> {
     Err(EngineError::State(format!("position {position}; an order has 2^62")).into())
 }
 
-/// Bytes of a column's rows; numbers of the wanted ones, and their places in the batch, as i64.
-type ColumnPart = (Contiguous, Contiguous, Option<Contiguous>);
+/// What stands in one tensor of the pairs of a data set, as Python describes it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Described {
+    /// Rows of equal size; none of a class.
+    column: Option<Contiguous>,
+    row_bytes: usize,
+    /// Numbers of rows (i64), as many for each pair as `each` says; without them a pair has the row of its own number.
+    steps: Option<Contiguous>,
+    each: usize,
+    /// Draws the row instead: the later step and the same within its trajectory (i64), least and greatest offset.
+    before: Option<(Contiguous, Contiguous, u64, u64)>,
+    /// `same`, `unit` (u8 to f32, divided by 255), `float` (u8 to f32), `single` (f64 to f32).
+    cast: String,
+    /// Shape of a row, of the tensor's rows, and bytes of an element.
+    padding: Option<(Vec<usize>, Vec<usize>, usize)>,
+    /// Shape of a picture, bytes of an element, tiles of a side, and their orders.
+    puzzle: Option<([usize; 3], usize, usize, Vec<usize>)>,
+}
 
-/// Memory for batches of up to `rows` rows, used again when the last array over it is gone.
+impl std::fmt::Debug for Contiguous {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.bytes().len())
+    }
+}
+
+impl Held for Contiguous {
+    fn bytes(&self) -> &[u8] {
+        Contiguous::bytes(self)
+    }
+}
+
+/// Pairs of data sets, of which any can be made at once. It holds the memory of their columns.
 #[pyclass(module = "gristmill._gristmill", frozen)]
-pub(crate) struct BatchMemory(Arc<SheetPool>);
+pub(crate) struct Pairs(pub(crate) Arc<Table>);
 
 #[pymethods]
-impl BatchMemory {
-    /// Columns of the given bytes a row, for up to `rows` rows. At most `keep` free batches are kept.
+impl Pairs {
+    /// Tensors of these names, types and row shapes; of each data set how many pairs it has, and what stands in each tensor.
+    ///
+    /// Raises FormatError, with data set and tensor, for what does not fit.
     #[new]
-    fn new(rows: usize, row_bytes: Vec<usize>, keep: usize) -> Self {
-        BatchMemory(SheetPool::new(rows, row_bytes, keep))
+    fn new(
+        py: Python<'_>,
+        outputs: Vec<(String, String, Vec<usize>)>,
+        sets: Vec<(u64, Vec<Described>)>,
+        seed: u64,
+    ) -> Result<Self, Fault> {
+        let sets: Vec<PairSet> = sets
+            .into_iter()
+            .map(|(pairs, pieces)| {
+                let pieces = pieces.into_iter().map(|piece| piece.piece(seed)).collect::<Result<_, Fault>>()?;
+                Ok(PairSet { pairs, pieces })
+            })
+            .collect::<Result<_, Fault>>()?;
+        py.detach(|| {
+            let outputs = outputs.into_iter().map(|(name, dtype, shape)| {
+                let scalar = Scalar::from_code(dtype.trim_start_matches(['<', '|', '=']));
+                // What is no number travels as its bytes.
+                let width = dtype.trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(1);
+                match scalar {
+                    Some(scalar) => TensorSpec::new(name, scalar, &shape),
+                    None => TensorSpec::new(name, Scalar::U8, &[shape, vec![width]].concat()),
+                }
+            });
+            Ok(Pairs(Arc::new(Table::new(outputs.collect(), sets)?)))
+        })
     }
 
-    /// A batch of `rows` rows. Each column is gathered from rows of some bytes, its parts together filling it, and cast:
-    /// `same`, `unit` (u8 to f32, divided by 255), `float` (u8 to f32), `single` (f64 to f32).
-    ///
-    /// Raises IndexError: a row number out of range; BufferError: columns that do not fit.
-    fn gather(
+    /// The tensors of these pairs (i64, counted over all data sets), each in the pass of its data set (i64).
+    fn take(&self, py: Python<'_>, pairs: Contiguous<i64>, passes: Contiguous<i64>) -> Result<Vec<Memory>, Fault> {
+        py.detach(|| {
+            let count = pairs.bytes().len() / 8;
+            let room = |output: &TensorSpec| Memory::zeroed(count * output.row_bytes());
+            let mut made: Vec<Memory> = self.0.outputs().iter().map(room).collect::<Result<_, Fault>>()?;
+            let columns = made.iter_mut().map(Memory::bytes_mut).collect::<Result<_, Fault>>()?;
+            self.fill(pairs.bytes(), passes.bytes(), columns)?;
+            Ok(made)
+        })
+    }
+
+    /// The same, into memory of the caller: the whole of each.
+    fn take_into(
         &self,
         py: Python<'_>,
-        rows: usize,
-        columns: Vec<(usize, String, Vec<ColumnPart>)>,
-    ) -> Result<Vec<Memory>, Fault> {
-        let wanted: Vec<Wanted<'_>> = columns.iter().map(wanted).collect::<PyResult<_>>()?;
-        let sheet = py.detach(|| self.0.take()).map_err(|e| PyMemoryError::new_err(e.to_string()))?;
-        if rows > sheet.rows() || wanted.len() != sheet.columns() {
-            let message = format!("{rows} rows of {} columns do not fit this memory", wanted.len());
+        pairs: Contiguous<i64>,
+        passes: Contiguous<i64>,
+        mut to: Vec<Writable>,
+    ) -> Result<(), Fault> {
+        py.detach(|| self.fill(pairs.bytes(), passes.bytes(), to.iter_mut().map(Writable::bytes_mut).collect()))
+    }
+}
+
+impl Pairs {
+    fn fill(&self, pairs: &[u8], passes: &[u8], mut to: Vec<&mut [u8]>) -> Result<(), Fault> {
+        let (records, passes) = (pairs.as_chunks::<8>().0, passes.as_chunks::<8>().0);
+        let sizes = self.0.outputs().iter().map(|output| records.len() * output.row_bytes());
+        if passes.len() != records.len() || !sizes.eq(to.iter().map(|column| column.len())) {
+            let message = format!("{} pairs in {} passes do not fit this memory", records.len(), passes.len());
             return Err(Fault::Python(PyBufferError::new_err(message)));
         }
-        let filled = py.detach(|| {
-            sheet.write(0, rows, |to| wanted.iter().zip(to).try_for_each(|(wanted, column)| wanted.fill(column)))
-        });
-        filled.map_err(PyIndexError::new_err)?;
-        let shared = self.0.share(sheet);
-        Ok((0..wanted.len()).map(|column| Memory::of_sheet(&shared, column, rows)).collect())
+        let row = |(record, pass): (&'_ [u8; 8], &[u8; 8])| (*record, u64::from_le_bytes(*pass));
+        let all: Vec<([u8; 8], u64)> = records.iter().zip(passes).map(row).collect();
+        let rows: Vec<Record<'_>> = all
+            .iter()
+            .map(|(record, bits)| Record { record, provenance: Provenance::default(), bits: *bits, sparse: None })
+            .collect();
+        Ok(self.0.encode(&rows, &mut to)?)
     }
 }
 
-/// Gathers columns as `BatchMemory.gather` does, into memory of the caller: the whole of each.
-///
-/// Raises IndexError: a row number out of range; BufferError: columns that do not fit.
-#[pyfunction]
-pub(crate) fn gather_into(
-    py: Python<'_>,
-    mut to: Vec<Writable>,
-    columns: Vec<(usize, String, Vec<ColumnPart>)>,
-) -> Result<(), Fault> {
-    let wanted: Vec<Wanted<'_>> = columns.iter().map(wanted).collect::<PyResult<_>>()?;
-    if wanted.len() != to.len() {
-        let message = format!("{} columns do not fit memory for {}", wanted.len(), to.len());
-        return Err(Fault::Python(PyBufferError::new_err(message)));
+impl Described {
+    fn piece(self, seed: u64) -> Result<Piece, Fault> {
+        let cast = match self.cast.as_str() {
+            "same" => Cast::Same,
+            "unit" => Cast::Unit,
+            "float" => Cast::Float,
+            "single" => Cast::Single,
+            other => return Err(PyValueError::new_err(format!("`{other}` is no cast")).into()),
+        };
+        let puzzle = match self.puzzle {
+            None => None,
+            Some((shape, item, side, orders)) => {
+                Some(Arc::new(Puzzle::new(Picture { shape, item }, side, orders, seed)?))
+            }
+        };
+        let Some(rows) = self.column else {
+            let nothing = || PyValueError::new_err("neither a column nor a class");
+            return Ok(Piece::Class(puzzle.ok_or_else(nothing)?));
+        };
+        let column = Column { rows: Arc::new(rows), row_bytes: self.row_bytes };
+        let steps = match (self.before, self.steps) {
+            (Some((later, within, least, most)), _) => {
+                Steps::Before { later: Arc::new(later), within: Arc::new(within), range: (least, most), seed }
+            }
+            (None, Some(numbers)) => Steps::Listed { numbers: Arc::new(numbers), each: self.each },
+            (None, None) => Steps::Own,
+        };
+        let padding = self.padding.map(|(from, to, item)| Padding { from, to, item });
+        Ok(match puzzle {
+            None => Piece::Rows { column, steps, cast, padding },
+            Some(puzzle) => Piece::Tiles { column, steps, puzzle, cast, padding },
+        })
     }
-    let filled =
-        py.detach(|| wanted.iter().zip(&mut to).try_for_each(|(wanted, column)| wanted.fill(column.bytes_mut())));
-    Ok(filled.map_err(PyIndexError::new_err)?)
-}
-
-fn wanted((row_bytes, cast, parts): &(usize, String, Vec<ColumnPart>)) -> PyResult<Wanted<'_>> {
-    let cast = match cast.as_str() {
-        "same" => Cast::Same,
-        "unit" => Cast::Unit,
-        "float" => Cast::Float,
-        "single" => Cast::Single,
-        _ => return Err(PyValueError::new_err(format!("`{cast}` is no cast"))),
-    };
-    let parts = parts.iter().map(|(rows, numbers, places)| Part {
-        rows: rows.bytes(),
-        numbers: numbers.bytes(),
-        places: places.as_ref().map(Contiguous::bytes),
-    });
-    Ok(Wanted { row_bytes: *row_bytes, cast, parts: parts.collect() })
 }
 
 /// What a loader of pairs or steps has given.

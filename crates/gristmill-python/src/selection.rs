@@ -9,7 +9,7 @@ use gristmill_engine::chunks::open::ChunkPack;
 use gristmill_engine::config::EncoderConfig;
 use gristmill_engine::kinds;
 use gristmill_engine::pack::checksums::Verify;
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::sides::Keys;
 use gristmill_engine::selection::{Filter, Selection as Chosen};
 use gristmill_engine::sql::SqlValue;
@@ -53,8 +53,8 @@ pub(crate) fn open_pack(
     };
     let verify = verify.map(named).transpose()?;
     py.detach(|| {
-        let pack = Pack::open_with(&path, residence, verify)?;
-        Ok(Selection(Chosen::all(Arc::new(values.into_iter().fold(pack, Pack::with_values_in)))))
+        let pack = RowPack::open_with(&path, residence, verify)?;
+        Ok(Selection(Chosen::all(Arc::new(values.into_iter().fold(pack, RowPack::with_values_in)))))
     })
 }
 
@@ -269,18 +269,21 @@ impl Selection {
     }
 
     /// Records of the frames at these places (i64), of which negative ones count from the end.
-    fn take(&self, py: Python<'_>, places: Contiguous) -> Result<Memory, Fault> {
+    fn take(&self, py: Python<'_>, places: Contiguous<i64>) -> Result<Memory, Fault> {
         let (count, whole) = (self.0.rows().len(), self.0.rows().whole());
         let from_end = |place: i64| if place < 0 { place.cast_unsigned().wrapping_add(count) } else { place as u64 };
         py.detach(|| {
-            let given = places.bytes().as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
-            let mut rows = Vec::with_capacity(places.bytes().len() / 8);
-            for place in given {
-                let row = from_end(place);
-                if row >= count {
-                    return Err(PyIndexError::new_err(format!("row {place} of {count}")).into());
-                }
-                rows.push(whole.as_ref().map_or_else(|| self.0.rows().row(row), |whole| whole.start + row));
+            let given = places.bytes().as_chunks().0;
+            let mut rows: Vec<u64> = given.iter().map(|bytes| from_end(i64::from_le_bytes(*bytes))).collect();
+            // Without an early end, so that it is done several at a time.
+            if !rows.iter().fold(true, |within, row| within & (*row < count)) {
+                let beyond = rows.iter().zip(given).find(|(row, _)| **row >= count);
+                let place = beyond.map_or(0, |(_, bytes)| i64::from_le_bytes(*bytes));
+                return Err(PyIndexError::new_err(format!("row {place} of {count}")).into());
+            }
+            match whole {
+                Some(whole) => rows.iter_mut().for_each(|row| *row += whole.start),
+                None => rows.iter_mut().for_each(|row| *row = self.0.rows().row(*row)),
             }
             Ok(memory(self.0.gather(&rows)?))
         })

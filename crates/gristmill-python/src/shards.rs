@@ -1,4 +1,4 @@
-//! Frames as pickled fields in, shards out; and pickles written anew in the form that every reader knows.
+//! Frames as pickled fields in, shards out; and pickles rewritten in the form that every reader knows.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -62,7 +62,7 @@ impl ShardFiles {
     }
 }
 
-/// A pickle of plain values, written anew under names that NumPy 1 and 2 both know.
+/// A pickle of plain values, rewritten under names that NumPy 1 and 2 both know.
 #[pyfunction]
 pub(crate) fn plain_pickle<'py>(py: Python<'py>, data: &[u8]) -> Result<Bound<'py, PyBytes>, Fault> {
     Ok(PyBytes::new(py, &shard::plain_pickle(data)?))

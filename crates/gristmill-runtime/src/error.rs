@@ -59,6 +59,9 @@ pub enum Error {
         /// What the operating system said.
         message: String,
     },
+    /// A call that loaders of another kind answer; the message says which.
+    #[error("{0}")]
+    Unsupported(String),
     /// The loader was stopped.
     #[error("the loader was stopped")]
     Stopped,

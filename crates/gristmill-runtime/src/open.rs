@@ -92,7 +92,7 @@ impl OpenSource {
         self.chunks.faults()
     }
 
-    /// The chunk source behind it.
+    /// The chunk source of the file.
     pub fn chunks(&self) -> &Arc<dyn ChunkSource> {
         &self.chunks
     }

@@ -39,16 +39,18 @@ def add_to(verbs: Verbs) -> None:
         "--to", metavar="FORM", choices=("shards", *_MINARI, *_COLUMNS), help="shards, " + ", ".join(_MINARI + _COLUMNS)
     )
     takes_fields(parser)
-    parser.add_argument("--lossy", action="store_true", help="leave out what the new form has no room for")
+    parser.add_argument("--lossy", action="store_true", help="drop what the new form cannot hold")
     minari = parser.add_argument_group("to Minari")
-    minari.add_argument("--dataset-id", metavar="ID", help="[NAMESPACE/]NAME-vN [default: by the folder]")
+    minari.add_argument("--dataset-id", metavar="ID", help="[NAMESPACE/]NAME-vN [default: from the folder]")
     minari.add_argument("--jpeg", action="store_true", help="keep pictures as JPEG, which changes them")
-    minari.add_argument("--magical-preproc", metavar="NAME", help="what is made of MAGICAL's views, such as LoResCHW4E")
+    minari.add_argument(
+        "--magical-preproc", metavar="NAME", help="preprocessing of MAGICAL's views, such as LoResCHW4E"
+    )
     minari.add_argument(
         "--frame-stack", metavar="N", type=whole(1, 64), help="frames in an observation of native files"
     )
     shards = parser.add_argument_group("to shards")
-    shards.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after N frames")
+    shards.add_argument("--max-frames", metavar="N", type=whole(1), help="start a new shard after N frames")
     shards.add_argument("--level", metavar="L", type=whole(1, 22), help=f"of compression, 1 to 22 [default: {LEVEL}]")
     shards.add_argument(
         "--members",
@@ -58,7 +60,7 @@ def add_to(verbs: Verbs) -> None:
     )
     rows = parser.add_argument_group("to Parquet and Arrow")
     rows.add_argument("--join", action="append", metavar="PATH", help="rows joined by game and step")
-    rows.add_argument("--inner", action="store_true", help="leave out steps that one of --join does not have")
+    rows.add_argument("--inner", action="store_true", help="leave out steps that any --join input lacks")
     rows.add_argument("--shard-rows", metavar="N", type=whole(1), help="rows in each file")
 
 

@@ -34,17 +34,21 @@ def add_to(verbs: Verbs) -> None:
     random.add_argument("out", nargs="?", help="X.tar.zst, X.tar, or a folder for random.tar.zst")
     which = random.add_argument_group("which environment")
     which.add_argument(
-        "--env", metavar="ID", help="the task: a registered id of Gymnasium, or what the benchmark calls it"
+        "--env", metavar="ID", help="the task: a registered id of Gymnasium, or the name in the benchmark"
     )
     which.add_argument("--benchmark", metavar="NAME", choices=BENCHMARKS, help=", ".join(BENCHMARKS))
     which.add_argument("--config", metavar="FILE", help="TOML with the tables env_cfg, venv_opts and env_data")
     which.add_argument("--n-envs", metavar="N", type=whole(1, 4096), help="environments side by side [default: 2]")
-    which.add_argument("--in-process", action="store_true", help="all in this process instead of one for each")
+    which.add_argument("--in-process", action="store_true", help="run all in this process instead of one process each")
     much = random.add_argument_group("how much")
     much.add_argument(
-        "--n-timesteps-min", metavar="N", type=whole(1), default=100_000, help="steps at least [default: 100000]"
+        "--n-timesteps-min",
+        metavar="N",
+        type=whole(1),
+        default=100_000,
+        help="minimum number of steps [default: 100000]",
     )
-    much.add_argument("--seed", metavar="S", type=whole(0, 2**31 - 2), help="without it one is drawn and printed")
+    much.add_argument("--seed", metavar="S", type=whole(0, 2**31 - 2), help="seed [default: random, and printed]")
     much.add_argument(
         "--max-episode-steps",
         metavar="N",
@@ -52,9 +56,9 @@ def add_to(verbs: Verbs) -> None:
         default=MAX_EPISODE_STEPS,
         help="give up when an episode takes longer [default: %(default)s]",
     )
-    much.add_argument("--no-infos", action="store_true", help="leave out what environments say besides")
+    much.add_argument("--no-infos", action="store_true", help="leave out the infos of the environments")
     form = random.add_argument_group("the shards")
-    form.add_argument("--max-frames", metavar="N", type=whole(1), help="begin a new shard after N frames")
+    form.add_argument("--max-frames", metavar="N", type=whole(1), help="start a new shard after N frames")
     form.add_argument(
         "--level", metavar="L", type=whole(1, 22), default=LEVEL, help="of compression, 1 to 22 [default: %(default)s]"
     )

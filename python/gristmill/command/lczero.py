@@ -26,7 +26,7 @@ Two small files are put beside the packages of the environment; nothing of the t
 `lczero_training._lczero_training` there then gives `gristmill.compat.lczero`. Gristmill must be installed there,
 too. Other options of the loader, such as seed and journal, stand in the file that GRISTMILL_OVERLAY names."""
 
-#: The file that Python runs at its start, and what it runs. The name sorts behind those of editable installs.
+#: The file that Python runs at its start, and what it runs. The name sorts after those of editable installs.
 _HOOK, _MODULE = "zz-gristmill-lczero.pth", "_gristmill_lczero.py"
 
 #: A question to the environment's own Python.
@@ -50,7 +50,7 @@ def add_to(verbs: Verbs) -> None:
     )
     parser.add_argument("venv", metavar="VENV", help="the folder of a virtual environment")
     parser.add_argument("--undo", action="store_true", help="remove what an earlier run put there")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be written or removed, change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written or removed, change nothing")
     shared(parser)
     parser.set_defaults(run=_run)
 

@@ -33,11 +33,13 @@ def shared(parser: argparse.ArgumentParser) -> None:
     """Adds the options of every command."""
     every = parser.add_argument_group("options of every command")
     every.add_argument(
-        "--json", action="store_true", help="print one line of JSON on stdout; of a failure one that says why"
+        "--json", action="store_true", help="print one line of JSON on stdout; for a failure, one with the reason"
     )
     loud = every.add_mutually_exclusive_group()
-    loud.add_argument("-q", "--quiet", action="store_true", help="say nothing but results, warnings and errors")
-    loud.add_argument("-v", "--verbose", action="store_true", help="say at the end what the command took: time, memory")
+    loud.add_argument("-q", "--quiet", action="store_true", help="print only results, warnings and errors")
+    loud.add_argument(
+        "-v", "--verbose", action="store_true", help="print the time and memory that the command used, at the end"
+    )
     threads = whole(1, 256)
     every.add_argument("-j", "--threads", metavar="N", type=threads, help="at most N threads; never changes a byte")
     every.add_argument("--workers", dest="threads", type=threads, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
@@ -56,10 +58,10 @@ def verb(verbs: Verbs, name: str, about: str, run: Callable[[argparse.Namespace]
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace what is there, when the new data are whole")
     parser.add_argument(
-        "--dry-run", action="store_true", help="look and judge, say what would be written, write nothing"
+        "--overwrite", action="store_true", help="replace existing output once the new data are complete"
     )
+    parser.add_argument("--dry-run", action="store_true", help="check, print what would be written, and write nothing")
     shared(parser)
     parser.set_defaults(run=run)
     return parser

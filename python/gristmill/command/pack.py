@@ -36,12 +36,12 @@ def add_to(verbs: Verbs) -> None:
     parser.add_argument("--input", help=argparse.SUPPRESS)
     parser.add_argument("--output", help=argparse.SUPPRESS)
     takes_fields(parser)
-    parser.add_argument("--append", action="store_true", help="add the trajectories that are not in the pack yet")
+    parser.add_argument("--append", action="store_true", help="add trajectories that the pack lacks")
     parser.add_argument("--resume", action="store_true", help="resume a job that was interrupted")
     parser.add_argument("--shard-rows", metavar="N", type=whole(1), help="steps in each file")
     policies = ("skip", "quarantine", "raise")
     parser.add_argument(
-        "--on-error", choices=policies, default="skip", help="what to do about one that cannot be taken"
+        "--on-error", choices=policies, default="skip", help="what to do with a trajectory that cannot be packed"
     )
     parser.add_argument("--skip-bad", action="store_true", help="exit with 0, not 3, even if some were left out")
 

@@ -139,7 +139,7 @@ class DataLoader:
         """
         serialized = _bytes(request, _REQUEST)
         response = _beside(request)
-        found = _refusing(_engine(self._loader).control_message, serialized)
+        found = _refusing(self._loader._engine.control_message, serialized)
         return [(name, response.FromString(message)) for name, message in found]
 
     def get_bucket_metrics(self, period_exponent: int, include_pending: bool) -> tuple[bytes, float]:
@@ -149,7 +149,7 @@ class DataLoader:
         Raises:
             ValueError: a period below a quarter of a second.
         """
-        return _refusing(_engine(self._loader).bucket_metrics, period_exponent, include_pending)
+        return _refusing(self._loader._engine.bucket_metrics, period_exponent, include_pending)
 
     def get_aggregate_ending_now(self, duration_seconds: float, include_pending: bool) -> tuple[bytes, float]:
         """A serialized `lczero.DataLoaderMetricsProto` of the last seconds (`inf`: since the start), and the
@@ -158,7 +158,7 @@ class DataLoader:
         Raises:
             ValueError: a duration that is negative or no number.
         """
-        return _refusing(_engine(self._loader).aggregate_metrics, duration_seconds, include_pending)
+        return _refusing(self._loader._engine.aggregate_metrics, duration_seconds, include_pending)
 
     @property
     def seed(self) -> int | None:
@@ -226,13 +226,6 @@ def _both(error: Exception, more: str = "") -> Exception:
     return QueueClosed(f"Queue is closed: {error}")
 
 
-def _engine(loader: _Loader) -> _gristmill.Loader:
-    """What interprets messages below a loader of a graph."""
-    engine = loader._engine
-    assert isinstance(engine, _gristmill.Loader)
-    return engine
-
-
 def _refusing(call: Callable[..., _T], *args: Any, **options: Any) -> _T:
     try:
         return call(*args, **options)
@@ -268,7 +261,7 @@ def _build(config: _Config) -> _Loader:
 
 def _warn(loader: _Loader) -> None:
     """Logs what a loader runs without."""
-    for warning in _engine(loader).warnings():
+    for warning in loader._engine.warnings():
         logging.getLogger(__name__).warning("%s", warning)
 
 

@@ -6,22 +6,21 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeAlias, TypedDict, TypeVar, Unpack
 
-import numpy as np
 import numpy.typing as npt
 
 from gristmill import _gristmill
 from gristmill.demos import standing
 from gristmill.demos.crossing import Crossing, Ring
-from gristmill.demos.gathering import Gatherer
+from gristmill.demos.feeding import PairFeed
 from gristmill.errors import ConfigError, StateError
 from gristmill.frameworks import turns
 from gristmill.loaders.metrics import Counted
 from gristmill.loaders.ranks import find_rank
 from gristmill.options.arguments import named, named_with
-from gristmill.pairs import BC, Constructor, Identity, PairBatch, PairSet, Prepare, StepBatch, Steps, Trajectories
-from gristmill.pairs.constructor import numbers
+from gristmill.pairs import BC, Constructor, Identity, PairBatch, Prepare, StepBatch, Steps, Trajectories
 from gristmill.pairs.generated import Generated, Generator
 from gristmill.pairs.prepare import KEEP
 from gristmill.pairs.trajectories import as_trajectories
@@ -51,6 +50,8 @@ class Options(TypedDict, total=False):
     prepare: Prepare | None
     rank: int | None
     world_size: int | None
+    threads: int | None
+    queue_capacity: int
 
 
 class MixedLoader(Generic[Made]):
@@ -77,6 +78,8 @@ class MixedLoader(Generic[Made]):
         prepare: Prepare | None = None,
         rank: int | None = None,
         world_size: int | None = None,
+        threads: int | None = None,
+        queue_capacity: int = 4,
     ) -> None:
         """Makes the loader; nothing is read but what rows need to be counted.
 
@@ -98,6 +101,8 @@ class MixedLoader(Generic[Made]):
             rank: which of `world_size` this is. Without both, what `torch.distributed`, `jax.distributed` or the
                 variables RANK and WORLD_SIZE say, else 0 of 1.
             world_size: how many share the stream.
+            threads: worker threads; never changes a batch.
+            queue_capacity: batches that may wait for the consumer.
 
         Raises:
             ConfigError: a number is out of range, a data set has no rows or lacks a field, or shapes differ.
@@ -124,8 +129,8 @@ class MixedLoader(Generic[Made]):
             for data in several:
                 prepare.check_space(getattr(data, "metadata", {}))
         self._constructor = constructor
-        self._epochs = [{0: constructor.over(data, seed=seed)} for data in several]
-        sizes = [len(own[0]) for own in self._epochs]
+        self._sets = [constructor.over(data, seed=seed) for data in several]
+        sizes = [len(pairs) for pairs in self._sets]
         if 0 in sizes:
             message = f"data set {sizes.index(0)} gives no pairs: its trajectories are too short"
             raise ConfigError(message, field="datasets")
@@ -141,7 +146,21 @@ class MixedLoader(Generic[Made]):
         if self._length < 1 or (drop_last and self._length < self._batch_size):
             message = f"{self._length} pairs do not fill a batch of {self._batch_size}; lower it, or keep the last one"
             raise ConfigError(message, field="nominal_length")
-        self._gatherer = Gatherer([own[0] for own in self._epochs], self._prepare, pad, batch_size // self._world)
+        config = {
+            "mix": {"sizes": sizes, "weights": own, "exhausted": exhausted, "length": self._length},
+            "batch_size": batch_size,
+            # Passes are as many as there are loops.
+            "epochs": None,
+            "apart": True,
+            "shuffle": "rows" if shuffle else "off",
+            "last_batch": "drop" if drop_last else "keep",
+            "seed": seed,
+            "threads": threads,
+            "queue_capacity": queue_capacity,
+            "rank": self._rank,
+            "world_size": self._world,
+        }
+        self._feed = PairFeed(self._sets, self._order, (self._prepare, pad), config)
         self._pass, self._row = 0, 0
         self._options: dict[str, Any] = {
             "nominal_length": self._length,
@@ -151,6 +170,7 @@ class MixedLoader(Generic[Made]):
             "shuffle": shuffle,
             "pad": pad,
         }
+        self._threads = {"threads": threads, "queue_capacity": queue_capacity}
         self._data: list[dict[str, Any]] | None = None
         self._counted = Counted(isinstance(self, PairLoader), seed, self._rank, self._world)
         self._stream: Any = None
@@ -191,10 +211,76 @@ class MixedLoader(Generic[Made]):
         return stream
 
     def _left(self) -> Iterator[Made]:
+        epoch = self._pass
         for start in self.starts():
-            batch = self.counted(self._pass, start, partial(self.batch_at, self._pass, start))
-            self.move(self._pass, start + self._batch_size)
-            yield batch
+            yield self._next(epoch, start, None)
+
+    def get_next(self, *, timeout: float | None = None) -> Made:
+        """The next batch, of the next pass where this one is over; waits for it.
+
+        Raises:
+            TimeoutError: `timeout` seconds have passed.
+            StoppedError: the loader was stopped, perhaps while this call waited.
+        """
+        return self._next(self._pass, self.starts()[0], timeout)
+
+    def maybe_get_next(self) -> Made | None:
+        """The next batch if it is ready, else `None`."""
+        try:
+            return self.get_next(timeout=0.0)
+        except TimeoutError:
+            return None
+
+    def start(self) -> None:
+        """Starts the threads that make batches ahead, unless they run already."""
+        self._feed.engine((self._pass, self.starts()[0])).start()
+
+    def stop(self) -> list[str]:
+        """Stops within a second, and returns the names of threads left behind. Delivered batches stay valid.
+
+        The next call for a batch starts again where the loader stands.
+        """
+        return self._feed.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def xray(self, batch: int, row: int | None = None) -> list[dict[str, int]]:
+        """Which pair stands in each row that this rank has of a past or future batch, counted over all passes.
+
+        Of each `batch`, `row`, `epoch`, `data_set`, `pair` (its number there), `trajectory`, `step`. Nothing is read.
+
+        Raises:
+            ConfigError: there is no such batch or row.
+        """
+        epoch, number = divmod(batch, len(self))
+        if not 0 <= epoch < self._passes():
+            raise ConfigError(f"batch {batch}; expected one from 0 on", field="batch")
+        sources, pairs, _ = self._feed.rows((epoch, number * self._batch_size))
+        if row is not None and not 0 <= row < len(pairs):
+            raise ConfigError(f"row {row} of batch {batch}, which has {len(pairs)} here", field="row")
+        found = []
+        for place in range(len(pairs)) if row is None else [row]:
+            source, pair = int(sources[place]), int(pairs[place])
+            trajectory, step = self._sets[source].ids(pairs[place : place + 1])[0].tolist()
+            where = {"data_set": source, "pair": pair, "trajectory": trajectory, "step": step}
+            found.append({"batch": batch, "row": place, "epoch": epoch, **where})
+        return found
+
+    def _next(self, epoch: int, start: int, timeout: float | None) -> Made:
+        """The batch that begins at a row of a pass; the loader stands after it then."""
+        after = (epoch, start + self._batch_size)
+        if after[1] >= self._end():
+            after = (epoch + 1, 0)
+        found = self.counted(epoch, start, partial(self._feed.next, (epoch, start), after, timeout))
+        self.move(*after)
+        return self._constructor.batch(found)
 
     def counted(self, epoch: int, start: int, wait: Callable[[], Any]) -> Any:
         """What `wait` gives: the batch that begins at a row of a pass, counted among those that were given."""
@@ -222,11 +308,14 @@ class MixedLoader(Generic[Made]):
 
     def starts(self) -> range:
         """The rows of this pass, counted over all ranks, at which its batches begin that are still to come."""
-        end = self._length - self._batch_size + 1 if self._drop else self._length
-        return range(self._row, end, self._batch_size)
+        return range(self._row, self._end(), self._batch_size)
+
+    def _end(self) -> int:
+        """No batch of a pass begins at this row or later."""
+        return self._length - self._batch_size + 1 if self._drop else self._length
 
     def move(self, epoch: int, row: int = 0) -> None:
-        """Goes to a row of a pass, or to the pass behind it where no batch is left."""
+        """Goes to a row of a pass, or to the pass after it where no batch is left."""
         self._pass, self._row = epoch, row
         if not self.starts():
             self._pass, self._row = epoch + 1, 0
@@ -235,7 +324,7 @@ class MixedLoader(Generic[Made]):
         """Goes to the beginning of a pass.
 
         Raises:
-            ConfigError: there is no such pass; or a loader of accelerate with a state asks, which counts passes anew.
+            ConfigError: there is no such pass; or a loader of accelerate with a state asks, which counts passes again.
         """
         turns.refuse_other_counting()
         if not 0 <= epoch < self._passes():
@@ -244,7 +333,7 @@ class MixedLoader(Generic[Made]):
 
     def batch_at(self, epoch: int, start: int) -> Made:
         """What this rank has of the batch that begins at a row of a pass; any batch is as near as the next."""
-        return self._constructor.batch(self._gathered(epoch, start))
+        return self._constructor.batch(self._feed.at((epoch, start)))
 
     def ring(self, slots: int) -> Ring:
         """Memory for batches of this loader that another process makes.
@@ -252,43 +341,19 @@ class MixedLoader(Generic[Made]):
         Raises:
             OSError: there is none.
         """
-        return Ring(self._batch_size // self._world, self._gatherer.row_bytes, slots)
+        return Ring(self._batch_size // self._world, self._feed.row_bytes, slots)
 
     def crossing_at(self, epoch: int, start: int, ring: Ring, made: Callable[[dict[str, Any]], Any]) -> Crossing | None:
         """`batch_at` in a slot of `ring`, on its way to the process that made the ring; `None` while no slot is free.
 
         What arrives is what `made` makes of the values of the batch by name.
         """
-        slot = ring.take()
-        if slot is None:
-            return None
-        try:
-            found = self._gathered(epoch, start, lambda rows: ring.views(slot, rows))
-        except BaseException:
-            ring.give_back(slot)
-            raise
-        batch: Any = self._constructor.batch(found)
-        values = vars(batch) if isinstance(batch, PairBatch) else batch
-        return Crossing(ring, slot, values, self._gatherer.columns, made)
+        return self._feed.crossing((epoch, start), ring, self._values, made)
 
-    def _gathered(
-        self, epoch: int, start: int, room: Callable[[int], list[npt.NDArray[np.uint8]]] | None = None
-    ) -> dict[str, Any]:
-        """The arrays of what this rank has of a batch."""
-        count = min(self._batch_size, self._length - start)
-        sources, rows, passes = (
-            numbers(part)[self._rank :: self._world] for part in self._order.rows(self._place(epoch, start), count)
-        )
-        groups = []
-        if not self._constructor.draws:
-            for source in np.unique(sources).tolist() if len(self._epochs) > 1 else [0]:
-                places = np.flatnonzero(sources == source)
-                groups.append((self._epochs[source][0], rows[places], places))
-        else:
-            for source, turn in sorted(set(zip(sources.tolist(), passes.tolist(), strict=True))):
-                places = np.flatnonzero((sources == source) & (passes == turn))
-                groups.append((self._pairs(source, turn), rows[places], places))
-        return self._gatherer.gather(len(rows), groups, room)
+    def _values(self, found: dict[str, Any]) -> Any:
+        """What a batch of these arrays has, by name."""
+        batch: Any = self._constructor.batch(found)
+        return vars(batch) if isinstance(batch, PairBatch) else batch
 
     def state_dict(self) -> dict[str, Any]:
         """Where it stands after the last batch that was taken from it: small, plain, the same for every rank."""
@@ -302,7 +367,7 @@ class MixedLoader(Generic[Made]):
         return standing.sealed(state)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where another loader of the same data stood, at no cost; batch size and ranks may be others.
+        """Resumes where another loader of the same data stood, at no cost; batch size and ranks may be others.
 
         Raises:
             StateError: it is of other data, another seed or configuration (the message has each difference), or says
@@ -328,7 +393,7 @@ class MixedLoader(Generic[Made]):
         _gristmill.write_whole(os.fspath(path), json.dumps(self.state_dict()).encode())
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Goes on from a file that `save` wrote.
+        """Resumes from a file that `save` wrote.
 
         Raises:
             OSError: it cannot be read.
@@ -351,7 +416,7 @@ class MixedLoader(Generic[Made]):
         """What the order and the values depend on."""
         fields = self._constructor.fields()
         if self._data is None:
-            self._data = [standing.described(own[0], fields) for own in self._epochs]
+            self._data = [standing.described(pairs, fields) for pairs in self._sets]
         parts = {"pairs": self._constructor.describe(), "prepare": self._prepare.describe()}
         return {"config": {**self._options, **parts}, "data": self._data}
 
@@ -363,18 +428,9 @@ class MixedLoader(Generic[Made]):
         """Where a row of a pass stands in the order."""
         return epoch * (self._order.length or self._length) + row
 
-    def _pairs(self, source: int, epoch: int) -> PairSet[Made]:
-        known = self._epochs[source]
-        if epoch not in known:
-            # Batches come in order: what was drawn for older epochs is not needed again.
-            for old in [one for one in known if one < epoch - 1 and one != 0]:
-                del known[old]
-            known[epoch] = known[0].at_epoch(epoch)
-        return known[epoch]
-
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The loader as another process makes it again: with the fields that it takes values of, where it stands."""
-        data = [own[0].frozen() for own in self._epochs]
+        data = [pairs.frozen() for pairs in self._sets]
         options = {
             **self._options,
             "batch_size": self._batch_size,
@@ -382,6 +438,7 @@ class MixedLoader(Generic[Made]):
             "prepare": self._prepare,
             "rank": self._rank,
             "world_size": self._world,
+            **self._threads,
         }
         return _again, (type(self), data, self._constructor, options, self._pass, self._row)
 

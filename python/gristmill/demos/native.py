@@ -104,7 +104,7 @@ def load_dataset_dict(
             raise ConfigError(f"`{benchmark}` has no frame_stack; dm_control and procgen have", field="frame_stack")
         cfg = cfg.updated({f"{benchmark}_frame_stack": frame_stack})
     if columns is not None and compat:
-        raise ConfigError("with compat the order is drawn anew each time; keep the strict form", field="columns")
+        raise ConfigError("with compat the order is drawn again each time; keep the strict form", field="columns")
     if columns is not None:
         arrays = _spilled(cfg, data, n_traj, os.fspath(columns))
     elif compat and benchmark == "minecraft":

@@ -152,7 +152,7 @@ def open_demos(
         columns: a folder for data that is larger: each field becomes a `.npy` file in a folder of its own there,
             written in bounded memory and used again as long as the source is unchanged.
         index: folder of the side index; `"off"` for none, by default `gristmill` in the user's cache.
-        strict: refuse a tar with anything behind its end mark, which is lost (tars that were joined, a header of
+        strict: refuse a tar with anything after its end mark, which is lost (tars that were joined, a header of
             zeros). `False` reads what lies before, as other readers of tars do; `gristmill verify` tells what is there.
 
     Raises:

@@ -158,7 +158,7 @@ def load_wds_datasets(
         env_data: where data lies; a mapping is read over the defaults.
         root: another `data_root`.
         columns: a folder to keep the data in as columns that are mapped, instead of memory (`gristmill.open`).
-        strict: refuse shards with anything behind the end mark of their tar; `False` reads what lies before it.
+        strict: refuse shards with anything after the end mark of their tar; `False` reads what lies before it.
 
     Returns:
         One `Part` for each configuration, and the metadata that all share. The shards of a data set are those in

@@ -26,7 +26,7 @@ class SeededVectorEnv(VectorWrapper):
         """Begins an episode everywhere.
 
         Args:
-            seed: begins everything anew as `load_vec_env` does with that seed; several are one for each environment.
+            seed: starts everything again as `load_vec_env` does with that seed; several are one for each environment.
             options: passed on.
         """
         if seed is None:

@@ -14,8 +14,8 @@ from gristmill.records.arrays import Array
 
 
 def tensors(arrays: Mapping[str, Array]) -> dict[str, torch.Tensor]:
-    """The same memory as tensors, by name."""
-    return {name: torch.utils.dlpack.from_dlpack(array) for name, array in arrays.items()}
+    """The same memory as tensors, by name; what is listed beside steps, such as `infos`, stays a list."""
+    return {name: value if isinstance(value, list) else _tensor(value) for name, value in arrays.items()}
 
 
 def named(batch: PairBatch | Mapping[str, Any]) -> dict[str, Any]:

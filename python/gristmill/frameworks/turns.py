@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,9 @@ if TYPE_CHECKING:
     from gristmill.loaders.loader import DataLoader
 
 
-class Shared:
-    """What the threads that go over one loader share, by output."""
-
-    def __init__(self) -> None:
-        #: Whose turn it is to take a batch.
-        self.turn: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        #: Passes of a stream whose last batch was taken.
-        self.over: Counter[str] = Counter()
+def by_output() -> defaultdict[str, threading.Lock]:
+    """For the threads that go over one loader, by output: whose turn it is to take a batch."""
+    return defaultdict(threading.Lock)
 
 
 def of_worker() -> tuple[int, int] | None:
@@ -50,9 +45,9 @@ def renew(loader: DataLoader) -> None:
 
 def _begin_anew(loader: DataLoader, stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None) -> None:
     fresh = make_again(type(loader), loader._given, stands)
-    loader._engine, loader._made_in, loader._shared = fresh._engine, os.getpid(), Shared()
-    loader._hearing, loader._stands, loader._begun = fresh._hearing, stands, False
-    del fresh._engine
+    vars(loader).update(vars(fresh))
+    # Its engine is another's now.
+    vars(fresh).clear()
 
 
 def refuse_other_counting() -> None:

@@ -62,7 +62,7 @@ class ConvertedGames:
     #: Files that an earlier call had done; they are in all other numbers.
     resumed: int
     files_done: int
-    #: Games read; those that kept their bytes, and those that were written anew.
+    #: Games read; those that kept their bytes, and those that were rewritten.
     chunks: int
     kept: int
     changed: int

@@ -251,7 +251,7 @@ def merge(
     delete_inputs: bool = False,
     dry_run: bool = False,
 ) -> Merged:
-    """Makes one pack of several, whose rows follow each other; runs are numbered anew, names unified.
+    """Makes one pack of several, whose rows follow each other; runs are renumbered, names unified.
 
     Args:
         packs: folders of packs, of either form.
@@ -284,7 +284,7 @@ def checksum(pack: Path, *, overwrite: bool = False, dry_run: bool = False) -> C
 
     Args:
         pack: folder of a pack of rows.
-        overwrite: make those anew that are there, for rows that were changed on purpose.
+        overwrite: make those again that are there, for rows that were changed on purpose.
         dry_run: look only.
 
     Raises:

@@ -6,20 +6,19 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 from gristmill import _gristmill
 from gristmill.chess import Tensors
 from gristmill.config import DataLoaderConfig, Path, Skip, to_json
-from gristmill.errors import ConfigError, EndOfStream
+from gristmill.errors import EndOfStream
 from gristmill.frameworks import turns
 from gristmill.loaders import metrics
 from gristmill.loaders.batch import Batch
 from gristmill.loaders.hearing import LOGGER, Hearing
 from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
-from gristmill.loaders.ranks import find_rank, ranks_of_stream
-from gristmill.loaders.row_options import DEFAULTS, advice, encoder_config, no_source
 from gristmill.loaders.sampling import Blocks, Hanse
+from gristmill.loaders.sources import advice, feed
 from gristmill.loaders.states import Missing, OldestNeeded, Vanished, check_missing
 from gristmill.options.arguments import named
 from gristmill.packs.again import make_again
@@ -27,6 +26,8 @@ from gristmill.packs.encoders import Steps
 from gristmill.packs.games import Games
 from gristmill.packs.rows import Rows
 from gristmill.packs.trajectories import Fields
+from gristmill.pairs import Constructor, PairSet, Prepare, Trajectories
+from gristmill.pairs.generated import Generator
 from gristmill.records.arrays import Array
 from gristmill.views import View
 
@@ -34,35 +35,52 @@ from gristmill.views import View
 _HEAR = 0.5
 
 
+#: What a loader feeds.
+Feedable: TypeAlias = DataLoaderConfig | Rows | Games | Trajectories | PairSet[Any]
+
+
 class DataLoader:
-    """Delivers the batches that a `DataLoaderConfig` describes, or batches of the rows of a pack.
+    """Delivers the batches that a `DataLoaderConfig` describes, of the rows of a pack, or of demonstrations.
 
         gm.DataLoader(gm.presets.lc0("games/"))
         gm.DataLoader(gm.open("pack/").where("result != 0"), batch_size=4096, seed=1)
         gm.DataLoader(rows.train, encoder=gm.g2048.Tokens("tokenizer.json", rotate=True), batch_size=4096, seed=1)
+        gm.DataLoader(gm.open("demos.tar.zst"), encoder=gm.Fields(["obs", "acts"]), batch_size=256)
+        gm.DataLoader([demos, others], weights=[2, 1], pairs=gm.pairs.TemporalOffset("dynamics"), batch_size=256)
 
     Nothing runs until `start`, `with`, or the first request for a batch. Any thread may take batches; each is
     delivered once. While a call waits, other Python threads run and Ctrl-C interrupts it. A loader belongs to
     the process that made it: a forked child gets `ForkedError`, and may drop its copy.
 
     Args:
-        source: a configuration; or rows or games of a pack, to which all that follows belongs.
+        source: a configuration; or rows or games of a pack, to which all that follows belongs. Or demonstrations: in
+            files, as `gristmill.open` gives them, arrays (`Columns`, a dictionary of arrays), pairs that a constructor
+            made over them; or several of these, in a list, or by name in a dictionary.
         encoder: what to make of each row; of games of chess `gristmill.chess.Tensors`, by default `planes`, `probs` and
-            `values`; of packed demonstrations `gristmill.Fields`, by default every field.
+            `values`; of demonstrations `gristmill.Fields`, by default every field, or a constructor of
+            `gristmill.pairs`.
+        pairs: of demonstrations, which steps stand together: a constructor of `gristmill.pairs`, or a function.
+        weights: how often each of several is chosen, in their order or by name; equally often by default.
+        exhausted: when one of several has given all its rows it starts over in a new order (`"restart"`), the pass ends
+            (`"stop"`), or it is left out and the weights of the others stand (`"drop"`).
+        nominal_length: rows of a pass over several; as many as they have by default.
+        pad: where the shapes of several differ, fill up with zeros to the largest.
+        prepare: conversions of pictures and floats of demonstrations.
         view: what stands for a row, where it is not the row alone: one of `gristmill.views`.
-        batch_size: rows of a batch, of all ranks together.
+        batch_size: rows of a batch, of all ranks together; 1024 where nothing else is said.
         epochs: passes over the rows, each row once in each; by default as many as there are loops. A loop goes over
             what is left of a pass, the next one over the next.
         joined: whether batches run on across the ends of passes, so that all but the very last are full. A loop then
             goes over all passes that are left, and never ends without `epochs`.
-        shuffle: whether rows come in random order, the same for the same seed; `Blocks` for packs beyond memory.
+        shuffle: whether rows come in random order, the same for the same seed, which they do unless it is `False`;
+            `Blocks` for packs beyond memory.
         sampling: draws games by their weight, and positions in them, instead, with repetition; an epoch is as many
             draws as there are positions.
-        last_batch: what becomes of the rows left over at the end of a pass: a smaller batch, nothing, or a full batch
-            with zero rows (`Batch.rows` tells how many are real).
+        last_batch: what becomes of the rows left over at the end of a pass: a smaller batch (`"keep"`, the default),
+            nothing, or a full batch with zero rows (`Batch.rows` tells how many are real).
         seed: root of order and augmentation; drawn once and kept in the state when absent.
         threads: worker threads; never changes a batch.
-        queue_capacity: batches that may wait for the consumer.
+        queue_capacity: batches that may wait for the consumer; 4 by default.
         rank: which of `world_size` processes this is. All of them together get the same rows in each batch, however
             many they are. Both belong to streams, too, which need `lanes` for it in their configuration. Where they
             are not given, torch.distributed, JAX or the launcher's environment variables say them, if any does.
@@ -78,75 +96,43 @@ class DataLoader:
         EncoderError: the rows do not have what the encoder needs; it says which encoder fits.
     """
 
-    _engine: _gristmill.Loader | _gristmill.IndexLoader
-    #: Of rows, which they are, and how many of how many.
-    _rows: str | None = None
+    _engine: _gristmill.Loader
 
     @named
     def __init__(
         self,
-        source: DataLoaderConfig | Mapping[str, Any] | Rows | Games,
+        source: Feedable | Sequence[Feedable] | Mapping[str, Any],
         *,
-        encoder: Steps | Tensors | Fields | None = None,
+        encoder: Steps | Tensors | Fields | Constructor[Any] | None = None,
+        pairs: Constructor[Any] | Generator | None = None,
+        weights: Sequence[float] | Mapping[str, float] | None = None,
+        exhausted: Literal["restart", "stop", "drop"] | None = None,
+        nominal_length: int | None = None,
+        pad: bool | None = None,
+        prepare: Prepare | None = None,
         view: View | None = None,
-        batch_size: int = 1024,
+        batch_size: int | None = None,
         epochs: int | None = None,
-        joined: bool = False,
-        shuffle: bool | Blocks = True,
+        joined: bool | None = None,
+        shuffle: bool | Blocks | None = None,
         sampling: Hanse | None = None,
-        last_batch: Literal["keep", "drop", "pad"] = "keep",
+        last_batch: Literal["keep", "drop", "pad"] | None = None,
         seed: int | None = None,
         threads: int | None = None,
-        queue_capacity: int = 4,
+        queue_capacity: int | None = None,
         rank: int | None = None,
         world_size: int | None = None,
         skip: Sequence[Skip] = (),
         ledger: Path | None = None,
     ) -> None:
+        options = {name: value for name, value in locals().items() if name not in ("self", "source", "__class__")}
+        own = {"skip": list(skip) or None, "ledger": None if ledger is None else os.fspath(ledger)}
+        self._engine, self._rank, self._world, self._of, self._of_steps = feed(source, {**options, **own})
         # What another process makes the loader again from, and where it stands then.
-        self._given = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        self._given = {**options, "source": source, "rank": self._rank, "world_size": self._world}
         self._stands: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None
         self._begun = False
-        self._hearing, self._made_in, self._shared = Hearing(), os.getpid(), turns.Shared()
-        edits: dict[str, Any] = {"skip": list(skip)} if skip else {}
-        if ledger is not None:
-            edits["ledger"] = os.fspath(ledger)
-        options = {
-            "batch_size": batch_size,
-            "epochs": epochs,
-            "apart": not joined,
-            "shuffle": shuffle.to_config() if isinstance(shuffle, Blocks) else "rows" if shuffle else "off",
-            "sampling": None if sampling is None else sampling.to_config(),
-            "last_batch": last_batch,
-            "seed": seed,
-            "threads": threads,
-            "queue_capacity": queue_capacity,
-        }
-        if isinstance(source, Games | Rows):
-            options["rank"], options["world_size"] = find_rank(rank, world_size)
-            self._given.update(rank=options["rank"], world_size=options["world_size"])
-            shown = {} if view is None else {"view": view.to_config()}
-            config = to_json({**encoder_config(source, encoder), **shown, **options, **edits})
-            self._rows = repr(source)
-            self._engine = _gristmill.IndexLoader(source._compiled, config)
-            return
-        if not isinstance(source, DataLoaderConfig | Mapping):
-            raise TypeError(no_source(source))
-        given = [name for name, value in options.items() if value != DEFAULTS[name]]
-        given = [name for name, value in (("encoder", encoder), ("view", view)) if value is not None] + given
-        if given:
-            name = "joined" if given[0] == "apart" else given[0]
-            raise TypeError(f"`{name}` belongs to loaders of rows; set it in the configuration instead")
-        values = source.to_dict() if isinstance(source, DataLoaderConfig) else source
-        ranks = ranks_of_stream(values, rank, world_size)
-        if skip:
-            edits["skip"] = [*(values.get("skip") or ()), *skip]
-        try:
-            self._engine = _gristmill.Loader(to_json({**values, **ranks, **edits}))
-        except ConfigError as error:
-            if isinstance(source, DataLoaderConfig):
-                raise source.locate(error) from None
-            raise
+        self._hearing, self._made_in, self._turns = Hearing(), os.getpid(), turns.by_output()
 
     @property
     def config(self) -> DataLoaderConfig:
@@ -155,35 +141,45 @@ class DataLoader:
         Raises:
             TypeError: a loader of rows, which has none.
         """
-        if isinstance(self._engine, _gristmill.IndexLoader):
-            raise TypeError("a loader of rows has no stages; see `seed` and `num_batches`")
-        return DataLoaderConfig.from_json(self._engine.config())
+        return DataLoaderConfig.from_json(self._engine.stages())
 
     @property
     def seed(self) -> int | None:
         """Root of every random draw; `None` until one was drawn."""
-        seed: int | None = json.loads(self._engine.config()).get("seed")
-        return seed
+        return self._engine.seed()
+
+    @property
+    def rank(self) -> int:
+        """Which of `world_size` processes this is."""
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        """How many processes share each batch."""
+        return self._world
+
+    @property
+    def of_steps(self) -> bool:
+        """Whether rows are steps or pairs of data sets, whose values are as they lie there; an encoder makes others."""
+        return self._of_steps
 
     @property
     def num_rows(self) -> int | None:
         """Rows of an epoch, of all ranks together, without those that the view leaves out; `None` of a stream."""
-        return self._engine.rows() if isinstance(self._engine, _gristmill.IndexLoader) else None
+        return self._engine.rows()
 
     @property
     def num_batches(self) -> int | None:
         """Batches in all epochs, with those that are left out; `None` where there is no known end."""
-        return self._engine.batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
+        return self._engine.batches()
 
     def seek(self, batch: int) -> None:
         """Goes to a batch of a loader of rows, at no cost; call it before the loader starts.
 
         Raises:
-            StateError: behind the last batch, or the loader runs already.
+            StateError: after the last batch, or the loader runs already.
             TypeError: a loader of a stream.
         """
-        if not isinstance(self._engine, _gristmill.IndexLoader):
-            raise TypeError("only a loader of rows can go anywhere; a stream continues from a state")
         self._engine.seek(batch)
         self._stands = ("seek", (batch,), {})
 
@@ -207,11 +203,7 @@ class DataLoader:
             ConfigError: there is no such batch or row; or the seed of the stream is not known yet.
             StageError: games of the stream have to be surveyed first; or files that may still arrive decide.
         """
-        if isinstance(self._engine, _gristmill.IndexLoader):
-            seen = self._engine.xray(batch, row)
-        else:
-            seen = self._engine.xray(batch, row, alias, survey)
-        rows: list[dict[str, Any]] = json.loads(seen)
+        rows: list[dict[str, Any]] = json.loads(self._engine.xray(batch, row, alias, survey))
         return rows
 
     @property
@@ -264,12 +256,10 @@ class DataLoader:
         Raises:
             EndOfStream: all epochs are over, and a loop would do nothing.
         """
-        passed, upcoming = self._pass_batches(), self._upcoming()
-        end = None if passed is None or upcoming is None else (upcoming // passed + 1) * passed
-        begun, over_before = False, self._shared.over[alias]
+        begun, ended = False, self._engine.passes_ended(alias)
         while True:
             try:
-                batch = self._of_pass(end, over_before, alias)
+                batch = self._of_pass(ended, alias)
             except EndOfStream as over:
                 if not begun:
                     raise EndOfStream(f"{over}; {advice(self._engine.config())}") from None
@@ -279,24 +269,15 @@ class DataLoader:
             yield batch
             begun = True
 
-    def _of_pass(self, end: int | None, over_before: int, alias: str) -> Batch | None:
-        """The next batch of a pass of rows up to `end`, or of a stream; `None` behind it. Threads may share a pass."""
-        with self._shared.turn[alias]:
-            upcoming = self._upcoming()
-            over = self._shared.over[alias] != over_before if end is None else upcoming is None or upcoming >= end
-            return None if over else self.get_next(alias)
-
-    def _pass_batches(self) -> int | None:
-        return self._engine.pass_batches() if isinstance(self._engine, _gristmill.IndexLoader) else None
-
-    def _upcoming(self) -> int | None:
-        return self._engine.upcoming() if isinstance(self._engine, _gristmill.IndexLoader) else None
+    def _of_pass(self, ended: int, alias: str) -> Batch | None:
+        """The next batch of a pass, known by how many ended before it; `None` after it. Threads may share one."""
+        with self._turns[alias]:
+            return None if self._engine.passes_ended(alias) != ended else self.get_next(alias)
 
     @property
     def epoch(self) -> int | None:
         """The pass that the next batch of rows belongs to, from 0; `None` of a stream, and where passes are joined."""
-        passed, upcoming = self._pass_batches(), self._upcoming()
-        return None if passed is None or upcoming is None else upcoming // passed
+        return self._engine.epoch()
 
     def state_dict(self) -> dict[str, Any]:
         """The state after the last delivered batch: small, plain, and ready at once."""
@@ -322,8 +303,7 @@ class DataLoader:
         """
         check_missing(missing)
         whole = state if isinstance(state, Mapping) else list(state)
-        rows = isinstance(self._engine, _gristmill.IndexLoader)
-        self._engine.restore(to_json(whole), *(() if rows else (missing,)))
+        self._engine.restore(to_json(whole), missing)
         self._stands = ("load_state_dict", (whole,), {"missing": missing})
 
     def save(self, path: Path) -> None:
@@ -351,17 +331,12 @@ class DataLoader:
             OSError: it cannot be read.
         """
         check_missing(missing)
-        if isinstance(self._engine, _gristmill.IndexLoader):
-            self._engine.load(path)
-        else:
-            self._engine.load(path, missing)
+        self._engine.load(path, missing)
         self._stands = ("load", (os.path.abspath(path),), {"missing": missing})
 
     @property
     def vanished(self) -> list[Vanished]:
         """The files that a loader does without after `missing="skip"`; known once it has started."""
-        if isinstance(self._engine, _gristmill.IndexLoader):
-            return []
         return [Vanished(*file) for file in self._engine.vanished()]
 
     @property
@@ -377,8 +352,6 @@ class DataLoader:
         each has needs of its own. Before the first scan is in nothing is known; a loader of rows needs its whole pack,
         and says nothing.
         """
-        if isinstance(self._engine, _gristmill.IndexLoader):
-            return {}
         return {stage: OldestNeeded(*oldest) for stage, oldest in self._engine.oldest_needed().items()}
 
     def metrics(self, *, flat: bool = False) -> dict[str, Any]:
@@ -411,8 +384,6 @@ class DataLoader:
         A reset makes the newest file the anchor and answers with the count before that; setting a key leaves the count
         as it is until that file comes. With both, the reset wins. A loader of rows has no pool and answers nothing.
         """
-        if isinstance(self._engine, _gristmill.IndexLoader):
-            return {}
         answers = self._engine.control(reset_chunk_anchor, set_chunk_anchor)
         return {stage: ChunkAnchor(key, since) for stage, key, since in answers}
 
@@ -421,7 +392,7 @@ class DataLoader:
 
         None in a loader of rows, and of a file that has left the disk and that no window or saved state needs any more.
         """
-        return None if isinstance(self._engine, _gristmill.IndexLoader) else self._engine.source_path(source)
+        return self._engine.source_path(source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The loader as another process makes it again: of the same data, standing where this one was put.
@@ -446,14 +417,15 @@ class DataLoader:
         if found is None:
             return None
         number, rows, columns = found
-        if isinstance(self._engine, _gristmill.Loader):
-            self._shared.over[alias] += self._engine.ends_pass(alias, number)
-        arrays = {name: Array.over(memory, tuple(shape), dtype) for name, dtype, shape, memory in columns}
+        arrays: dict[str, Any] = {
+            # What is no array, such as dictionaries beside steps, is listed.
+            name: memory if isinstance(memory, list) else Array.over(memory, tuple(shape), dtype)
+            for name, dtype, shape, memory in columns
+        }
         return Batch(number, rows, arrays)
 
     def _hear(self) -> None:
-        if isinstance(self._engine, _gristmill.Loader):
-            self._hearing.hear(self._engine)
+        self._hearing.hear(self._engine)
 
     def __len__(self) -> int:
         """Batches of a pass, without those that are left out; of rows that are `joined`, of all epochs: `num_batches`.
@@ -461,9 +433,7 @@ class DataLoader:
         Raises:
             TypeError: a stream, or joined rows without an end.
         """
-        if isinstance(self._engine, _gristmill.IndexLoader) and (passed := self._engine.pass_batches()):
-            return self._engine.given((self.epoch or 0) * passed, ((self.epoch or 0) + 1) * passed)
-        if (known := self.num_batches) is None:
+        if (known := self._engine.length()) is None:
             raise TypeError("the number of batches is unknown: of a stream, or of joined passes without epochs=")
         return known
 
@@ -496,5 +466,5 @@ class DataLoader:
             engine.stop()
 
     def __repr__(self) -> str:
-        parts = [] if self._rows is None else [self._rows]
+        parts = [] if self._of is None else [self._of]
         return f"DataLoader({', '.join([*parts, *map(repr, self.outputs.values())])})"

@@ -18,15 +18,22 @@ _VARIABLES = (
 )
 
 
-def find_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Rank and number of processes.
+def find_rank(rank: int | None, world_size: int | None, configured: Mapping[str, Any] | None = None) -> tuple[int, int]:
+    """Rank and number of processes: the one rule of all loaders.
 
-    Both as given; else what `torch.distributed` or `jax.distributed` say where they were initialised, or the variables
-    that launchers set; without any of them, 0 of 1.
+    What arguments or a configuration give holds; else what `torch.distributed` or `jax.distributed` say where they were
+    initialised, or the variables that launchers set; without any of them, 0 of 1.
 
     Raises:
         ConfigError: one of both without the other, a rank out of range, or places that contradict each other.
     """
+    for name, value in (("rank", rank), ("world_size", world_size)):
+        other = (configured or {}).get(name)
+        if None not in (value, other) and value != other:
+            raise ConfigError(f"{name} is {value}, and {other} in the configuration", field=name)
+    if configured is not None:
+        rank = configured.get("rank") if rank is None else rank
+        world_size = configured.get("world_size") if world_size is None else world_size
     if rank is not None and world_size is not None:
         return _checked(rank, world_size)
     said = dict(_detect())
@@ -66,15 +73,3 @@ def _detect() -> Iterator[tuple[str, tuple[int, int]]]:
             except ValueError:
                 text = f"{rank}={os.environ[rank]!r} and {size}={os.environ[size]!r} are no numbers"
                 raise ConfigError(f"{text}; give rank and world_size", field="rank") from None
-
-
-def ranks_of_stream(values: Mapping[str, Any], rank: int | None, world_size: int | None) -> dict[str, int]:
-    """Rank and number of ranks of a stream, where they are said anywhere."""
-    for name, value in (("rank", rank), ("world_size", world_size)):
-        configured = values.get(name)
-        if None not in (value, configured) and value != configured:
-            raise ConfigError(f"{name} is {value}, and {configured} in the configuration", field=name)
-    rank = values.get("rank") if rank is None else rank
-    world_size = values.get("world_size") if world_size is None else world_size
-    number, ranks = find_rank(rank, world_size)
-    return {"rank": number, "world_size": ranks} if (rank, world_size, ranks) != (None, None, 1) else {}

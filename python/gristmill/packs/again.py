@@ -47,7 +47,7 @@ def as_large(found: Any, path: str, size: tuple[int, int]) -> Any:
     now = (games, found.num_frames)
     if now != size:
         message = f"{path} has changed: {size[1]} frames were meant when this was sent, now there are {now[1]}"
-        raise StateError(f"{message}; open it anew")
+        raise StateError(f"{message}; open it again")
     return found
 
 

@@ -298,7 +298,7 @@ class Selection:
             # What is no place has the words of `places`; what is one fits.
             array = places(array, self.num_frames).view(np.int64)
         flat = array if array.ndim == 1 and array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
-        memory = self._compiled.take(flat.view(np.uint8))
+        memory = self._compiled.take(flat)
         return Array.over(memory, array.shape, self.layout.dtype)
 
     @property
@@ -413,7 +413,7 @@ class Selection:
 
 
 def span(index: slice, count: int) -> tuple[int, int]:
-    """First place of a slice, and the one behind its last.
+    """First place of a slice, and the one after its last.
 
     Raises:
         ValueError: a slice with a step.

@@ -6,16 +6,20 @@ import glob
 import operator
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from gristmill import _gristmill
 from gristmill.errors import ConfigError, FormatError
 from gristmill.options.arguments import named
 from gristmill.packs.again import open_again
+from gristmill.packs.games import Games
 from gristmill.packs.rows import Rows
 from gristmill.records.arrays import Array
 from gristmill.records.drawing import table
 from gristmill.records.layout import Layout
+
+#: What the data is expected to open as.
+Expected = TypeVar("Expected", bound="Source | Rows | Games")
 
 
 class Source:
@@ -97,10 +101,27 @@ class Source:
         return place
 
 
+class _Options(TypedDict, total=False):
+    """Options of `open`, as it explains them."""
+
+    memory: bool
+    mmap: bool
+    values: str | os.PathLike[str] | None
+    columns: str | os.PathLike[str] | None
+    verify: Literal["open", "first_touch", "off"] | None
+    strict: bool
+    fields: Mapping[str, str] | None
+
+
+@overload
+def open(path: str | os.PathLike[str], *, expect: type[Expected], **options: Unpack[_Options]) -> Expected: ...  # noqa: A001
+@overload
+def open(path: str | os.PathLike[str], *, expect: None = None, **options: Unpack[_Options]) -> Any: ...  # noqa: A001
 @named
 def open(  # noqa: A001  (gristmill.open is the public name)
     path: str | os.PathLike[str],
     *,
+    expect: type[Any] | None = None,
     memory: bool = False,
     mmap: bool = True,
     values: str | os.PathLike[str] | None = None,
@@ -114,6 +135,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
     Arrays of one's own (`.npz`, pickle, HDF5, Parquet, a folder of `.npy`, or of one such file for each episode) are
     demonstrations: usual names are known (observations, actions, rewards, terminals, ...), `fields` names others.
 
+        rows = gm.open("2048-pack/", expect=gm.Rows)  # and type checkers know what it is
+
     Nothing is decoded yet, but for demonstrations that cannot be read in parts. A folder of rows is a pack,
     self-play, a legacy pack or exponents: `Rows.form` says which.
 
@@ -123,6 +146,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
 
     Args:
         path: the file or folder; `~` is the home folder, and a pattern such as `runs/*.npz` one data set of arrays.
+        expect: the class that it opens as, such as `gristmill.Rows`; data of another class is refused.
         memory: for a pack: read the files into memory now, instead of letting the system keep what it has room for.
         mmap: for a pack: `False` maps no file, which is what `memory=True` does too. The files of a pack that is mapped
             must stay as long as they are: where one is cut meanwhile, the system ends the process (SIGBUS) and nothing
@@ -134,22 +158,40 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         verify: for a pack of rows: when rows are held against the checksums beside them. `open` does it for all now,
             `first_touch` for each block of 256 rows when the first of them is wanted, `off` never. By default
             `first_touch` where there are checksums; `gristmill checksum` makes them for packs that have none.
-        strict: for demonstrations: `False` reads what lies before the end mark of a tar that has more behind it,
+        strict: for demonstrations: `False` reads what lies before the end mark of a tar that has more after it,
             instead of refusing it.
         fields: for arrays of one's own: by field the name of its array, such as `{"obs": "observations"}`; only these
             are read, and what says where episodes end.
 
     Raises:
         OSError: it cannot be read, as its own subclass (`FileNotFoundError`, `PermissionError`, ...).
-        FormatError: nothing in it is recognised, its headers are bad, the folder is no pack, or rows do not have their
-            checksums.
+        FormatError: nothing in it is recognised, its headers are bad, the folder is no pack, rows do not have their
+            checksums, or it opens as another class than `expect`.
         ConfigError: `columns` for what is no demonstration, `verify` for what has no checksums.
         TypeError: a path that is neither text nor `os.PathLike`; of bytes, `os.fsdecode` makes text.
         MissingPackageError: a Minari data set needs the extra `minari`.
     """
     if isinstance(path, bytes) or not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
         raise TypeError(f"a path is text or os.PathLike of text, found {path!r}; os.fsdecode makes text of bytes")
+    if expect is not None and not (isinstance(expect, type) and issubclass(expect, Source | Rows | Games)):
+        raise TypeError(f"expect={expect!r}; expected a class that data opens as, such as gristmill.Rows")
     path = os.path.expanduser(os.fspath(path))
+    found = _opened(path, memory or not mmap, values, columns, verify, strict, fields)
+    if expect is not None and not isinstance(found, expect):
+        classes = f"gristmill.{type(found).__name__}, expected gristmill.{expect.__name__}"
+        raise FormatError(f"{path} opens as {classes}", kind="unsupported", source=path)
+    return found
+
+
+def _opened(
+    path: str,
+    memory: bool,
+    values: str | os.PathLike[str] | None,
+    columns: str | os.PathLike[str] | None,
+    verify: Literal["open", "first_touch", "off"] | None,
+    strict: bool,
+    fields: Mapping[str, str] | None,
+) -> Source | Rows | Games:
     rows_only = "of rows of 2048 that lie in a folder alone; other data is checked as docs/format/checks.md says"
     from gristmill.demos.minari.catalogue import data_folder
     from gristmill.demos.own.opening import could_be_own, files_of_a_form, is_own, open_own
@@ -168,7 +210,7 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         except FormatError:
             inside = files_of_a_form(path) if fields is None else []
             if len(inside) == 1:
-                return open(inside[0], columns=columns, strict=strict)
+                return _opened(inside[0], False, None, columns, None, strict, None)
             if not inside:
                 raise
             advice = f"{len(inside)} files of demonstrations, each a data set: gristmill.open({inside[0]!r}) opens one"
@@ -203,9 +245,9 @@ def open(  # noqa: A001  (gristmill.open is the public name)
             raise ConfigError(f"{path} holds whole games, which have no values beside them", field="values")
         from gristmill.packs.kinds import opened
 
-        return opened(_gristmill.open_pack(path, memory or not mmap, None, None))
+        return opened(_gristmill.open_pack(path, memory, None, None))
     if os.path.isdir(path) and could_be_own(path):
         return open_own(path, columns=columns)
     if os.path.isdir(path):
-        return Rows(_gristmill.open_pack(path, memory or not mmap, values, verify))
+        return Rows(_gristmill.open_pack(path, memory, values, verify))
     return Source(path, _gristmill.open_source(path))

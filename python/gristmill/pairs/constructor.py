@@ -48,6 +48,39 @@ class At:
 Piece: TypeAlias = At | npt.NDArray[Any] | list[Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Before:
+    """Values of a field at one step before another, by an offset that is drawn for each pass."""
+
+    field: str
+    #: Number of the later step of each pair among all, and within its trajectory.
+    later: Numbers
+    within: Numbers
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tiles:
+    """Pictures cut into tiles, which are put together in the order of the class of each pair in each pass."""
+
+    field: str
+    steps: Numbers
+    #: Numbers of tiles, a row for each class.
+    orders: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes of `Tiles`."""
+
+    tiles: Tiles
+
+
+#: What all pairs have under one name, in any pass.
+Whole: TypeAlias = Piece | Before | Tiles | Classes
+
+
 @dataclass(frozen=True)
 class PairBatch:
     """Some pairs, with a leading batch axis."""
@@ -205,7 +238,7 @@ class PairSet(Generic[Made]):
 class Constructor(Generic[Made]):
     """Says which steps are paired, and what is made of them."""
 
-    #: Whether anything is drawn for each epoch anew.
+    #: Whether anything is drawn for each epoch again.
     draws = False
 
     def over(self, data: Trajectories | Mapping[str, npt.ArrayLike], *, seed: int = 0, epoch: int = 0) -> PairSet[Made]:
@@ -251,6 +284,10 @@ class Constructor(Generic[Made]):
     def pieces(self, pairs: PairSet[Made], rows: Numbers) -> dict[str, Piece]:
         """What stands under each name of a batch of these pairs."""
         raise NotImplementedError
+
+    def whole(self, pairs: PairSet[Made]) -> Mapping[str, Whole]:
+        """What stands under each name for all pairs, in whatever pass."""
+        return self.pieces(pairs, np.arange(len(pairs)))
 
     def batch(self, arrays: dict[str, Any]) -> Made:
         """The batch that has these arrays."""

@@ -13,7 +13,17 @@ import numpy as np
 from gristmill import _gristmill
 from gristmill.errors import ConfigError, FormatError
 from gristmill.options.arguments import named_fields
-from gristmill.pairs.constructor import Numbers, PairBatch, PairConstructor, PairSet, Piece, numbers
+from gristmill.pairs.constructor import (
+    Classes,
+    Numbers,
+    PairBatch,
+    PairConstructor,
+    PairSet,
+    Piece,
+    Tiles,
+    Whole,
+    numbers,
+)
 
 
 @named_fields
@@ -70,6 +80,12 @@ class Jigsaw(PairConstructor):
         grid = placed.reshape(batch, side, side, channels, h - 2, w - 2).transpose(0, 3, 1, 4, 2, 5)
         context = np.ascontiguousarray(grid).reshape(batch, channels, side * (h - 2), side * (w - 2))
         return {"context": context, "target": classes[:, None], "traj_ts_ids": self._ids(pairs, rows)}
+
+    def whole(self, pairs: PairSet[PairBatch]) -> dict[str, Whole]:
+        """Tiles in the order of each pass, and its class."""
+        rows = np.arange(len(pairs))
+        tiles = Tiles(self.obs, pairs.context(rows), pairs.drawn["table"])
+        return {"context": tiles, "target": Classes(tiles), "traj_ts_ids": self._ids(pairs, rows)}
 
     def _ids(self, pairs: PairSet[PairBatch], rows: Numbers) -> Numbers:
         """Trajectory and step, both counted from the first pair of all in the compatible form."""

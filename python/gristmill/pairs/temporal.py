@@ -13,11 +13,13 @@ from gristmill.options.arguments import named_fields
 from gristmill.pairs.constructor import (
     ActingConstructor,
     At,
+    Before,
     Numbers,
     PairBatch,
     PairConstructor,
     PairSet,
     Piece,
+    Whole,
     need_ends,
 )
 from gristmill.records.arrays import Array
@@ -130,6 +132,13 @@ class UniformOffset(PairConstructor):
     def prepare(self, pairs: PairSet[PairBatch], seed: int, epoch: int) -> None:
         """The offsets are drawn with the pairs."""
         need_ends(pairs)
+
+    def whole(self, pairs: PairSet[PairBatch]) -> dict[str, Whole]:
+        """The earlier step as it is drawn for each pass."""
+        rows = np.arange(len(pairs))
+        later, ids = pairs.target(rows), pairs.ids(rows)
+        before = Before(self.obs, later, np.ascontiguousarray(ids[:, 1]), self.least, self.most)
+        return {"context": before, "target": At(self.obs, later), "traj_ts_ids": ids}
 
 
 @named_fields

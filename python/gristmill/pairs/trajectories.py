@@ -69,7 +69,7 @@ class Columns:
     def from_dict(cls, arrays: Mapping[str, npt.ArrayLike]) -> Columns:
         """The trajectories of a dictionary of arrays, as `load_dataset_dict` gives them.
 
-        An episode ends where `dones` or `truncated` is true; steps behind the last end are an episode without one.
+        An episode ends where `dones` or `truncated` is true; steps after the last end are an episode without one.
 
         Args:
             arrays: all steps one after another. `infos`, objects, travels beside them.

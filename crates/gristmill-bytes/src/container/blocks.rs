@@ -109,7 +109,7 @@ impl Run {
 
     /// Reads where a run lies within `all` bytes.
     ///
-    /// Errors: `Corrupt` for one that cannot be.
+    /// Errors: `Corrupt` for a table that is invalid or passes `all`.
     pub fn read(bytes: &[u8; Run::BYTES], all: usize) -> Result<Run> {
         let word = |i: usize| bytes[4 * i..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         let run = Run { item: word(0), items: word(1), per: word(2), unit: word(3), start: word(4), len: word(5) };
@@ -119,7 +119,7 @@ impl Run {
         if sizes && unit && within && 4 * run.blocks() as u64 <= u64::from(run.len) {
             return Ok(run);
         }
-        Err(Error::new(Kind::Corrupt, format!("blocks that cannot be: {run:?} in {all} bytes")))
+        Err(Error::new(Kind::Corrupt, format!("invalid block table: {run:?} in {all} bytes")))
     }
 
     /// Bytes that its largest block unpacks to.

@@ -1,4 +1,4 @@
-//! Many chunks in one file, with an index behind them: where each lies, how many frames it has, its checksum and its name.
+//! Many chunks in one file, with an index after them: where each lies, how many frames it has, its checksum and its name.
 //! Bytes in, bytes out, for whatever the chunks hold; a file is written from its first byte to its last.
 //! The layout is `docs/format/chunk-file.md`.
 
@@ -237,7 +237,7 @@ impl ChunkFileWriter {
         self.frames
     }
 
-    /// The index, which goes behind the last chunk.
+    /// The index, which goes after the last chunk.
     pub fn finish(self) -> Vec<u8> {
         let mut out = self.index;
         out.extend_from_slice(self.names.as_bytes());

@@ -23,10 +23,10 @@ const SLACK: usize = 64 << 10;
 /// At most this many bytes are taken by [`Inflater::inflate_head`] beyond the requested ones.
 pub const HEAD_ROOM: usize = AHEAD + MARK.len() + LONGEST_RUN;
 
-/// Room behind a head: more than the decompressor ever writes ahead of itself, then the mark that it was there.
+/// Room after a head: more than the decompressor ever writes ahead of itself, then the mark that it was there.
 const AHEAD: usize = 312;
 
-/// Stands behind a head before it is written; still there afterwards, the decompressor may not have got so far.
+/// Stands after a head before it is written; still there afterwards, the decompressor may not have got so far.
 const MARK: [u8; 8] = *b"\xa7\x1d\xe4\x93\x5c\x0f\xb8\x62";
 
 /// Longest run that one deflate symbol stands for: so close to the end of its room the decompressor may stop.

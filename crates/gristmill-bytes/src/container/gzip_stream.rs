@@ -1,6 +1,6 @@
 //! Gzip bytes -> the bytes inside, piece by piece: for what is too long to be inflated whole.
 //! Takes and refuses the same files as [`super::gzip`]: every member, checksums verified, plain bytes as they are; bytes
-//! behind the last member are left to the caller. Holds one block of input, whatever the file says.
+//! after the last member are left to the caller. Holds one block of input, whatever the file says.
 
 use std::fmt;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl GzipStream {
         filled
     }
 
-    /// After the end: the first byte behind the last member that is not zero.
+    /// After the end: the first byte after the last member that is not zero.
     ///
     /// Errors: `Io`.
     pub fn behind(&mut self) -> Result<Option<u64>> {

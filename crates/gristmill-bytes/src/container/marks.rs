@@ -134,7 +134,7 @@ impl Mark {
             rows.map_err(|e| at(Kind::Corrupt, sealed - rest.len(), &format!("a bitmap that cannot be: {e}")))?;
         if !rest.is_empty() || rows.len() != marked {
             let detail =
-                format!("a bitmap of {} frames, and {} bytes behind it; expected {marked}", rows.len(), rest.len());
+                format!("a bitmap of {} frames, and {} bytes after it; expected {marked}", rows.len(), rest.len());
             return Err(at(Kind::Corrupt, bitmap, &detail));
         }
         if rows.max().is_some_and(|last| last >= frames) {

@@ -12,7 +12,7 @@ pub const EXTENSION: &str = ".sums";
 /// Bytes before the sums: magic, hash of the index of the chunk file, id of the rule, number of chunks.
 const HEAD: usize = 32;
 
-/// Bytes behind them: XXH3-64 of all before.
+/// Bytes after them: XXH3-64 of all before.
 const FOOT: usize = 8;
 
 /// The name of the file for chunks in a file of name or path `chunks`, by the rule of this id: beside it.

@@ -61,7 +61,7 @@ impl ZstdStream {
         done
     }
 
-    /// Decompresses behind the first `written` bytes of `out`.
+    /// Decompresses after the first `written` bytes of `out`.
     fn run(&mut self, out: &mut [u8], written: &mut usize) -> Result<bool> {
         while !self.over && *written < out.len() {
             let more = self.have_input()?;

@@ -26,7 +26,7 @@ gristmill convert selfplay columns --to parquet\n  gristmill convert mine.hdf5 m
 pub(crate) struct Convert {
     #[command(flatten)]
     pub(crate) rewriting: Rewriting,
-    /// Drop what the new form has no room for: values of V7 that cannot be computed again, fields of rows.
+    /// Drop what the new form cannot hold: values of V7 that cannot be computed again, fields of rows.
     #[arg(long)]
     pub(crate) lossy: bool,
     #[command(flatten)]
@@ -41,13 +41,13 @@ pub(crate) struct Convert {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Of chess games")]
 pub(crate) struct Chess {
-    /// Version of the records [default: what they are].
+    /// Version of the records [default: unchanged].
     #[arg(long, value_name = "V", value_enum)]
     pub(crate) version: Option<RecordVersion>,
     /// Decay per ply of the short-term values that V7 gets [default: 0.8333333].
     #[arg(long, value_name = "X", requires = "version")]
     pub(crate) st_q_theta: Option<f32>,
-    /// What the games are put in [default: what they are in].
+    /// Container of the games [default: unchanged].
     #[arg(long, value_name = "C", value_enum)]
     pub(crate) container: Option<Container>,
     /// Maximum number of games in each new tar [default: 1000].
@@ -59,26 +59,26 @@ pub(crate) struct Chess {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Of folders of 2048 rows: packs, self-play, legacy packs, exponents")]
 pub(crate) struct G2048 {
-    /// What rows become. Done by the Python package, which has options of its own: parquet, arrow.
+    /// Form of the new rows. Done by the Python package, which has options of its own: parquet, arrow.
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) to: Option<To>,
     /// Join the fields of these rows by game and step: a folder, or FOLDER/NAME for its files NAME.npy and
     /// NAME-DIGITS.npy. Only with --to exponents.
     #[arg(long, value_name = "PATH", requires = "to")]
     pub(crate) join: Vec<PathBuf>,
-    /// Leave out steps that one of --join does not have.
+    /// Leave out steps that any --join input lacks.
     #[arg(long, requires = "join")]
     pub(crate) inner: bool,
     /// Fill fields that the form needs and the data lacks: move 255, no values, seed 0, score 0.
     #[arg(long, requires = "to")]
     pub(crate) defaults: bool,
-    /// Count runs from 0 anew; the ids that they had go to column original_id of table runs.
+    /// Number runs from 0; column original_id of table runs keeps the old ids.
     #[arg(long, requires = "to")]
     pub(crate) renumber: bool,
     /// Rows in each file; without it there is one file of all rows (of self-play: a million in each).
     #[arg(long, value_name = "N", requires = "to", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) shard_rows: Option<u64>,
-    /// Replace what is in the output, when the new rows are complete; so with demonstrations.
+    /// Replace the output once the new rows or demonstrations are complete.
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -92,7 +92,7 @@ pub(crate) enum Container {
     Tar,
 }
 
-/// What rows become.
+/// Form of the new rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum To {
     /// A pack of 48-byte rows.

@@ -24,7 +24,7 @@ pub(crate) struct Dedup {
     /// Worker threads; never changes what is found [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Find them, and write nothing.
+    /// Find repeated games, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.

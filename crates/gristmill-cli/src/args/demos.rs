@@ -15,13 +15,13 @@ pub(crate) struct Demos {
     /// below it.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// What native files are of: atari, dm_control, gymnasium, magical, minecraft or procgen.
+    /// Benchmark of the native files: atari, dm_control, gymnasium, magical, minecraft or procgen.
     #[arg(long, value_name = "NAME")]
     pub(crate) benchmark: Option<String>,
     /// The task, for the metadata of the shard.
     #[arg(long, value_name = "NAME")]
     pub(crate) task: Option<String>,
-    /// What is made of MAGICAL's two views; an empty name leaves them as they are [default: LoResCHW4E].
+    /// Preprocessing of MAGICAL's two views; an empty name keeps them unchanged [default: LoResCHW4E].
     #[arg(long, value_name = "NAME")]
     pub(crate) magical_preproc: Option<String>,
     /// Leave out the steps of MAGICAL whose action is 0.
@@ -42,10 +42,10 @@ pub(crate) struct Demos {
     /// Put the trajectories into a random order.
     #[arg(long)]
     pub(crate) shuffle: bool,
-    /// Seed of --sample and --shuffle [default: drawn, and printed].
+    /// Seed of --sample and --shuffle [default: random, and printed].
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Begin a new shard with the next trajectory after N frames.
+    /// Start a new shard with the first trajectory after N frames.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_frames: Option<u64>,
     /// How shards hold their values: as pickles, or as .npy and .json, which readers take that trust no pickle
@@ -55,7 +55,7 @@ pub(crate) struct Demos {
     /// Level of compression: of .tar.zst 1 to 22 [default: 12], of .tgz 1 to 9, of .npz 0 (none) to 9 [default: 6].
     #[arg(long, value_name = "L")]
     pub(crate) level: Option<u32>,
-    /// How many discrete actions there are [default: magical 18, procgen 15, else as the data has].
+    /// Number of discrete actions [default: magical 18, procgen 15, else that of the data].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "action_bounds")]
     pub(crate) n_actions: Option<u32>,
     /// Lowest and highest value of an action [default: dm_control -1:1, else none].

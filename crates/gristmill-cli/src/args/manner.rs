@@ -44,13 +44,13 @@ const HEADING: &str = "Options of every command";
 #[derive(Debug, Clone, Copy, Default, Args)]
 #[group(skip)]
 pub(crate) struct Shared {
-    /// Print one line of JSON on stdout; of a command that fails one that says why.
+    /// Print one line of JSON on stdout; for a failure, one with the reason.
     #[arg(long, global = true, help_heading = HEADING)]
     pub(crate) json: bool,
-    /// Say nothing but results, warnings and errors.
+    /// Print only results, warnings and errors.
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = HEADING)]
     pub(crate) quiet: bool,
-    /// Say at the end what the command took: time, processor time, memory.
+    /// Print the time, processor time and memory that the command used, at the end.
     #[arg(short, long, global = true, help_heading = HEADING)]
     pub(crate) verbose: bool,
     /// Use colours; `auto`: on a terminal, unless NO_COLOR is set.

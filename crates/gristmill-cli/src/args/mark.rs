@@ -19,7 +19,7 @@ pub(crate) struct Mark {
     /// `games` (of `runs` in a pack of 2048).
     #[arg(long, value_name = "SQL", group = "how")]
     pub(crate) rule: Option<String>,
-    /// Extend the mark by the frames that were added to the pack since.
+    /// Extend the mark to frames that were added to the pack since it was made.
     #[arg(long, group = "how", conflicts_with = "overwrite")]
     pub(crate) update: bool,
     /// List the marks of the pack.
@@ -34,7 +34,7 @@ pub(crate) struct Mark {
     /// Worker threads; never changes a mark [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Count the frames, or say which mark would be removed, and write nothing.
+    /// Count the frames, or print which mark would be removed, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.

@@ -45,16 +45,16 @@ pub(crate) struct Pack {
     /// Resume an interrupted job.
     #[arg(long, conflicts_with = "append")]
     pub(crate) resume: bool,
-    /// Give up an interrupted job: remove what it staged, and leave the pack as it was before the job.
+    /// Undo an interrupted job: remove its staged files, and keep the pack as it was before the job.
     #[arg(long, conflicts_with_all = ["overwrite", "resume", "append"])]
     pub(crate) abandon: bool,
-    /// Add the games that are not in the pack yet.
+    /// Add games that the pack lacks.
     #[arg(long)]
     pub(crate) append: bool,
-    /// What to do about a game that cannot be packed. A file that cannot be read always ends the job.
+    /// What to do with a game that cannot be packed. A file that cannot be read always ends the job.
     #[arg(long, value_name = "POLICY", value_enum, default_value = "skip")]
     pub(crate) on_error: OnError,
-    /// Exit with 0 even if games were left out; without it the exit code is then 3.
+    /// Exit with 0, not 3, even if games were left out.
     #[arg(long)]
     pub(crate) skip_bad: bool,
     /// A rule that weighs chess games, for streams and loaders that sample by it; may be repeated. Names
@@ -65,7 +65,7 @@ pub(crate) struct Pack {
     /// where each file is one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) checkpoint_rows: Option<u64>,
-    /// Say what would be packed, and write nothing.
+    /// Print what would be packed, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -82,10 +82,10 @@ gristmill recover pack --abandon"
 pub(crate) struct Recover {
     /// Folder of a pack, or any folder that a command writes to.
     pub(crate) folder: PathBuf,
-    /// Give up what can be given up instead of finishing it.
+    /// Undo interrupted jobs where possible, instead of finishing them.
     #[arg(long)]
     pub(crate) abandon: bool,
-    /// Say what would be done, and do nothing.
+    /// Print what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -98,7 +98,7 @@ pub(crate) struct Recover {
 #[command(after_help = "Examples:\n  gristmill merge monday tuesday wednesday --out week\n  \
 gristmill merge a b --out ab --delete-inputs")]
 pub(crate) struct Merge {
-    /// The packs, in the order in which their rows follow each other.
+    /// The packs; their rows follow in this order.
     pub(crate) packs: Vec<PathBuf>,
     /// The first pack, as older versions had it.
     #[arg(long, value_name = "DIR", requires = "right", conflicts_with = "packs", hide = true)]
@@ -118,13 +118,13 @@ pub(crate) struct Merge {
     /// Form of the rows.
     #[arg(long, value_name = "FORM", value_enum, default_value = "aligned48")]
     pub(crate) layout: Layout,
-    /// Replace the pack that is in the output, when the new one is complete.
+    /// Replace the pack in the output, once the new one is complete.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Delete the packs that went in, once the new one is durable and was read back.
+    /// Delete the input packs, once the new pack is on disk and was read back.
     #[arg(long)]
     pub(crate) delete_inputs: bool,
-    /// Say what would be merged, and write nothing.
+    /// Print what would be merged, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -145,10 +145,10 @@ pub(crate) struct Values {
     /// Discount of the next reward, 0 to 1.
     #[arg(long, value_name = "G", default_value_t = 0.997)]
     pub(crate) gamma: f64,
-    /// Factor of reward_scaled; returns are of the rewards as they are.
+    /// Factor of reward_scaled; returns use unscaled rewards.
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     pub(crate) reward_scale: f64,
-    /// Share of the return itself in return_scaled, 0 to 1.
+    /// Fraction of the return itself in return_scaled, 0 to 1.
     #[arg(long, value_name = "E", default_value_t = 0.001)]
     pub(crate) epsilon: f64,
     /// Worker threads; never changes a byte [default: the number of cores].
@@ -157,7 +157,7 @@ pub(crate) struct Values {
     /// Replace existing values, once the new ones are complete.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Look at every row, say what would be written, and write nothing.
+    /// Check every row, print what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -174,7 +174,7 @@ pub(crate) struct Checksum {
     /// Replace existing checksums: for rows that were changed on purpose.
     #[arg(long)]
     pub(crate) overwrite: bool,
-    /// Read every row, say which checksums would be written, and write none.
+    /// Read every row, print which checksums would be written, and write none.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -221,6 +221,6 @@ pub(crate) enum OnError {
     Skip,
     /// Leave it out, and list it in quarantine.jsonl of the pack.
     Quarantine,
-    /// End there; --resume resumes.
+    /// End with an error; --resume continues from there.
     Raise,
 }

@@ -15,7 +15,7 @@ pub(crate) struct Pictures {
     /// Replace existing pictures.
     #[arg(long, requires = "png")]
     pub(crate) overwrite: bool,
-    /// Draw, say which pictures would be written, and write none.
+    /// Draw, print which pictures would be written, and write none.
     #[arg(long, requires = "png")]
     pub(crate) dry_run: bool,
     /// Field to draw; may be given again [default: obs].
@@ -24,10 +24,10 @@ pub(crate) struct Pictures {
     /// Steps in a strip, evenly spaced.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) strip: u16,
-    /// Which frames of a stack.
+    /// Which frames of a stack to draw.
     #[arg(long, value_name = "WHICH", value_enum, default_value = "newest")]
     pub(crate) stack: Stack,
-    /// How channels are read [default: as the metadata says, else by threes where they are a multiple].
+    /// Meaning of the channels [default: that of the metadata, else rgb where their number is a multiple of 3].
     #[arg(long, value_name = "C", value_enum)]
     pub(crate) colors: Option<Colors>,
     /// Draw in the terminal.

@@ -48,7 +48,7 @@ pub(crate) struct Xray {
     /// The output of that stream [default: the only one].
     #[arg(long, value_name = "ALIAS", requires = "config")]
     pub(crate) output: Option<String>,
-    /// Read games of that stream whose frames were never counted, rather than naming them; the side index keeps the counts.
+    /// Read games of the stream whose frames were never counted, instead of naming them; the side index keeps the counts.
     #[arg(long, requires = "config")]
     pub(crate) survey: bool,
     /// Do not store the counts of --survey.
@@ -60,7 +60,7 @@ pub(crate) struct Xray {
     /// One row of it, from 0 [default: all].
     #[arg(long, value_name = "R")]
     pub(crate) row: Option<usize>,
-    /// Count rows as this rank has them [default: as all ranks together].
+    /// Number rows as on this rank [default: as over all ranks].
     #[arg(long, value_name = "R", requires = "world_size")]
     pub(crate) rank: Option<u64>,
     /// How many ranks share each batch.

@@ -1,4 +1,4 @@
-//! The words of the commands that write chess games anew: what they share, and `rescore`, `filter` and `split`.
+//! The words of the commands that write chess games again: what they share, and `rescore`, `filter` and `split`.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub(crate) struct Rewriting {
     /// At most N threads (rows of 2048 and demonstrations take one); never changes a byte [default: the number of cores].
     #[arg(short = 'j', long, alias = "workers", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
-    /// Read and judge everything, say what would be written, and write nothing.
+    /// Read and check everything, print what would be written, and write nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Print one line of JSON on stdout.
@@ -38,7 +38,7 @@ pub(crate) struct Rescore {
     /// Directories of Syzygy tables, with commas or by giving the option again.
     #[arg(long, value_name = "DIR", value_delimiter = ',')]
     pub(crate) syzygy: Vec<PathBuf>,
-    /// Take tables that are missing or damaged as they are: positions that need them stay unchanged and are counted.
+    /// Accept missing or damaged tables: positions that need them stay unchanged and are counted.
     #[arg(long, requires = "syzygy")]
     pub(crate) allow_missing_tables: bool,
     /// Temperature of the policy; above 1 flattens it.
@@ -47,7 +47,7 @@ pub(crate) struct Rescore {
     /// Added to each probability before the temperature; negative prunes rare moves.
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     pub(crate) dist_offset: f32,
-    /// Shared out among the moves that win fastest by the tablebase, before the temperature.
+    /// Probability to share among the moves that win fastest by the tablebase, before the temperature.
     #[arg(long, value_name = "X", default_value_t = 0.0, requires = "syzygy")]
     pub(crate) dtz_boost: f32,
     /// Input format to convert to: 1, 2, 3, 4, 5, 132 or 133 [default: that of the game].

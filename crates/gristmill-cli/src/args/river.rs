@@ -20,7 +20,7 @@ pub(crate) struct River {
     /// Positions in a batch.
     #[arg(long, value_name = "N", help_heading = "Of directories")]
     pub(crate) batch_size: Option<usize>,
-    /// Share of a game's positions taken at each use.
+    /// Fraction of a game's positions taken at each use.
     #[arg(long, value_name = "RATE", help_heading = "Of directories")]
     pub(crate) sampling_rate: Option<f32>,
     /// Number of positions taken at each use of a game, instead of a share.
@@ -32,31 +32,31 @@ pub(crate) struct River {
     /// Exponent of a game's chance [default: 1].
     #[arg(long, value_name = "G", requires = "hanse_sampling_threshold", help_heading = "Of directories")]
     pub(crate) hanse_sampling_gamma: Option<f64>,
-    /// What a game's chance is made of [default: weight].
+    /// What a game's chance is proportional to [default: weight].
     #[arg(long, value_enum, requires = "hanse_sampling_threshold", help_heading = "Of directories")]
     pub(crate) hanse_sampling_form: Option<HanseForm>,
-    /// Keep up to N positions of games that were inflated; with --position-count 1. Changes no batch.
+    /// Cache up to N positions of inflated games; with --position-count 1. Changes no batch.
     #[arg(long, value_name = "N", requires = "position_count", help_heading = "Of directories")]
     pub(crate) position_cache: Option<u64>,
-    /// Whole passes over the files there are, in order, then the end; without it the stream never ends.
+    /// Number of passes over the files there are, in order; without it the stream never ends.
     #[arg(long, value_name = "N", help_heading = "Of directories")]
     pub(crate) epochs: Option<u32>,
-    /// Take files that appear later, too [default: yes unless --epochs].
+    /// Also take files that appear later [default: true, with --epochs false].
     #[arg(long, value_name = "BOOL", help_heading = "Of directories")]
     pub(crate) watch: Option<bool>,
-    /// Wait for the first games where there are none; without it that is an error, which says what the folder holds.
+    /// Wait if a folder has no games yet, instead of ending with an error.
     #[arg(long, conflicts_with_all = ["epochs", "watch", "replay"])]
     pub(crate) wait: bool,
     /// Tensors of a batch, with commas: planes, planes:u8, planes:bits, probs, values, legal, ids, ...
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Of directories")]
     pub(crate) tensors: Option<Vec<String>>,
-    /// What becomes of the last partial batch.
+    /// What to do with the last, partial batch.
     #[arg(long, value_enum, help_heading = "Of directories")]
     pub(crate) last_batch: Option<LastBatch>,
     /// Split the games into named outputs by weight, with commas: train:9,test:1.
     #[arg(long, value_name = "NAME:W", value_delimiter = ',', value_parser = share, help_heading = "Of directories")]
     pub(crate) split: Option<Vec<(String, u64)>>,
-    /// What decides the output of a game: the name that it had as a file, or the file that it lies in and its number there, as
+    /// What decides the output of a game: the name that it had as a file, or the file that it is in and its number there, as
     /// older versions did [default: name].
     #[arg(long, value_name = "WHAT", value_enum, requires = "split", help_heading = "Of directories")]
     pub(crate) split_by: Option<SplitBy>,
@@ -66,16 +66,16 @@ pub(crate) struct River {
     /// The fold, from 0, that is the second of them; the first gets all others.
     #[arg(long, value_name = "I", requires = "folds", help_heading = "Of directories")]
     pub(crate) fold: Option<u64>,
-    /// Lay what a .toml or .textproto sets over the configuration: fields of stages by the stage's name, the rest by theirs.
+    /// Override fields of the configuration with those of a .toml or .textproto; stages are matched by name.
     #[arg(long, value_name = "FILE")]
     pub(crate) overlay: Option<PathBuf>,
-    /// Root of every random draw [default: drawn, and printed].
+    /// Seed of every random draw [default: random, and printed].
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Deal the games to N lanes, such as 48, so that several ranks can share the stream.
+    /// Distribute the games over N lanes, such as 48, so that several ranks can share the stream.
     #[arg(long, value_name = "N")]
     pub(crate) lanes: Option<u32>,
-    /// Give the rows of this rank, from 0.
+    /// Rank whose rows to give, from 0.
     #[arg(long, value_name = "R", requires = "world_size")]
     pub(crate) rank: Option<u32>,
     /// How many ranks share each batch.
@@ -84,13 +84,13 @@ pub(crate) struct River {
     /// Leave out batches A to B - 1; NAME:A..B of several outputs. All others keep their numbers and contents.
     #[arg(long, value_name = "A..B")]
     pub(crate) skip: Vec<Skip>,
-    /// Bound of memory, such as 2GiB.
+    /// Memory limit, such as 2GiB.
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<MemorySize>,
-    /// What happens when a game is bad.
+    /// What to do with a bad game.
     #[arg(long, value_enum)]
     pub(crate) bad_chunks: Option<BadChunks>,
-    /// What happens when a file cannot be read, and still not after some tries [default: wait].
+    /// What to do when a file cannot be read after several tries [default: wait].
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(crate) io_errors: Option<IoErrors>,
     /// Report of bad games, as JSON lines (with --bad-chunks quarantine).
@@ -122,13 +122,13 @@ pub(crate) enum SplitBy {
 /// What a game's chance is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HanseForm {
-    /// What its positions weigh.
+    /// The weight of its positions.
     Weight,
-    /// How many positions it has.
+    /// The number of its positions.
     Length,
 }
 
-/// What becomes of the last partial batch.
+/// What to do with the last, partial batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LastBatch {
     /// A smaller batch.
@@ -139,23 +139,23 @@ pub(crate) enum LastBatch {
     Pad,
 }
 
-/// What happens when a game is bad.
+/// What to do with a bad game.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BadChunks {
     /// Count it and continue.
     Skip,
     /// Count it, report it, and continue.
     Quarantine,
-    /// End with the error.
+    /// End with an error.
     Raise,
 }
 
-/// What happens when a file cannot be read.
+/// What to do when a file cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IoErrors {
-    /// Wait until it can be, and say so.
+    /// Wait until it can be read, and warn.
     Wait,
-    /// End with the error.
+    /// End with an error.
     Raise,
 }
 

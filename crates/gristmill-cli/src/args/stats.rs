@@ -12,7 +12,7 @@ pub(crate) struct Stats {
     /// Files and directories.
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// Write a page of plots, too; it needs no network and nothing beside it.
+    /// Also write a page of plots: one file, which needs no network.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Replace an existing page.

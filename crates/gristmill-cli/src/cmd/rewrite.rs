@@ -1,4 +1,4 @@
-//! What the commands that write games anew share: the job, its progress, its summary and its exit code.
+//! What the commands that write games again share: the job, its progress, its summary and its exit code.
 
 use std::path::PathBuf;
 use std::sync::Arc;

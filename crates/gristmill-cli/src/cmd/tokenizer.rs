@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use gristmill_engine::Error;
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::publish::write_whole;
@@ -21,7 +21,7 @@ pub(crate) fn fit(args: &FitTokenizer) -> Result<()> {
     for file in files.into_iter().flatten() {
         tokenizer::check_output(file, args.overwrite)?;
     }
-    let mut rows = Selection::all(Arc::new(Pack::open(&args.pack, Residence::Mapped)?));
+    let mut rows = Selection::all(Arc::new(RowPack::open(&args.pack, Residence::Mapped)?));
     if let Some(condition) = &args.condition {
         rows = rows.query(condition, &[])?;
     }

@@ -45,7 +45,7 @@ pub(crate) fn split(done: &SplitUp) -> String {
         let _ = writeln!(
             out,
             "note: {} trajectories went by their content: an older gristmill packed them and did not note their shards; pack \
-             the shards anew, and they go where the shards put them",
+             the shards again, and they go where the shards put them",
             done.by_content
         );
     }

@@ -73,7 +73,7 @@ impl Distribution {
     }
 }
 
-/// An amount for people: whole numbers as they are, others with three digits behind the point.
+/// An amount for people: whole numbers as they are, others with three digits after the point.
 pub(crate) fn amount(n: f64) -> String {
     if n.fract() == 0.0 { format!("{n:.0}") } else { format!("{n:.3}") }
 }

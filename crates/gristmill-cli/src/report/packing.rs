@@ -41,7 +41,7 @@ pub(crate) fn packed(packed: &Packed) -> String {
     part(packed.resumed, "come from the interrupted job");
     part(packed.skipped.len() as u64, "left out");
     for name in &packed.stale {
-        let _ = write!(out, "\n{name} is of the rows before; `gristmill values {pack} --overwrite` makes values anew");
+        let _ = write!(out, "\n{name} is of the rows before; `gristmill values {pack} --overwrite` makes values again");
     }
     out
 }

@@ -43,7 +43,7 @@ fn one(out: &mut String, output: &OutputVerification) {
     for unfounded in &output.unfounded {
         let last = unfounded.last_state.map_or("none before it".to_owned(), |at| format!("the last before it at {at}"));
         let (start, from) = (unfounded.start, unfounded.from);
-        let _ = writeln!(out, "  start {start} goes on from batch {from}, where no process saved a state ({last})");
+        let _ = writeln!(out, "  start {start} resumes from batch {from}, where no process saved a state ({last})");
     }
     for wrong in &output.wrong_records {
         let _ = writeln!(out, "  not those of the plan: {}..{} in {}", wrong.first, wrong.end, wrong.ledger);

@@ -14,7 +14,7 @@ pub(super) enum Row {
     Stage(Line),
     /// What else a stage tells, in short pieces.
     Chips(Vec<Chip>),
-    /// A queue behind a stage.
+    /// A queue after a stage.
     Queue(Line),
 }
 

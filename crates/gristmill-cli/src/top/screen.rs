@@ -94,7 +94,7 @@ impl Screen {
         self.latest.as_ref().map_or(0, |status| status.newest_event)
     }
 
-    /// Takes what was heard. While it is paused, only the log and the state of the connection go on.
+    /// Takes what the loader reported. While it is paused, only the log and the state of the connection change.
     pub(crate) fn hear(&mut self, heard: Heard) {
         match heard {
             Heard::Status(status) => self.hear_status(*status),

@@ -156,7 +156,7 @@ fn shards_become_arrays_that_need_no_pickle_but_infos() {
         assert_eq!(pickle.array(pickle.root()).unwrap().shape, [5]);
     }
     assert_eq!(names(folder.path()), ["demos.tar.zst", "demos0.npz", "demos6.npz"]);
-    // And back: the same frames in the same bytes, under metadata that is said anew.
+    // And back: the same frames in the same bytes, under metadata that is said again.
     let (back, npz) = (folder.path().join("back.tar"), folder.path().join("demos6.npz"));
     run(&["verify", text(&npz)]).ok();
     let of = ["--benchmark", "procgen", "--task", "coinrun", "--n-actions", "6"];

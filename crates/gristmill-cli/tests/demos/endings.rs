@@ -1,4 +1,4 @@
-//! Plain tars by their members, and what lies behind their end: as `inspect`, `verify`, `stats` and `pack` see them.
+//! Plain tars by their members, and what comes after their end: as `inspect`, `verify`, `stats` and `pack` see them.
 
 use std::fs;
 use std::path::Path;
@@ -72,7 +72,7 @@ fn what_lies_behind_the_end_of_a_tar_is_said() {
     let cases = [
         ("joined", joined, "another tar begins", 7),
         ("zeroed", zeroed, "a header of zeros", 5),
-        ("garbage", [&whole[..], b"garbage"].concat(), "behind the end mark, is not zero", 7),
+        ("garbage", [&whole[..], b"garbage"].concat(), "after the end mark, is not zero", 7),
     ];
     for (name, tar, says, frames) in cases {
         for (ending, bytes) in [("tar", tar.clone()), ("tar.zst", zstd::compress(1, &tar).unwrap())] {

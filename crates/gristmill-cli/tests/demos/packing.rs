@@ -223,7 +223,7 @@ fn files_of_another_kind_than_the_pack_are_told() {
         let names = said["skipped"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap().to_owned());
         let names: Vec<String> = names.collect();
         let raised = run(&["pack", "--input", input, "--output", text(&path), "--overwrite", "--on-error", "raise"]);
-        assert!(raised.code == 1 && raised.err.contains("pack it apart"), "{raised:?}");
+        assert!(raised.code == 1 && raised.err.contains("a pack holds one kind"), "{raised:?}");
         (said["layout"].as_str().unwrap().to_owned(), names)
     };
     crate::command::generate(folder.path(), "1", &[]);

@@ -166,7 +166,7 @@ fn killed(tracer: &Path, job: &Job, number: usize, way: usize) -> String {
         // What was left is finished, or the words say how to resume it.
         2 => {
             let ran = run(&["recover", text(&job.target)]);
-            assert!(ran.code == 0 || ran.out.contains("resume") || ran.out.contains("anew"), "{}", about(&ran.out));
+            assert!(ran.code == 0 || ran.out.contains("resume") || ran.out.contains("again"), "{}", about(&ran.out));
         }
         // What was left is given up, or was begun and can only be finished.
         _ => {

@@ -10,9 +10,11 @@
 //! | `ledger` | what was delivered, batch by batch |
 //! | `loader` | starts logs, chains and threads; the shell that people hold |
 //! | `index` | the other way to feed: rows of a table by number |
+//! | `engine` | the calls that both ways answer |
 
 mod chain;
 mod draw;
+mod engine;
 mod index;
 pub mod ledger;
 mod loader;
@@ -23,6 +25,7 @@ mod watch;
 pub use draw::anchors::{ControlReply, ControlRequest};
 pub use draw::outage::IoErrorCounts;
 pub use draw::verdict::BadChunkCounts;
+pub use engine::{Engine, Sighted};
 pub use index::{IndexLoader, Lookup, PlacedRow, RowEncoder, Standing};
 pub use loader::output::{Batch, Column};
 pub use loader::{DataLoader, Next, Origin, Output, SeenBatch, Sight, SightOptions};

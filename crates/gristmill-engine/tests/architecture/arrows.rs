@@ -16,34 +16,7 @@ pub(crate) struct House {
 /// What may be taken at the door of a crate from within it: the words for what went wrong.
 const DOOR: [&str; 2] = ["Error", "Result"];
 
-/// Arrows that still close a circle, each with what it is there for. The list only shrinks: what is struck stays out.
-const OWED: [(&str, &str, &str, &str); 4] = [
-    ("crates/gristmill-packs/src/", "pack", "holdings", "words for a folder that is no pack, which name every kind"),
-    (
-        "crates/gristmill-jobs/src/",
-        "files",
-        "kinds",
-        "a file of a kind that is not in the table is refused when it is opened",
-    ),
-    (
-        "crates/gristmill-jobs/src/",
-        "inspect",
-        "kinds",
-        "draws a frame by its kind, which gives back a view of the inspection",
-    ),
-    (
-        "crates/gristmill-jobs/src/",
-        "verify",
-        "kinds",
-        "checks a chunk by its kind, which notes faults of the verification",
-    ),
-];
-
 impl House {
-    fn owes(&self, from: &str, to: &str) -> bool {
-        OWED.iter().any(|(source, a, b, _)| *source == self.source && (*a, *b) == (from, to))
-    }
-
     fn files(&self) -> impl Iterator<Item = &'static SourceFile> {
         rust(self.source).filter(|file| !file.is_test())
     }
@@ -119,20 +92,8 @@ fn inside_a_crate_its_door_is_used_for_errors_alone() {
 fn no_folders_stand_in_a_circle() {
     let mut breaches = Vec::new();
     for house in HOUSES {
-        let row = |(room, arrows): &(&'static str, &'static [&'static str])| {
-            (*room, arrows.iter().copied().filter(|to| !house.owes(room, to)).collect())
-        };
-        let graph = house.rooms.iter().map(row).collect();
+        let graph = house.rooms.iter().map(|(room, arrows)| (*room, arrows.iter().copied().collect())).collect();
         breaches.extend(circles(&graph).iter().map(|circle| format!("{}: {}", house.source, circle.join(", "))));
-    }
-    for (source, from, to, _) in OWED {
-        let row = HOUSES
-            .iter()
-            .find(|house| house.source == source)
-            .and_then(|house| house.rooms.iter().find(|r| r.0 == from));
-        if row.is_none_or(|(_, arrows)| !arrows.contains(&to)) {
-            breaches.push(format!("{source}: `{from}` names `{to}` no more: strike it from OWED"));
-        }
     }
     report("Folders look one way.", breaches);
 }
@@ -145,10 +106,6 @@ fn no_files_of_different_folders_stand_in_a_circle() {
             house.files().map(|file| (file.module(), file.path.as_str())).collect();
         let mut graph: BTreeMap<&'static str, BTreeSet<&'static str>> = BTreeMap::new();
         for (file, _, path) in house.arrows() {
-            let rooms = house.room(&file.module()).zip(house.room(&path));
-            if rooms.is_some_and(|(from, to)| house.owes(from, to)) {
-                continue;
-            }
             let to = (1..=path.len()).rev().find_map(|parts| files.get(&path[..parts]));
             let to = to.filter(|to| **to != file.path);
             graph.entry(&file.path).or_default().extend(to);

@@ -55,7 +55,7 @@ const GLUE: &[(&str, &[&str])] = &[
     ),
     ("gristmill-jobs/src/generate/chess", &["game.rs", "mod.rs", "records.rs"]),
     ("gristmill-jobs/src/generate/g2048", &["game.rs", "log.rs", "search.rs"]),
-    ("gristmill-jobs/src/inspect", &["chess.rs", "g2048.rs", "mod.rs", "pack_frame.rs", "strip.rs"]),
+    ("gristmill-jobs/src/inspect", &["mod.rs", "pack_frame.rs", "strip.rs"]),
     ("gristmill-jobs/src/merge", &["beside.rs", "block.rs", "mod.rs"]),
     (
         "gristmill-jobs/src/pack",
@@ -66,8 +66,9 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-jobs/src/stats", &["demo.rs", "look.rs", "mod.rs", "start.rs"]),
     ("gristmill-jobs/src/stats/g2048", &["mod.rs", "tally.rs"]),
     ("gristmill-jobs/src/values", &["backwards.rs", "mod.rs"]),
-    ("gristmill-jobs/src/verify", &["demo.rs", "game.rs"]),
     ("gristmill-jobs/src/verify/pack", &["block.rs", "mod.rs", "values.rs"]),
+    ("gristmill-jobs/src/work", &["opened.rs", "played.rs"]),
+    ("gristmill-jobs/src/work/drawn", &["chess.rs", "g2048.rs"]),
 ];
 
 /// Files of the engine and of the jobs, outside of `kinds`, whose running code names a game's folder of the format room.

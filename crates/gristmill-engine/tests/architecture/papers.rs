@@ -21,7 +21,7 @@ fn every_rust_file_opens_with_its_card() {
     for file in files().iter().filter(|file| file.has_ending("rs")) {
         let door = ["mod.rs", "lib.rs"].iter().any(|name| file.path.ends_with(&format!("/{name}")));
         let card = file.text.lines().take_while(|line| line.starts_with("//!"));
-        // A door may list what is behind it, below its card and an empty line.
+        // A door may list its modules, below its card and an empty line.
         let lines = card.take_while(|line| !door || line.len() > 3).count();
         if !(1..=5).contains(&lines) {
             let advice = "open with 1 to 5 lines `//! what enters -> what leaves; what it never does`";

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use gristmill_engine::Error;
 use gristmill_engine::pack::manifest::Manifest;
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, Run};
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::Selection;
 use gristmill_format::Kind;
 use gristmill_format::container::npy::{Header, Spelling};
@@ -172,7 +172,7 @@ fn what_a_form_cannot_hold_is_named_and_dropped_only_when_told() {
         };
         assert_eq!(found.row, expected);
     }
-    assert_eq!(open(&at("back")).unwrap().pack().as_a::<Pack>().unwrap().valuations().name(3), Some("none"));
+    assert_eq!(open(&at("back")).unwrap().pack().as_a::<RowPack>().unwrap().valuations().name(3), Some("none"));
 
     // Legacy keeps shares of the values, and says so wherever it goes next.
     freely(&at("pack"), &at("legacy"), To::Legacy);
@@ -190,7 +190,7 @@ fn what_a_form_cannot_hold_is_named_and_dropped_only_when_told() {
     assert_eq!(steps(&at("twin")), legacy);
     for from in ["exponents", "steps"] {
         assert_eq!(
-            open(&at(from)).unwrap().pack().as_a::<Pack>().unwrap().valuations().names().last().unwrap(),
+            open(&at(from)).unwrap().pack().as_a::<RowPack>().unwrap().valuations().names().last().unwrap(),
             "normalised"
         );
         let (to, name) = (at(&format!("{from}-legacy")), at("legacy").join("steps.npy"));

@@ -1,4 +1,4 @@
-//! States of rows that were damaged: whatever byte is another, missing or behind the end, none leads to other batches.
+//! States of rows that were damaged: whatever byte is another, missing or after the end, none leads to other batches.
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig};
 use gristmill_engine::{Error, IndexLoader, Next};

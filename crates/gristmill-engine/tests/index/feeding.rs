@@ -173,7 +173,7 @@ fn states_of_other_rows_orders_or_encoders_are_refused() {
     for wrong in [
         "",
         "{}",
-        &state.replace("_state\":2", "_state\":3"),
+        &state.replace("_state\":4", "_state\":5"),
         &state.replace("\"batch\":0", "\"batch\":1"),
         &without_checksum(&state).replace("\"batch\":0", "\"batch\":999"),
     ] {

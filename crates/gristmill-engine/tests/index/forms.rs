@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gristmill_engine::config::{EncoderConfig, IndexConfig, Shuffle};
 use gristmill_engine::pack::metadata::Run;
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::{Filter, Selection};
 use gristmill_engine::{Error, IndexLoader, Next, RowEncoder};
 use gristmill_format::Kind;
@@ -153,7 +153,7 @@ fn runs_that_the_recorder_lost_are_there_and_rows_that_are_there_twice_are_not()
     write_runs(folder.path(), &listed);
     let selection = open(folder.path()).unwrap();
     assert_eq!(fed(&selection), expected(&all));
-    let index = selection.pack().as_a::<Pack>().unwrap().index();
+    let index = selection.pack().as_a::<RowPack>().unwrap().index();
     let counted: Vec<(u64, u64)> = index.runs().iter().map(|run| (run.id, run.steps)).collect();
     assert_eq!(counted, (0..6).map(|run| (u64::from(run), steps(run).into())).collect::<Vec<_>>());
     let unlisted: Vec<Step> = all.iter().filter(|step| step.run_id == 2).copied().collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gristmill_engine::Error;
 use gristmill_engine::pack::metadata::Run;
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::selection::{Filter, Selection};
 use gristmill_engine::sql::SqlValue as Value;
 use gristmill_engine::store::Residence;
@@ -20,12 +20,12 @@ fn packs_of_every_form_hold_the_same_rows() {
         let folder = tempfile::tempdir().unwrap();
         write_pack(folder.path(), 12, &form);
         for residence in [Residence::Mapped, Residence::Memory] {
-            let pack = Selection::all(Arc::new(Pack::open(folder.path(), residence).unwrap()));
+            let pack = Selection::all(Arc::new(RowPack::open(folder.path(), residence).unwrap()));
             assert_eq!(taken(&pack), rows(12));
             assert_eq!(pack.games().len(), 12);
-            assert_eq!(pack.pack().as_a::<Pack>().unwrap().valuations().names(), ["search", "tuple11", "tuple10"]);
-            assert_eq!(pack.pack().as_a::<Pack>().unwrap().index().run_of(0), Some(0));
-            assert_eq!(pack.pack().as_a::<Pack>().unwrap().index().run_of(pack.rows().len()), None);
+            assert_eq!(pack.pack().as_a::<RowPack>().unwrap().valuations().names(), ["search", "tuple11", "tuple10"]);
+            assert_eq!(pack.pack().as_a::<RowPack>().unwrap().index().run_of(0), Some(0));
+            assert_eq!(pack.pack().as_a::<RowPack>().unwrap().index().run_of(pack.rows().len()), None);
         }
     }
 }
@@ -200,7 +200,7 @@ fn what_is_no_pack_says_what_it_is() {
     std::fs::write(folder.path().join("valuation_types.json"), "{\"search\": 1}").unwrap();
     assert!(open(folder.path()).unwrap_err().to_string().contains("valuation_types.json"));
     std::fs::write(folder.path().join("valuation_types.json"), "[\"search\", \"tuple10\"]").unwrap();
-    assert_eq!(open(folder.path()).unwrap().pack().as_a::<Pack>().unwrap().valuations().id("tuple10"), Some(1));
+    assert_eq!(open(folder.path()).unwrap().pack().as_a::<RowPack>().unwrap().valuations().id("tuple10"), Some(1));
     // Shards of two forms.
     write_rows(folder.path(), &rows(3), &Form { shard_rows: Some(20), ..Form::default() });
     std::fs::remove_file(folder.path().join("steps.npy")).unwrap();

@@ -245,7 +245,7 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
         let seen = |run: &Run| (0..world).map(|rank| run.lines(life, rank).len() as u64).min().unwrap();
         let mut ranks = spawn(&run, life, world, until);
         if life == 0 && (disk != Disk::Keeps || lanes.is_some()) {
-            // All ranks find the same games first; those of the window were taken in, and there is a state to go on from.
+            // All ranks find the same games first; those of the window were taken in, and there is a state to resume from.
             wait_for("first batches", || seen(&run) > SAVED_EVERY);
         }
         let (first, then) = (draws.below(4) as usize, draws.below(60));

@@ -1,4 +1,4 @@
-//! A text -> every text with a byte changed, cut off behind a byte, or with a hole.
+//! A text -> every text with a byte changed, cut off after a byte, or with a hole.
 
 /// Calls `try_it` with each, and with where that is.
 pub(crate) fn every_damage(text: &[u8], holes: &[usize], try_it: &mut dyn FnMut(&str, &[u8])) {

@@ -56,7 +56,7 @@ fn a_bad_chunk_stays_what_it_was_found_to_be_although_its_file_is_mended() {
     }
     std::fs::rename(&kept, &path).unwrap();
     taken.extend(hashes(&loader, "", 80usize.saturating_sub(taken.len())));
-    assert_eq!(taken[..80], expected, "what was found once is not found anew");
+    assert_eq!(taken[..80], expected, "what was found once is not found again");
 }
 
 type Damage = (&'static str, fn(&Path));

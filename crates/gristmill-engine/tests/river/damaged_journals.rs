@@ -12,10 +12,10 @@ use super::games::{generate, hash, hashes, loader, next, of_pool, options, prese
 
 const HOLES: [usize; 5] = [1, 2, 17, 60, 300];
 
-/// A run that watches its games, with a file that came, and a state behind it.
+/// A run that watches its games, with a file that came, and a state after it.
 struct Run {
     folder: tempfile::TempDir,
-    /// Batches before the state, and behind it.
+    /// Batches before the state, and after it.
     seen: Vec<u64>,
     rest: Vec<u64>,
     state: String,

@@ -1,4 +1,4 @@
-//! States of streams that were damaged: whatever byte is another, missing or behind the end, none leads to other batches.
+//! States of streams that were damaged: whatever byte is another, missing or after the end, none leads to other batches.
 
 use gristmill_engine::config::DataLoaderConfig;
 use gristmill_engine::preset::Lc0Preset;

@@ -14,7 +14,7 @@ fn with_window(options: &Lc0Preset, window: u64, behind: bool) -> DataLoaderConf
     windowed(config(options), window, behind)
 }
 
-/// A stream with such a stage before its sampler, or behind it.
+/// A stream with such a stage before its sampler, or after it.
 pub(super) fn windowed(mut config: DataLoaderConfig, window: u64, behind: bool) -> DataLoaderConfig {
     let reader = |stage: &StageConfig| match behind {
         true => stage.tensor_generator.is_some(),

@@ -208,7 +208,7 @@ fn games_that_went_bad_are_found_by_reading_them_all() {
     generate(options(games.path(), 30));
     let (tensors, index) = (vec!["ids".to_owned()], Some(folder.path().join("index")));
     let config = config(&Lc0Preset { tensors, index, pool: 30, ..preset(games.path()) });
-    // Counts are kept, then games are spoiled behind their back.
+    // Counts are kept, then the games change without notice.
     let counted = DataLoader::new(config.clone()).unwrap();
     (0..40).for_each(|_| drop(next(&counted, "").unwrap()));
     drop(counted);

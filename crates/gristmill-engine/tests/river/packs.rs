@@ -148,7 +148,7 @@ fn sums_beside_a_pack_change_no_batch_and_only_those_that_fit_are_used() {
     let (found, weighed) = weighing(strict(with.path()), 30);
     assert_eq!((found, weighed), weighing(strict(without.path()), 30));
     assert_eq!(weighed, 40);
-    // Damaged, of another file, cut, gone: weighed anew, and nothing else changes.
+    // Damaged, of another file, cut, gone: weighed again, and nothing else changes.
     let chunks = ending(with.path(), ".chunks");
     let sums: Vec<PathBuf> = chunks
         .iter()

@@ -69,7 +69,7 @@ fn games_that_cannot_be_had_are_dropped_once_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let tar = tars(folder.path(), 1, 1).remove(0);
     generate(ChessOptions { first: 1001, ..options(folder.path(), 5) });
-    // The tar is cut in the midst of its games: those behind are no longer there.
+    // The tar is cut in the midst of its games: those after are no longer there.
     let whole = fs::metadata(&tar).unwrap().len();
     let loader = loader(&Lc0Preset { pool: 15, reservoir: Some(0), ..preset(folder.path()) });
     next(&loader, "");

@@ -209,7 +209,7 @@ pub fn check_all(bytes: &[u8], start: u64) -> Result<usize> {
     if rest.is_empty() {
         return Ok(boards.len());
     }
-    let detail = format!("{} bytes behind the last board, expected boards of {BYTES}", rest.len());
+    let detail = format!("{} bytes after the last board, expected boards of {BYTES}", rest.len());
     Err(Error::new(Kind::WrongSize, detail).in_frame(boards.len()).at_byte(start + (boards.len() * BYTES) as u64))
 }
 

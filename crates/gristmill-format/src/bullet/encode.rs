@@ -26,7 +26,7 @@ const TENSORS: [(&str, Scalar, &[usize]); 5] = [
 /// How many of them there are where none is named.
 const USUAL: usize = 4;
 
-/// What stands behind the last feature of a board.
+/// What stands after the last feature of a board.
 pub const NONE: i32 = -1;
 
 /// Boards as tensors.

@@ -87,7 +87,7 @@ pub fn parse(chunk: &mut Chunk) -> Result<()> {
     Ok(())
 }
 
-/// Checks the first `frames` records of a game; `chunk.bytes` holds at least their bytes, and any bytes behind them are
+/// Checks the first `frames` records of a game; `chunk.bytes` holds at least their bytes, and any bytes after them are
 /// ignored. `false`, and the chunk unspecified, for V3 to V5, which are upgraded as a whole.
 ///
 /// Errors: as [`parse`].

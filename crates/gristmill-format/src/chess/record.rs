@@ -253,7 +253,7 @@ pub(crate) fn known_format(value: u32) -> Result<InputFormat> {
     })
 }
 
-/// Moves records of `from` bytes apart, in their place, so that each has `to` bytes: zeros behind it.
+/// Moves records of `from` bytes apart, in their place, so that each has `to` bytes: zeros after it.
 pub(crate) fn spread(records: &mut Vec<u8>, from: usize, to: usize) {
     let count = records.len() / from;
     records.reserve_exact((count * to).saturating_sub(records.len()));

@@ -94,7 +94,7 @@ pub struct ReadOptions {
     pub pov: Option<Frames>,
     /// Most bytes, unpacked or as frames.
     pub max_bytes: usize,
-    /// Whether what lies behind the end of a tar, or of the stream that packs it, is refused. Else it is passed over, as all
+    /// Whether what follows the end of a tar, or of the stream that packs it, is refused. Else it is passed over, as all
     /// readers of tars do, and noted as a fault of the file.
     pub strict: bool,
 }
@@ -147,7 +147,7 @@ pub fn read(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> 
 }
 
 impl ReadOptions {
-    /// The fault of what lies behind the end of a file, where it is only to be noted.
+    /// The fault of what follows the end of a file, where it is only to be noted.
     ///
     /// Errors: the fault itself, with advice, where it is to be refused.
     pub fn judged(&self, behind: Option<Error>) -> Result<Option<Error>> {
@@ -177,7 +177,7 @@ pub fn refuse_packing(bytes: &[u8]) -> Result<()> {
         None => Ok(()),
         Some((_, name, program)) => {
             let detail = format!(
-                "packed by {name}, which is not read here; pack it anew, once: `{program} FILE | zstd -o FILE.tar.zst` (games: \
+                "packed by {name}, which is not read here; pack it again, once: `{program} FILE | zstd -o FILE.tar.zst` (games: \
                  store them as a plain .tar)"
             );
             Err(Error::new(Kind::Unsupported, detail).at_byte(0))

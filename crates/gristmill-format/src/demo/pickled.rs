@@ -16,7 +16,7 @@ const MAX_VALUE: usize = 1 << 30;
 /// Deepest JSON that becomes a pickle.
 const MAX_DEPTH: usize = 128;
 
-/// Fields that readers of shards make, and that writers make anew.
+/// Fields that readers of shards make, and that writers make again.
 const MADE_BY_READERS: [&str; 2] = ["frame", "__key__"];
 
 /// The name that a field has in a shard and in a dictionary of arrays: `obs.ego` is `obs_ego`.

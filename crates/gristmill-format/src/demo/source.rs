@@ -32,7 +32,7 @@ impl DemoFile {
         DemoFile::open_as(key, from, true)
     }
 
-    /// As [`DemoFile::open`]; unless `strict`, what lies behind the end of a tar is a fault of the source.
+    /// As [`DemoFile::open`]; unless `strict`, what follows the end of a tar is a fault of the source.
     ///
     /// Errors: as [`DemoFile::open`].
     pub fn open_as(key: &str, from: &dyn ReadAt, strict: bool) -> Result<DemoFile> {

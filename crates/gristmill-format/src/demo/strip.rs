@@ -125,7 +125,7 @@ fn scale(observations: &[&[u8]], scalar: Scalar) -> Result<f64> {
         };
         // What is not a number is neither below nor above anything.
         if value.is_nan() {
-            return Err(Error::new(Kind::OutOfRange, "a value that is not a number is no colour"));
+            return Err(Error::new(Kind::OutOfRange, "a pixel is NaN; a picture needs numbers"));
         }
         (low, high) = (low.min(value), high.max(value));
     }

@@ -186,7 +186,7 @@ mod tests {
     const WORKED: [u8; 16] = [0, 1, 2, 3, 4, 16, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
     #[test]
-    fn the_worked_example_of_the_specification() {
+    fn a_worked_example() {
         let board = Board::new(WORKED).unwrap();
         let packed = Packed { board: 0x0123_4f67_89ab_cdef, mask: 0x20 };
         assert_eq!(board.pack(), packed);

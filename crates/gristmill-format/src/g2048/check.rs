@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(broken(&[a, b]), [""; 0]);
         (a.ev_legal, a.branch_evs) = (15, [0.0, 1.0, 1.0, -0.0]);
         assert_eq!(broken(&[a, b]), [""; 0]);
-        // Another run begins anew.
+        // Another run starts again.
         assert_eq!(broken(&[StepRow { run_id: 1, ..b }, a]), [""; 0]);
     }
 

@@ -241,7 +241,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_real_row_of_the_specification_reads_as_published() {
+    fn a_real_row_reads_as_published() {
         let row = StepRow::from_packed(&REAL);
         let board = 0xfdb1_ec10_0000_0000;
         assert_eq!((row.run_id, row.step_index, row.board, row.board_eval), (0, 0, board, 3_596_302));

@@ -1,4 +1,4 @@
-//! The worked vectors of the specification.
+//! Worked games, with the numbers that rescoring gives them.
 
 use gristmill_format::chess::rescore::{Deblunder, Settings};
 

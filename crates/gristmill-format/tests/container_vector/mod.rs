@@ -1,4 +1,4 @@
-//! The container vector of the lc0 specification with its mutations, and the real sample.
+//! A published container with its mutations, and the real sample.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

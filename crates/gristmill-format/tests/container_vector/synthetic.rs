@@ -70,7 +70,7 @@ fn decode(source: &impl ChunkSource, i: usize, file: &[u8]) -> Result<Chunk, Err
 }
 
 #[test]
-fn the_bytes_are_those_of_the_specification() {
+fn the_bytes_are_as_published() {
     assert_eq!(sha256(&r1()), "7222c7d56bf642ce6366444f79b3bb5c75a60e76993e13a3b2c62f5d3043fc6a");
     assert_eq!((gzip().len(), sha256(&gzip())), (8379, GZIP_SHA.to_owned()));
     let tar = tar_of(&[&gzip(), &gzip()]);

@@ -16,7 +16,6 @@ fn with(was: &str, is: &str) -> String {
 
 #[test]
 fn the_acceptance_case_of_the_packer() {
-    // Specification 7 (1).
     let line = r#"{"move":"right","board":[0,1,2,3,4,16,6,7,8,9,10,11,12,13,14,15],"branch_evs":{"up":0.9,"down":0.7,"left":0.3,"right":null}}"#;
     let row = row(line);
     assert_eq!((row.board, row.tile_65536_mask, row.board_eval), (0x0123_4f67_89ab_cdef, 32, -39_035_046));

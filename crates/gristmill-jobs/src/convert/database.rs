@@ -5,6 +5,7 @@ use gristmill_engine::lineage::{self, Step};
 use gristmill_engine::pack::manifest::{self, Manifest, RowFile, Sources};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, Run};
 use gristmill_engine::pack::{self, layout_name};
+use gristmill_engine::row_files;
 use gristmill_engine::store::publish::{self, Staging};
 use gristmill_format::g2048::Form;
 use gristmill_format::{Error as FormatError, Kind};
@@ -95,7 +96,7 @@ pub(super) fn write(
     }
     new.finish()?;
     if to.form() == Form::Steps || plan.own.field("valuation_type").is_some() {
-        publish::write_whole(&staging.path(pack::VALUATION_TYPES), &[plan.types.to_json().as_bytes()])?;
+        publish::write_whole(&staging.path(row_files::VALUATION_TYPES), &[plan.types.to_json().as_bytes()])?;
     }
     let said = Step::new("convert").with("to", to.name()).with("renumber", plan.renumber);
     let lineage = vec![said.made_from(source.lineage.clone())];
@@ -123,7 +124,7 @@ pub(super) fn write(
     Ok(remarks)
 }
 
-/// The column with the id that a run had before runs were numbered anew.
+/// The column with the id that a run had before runs were renumbered.
 const ORIGINAL: &str = "original_id";
 
 /// Refuses rows whose run the database does not know, where the form of the source does not allow that.

@@ -19,7 +19,7 @@ use super::{To, Way};
 /// Bytes of vectors that are read at a time.
 const AHEAD: u64 = 1 << 20;
 
-/// Fields that are carried from one kind of record behind another.
+/// Fields that are carried from one kind of record to another.
 struct Carry {
     conform: Conform,
     bytes: usize,

@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::config::parse;
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pack::{self, embeddings, values};
+use gristmill_engine::pack::{self, values};
+use gristmill_engine::row_files;
 use gristmill_engine::store::publish::{Found, Staging};
 use gristmill_format::g2048::{Form, RowForm};
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ pub struct ConvertOptions {
     pub lossy: bool,
     /// Fill fields that the form needs and the data lacks.
     pub defaults: bool,
-    /// Count runs from 0 anew; their ids go to column `original_id`.
+    /// Number runs from 0; column `original_id` keeps the old ids.
     pub renumber: bool,
     /// Rows of every file but the last; none for one file (for self-play: a million).
     pub shard_rows: Option<u64>,
@@ -245,9 +246,9 @@ fn checked(options: &ConvertOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
         }
     }
     let mut outdated = pack::files(&options.output)?;
-    outdated.extend(embeddings::names(&options.output)?);
+    outdated.extend(row_files::listed(&options.output, row_files::is_vectors)?);
     staging.publish(&outdated)?;
-    let joined = options.join.iter().any(|path| path.ends_with(values::NAME));
+    let joined = options.join.iter().any(|path| path.ends_with(row_files::VALUES));
     if !joined && !values::names(&options.input)?.is_empty() {
         let remark = "the values of rows are not carried: `gristmill values` makes them of a pack, --join brings them to exponents";
         converted.remarks.push(remark.to_owned());

@@ -75,7 +75,7 @@ impl Ordered {
         Ok(Some((self.block.keys[self.at], self.block.rows[self.at], &self.block.records[self.at * size..][..size])))
     }
 
-    /// Goes on behind the row that [`Ordered::peek`] gave.
+    /// Moves past the row that [`Ordered::peek`] gave.
     ///
     /// Errors: as it.
     pub(super) fn advance(&mut self) -> Result<()> {

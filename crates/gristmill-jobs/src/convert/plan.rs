@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub(super) valuation: Option<u8>,
     /// Values become shares of their step, where their valuation does not say that they are.
     pub(super) normalise: bool,
-    /// Ids of runs are counted anew from 0.
+    /// Runs are renumbered from 0.
     pub(super) renumber: bool,
     /// Whether rows are to be brought into order of their keys first.
     pub(super) sort: bool,
@@ -131,7 +131,8 @@ impl Plan {
             return Err(Error::config("lossy", text));
         }
         if !self.filled.is_empty() && !options.defaults {
-            let text = format!("`{to}` needs what is not there; --defaults takes {}", self.filled.join("; "));
+            let text =
+                format!("`{to}` needs fields that the input lacks; --defaults fills them: {}", self.filled.join("; "));
             return Err(Error::config("defaults", text));
         }
         Ok(())

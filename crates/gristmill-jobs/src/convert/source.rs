@@ -10,7 +10,8 @@ use gristmill_engine::pack::metadata::{Metadata, Run};
 use gristmill_engine::pack::open::{recognise, valuations};
 use gristmill_engine::pack::shards::{self, Shard};
 use gristmill_engine::pack::valuation::ValuationTypes;
-use gristmill_engine::pack::{self, embeddings, values};
+use gristmill_engine::pack::{self, embeddings};
+use gristmill_engine::row_files;
 use gristmill_format::g2048::Board;
 use gristmill_format::g2048::board::Packed;
 use gristmill_format::g2048::form::{Columns, Form, Step};
@@ -61,7 +62,7 @@ impl Vectors {
 impl Source {
     /// Opens a folder of rows of any form.
     ///
-    /// Errors: `Path`; `Format` with the file, as [`pack::open::Pack::open`] gives but for what only feeding needs.
+    /// Errors: `Path`; `Format` with the file, as [`pack::open::RowPack::open`] gives but for what only feeding needs.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let found = shards::list(folder)?;
         let columns = recognise(&found)?;
@@ -264,8 +265,8 @@ impl Join {
         let keys = Keys::new(&layout, false, None).map_err(place)?;
         let is_key = |name: &str| ["run_id", "step_index", "step_idx"].contains(&name);
         let fields = layout.fields().iter().filter(|field| !is_key(&field.name)).cloned().collect();
-        let beside = found[0].path.with_file_name(values::MADE);
-        let values = found[0].path.file_name().is_some_and(|name| values::is_values(&name.to_string_lossy()));
+        let beside = found[0].path.with_file_name(row_files::VALUES_MADE);
+        let values = found[0].path.file_name().is_some_and(|name| row_files::is_values(&name.to_string_lossy()));
         let lineage = values.then(|| of_file(&beside).unwrap_or_else(|| vec![lineage::Step::unrecorded()]));
         let lineage = lineage.unwrap_or_else(|| known_of(path));
         let stored = Arc::new(Stored::open(layout, found)?);

@@ -52,7 +52,7 @@ impl Stored {
         self.rows
     }
 
-    /// Replaces `out` by the records of `count` rows from `first` on, which there are.
+    /// Replaces `out` by the records of `count` rows from `first` on. They must be within the table.
     ///
     /// Errors: `Format` with the file.
     pub(super) fn read(&self, first: u64, count: u64, out: &mut Vec<u8>) -> Result<()> {
@@ -95,7 +95,7 @@ pub(super) struct Block {
 pub(super) struct Keys {
     run: Number,
     step: Number,
-    /// Whether steps have 16 bits and begin anew above them.
+    /// Whether steps have 16 bits and start again above them.
     wraps: bool,
     /// First row and id of each run, ascending, where the database says it better than the rows.
     placed: Option<Vec<(u64, u64)>>,

@@ -6,8 +6,9 @@ use gristmill_engine::error::Result;
 use gristmill_engine::pack::array::{ArrayFile, ArrayKind};
 use gristmill_engine::pack::manifest::RowFile;
 use gristmill_engine::pack::recorder::{SHARD_MAX_STEPS, shard_name, vectors_kind};
+use gristmill_engine::pack::shards;
 use gristmill_engine::pack::writer::RowWriter;
-use gristmill_engine::pack::{embeddings, shards};
+use gristmill_engine::row_files;
 use gristmill_format::container::npy::Spelling;
 use gristmill_format::g2048::RowForm;
 use gristmill_format::g2048::form::{Form, Step, normalised};
@@ -125,14 +126,15 @@ impl Arrays {
         match (self.to, self.most) {
             (To::SelfPlay, _) => shard_name(self.complete + 1),
             (_, Some(_)) => shards::name(self.complete as usize),
-            (_, None) => shards::SINGLE.to_owned(),
+            (_, None) => row_files::SINGLE.to_owned(),
         }
     }
 
     fn begin(&mut self) -> Result<()> {
         let name = self.name();
         let vectors = self.vectors.clone();
-        let vectors = vectors.map(|kind| ArrayFile::create(&self.folder.join(embeddings::name(&name)), kind));
+        let vectors = vectors
+            .map(|kind| ArrayFile::create(&self.folder.join(row_files::beside(&name, row_files::VECTORS)), kind));
         self.open = Some((ArrayFile::create(&self.folder.join(name), self.kind.clone())?, vectors.transpose()?));
         Ok(())
     }
@@ -159,7 +161,7 @@ impl Arrays {
     }
 }
 
-/// The record of a form with what is carried behind it.
+/// The record of a form with what is carried after it.
 fn record(plan: &Plan, to: To) -> Result<Layout> {
     let vector = plan.vector.filter(|_| to.form() == Form::Exponents).map(|size| Field {
         name: EMBEDDING.to_owned(),

@@ -27,7 +27,7 @@ pub struct SplitOptions {
     pub output: PathBuf,
     /// Name and weight of each side.
     pub sides: Vec<(String, u64)>,
-    /// With it what the first two sides have together is dealt anew: the second gets the fold, the first all others.
+    /// With it what the first two sides have together is dealt again: the second gets the fold, the first all others.
     pub fold: Option<Fold>,
     /// How the shards of the sides hold their values.
     pub members: Members,

@@ -1,12 +1,8 @@
 //! A path -> what it is: format, counts, layout, and one frame drawn.
 //! Reads every chunk once to count its frames; judges nothing, which is what `verify` does.
 
-pub(crate) mod chess;
 mod chunk_pack;
-pub(crate) mod demo;
-mod g2048;
 mod pack_frame;
-mod record;
 mod strip;
 
 use std::collections::BTreeMap;
@@ -28,15 +24,17 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 use serde::Serialize;
 
-use super::files::{self, Found, Opened};
+use super::files::{self, Found};
 use super::pack::is_unreadable;
 use super::rewrite::left_in;
+use crate::work::Opened;
+use crate::work::drawn::record;
 
-pub use chess::{ChessView, MoveView, ValueRow};
+pub use crate::work::drawn::{
+    BranchView, Cell, ChessView, DemoView, DrawnView, FramePlace, FrameView, MoveView, Record, Step, StepView,
+    ValueRow, ValueView,
+};
 pub use chunk_pack::{PackView, Results};
-pub use demo::{DemoView, ValueView};
-pub use g2048::{BranchView, Step, StepView};
-pub use record::{Cell, Record};
 pub use strip::{Strip, StripOptions, strips, write_png};
 
 /// The format of a folder that is a pack of 2048 games.
@@ -105,60 +103,6 @@ pub struct FieldView {
     pub shape: Vec<usize>,
     /// Byte offset.
     pub offset: usize,
-}
-
-/// One frame as data, by task.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-pub enum FrameView {
-    /// A chess position.
-    Chess(Box<ChessView>),
-    /// A step of a 2048 game.
-    G2048(Box<StepView>),
-    /// A step of a demonstration.
-    Demo(Box<DemoView>),
-    /// A frame of a kind that draws itself.
-    Drawn(Box<DrawnView>),
-}
-
-/// A frame as its kind draws it.
-#[derive(Debug, Clone, Serialize)]
-pub struct DrawnView {
-    /// Where it is.
-    #[serde(flatten)]
-    pub place: FramePlace,
-    /// The picture, line by line.
-    pub picture: Vec<String>,
-    /// What else there is to say: names and values.
-    pub facts: BTreeMap<&'static str, String>,
-}
-
-impl FrameView {
-    /// Where the frame is.
-    pub fn place(&self) -> &FramePlace {
-        match self {
-            FrameView::Chess(view) => &view.place,
-            FrameView::G2048(view) => &view.place,
-            FrameView::Demo(view) => &view.place,
-            FrameView::Drawn(view) => &view.place,
-        }
-    }
-}
-
-/// Where a frame is.
-#[derive(Debug, Clone, Serialize)]
-pub struct FramePlace {
-    /// Chunk in the file.
-    pub chunk: usize,
-    /// Frame in the chunk.
-    pub frame: usize,
-    /// Frames of the chunk.
-    pub frames: usize,
-    /// Name of the member, in a container.
-    pub member: Option<String>,
-    /// Every field as it is stored (after any upgrade to V6), where the frame was requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record: Option<Record>,
 }
 
 /// Which frame.

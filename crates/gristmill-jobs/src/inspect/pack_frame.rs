@@ -10,8 +10,9 @@ use gristmill_format::g2048::StepRow;
 use gristmill_format::g2048::row::{layout_aligned, layout_packed};
 use gristmill_format::{Error, Kind};
 
-use super::{FramePlace, FrameView, StepView, Which, demo, g2048, record};
+use super::{FramePlace, FrameView, Step, StepView, Which};
 use crate::kinds;
+use crate::work::drawn::{demo, record};
 
 /// The frame of the pack in `folder`.
 ///
@@ -71,5 +72,5 @@ pub(super) fn view(folder: &Path, which: Which) -> Result<FrameView> {
         (false, _, Ok(row)) if layout == &**layout_aligned() => StepRow::from_aligned(row),
         _ => return Ok(FrameView::Demo(Box::new(demo::view(place, Some(layout), &bytes)))),
     };
-    Ok(FrameView::G2048(Box::new(StepView { place, step: g2048::Step::new(&step) })))
+    Ok(FrameView::G2048(Box::new(StepView { place, step: Step::new(&step) })))
 }

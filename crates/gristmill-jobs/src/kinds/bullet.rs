@@ -9,11 +9,8 @@ use gristmill_format::bullet::{Board, KIND};
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
-use super::{Decoded, Work};
-use crate::files::Opened;
-use crate::inspect::{DrawnView, FramePlace, FrameView};
-use crate::stats::Counting;
-use crate::verify::Verification;
+use crate::work::drawn::DrawnView;
+use crate::work::{Counting, Decoded, FramePlace, FrameView, Opened, Verification, Work};
 
 /// The letters of the men, those of the side to move first.
 const LETTERS: [&[u8; 6]; 2] = [b"PNBRQK", b"pnbrqk"];
@@ -57,7 +54,7 @@ impl Work for Bullet {
         Ok(FrameView::Drawn(Box::new(DrawnView { place, picture, facts })))
     }
 
-    fn count(&self, file: &Opened, counting: &mut Counting) -> Result<()> {
+    fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
         counting.chunks(file, &mut |chunk, counts| {
             for frame in 0..chunk.frames {
                 let board = Board::new(chunk.record(frame))?;

@@ -10,11 +10,8 @@ use gristmill_format::container::salvage;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
-use super::{Decoded, Work};
-use crate::files::Opened;
-use crate::inspect::{FramePlace, FrameView, chess};
-use crate::stats::Counting;
-use crate::verify::{Fault, Verification};
+use crate::work::drawn::chess;
+use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Verification, Work};
 
 pub(super) struct Chess;
 
@@ -49,7 +46,7 @@ impl Work for Chess {
         Ok(FrameView::Chess(Box::new(chess::view(place, record)?)))
     }
 
-    fn count(&self, file: &Opened, counting: &mut Counting) -> Result<()> {
+    fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
         counting.games(file)
     }
 }

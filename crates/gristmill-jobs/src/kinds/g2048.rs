@@ -7,13 +7,11 @@ use gristmill_format::g2048::{KIND, StepRow};
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result as FormatResult};
 
-use super::{Decoded, Work};
-use crate::files::Opened;
-use crate::inspect::{FramePlace, FrameView, Step, StepView};
 use crate::sidecar;
-use crate::stats::Counting;
-use crate::verify::game::{HIGHEST_TILE, Played, STEPS};
-use crate::verify::{Example, Fault, Verification};
+use crate::work::drawn::{Step, StepView};
+use crate::work::findings::Example;
+use crate::work::played::{HIGHEST_TILE, Played, STEPS};
+use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Verification, Work};
 
 pub(super) struct G2048;
 
@@ -59,7 +57,7 @@ impl Work for G2048 {
         }
     }
 
-    fn count(&self, file: &Opened, counting: &mut Counting) -> Result<()> {
+    fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
         counting.logs(file);
         Ok(())
     }

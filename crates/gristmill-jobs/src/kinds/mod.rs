@@ -6,67 +6,12 @@ mod chess;
 mod demo;
 mod g2048;
 
-use gristmill_engine::error::Result;
-use gristmill_engine::sql::SqlValue;
-use gristmill_format::layout::Layout;
-use gristmill_format::source::Chunk;
 use gristmill_format::{Error as FormatError, Kind as Cause, Result as FormatResult};
 
-use crate::files::Opened;
-use crate::inspect::{FramePlace, FrameView};
-use crate::stats::Counting;
-use crate::verify::Verification;
+use crate::work::Work;
 
 /// What each kind's chunks are for the jobs.
 const WORKS: [&dyn Work; 4] = [&chess::Chess, &g2048::G2048, &demo::Demo, &bullet::Bullet];
-
-/// What the records of a chunk say for the columns of a pack.
-pub(crate) type Facts = fn(&Chunk) -> FormatResult<Vec<SqlValue>>;
-
-/// A chunk of a file: its number, its stored bytes, and its records.
-pub(crate) struct Decoded<'a> {
-    pub(crate) file: &'a Opened,
-    pub(crate) i: usize,
-    pub(crate) stored: &'a [u8],
-    pub(crate) chunk: &'a Chunk,
-}
-
-/// The jobs on chunks of one kind.
-pub(crate) trait Work: Sync {
-    /// The name of the kind.
-    fn name(&self) -> &'static str;
-
-    /// Checks all of a file that was decoded when it was opened; `false`, and nothing done, where it was not.
-    fn verify_whole(&self, file: &Opened, keep: usize, found: &mut Verification) -> bool {
-        let _ = (file, keep, found);
-        false
-    }
-
-    /// Checks a chunk by every rule.
-    fn verify(&self, one: &Decoded<'_>, keep: usize, found: &mut Verification);
-
-    /// How many whole, readable records a chunk begins with that cannot be decoded; none where that cannot be told.
-    fn salvageable(&self, file: &Opened, stored: &[u8], chunk: &mut Chunk) -> Option<u64> {
-        let _ = (file, stored, chunk);
-        None
-    }
-
-    /// What records alone say for the columns of a pack; such chunks are found again by the hash of their records.
-    fn facts(&self) -> Option<Facts> {
-        let codec = gristmill_engine::kinds::of(self.name()).ok()?.codec()?;
-        codec.packing().map(|packing| packing.facts)
-    }
-
-    /// Draws a record.
-    ///
-    /// Errors: those of a record that cannot be.
-    fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView>;
-
-    /// Counts what is in a file.
-    ///
-    /// Errors: what is no fault of the data.
-    fn count(&self, file: &Opened, counting: &mut Counting) -> Result<()>;
-}
 
 /// The jobs on chunks of the kind of this name.
 ///

@@ -14,6 +14,7 @@ use gristmill_engine::pack::rows::{RowBlock, RowsOf};
 use gristmill_engine::pack::shards::{self, Shard};
 use gristmill_engine::pack::values::{self, Made};
 use gristmill_engine::pack::writer::hash_rows;
+use gristmill_engine::row_files;
 use gristmill_engine::store::open_file;
 use gristmill_engine::table::Part;
 use gristmill_format::container::npy::Header;
@@ -125,8 +126,8 @@ impl Carried {
 
     /// Whether a file of a pack is lost with the pack: all but the files beside its rows that are not carried.
     pub(super) fn holds(&self, name: &str) -> bool {
-        let values = values::is_values(name) || name == values::MADE;
-        (self.values.is_some() || !values) && (self.vectors.is_some() || !embeddings::is_vectors(name))
+        let values = row_files::is_values(name) || name == row_files::VALUES_MADE;
+        (self.values.is_some() || !values) && (self.vectors.is_some() || !row_files::is_vectors(name))
     }
 }
 
@@ -142,7 +143,7 @@ fn values_of(packs: &[&Input]) -> Result<Option<ValueOptions>, String> {
             return Err(format!("{} has none", shown(pack)));
         }
         let Some(made) = &pack.beside.made else {
-            return Err(format!("{} has no {}, which says how they were made", shown(pack), values::MADE));
+            return Err(format!("{} has no {}, which says how they were made", shown(pack), row_files::VALUES_MADE));
         };
         match by {
             Some((by, first)) if by != made.options() => {
@@ -172,7 +173,7 @@ fn vectors_of(packs: &[&Input]) -> Result<Option<usize>, String> {
 pub(super) struct CutFiles {
     folder: PathBuf,
     kind: ArrayKind,
-    name: fn(&str) -> String,
+    prefix: &'static str,
     most: Option<u64>,
     open: Option<(String, ArrayFile, Xxh3)>,
     complete: Vec<RowFile>,
@@ -181,11 +182,11 @@ pub(super) struct CutFiles {
 impl CutFiles {
     /// Files of values in `folder`.
     pub(super) fn of_values(folder: &Path, most: Option<u64>) -> Self {
-        Self::new(folder, values::kind(), values::name, most)
+        Self::new(folder, values::kind(), row_files::VALUES, most)
     }
 
-    fn new(folder: &Path, kind: ArrayKind, name: fn(&str) -> String, most: Option<u64>) -> Self {
-        CutFiles { folder: folder.to_owned(), kind, name, most, open: None, complete: Vec::new() }
+    fn new(folder: &Path, kind: ArrayKind, prefix: &'static str, most: Option<u64>) -> Self {
+        CutFiles { folder: folder.to_owned(), kind, prefix, most, open: None, complete: Vec::new() }
     }
 
     /// Appends whole rows.
@@ -197,8 +198,8 @@ impl CutFiles {
             let (name, mut file, mut hash) = match self.open.take() {
                 Some(open) => open,
                 None => {
-                    let shard = self.most.map_or(shards::SINGLE.to_owned(), |_| shards::name(self.complete.len()));
-                    let name = (self.name)(&shard);
+                    let shard = self.most.map_or(row_files::SINGLE.to_owned(), |_| shards::name(self.complete.len()));
+                    let name = row_files::beside(&shard, self.prefix);
                     let file = ArrayFile::create(&self.folder.join(&name), self.kind.clone())?;
                     (name, file, Xxh3::new())
                 }
@@ -241,7 +242,7 @@ impl CutFiles {
 pub(super) fn vectors(inputs: &[Input], size: usize, folder: &Path, most: Option<u64>) -> Result<Vec<RowFile>> {
     let kind = vectors_kind(size);
     let bytes = kind.row_bytes() as u64;
-    let mut files = CutFiles::new(folder, kind, embeddings::name, most);
+    let mut files = CutFiles::new(folder, kind, row_files::VECTORS, most);
     let mut copied = Vec::new();
     for Vectors { part, .. } in inputs.iter().filter_map(|input| input.beside.vectors.as_ref()).flatten() {
         let place = |e: FormatError| e.in_source(part.path.display().to_string());

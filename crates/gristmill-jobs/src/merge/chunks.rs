@@ -1,4 +1,4 @@
-//! Chunk packs -> one: their files one after another, games numbered anew; games that came before are passed over.
+//! Chunk packs -> one: their files one after another, games renumbered; games that came before are passed over.
 //! Nothing is decoded: a file that is taken whole is the same file under another name where the file system can do that.
 
 use std::collections::HashSet;
@@ -160,7 +160,7 @@ fn codec(inputs: &[Input]) -> Result<&'static dyn Codec> {
     let columns = codec.columns().len();
     let other = |input: &&Input| input.games.first().is_some_and(|game| game.facts.len() != columns);
     if let Some(input) = inputs.iter().find(other) {
-        let detail = "its games have other columns: another version wrote it; pack it anew";
+        let detail = "its games have other columns: another version wrote it; pack it again";
         let path = input.folder.join(METADATA).display().to_string();
         return Err(FormatError::new(Kind::UnknownVersion, detail).in_source(path).into());
     }

@@ -9,6 +9,7 @@ use gristmill_engine::pack::manifest::{Manifest, Merged, RowFile};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, Run};
 use gristmill_engine::pack::rows::RowsOf;
 use gristmill_engine::pack::valuation::ValuationTypes;
+use gristmill_engine::row_files;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -46,7 +47,7 @@ impl Input {
             runs.push((id, run.steps));
             Ok(())
         })?;
-        let names = path.join(pack::VALUATION_TYPES);
+        let names = path.join(row_files::VALUATION_TYPES);
         let own = match fs::read_to_string(&names) {
             Ok(text) => ValuationTypes::parse(&text).map_err(|e| e.in_source(names.display().to_string()))?,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => ValuationTypes::default(),
@@ -71,7 +72,7 @@ impl Input {
     }
 
     /// Writes the session entries of pack number `i`. A key that an earlier pack has with another value gets the
-    /// pack's number behind it, from 1.
+    /// pack's number after it, from 1.
     pub(super) fn put_session(&self, i: usize, earlier: &[Input], metadata: &mut MetadataWriter) -> Result<()> {
         let session = |input: &Input| Metadata::open(input.path.join(pack::METADATA))?.session();
         for (key, value) in session(self)? {

@@ -15,7 +15,7 @@ use gristmill_format::container::marks::{Mark, Origin};
 /// A pack that has frames, and where they go.
 pub(super) struct Source {
     pub(super) pack: Arc<dyn PackTable>,
-    /// Frames that are taken: the first, the one behind the last, and what the first is in the new pack; in order.
+    /// Frames that are taken: the first, the one after the last, and what the first is in the new pack; in order.
     pub(super) places: Vec<(u64, u64, u64)>,
 }
 

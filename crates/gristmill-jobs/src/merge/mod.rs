@@ -1,4 +1,4 @@
-//! Packs -> one pack: rows one after another, runs numbered anew, names of valuations unified, sessions kept. Packs of whole
+//! Packs -> one pack: rows one after another, runs renumbered, names of valuations unified, sessions kept. Packs of whole
 //! games are joined file by file.
 //! Deletes inputs only where an option says so, once the new pack is durable and was read back.
 
@@ -20,11 +20,12 @@ use gristmill_engine::lineage::{self, Step};
 use gristmill_engine::names::is_pack;
 use gristmill_engine::pack::manifest::{self, Manifest, Remarked, RowFile, Sources};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter, progress_of};
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::values::Made;
 use gristmill_engine::pack::writer::{RowWriter, hash_rows};
-use gristmill_engine::pack::{self, embeddings, layout_name, shards, values};
+use gristmill_engine::pack::{self, layout_name, shards};
+use gristmill_engine::row_files;
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::publish::{self, Found, Staging};
 use gristmill_format::g2048::RowForm;
@@ -203,10 +204,10 @@ fn checked(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result
     // The inputs are all there: where this fails, the staging goes.
     let files = write(options, &staging, &inputs, (&types, &carried), progress)?;
     if !marks.names().is_empty() {
-        marks.write(&Pack::open(&staging.path(""), Residence::Mapped)?)?;
+        marks.write(&RowPack::open(&staging.path(""), Residence::Mapped)?)?;
     }
     let mut outdated = pack::files(&options.output)?;
-    outdated.extend(embeddings::names(&options.output)?);
+    outdated.extend(row_files::listed(&options.output, row_files::is_vectors)?);
     outdated.extend(gristmill_engine::marks::files(&options.output)?);
     staging.publish(&outdated)?;
     let (deleted, left) = if options.delete_inputs {
@@ -237,7 +238,7 @@ fn marks_of(inputs: &[Input], carried: &Carried) -> Result<marks::Plan> {
         return Ok(marks::Plan::default());
     }
     let open = |(input, first): (&Input, u64)| -> Result<marks::Source> {
-        let pack = Arc::new(Pack::open(&input.path, Residence::Mapped)?);
+        let pack = Arc::new(RowPack::open(&input.path, Residence::Mapped)?);
         Ok(marks::Source { pack, places: vec![(0, input.rows(), first)] })
     };
     marks::Plan::of(sources.into_iter().map(open).collect::<Result<_>>()?, &changed)
@@ -312,7 +313,7 @@ fn write(
         let with_rows = inputs.iter().filter(|input| input.rows() > 0);
         let lineage = Step::new("merge").made_from(with_rows.map(of).collect());
         let made = Made::new(by, beside.clone(), vec![lineage]);
-        publish::write_whole(&staging.path(values::MADE), &[made.to_json()?.as_bytes()])?;
+        publish::write_whole(&staging.path(row_files::VALUES_MADE), &[made.to_json()?.as_bytes()])?;
     }
     if let Some(size) = carried.vectors {
         beside.extend(beside::vectors(inputs, size, &staging.path(""), options.shard_rows)?);
@@ -334,7 +335,7 @@ fn write(
         remarks: manifests().flat_map(|manifest| manifest.remarks.clone()).chain(not_carried).collect(),
         lineage: vec![lineage(options, inputs)],
     };
-    publish::write_whole(&staging.path(pack::VALUATION_TYPES), &[types.to_json().as_bytes()])?;
+    publish::write_whole(&staging.path(row_files::VALUATION_TYPES), &[types.to_json().as_bytes()])?;
     publish::write_whole(&staging.path(pack::MANIFEST), &[manifest.to_json()?.as_bytes()])?;
     Ok(Written { rows: files, beside })
 }
@@ -374,7 +375,7 @@ fn verify(options: &MergeOptions, files: &Written, runs: u64) -> Result<()> {
     if Metadata::open(&path)?.run_count()? != runs {
         return wrong(&path, "what was read back is not what was written");
     }
-    let path = options.output.join(pack::VALUATION_TYPES);
+    let path = options.output.join(row_files::VALUATION_TYPES);
     let text = fs::read_to_string(&path).map_err(|e| Error::path(&path, &e))?;
     ValuationTypes::parse(&text)?;
     Ok(())
@@ -384,7 +385,7 @@ fn verify(options: &MergeOptions, files: &Written, runs: u64) -> Result<()> {
 fn delete(packs: &[PathBuf], carried: &Carried, marks: &marks::Plan) -> Result<(Vec<String>, Vec<String>)> {
     let (mut deleted, mut left) = (Vec::new(), Vec::new());
     for folder in packs {
-        let names = pack::files(folder)?.into_iter().chain(embeddings::names(folder)?);
+        let names = pack::files(folder)?.into_iter().chain(row_files::listed(folder, row_files::is_vectors)?);
         left.extend(clear(folder, names.filter(|name| carried.holds(name)), marks)?);
         deleted.push(folder.display().to_string());
     }

@@ -8,6 +8,7 @@ use gristmill_engine::pack::metadata::{Extra, Metadata, MetadataWriter, Run};
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::writer::{Mark, RowWriter};
 use gristmill_engine::pack::{self, layout_name};
+use gristmill_engine::row_files;
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::g2048::RowForm;
 use gristmill_format::g2048::log::{Game, Piece, steps_name};
@@ -254,7 +255,7 @@ impl Assembly<'_> {
     pub(super) fn complete(mut self) -> Result<(Staging, Standing, Vec<RowFile>)> {
         let files = self.writer.finish()?;
         self.metadata.commit()?;
-        stage(&self.staging, pack::VALUATION_TYPES, &self.types.to_json())?;
+        stage(&self.staging, row_files::VALUATION_TYPES, &self.types.to_json())?;
         stage_quarantine(self.options, &self.staging, &self.standing.skipped)?;
         let mut made = Made::default();
         Metadata::open(self.staging.path(pack::METADATA))?.extras(&mut |extra| {

@@ -1,4 +1,4 @@
-//! The options and what lies in the output -> where packing starts: anew, after a kill, or after what is there; and how it ends.
+//! The options and what lies in the output -> where packing starts: empty, after a kill, or after existing files; and how it ends.
 //! One for packs of every layout. Refuses before anything is changed, and says what to do.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) trait Layout {
     /// Errors: `Path`.
     fn files(folder: &Path) -> Result<Vec<String>>;
 
-    /// Whether the files in a folder, of which there are some, are those of a pack in another layout.
+    /// Whether the files in a folder that is not empty are those of a pack in another layout.
     fn is_other(folder: &Path) -> bool;
 
     /// A file that a standing names, and that no pack has.
@@ -38,7 +38,7 @@ pub(super) trait Layout {
 /// Where packing starts.
 pub(super) enum Start<S> {
     /// With an empty staging.
-    Anew(Staging),
+    Fresh(Staging),
     /// After the games of the existing pack; nothing is cleared yet.
     After(Staging),
     /// Where an interrupted job stood.
@@ -111,7 +111,7 @@ pub(super) fn choose<L: Layout>(options: &PackOptions) -> Result<Start<L::Standi
         (Existing::Append, None) => Ok(Start::After(staging)),
         (Existing::Refuse | Existing::Resume, None) | (Existing::Overwrite, _) => {
             staging.clear(existing.job())?;
-            Ok(Start::Anew(staging))
+            Ok(Start::Fresh(staging))
         }
     }
 }

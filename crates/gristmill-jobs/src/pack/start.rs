@@ -14,7 +14,8 @@ use gristmill_engine::pack::metadata::{Metadata, MetadataWriter};
 use gristmill_engine::pack::shards;
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::writer::{RowWriter, hash_rows};
-use gristmill_engine::pack::{self, embeddings, layout_name, layout_of, values};
+use gristmill_engine::pack::{self, layout_name, layout_of, values};
+use gristmill_engine::row_files;
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
@@ -46,7 +47,7 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
     }
     let (mut assembly, known) = match begin::choose::<Rows>(options)? {
         Start::Nothing => return complete(options),
-        Start::Anew(staging) => (begun(options, &found, staging, Standing::default())?, HashSet::new()),
+        Start::Fresh(staging) => (begun(options, &found, staging, Standing::default())?, HashSet::new()),
         Start::After(staging) => {
             let (staging, standing, known) = after(options, staging)?;
             (begun(options, &found, staging, standing)?, known)
@@ -79,8 +80,8 @@ pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn 
     }
     let mut stale = Vec::new();
     if append && !untouched {
-        stale.extend(values::names(&options.output)?.into_iter().filter(|name| values::is_values(name)));
-        stale.extend(embeddings::names(&options.output)?);
+        stale.extend(values::names(&options.output)?.into_iter().filter(|name| row_files::is_values(name)));
+        stale.extend(row_files::listed(&options.output, row_files::is_vectors)?);
     }
     Ok(Packed {
         pack: options.output.display().to_string(),
@@ -242,7 +243,7 @@ fn assemble(options: &PackOptions, staging: Staging, standing: Standing, names: 
     Ok(Assembly { options, staging, form, writer, metadata, types, standing, names, checkpoint })
 }
 
-/// Goes on where an interrupted job stood, if the games that it took are still there.
+/// Resumes an interrupted job, if the games that it took are still there.
 fn from<'a>(
     options: &'a PackOptions,
     staging: Staging,
@@ -301,9 +302,9 @@ fn after(options: &PackOptions, mut staging: Staging) -> Result<(Staging, Standi
             FormatError::new(Kind::Corrupt, "the files of rows are not those of the manifest; see `gristmill verify`");
         return Err(place(e, pack::MANIFEST));
     }
-    let types = fs::read_to_string(options.output.join(pack::VALUATION_TYPES));
-    let types = types.map_err(|e| Error::path(options.output.join(pack::VALUATION_TYPES), &e))?;
-    let types = ValuationTypes::parse(&types).map_err(|e| place(e, pack::VALUATION_TYPES))?;
+    let types = fs::read_to_string(options.output.join(row_files::VALUATION_TYPES));
+    let types = types.map_err(|e| Error::path(options.output.join(row_files::VALUATION_TYPES), &e))?;
+    let types = ValuationTypes::parse(&types).map_err(|e| place(e, row_files::VALUATION_TYPES))?;
     let mut standing = Standing {
         layout: manifest.layout,
         shard_rows: manifest.shard_rows,
@@ -337,7 +338,7 @@ fn after(options: &PackOptions, mut staging: Staging) -> Result<(Staging, Standi
 
 /// Whether a file of rows has such a name.
 fn is_name(name: &str) -> bool {
-    pack::is_rows(name) && !name.contains('/')
+    row_files::is_rows(name) && !name.contains('/')
 }
 
 /// Keys of the games in a pack of `runs` runs.

@@ -10,8 +10,9 @@ use crate::files;
 
 /// The error for a file of another kind than the `games` that are packed.
 pub(super) fn stranger(path: &str, games: &str) -> Error {
-    let detail =
-        format!("data of another kind than {games}, which this pack is of; pack it apart, from a folder of its own");
+    let detail = format!(
+        "data of another kind than {games}; a pack holds one kind: move these files to another folder and pack that"
+    );
     Error::new(Kind::Unsupported, detail).in_source(path)
 }
 

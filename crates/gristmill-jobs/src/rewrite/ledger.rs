@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::{self, Step, WRITER, of_file, of_folder};
-use gristmill_engine::pack::{METADATA, values};
+use gristmill_engine::pack::METADATA;
+use gristmill_engine::row_files;
 use gristmill_engine::runtime::journal::{Journal, Opening};
 use gristmill_engine::store::publish::{Touched, withdraw};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use super::{Done, RewriteOptions, lies_in};
 /// Name of the ledger; hidden, so that no reader takes it for data.
 const NAME: &str = ".gristmill-rewrite.jsonl";
 
-/// Commands that write games anew, as settings name them.
+/// Commands that write games again, as settings name them.
 const COMMANDS: [&str; 4] = ["rescore", "filter", "split", "convert"];
 
 /// Units between two entries: each costs a wait for the disk.
@@ -198,7 +199,7 @@ pub(crate) fn left_in(path: &Path) -> Option<Vec<Step>> {
         .or_else(|| of_folder(path))
         .or_else(|| of_run(path))
         // Values in a folder of their own; those of a pack do not tell how the pack came to be.
-        .or_else(|| (!path.join(METADATA).exists()).then(|| of_file(&path.join(values::MADE)))?)
+        .or_else(|| (!path.join(METADATA).exists()).then(|| of_file(&path.join(row_files::VALUES_MADE)))?)
 }
 
 /// Errors: `Config` when something visible or another ledger is in the folder.

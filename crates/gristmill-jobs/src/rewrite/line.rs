@@ -13,8 +13,8 @@ use gristmill_format::container::gzip;
 use gristmill_format::source::Chunk;
 
 use super::{Fate, Rewrite, RewriteOptions};
-use crate::files::Opened;
 use crate::files::is_unreadable;
+use crate::work::Opened;
 
 /// Level of compression: the default of zlib, which self-play uses.
 const LEVEL: u8 = 6;

@@ -1,4 +1,4 @@
-//! Files of chunks -> the same files again, each chunk kept, written anew or dropped: one job behind several commands.
+//! Files of chunks -> the same files again, each chunk kept, rewritten or dropped: one job behind several commands.
 //! Parallel in the middle and ordered at the end: the same input gives the same bytes, however many threads work.
 
 mod filter;
@@ -39,7 +39,7 @@ use self::unit::Writer;
 pub enum Fate {
     /// Its stored bytes go out as they are.
     Keep,
-    /// Its records go out, compressed anew if they were compressed.
+    /// Its records go out, compressed again if they were compressed.
     Write,
 }
 
@@ -103,7 +103,7 @@ pub struct Done {
     pub chunks: u64,
     /// Chunks whose stored bytes went out as they were.
     pub kept: u64,
-    /// Chunks that were written anew.
+    /// Chunks that were rewritten.
     pub changed: u64,
     /// Chunks that were dropped, by reason.
     pub dropped: BTreeMap<String, u64>,

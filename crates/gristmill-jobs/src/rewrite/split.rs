@@ -35,7 +35,7 @@ pub enum By {
 const CONTENT: &str = "content";
 
 impl Split {
-    /// A split by these weights, one for each folder. A fold deals what the first two folders have together anew.
+    /// A split by these weights, one for each folder. A fold deals the games of the first two folders once more.
     ///
     /// Errors: `Config` when no weight is positive, when their sum exceeds 64 bits, or when the fold does not exist.
     pub fn new(weights: Vec<u64>, by: By, fold: Option<Fold>) -> gristmill_engine::Result<Self> {

@@ -15,7 +15,8 @@ use super::line::{Answer, Line, Order, Outcome};
 use super::plan::{Target, Unit};
 use super::{Done, Fate, MESSAGES, RewriteOptions};
 use crate::files::is_unreadable;
-use crate::files::{self, Found, Opened};
+use crate::files::{self, Found};
+use crate::work::Opened;
 
 /// Chunks on their way, for each thread.
 const AHEAD: usize = 4;

@@ -27,9 +27,12 @@ use self::g2048::{LogTally, StepCounting};
 use self::look::{Hands, Looked, look};
 use self::start::Start;
 use self::tally::Tally;
-use super::files::{self, Closed, Found, Opened};
+use super::files::{self, Closed, Found};
 use super::in_order::InOrder;
 use super::pack::is_unreadable;
+use crate::work::Opened;
+
+pub use crate::work::Counts;
 
 pub use demo::DemoStats;
 pub use g2048::{GapBar, Gaps, StepStats, ValuationStats};
@@ -44,7 +47,7 @@ pub struct Stats {
     pub files: u64,
     /// Files that are of no known format.
     pub skipped: u64,
-    /// Files and folders that are damaged, and files of demonstrations with something behind their end.
+    /// Files and folders that are damaged, and files of demonstrations with something after their end.
     pub bad_files: u64,
     /// Files, folders and chunks that the system refused to read: their content is unknown.
     pub unreadable: u64,
@@ -95,24 +98,6 @@ pub struct Stats {
     pub kinds: BTreeMap<&'static str, Counts>,
 }
 
-/// What is counted of the frames of one kind.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Counts {
-    /// Chunks.
-    pub chunks: u64,
-    /// Frames.
-    pub frames: u64,
-    /// Frames by numbers of theirs, by what each number is.
-    pub numbers: BTreeMap<&'static str, BTreeMap<i64, u64>>,
-}
-
-impl Counts {
-    /// Counts a frame whose number `name` is `number`: one of a few thousand different ones at most.
-    pub(crate) fn add(&mut self, name: &'static str, number: i64) {
-        *self.numbers.entry(name).or_default().entry(number).or_default() += 1;
-    }
-}
-
 /// Games by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Results {
@@ -157,7 +142,7 @@ impl StatsOptions {
 const MILLION: f32 = 1e6;
 
 #[derive(Debug)]
-pub(crate) struct Counting {
+struct Counting {
     stats: Stats,
     rule: DiffFocus,
     length: Tally,
@@ -299,89 +284,6 @@ impl Counting {
         file.kind.count(file, self)
     }
 
-    /// Counts games of chess, one after another.
-    ///
-    /// Errors: those of records that were decoded and cannot be.
-    pub(crate) fn games(&mut self, file: &Opened) -> Result<()> {
-        for i in 0..file.source.len() {
-            self.stats.chunks += 1;
-            let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
-                salvage::inflate_prefix(&self.stored, 4, &mut self.tag)?;
-                file.decode(i, &self.stored, &mut self.chunk)
-            });
-            match decoded {
-                Ok(()) => self.game()?,
-                Err(e) => self.bad_chunk(&e),
-            }
-        }
-        Ok(())
-    }
-
-    /// Counts chunks of a kind, one after another; `count` looks at each.
-    ///
-    /// Errors: those of `count`.
-    pub(crate) fn chunks(
-        &mut self,
-        file: &Opened,
-        count: &mut dyn FnMut(&Chunk, &mut Counts) -> FormatResult<()>,
-    ) -> Result<()> {
-        let counts = self.stats.kinds.entry(file.kind.name()).or_default();
-        for i in 0..file.source.len() {
-            self.stats.chunks += 1;
-            let decoded = file.fetch(i, &mut self.stored).and_then(|()| file.decode(i, &self.stored, &mut self.chunk));
-            if let Err(e) = decoded {
-                match is_unreadable(&e) {
-                    true => {
-                        self.stats.unreadable += 1;
-                        self.stats.first_unreadable.get_or_insert(e.to_string());
-                    }
-                    false => self.stats.bad_chunks += 1,
-                }
-                continue;
-            }
-            self.stats.frames += self.chunk.frames as u64;
-            self.stats.stored_bytes += self.stored.len() as u64;
-            self.stats.inflated_bytes += self.chunk.records().len() as u64;
-            counts.chunks += 1;
-            counts.frames += self.chunk.frames as u64;
-            count(&self.chunk, counts)?;
-        }
-        Ok(())
-    }
-
-    /// Counts logs of 2048, one after another.
-    pub(crate) fn logs(&mut self, file: &Opened) {
-        for i in 0..file.source.len() {
-            let decoded = file
-                .fetch(i, &mut self.stored)
-                .and_then(|()| file.decode(i, &self.stored, &mut self.chunk))
-                .map(|()| LogTally::new(&file.path, self.stored.len() as u64, &self.chunk));
-            self.log(decoded);
-        }
-    }
-
-    /// Counts trajectories: of a file that is decoded already, or packed ones, one after another.
-    pub(crate) fn demos(&mut self, file: &Opened) {
-        if let Some(demo) = &file.demo {
-            self.stats.bad_files += u64::from(!demo.faults().is_empty());
-            return self.demonstrations(file.size, demo);
-        }
-        let key = &file.source.describe().key;
-        for i in 0..file.source.len() {
-            let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
-                file.decode(i, &self.stored, &mut self.chunk)?;
-                DemoFile::of_packed(key, &self.stored, &self.chunk)
-            });
-            match decoded {
-                Ok(one) => self.demonstrations(self.stored.len() as u64, &one),
-                Err(e) => {
-                    self.stats.chunks += 1;
-                    self.bad_chunk(&e);
-                }
-            }
-        }
-    }
-
     /// Counts a file of demonstrations, of `size` bytes.
     fn demonstrations(&mut self, size: u64, file: &DemoFile) {
         let all = file.trajectories();
@@ -439,6 +341,79 @@ impl Counting {
         let last = Frame::new(self.chunk.record(self.chunk.frames - 1))?;
         self.stats.ending(last);
         Ok(())
+    }
+}
+
+impl crate::work::Counting for Counting {
+    fn games(&mut self, file: &Opened) -> Result<()> {
+        for i in 0..file.source.len() {
+            self.stats.chunks += 1;
+            let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
+                salvage::inflate_prefix(&self.stored, 4, &mut self.tag)?;
+                file.decode(i, &self.stored, &mut self.chunk)
+            });
+            match decoded {
+                Ok(()) => self.game()?,
+                Err(e) => self.bad_chunk(&e),
+            }
+        }
+        Ok(())
+    }
+
+    fn chunks(&mut self, file: &Opened, count: &mut dyn FnMut(&Chunk, &mut Counts) -> FormatResult<()>) -> Result<()> {
+        let counts = self.stats.kinds.entry(file.kind.name()).or_default();
+        for i in 0..file.source.len() {
+            self.stats.chunks += 1;
+            let decoded = file.fetch(i, &mut self.stored).and_then(|()| file.decode(i, &self.stored, &mut self.chunk));
+            if let Err(e) = decoded {
+                match is_unreadable(&e) {
+                    true => {
+                        self.stats.unreadable += 1;
+                        self.stats.first_unreadable.get_or_insert(e.to_string());
+                    }
+                    false => self.stats.bad_chunks += 1,
+                }
+                continue;
+            }
+            self.stats.frames += self.chunk.frames as u64;
+            self.stats.stored_bytes += self.stored.len() as u64;
+            self.stats.inflated_bytes += self.chunk.records().len() as u64;
+            counts.chunks += 1;
+            counts.frames += self.chunk.frames as u64;
+            count(&self.chunk, counts)?;
+        }
+        Ok(())
+    }
+
+    fn logs(&mut self, file: &Opened) {
+        for i in 0..file.source.len() {
+            let decoded = file
+                .fetch(i, &mut self.stored)
+                .and_then(|()| file.decode(i, &self.stored, &mut self.chunk))
+                .map(|()| LogTally::new(&file.path, self.stored.len() as u64, &self.chunk));
+            self.log(decoded);
+        }
+    }
+
+    fn demos(&mut self, file: &Opened) {
+        if let Some(demo) = &file.demo {
+            self.stats.bad_files += u64::from(!demo.faults().is_empty());
+            return self.demonstrations(file.size, demo);
+        }
+        let key = &file.source.describe().key;
+        for i in 0..file.source.len() {
+            let decoded = file.fetch(i, &mut self.stored).and_then(|()| {
+                file.decode(i, &self.stored, &mut self.chunk)?;
+                DemoFile::of_packed(key, &self.stored, &self.chunk)
+            });
+            match decoded {
+                Ok(one) => self.demonstrations(self.stored.len() as u64, &one),
+                Err(e) => {
+                    self.stats.chunks += 1;
+                    self.bad_chunk(&e);
+                }
+            }
+        }
     }
 }
 

@@ -157,7 +157,7 @@ impl Backwards {
             expected => {
                 let expected = expected.map_or("none".to_owned(), |(run, _)| format!("run {run}"));
                 let detail = format!(
-                    "a row of run {run}; by `metadata.db` and the rows behind it, expected {expected}: runs lie in order \
+                    "a row of run {run}; by `metadata.db` and the rows after it, expected {expected}: runs lie in order \
                      of their ids, each in one piece"
                 );
                 Err(self.place(block, i, Kind::Corrupt, &detail).into())

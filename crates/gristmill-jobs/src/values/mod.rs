@@ -18,6 +18,7 @@ use gristmill_engine::pack::rows::{RowBlock, RowsOf};
 use gristmill_engine::pack::shards::{self, Shard};
 use gristmill_engine::pack::values::{self, Made};
 use gristmill_engine::pack::writer::hash_rows;
+use gristmill_engine::row_files;
 use gristmill_engine::store::publish::{self, Found, Staging};
 use gristmill_format::g2048::value::{VALUE_BYTES, ValueOptions, ValueRow};
 use serde::{Deserialize, Serialize};
@@ -210,7 +211,7 @@ fn told(
 /// The staging in the output, empty.
 fn stage(target: &Path) -> Result<Staging> {
     let (mut staging, found) = Staging::open(target, pack::STAGING, JOB)?;
-    let ours = |name: &String| values::is_values(name) || name == values::MADE;
+    let ours = |name: &String| row_files::is_values(name) || name == row_files::VALUES_MADE;
     if found == Found::Unfinished && !staging.names()?.iter().all(ours) {
         let message = format!(
             "{}: an interrupted job of `pack` or `merge` is here; resume it or give it up first (`gristmill pack` \
@@ -232,13 +233,13 @@ fn write(
 ) -> Result<Valued> {
     let mut files = Vec::new();
     for shard in shards {
-        let name = values::name(&shard.path.file_name().unwrap_or_default().to_string_lossy());
+        let name = row_files::beside(&shard.path.file_name().unwrap_or_default().to_string_lossy(), row_files::VALUES);
         files.push(ValueFile::create(staging.path(&name), name, shard.rows)?);
     }
     let valued = all(&mut |block, bytes| files[block.file].put(block.first, bytes))?;
     let files = files.into_iter().map(ValueFile::finish).collect::<Result<Vec<RowFile>>>()?;
     let made = Made::new(&by, files, vec![lineage]);
-    publish::write_whole(&staging.path(values::MADE), &[made.to_json()?.as_bytes()])?;
+    publish::write_whole(&staging.path(row_files::VALUES_MADE), &[made.to_json()?.as_bytes()])?;
     Ok(valued)
 }
 

@@ -15,10 +15,11 @@ use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{Fault, Progress, Verification, VerifyOptions};
-use crate::files::{self, Closed, Found, Opened};
+use super::{Fault, Progress, Verification, VerifyOptions, fault_of};
+use crate::files::{self, Closed, Found};
 use crate::in_order::InOrder;
 use crate::kinds;
+use crate::work::Opened;
 
 /// A pack whose games are looked for.
 struct Pack {
@@ -91,7 +92,7 @@ pub(super) fn verify(
         progress(report, None);
     }
     for unlisted in listing.unlisted {
-        report.add(keep, Fault::unlisted(sources, unlisted));
+        report.add(keep, fault_of(sources, unlisted));
     }
     if report.chunks == 0 && report.fault_count == 0 {
         let e = Error::new(Kind::Empty, "there is no chess game in it to compare with");

@@ -5,10 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 
-use super::told::Told;
+use super::metadata_check::Told;
 use super::{Fault, Verification};
-use crate::files::Opened;
-use crate::kinds::Decoded;
+use crate::work::{Decoded, Opened};
 
 /// Buffers that are used again, from file to file and by any thread.
 #[derive(Debug, Default)]
@@ -52,15 +51,4 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
         file.kind.verify(&Decoded { file, i, stored, chunk }, keep, found);
     }
     waiting().push(hand);
-}
-
-impl Decoded<'_> {
-    /// The fault of a frame that breaks a rule, `offset` bytes into the frame.
-    pub(crate) fn broken(&self, rule: &'static str, (frame, offset): (usize, usize), reason: String) -> Fault {
-        let size = self.chunk.layout.as_ref().map_or(0, |layout| layout.size());
-        let e = Error::new(Kind::OutOfRange, reason).at_byte((frame * size + offset) as u64).in_frame(frame);
-        let e = e.in_chunk(self.i).in_source(&self.file.path);
-        let e = self.file.member(self.i).map(|name| e.clone().in_member(name)).unwrap_or(e);
-        Fault { rule: Some(rule), ..Fault::new(&e) }
-    }
 }

@@ -4,13 +4,9 @@
 mod against;
 mod chunk_pack;
 mod chunks;
-pub(crate) mod demo;
-mod fault;
-pub(crate) mod game;
+mod metadata_check;
 mod pack;
-mod told;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,12 +17,12 @@ use gristmill_engine::holdings::Holdings;
 use gristmill_engine::pack::STAGING;
 use gristmill_engine::store::publish::is_interrupted;
 use gristmill_format::{Error as FormatError, Kind};
-use serde::Serialize;
 
-use super::files::{self, Closed, Found};
+use super::files::{self, Closed, Found, Unlisted};
 use super::in_order::InOrder;
 use chunks::Hands;
-pub use fault::{Example, Fault};
+
+pub use crate::work::findings::{Example, Fault, Verification};
 
 /// What to verify, and how.
 #[derive(Debug, Clone)]
@@ -48,79 +44,6 @@ impl VerifyOptions {
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         VerifyOptions { paths, against: None, max_faults: 100, workers, stop: Arc::default() }
-    }
-}
-
-/// What a verification found.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Verification {
-    /// Whether nothing is wrong.
-    pub ok: bool,
-    /// Frames checked.
-    pub checked: u64,
-    /// Chunks checked, bad ones included; of a pack, its runs.
-    pub chunks: u64,
-    /// Data files checked.
-    pub files: u64,
-    /// Files in directories that are of no known format.
-    pub skipped: u64,
-    /// The faults, at most `max_faults`.
-    pub faults: Vec<Fault>,
-    /// How many faults there are in all.
-    pub fault_count: u64,
-    /// How many of them are of unreadable files, whose content is unknown.
-    pub unreadable: u64,
-    /// How many faults each check found: by rule, or else by kind. Checks of 2048 rows and of demonstrations that found
-    /// none are there too.
-    pub checks: BTreeMap<&'static str, u64>,
-    /// The first fault of each check of 2048 rows, drawn.
-    pub examples: Vec<Example>,
-    /// Whole records that can still be had from damaged chunks.
-    pub salvageable: u64,
-}
-
-impl Verification {
-    pub(crate) fn add(&mut self, keep: usize, fault: Fault) {
-        self.fault_count += 1;
-        self.salvageable += fault.salvageable.unwrap_or(0);
-        self.unreadable += u64::from(fault.unreadable);
-        *self.checks.entry(fault.check()).or_default() += 1;
-        if self.faults.len() < keep {
-            self.faults.push(fault);
-        }
-    }
-
-    /// Adds a fault in a row of a 2048 game; the rows are drawn where it is the first of its check.
-    pub(crate) fn add_row(&mut self, keep: usize, fault: Fault, rows: impl FnOnce(Fault) -> Example) {
-        if self.checks.get(fault.check()).is_none_or(|count| *count == 0) {
-            self.examples.push(rows(fault.clone()));
-        }
-        self.add(keep, fault);
-    }
-
-    /// Names checks that are made, so that those that find nothing are listed as well.
-    pub(crate) fn will_check(&mut self, checks: impl IntoIterator<Item = &'static str>) {
-        for check in checks {
-            self.checks.entry(check).or_default();
-        }
-    }
-
-    /// Takes in what was found later.
-    fn absorb(&mut self, keep: usize, later: Verification) {
-        self.checked += later.checked;
-        self.chunks += later.chunks;
-        self.files += later.files;
-        self.skipped += later.skipped;
-        self.fault_count += later.fault_count;
-        self.salvageable += later.salvageable;
-        self.unreadable += later.unreadable;
-        let room = keep - self.faults.len();
-        self.faults.extend(later.faults.into_iter().take(room));
-        let new = |example: &Example| self.checks.get(example.fault.check()).is_none_or(|count| *count == 0);
-        self.examples.extend(later.examples.into_iter().filter(new));
-        for (check, count) in later.checks {
-            *self.checks.entry(check).or_default() += count;
-        }
     }
 }
 
@@ -201,7 +124,7 @@ fn one_path(
         pack::verify(&folder, options, report, progress)?;
     }
     for unlisted in listing.unlisted {
-        report.add(keep, Fault::unlisted(path, unlisted));
+        report.add(keep, fault_of(path, unlisted));
     }
     Ok(())
 }
@@ -217,4 +140,11 @@ fn one_file(file: &Closed, keep: usize, hands: &Hands) -> Verification {
         Found::Other | Found::Pack(_) | Found::Unlisted(_) => found.skipped += 1,
     }
     found
+}
+
+/// Files or folders at or below `path` that could not be read.
+fn fault_of(path: &Path, unlisted: Unlisted) -> Fault {
+    let detail = format!("{} files or folders could not be read; the latest: {}", unlisted.count, unlisted.latest);
+    let unreadable = unlisted.is_unreadable();
+    Fault { file: Some(path.display().to_string()), kind: unlisted.kind, unreadable, detail, ..Fault::default() }
 }

@@ -19,7 +19,7 @@ pub(super) struct Share {
 pub struct Stretch {
     /// The first batch.
     pub first: u64,
-    /// The one behind the last.
+    /// The one after the last.
     pub end: u64,
     /// Rows whose number, divided by this, leaves one of `rows`.
     pub every: u64,

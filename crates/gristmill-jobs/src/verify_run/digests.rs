@@ -17,7 +17,7 @@ pub struct WrongRecord {
     pub ledger: String,
     /// The first batch.
     pub first: u64,
-    /// The one behind the last.
+    /// The one after the last.
     pub end: u64,
 }
 

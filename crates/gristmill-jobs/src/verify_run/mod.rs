@@ -73,7 +73,7 @@ pub struct OutputVerification {
     pub of: Option<u64>,
     /// Whether the run has come to its end.
     pub complete: bool,
-    /// Batches that were left out on purpose: first, and the one behind the last.
+    /// Batches that were left out on purpose: first, and the one after the last.
     pub skipped: Vec<(u64, u64)>,
     /// What no rank delivered.
     pub missing: Vec<Stretch>,

@@ -83,7 +83,7 @@ fn run(
         progress(number, end);
         let batch = match sight.next_batch(&mut || true) {
             Ok(Some(batch)) => batch,
-            // What was delivered behind the end of the plan is not of it.
+            // What was delivered after the end of the plan is not of it.
             Ok(None) => {
                 found.wrong_records.extend(open.iter().chain(&waiting).map(wrong));
                 break;

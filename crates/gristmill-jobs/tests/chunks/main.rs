@@ -3,6 +3,7 @@
 
 mod content;
 mod document;
+mod engines;
 mod feeding;
 mod fixture;
 mod keeping;

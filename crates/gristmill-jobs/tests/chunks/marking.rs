@@ -206,5 +206,5 @@ fn a_pack_that_grew_asks_for_an_update_which_asks_the_new_frames_only() {
     assert_eq!(said.asked, markable.total());
     assert_eq!(update(&markable, &MarkOptions::new("longest"), &mut |_, _| {}).unwrap().asked, 0);
     let e = update(&markable, &MarkOptions::new("given"), &mut |_, _| {}).unwrap_err().to_string();
-    assert!(e.contains("mark them anew"), "{e}");
+    assert!(e.contains("mark them again"), "{e}");
 }

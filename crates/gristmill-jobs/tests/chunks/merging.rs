@@ -69,7 +69,7 @@ fn packs_are_joined_file_by_file_and_what_came_before_is_passed_over() {
     assert_eq!((found.packs, found.runs, found.known, found.layout), (2, 12, 3, "chess"));
     assert_eq!((dry.runs, dry.rows, dry.known), (found.runs, found.rows, found.known));
     let out = packs.at("out");
-    // As packing the second folder behind the first pack would have it.
+    // As packing the second folder after the first pack would have it.
     packed(&packs.at("from/b"), &packs.at("a"), |options| options.existing = Existing::Append).unwrap();
     assert!(records(&out, &[".chunks"]) == records(&packs.at("a"), &[".chunks"]));
     let plain = |game: Game| (game.id, game.first_frame, game.frames, game.source, game.content, game.facts);

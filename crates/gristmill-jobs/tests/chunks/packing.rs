@@ -70,7 +70,7 @@ fn what_was_stopped_goes_on_and_makes_the_same_pack() {
     (options.shard_rows, options.workers) = (Some(60), 1);
     let stop = options.stop.clone();
     let stopped = pack(&options, &mut |_| stop.store(true, Ordering::Relaxed));
-    // All games are one piece of work: the stop is seen behind it.
+    // All games are one piece of work: the stop is seen after it.
     assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
     assert!(!cut.join("manifest.json").exists() && cut.join(".pack.part/games-00000.chunks").is_file());
     // The state of a job killed before the last file was closed.

@@ -60,8 +60,8 @@ fn columns_that_records_contradict_are_told_by_game_and_name() {
     change("UPDATE games SET weight = weight + 1, result = 0.5 WHERE id = 3");
     change("UPDATE games SET content_xxh3 = zeroblob(16) WHERE id = 5");
     let expected = [
-        "metadata.db: the records of game 3 (training.4.gz) say otherwise in result, weight",
-        "metadata.db: the records of game 5 (training.6.gz) say otherwise in content_xxh3",
+        "metadata.db: the records of game 3 (training.4.gz) differ from its row in result, weight",
+        "metadata.db: the records of game 5 (training.6.gz) differ from its row in content_xxh3",
     ];
     assert_eq!(faults(&pack_), expected);
     change("UPDATE games SET frames = 1 WHERE id = 0");

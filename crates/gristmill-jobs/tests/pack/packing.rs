@@ -32,7 +32,7 @@ fn packed_rows_are_those_of_the_reference() {
 }
 
 #[test]
-fn the_generator_of_the_specification_gives_the_same() {
+fn an_independent_generator_gives_the_same() {
     let shared = std::env::var("GRISTMILL_SHARED").unwrap_or_else(|_| "../../../shared".to_owned());
     let generator = Path::new(&shared).join("vectors/macroxue/gen_macroxue.py");
     let drop = tempfile::tempdir().unwrap();

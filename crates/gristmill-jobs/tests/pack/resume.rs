@@ -98,9 +98,9 @@ fn an_overwrite_and_an_append_that_stop_leave_the_old_pack() {
     let resume = PackOptions { existing: Existing::Resume, ..append };
     let done = packed(&resume);
     assert_eq!((done.known, done.runs), (5, 11));
-    let anew = PackOptions { shard_rows: Some(8), ..options(drop.path(), &out.path().join("anew")) };
-    packed(&anew);
-    assert_eq!(rows(&target), rows(&anew.output));
+    let fresh = PackOptions { shard_rows: Some(8), ..options(drop.path(), &out.path().join("fresh")) };
+    packed(&fresh);
+    assert_eq!(rows(&target), rows(&fresh.output));
 
     let old = content(&target).0;
     let overwrite = PackOptions { existing: Existing::Overwrite, checkpoint_rows: 1, ..options(drop.path(), &target) };
@@ -108,7 +108,7 @@ fn an_overwrite_and_an_append_that_stop_leave_the_old_pack() {
     assert_eq!(visible(), old);
     packed(&PackOptions { existing: Existing::Resume, ..overwrite });
     assert!(target.join("steps.npy").exists() && !target.join("steps-00000.npy").exists());
-    assert_eq!(rows(&target), rows(&anew.output));
+    assert_eq!(rows(&target), rows(&fresh.output));
 }
 
 /// What is in the folder of a pack beside the staging of a job.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gristmill_engine::pack::manifest::RowFile;
 use gristmill_engine::pack::metadata::{MetadataWriter, Run};
-use gristmill_engine::pack::open::Pack;
+use gristmill_engine::pack::open::RowPack;
 use gristmill_engine::pack::values::Made;
 use gristmill_engine::selection::Selection;
 use gristmill_engine::store::Residence;
@@ -97,7 +97,7 @@ fn found(path: &Path) -> Verification {
 }
 
 fn opened(folder: &Path) -> Selection {
-    Selection::all(std::sync::Arc::new(Pack::open(folder, Residence::Mapped).unwrap()))
+    Selection::all(std::sync::Arc::new(RowPack::open(folder, Residence::Mapped).unwrap()))
 }
 
 /// The first four games that were really played, packed.
@@ -165,7 +165,7 @@ fn shards_of_values_mirror_those_of_the_rows() {
     }
 }
 
-/// What a move made is what the tiles are worth more behind it; a tile that appears as 4 is worth 4 by itself.
+/// What a move made is what the tiles are worth more after it; a tile that appears as 4 is worth 4 by itself.
 #[test]
 fn rewards_are_what_boards_gain() {
     let pack = real(RowForm::Aligned, None);
@@ -293,7 +293,7 @@ fn options_and_what_is_there_are_looked_at_first() {
     let out = other.path().join("deep/values");
     made(&ValuesOptions { output: Some(out.clone()), ..plain.clone() });
     assert_eq!(stored(&out), stored(pack.path()));
-    let elsewhere = Pack::open(pack.path(), Residence::Memory).unwrap().with_values_in(out);
+    let elsewhere = RowPack::open(pack.path(), Residence::Memory).unwrap().with_values_in(out);
     assert!(elsewhere.values().unwrap().is_some());
     made(&ValuesOptions { gamma: 0.5, overwrite: true, ..plain });
     assert_ne!(stored(pack.path()), stored(&other.path().join("deep/values")));
@@ -364,8 +364,8 @@ fn games_that_are_added_leave_values_that_are_told_of() {
     assert_eq!(found(folder.path()).checks["values"], 1);
     made(&ValuesOptions { overwrite: true, ..ValuesOptions::new(folder.path()) });
     assert_eq!(found(folder.path()).checks["values"], 0);
-    let anew = PackOptions { existing: Existing::Overwrite, ..options(drop.path(), folder.path()) };
-    assert!(pack(&anew, &mut |_| {}).unwrap().stale.is_empty());
+    let fresh = PackOptions { existing: Existing::Overwrite, ..options(drop.path(), folder.path()) };
+    assert!(pack(&fresh, &mut |_| {}).unwrap().stale.is_empty());
     assert!(stored(folder.path()).0.is_empty(), "values of rows that are gone go with them");
 }
 
@@ -385,7 +385,7 @@ fn an_interrupted_pack_is_not_given_up_and_an_interrupted_job_is() {
     fs::create_dir(&staging).unwrap();
     fs::rename(pack.path().join("values.npy"), staging.join("values.npy")).unwrap();
     put(&staging, ".publish.json", br#"{"remove":[],"publish":["values.npy","values.json"]}"#);
-    let e = Pack::open(pack.path(), Residence::Mapped).unwrap_err().to_string();
+    let e = RowPack::open(pack.path(), Residence::Mapped).unwrap_err().to_string();
     assert!(e.contains("interrupted"), "{e}");
     assert!(refused(&ValuesOptions::new(pack.path())).contains("--overwrite"));
     assert_eq!(files(pack.path()), expected);

@@ -29,7 +29,7 @@ pub trait Codec: Debug + Send + Sync {
     /// How sources call its chunk files.
     fn format(&self) -> &'static str;
 
-    /// Names and SQL types of the columns that its facts fill, in order: behind those of every pack.
+    /// Names and SQL types of the columns that its facts fill, in order: after those of every pack.
     fn columns(&self) -> Vec<(&'static str, &'static str)>;
 
     /// The layout of the records of a pack; `first` reads the stored bytes of its first chunk, where that says it.

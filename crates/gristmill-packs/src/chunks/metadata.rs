@@ -78,7 +78,7 @@ impl GamesWriter {
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         if found != names {
             let detail = format!(
-                "the table `games` has the columns {found:?}, expected {names:?}: another version wrote it; pack it anew"
+                "the table `games` has the columns {found:?}, expected {names:?}: another version wrote it; pack it again"
             );
             return Err(Error::new(Kind::UnknownVersion, detail).in_source(path.display().to_string()).into());
         }
@@ -264,7 +264,7 @@ mod tests {
         writer.put(&game(1)).unwrap();
         drop(writer);
         let refused = GamesWriter::open(&path, &[]).unwrap_err().to_string();
-        assert!(refused.contains("\"colour\"") && refused.contains("pack it anew"), "{refused}");
+        assert!(refused.contains("\"colour\"") && refused.contains("pack it again"), "{refused}");
         let mut writer = GamesWriter::open(&path, &columns).unwrap();
         assert_eq!(writer.progress().unwrap().as_deref(), Some("here"));
         writer.put(&game(1)).unwrap();

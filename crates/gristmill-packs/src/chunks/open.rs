@@ -32,7 +32,7 @@ pub struct ChunkPack {
     codec: &'static dyn Codec,
     layout: Arc<Layout>,
     pub(crate) files: Vec<File>,
-    /// Number of the first frame and of the first game of each file, and those behind the last.
+    /// Number of the first frame and of the first game of each file, and those after the last.
     pub(crate) first: Vec<(u64, u64)>,
     identity: u64,
     /// Buffers of readers, kept between reads.

@@ -1,5 +1,5 @@
 //! What the games of a chunk file weigh by one rule <-> a small file beside it, so that they are weighed once.
-//! Good for nothing but this very file: what does not fit or is damaged is not used, and weighed anew.
+//! Good for nothing but this very file: what does not fit or is damaged is not used, and weighed again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

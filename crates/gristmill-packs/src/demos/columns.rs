@@ -1,5 +1,5 @@
 //! A folder of columns -> trajectories: any steps of any field, read from where they lie. Holds ends and metadata alone.
-//! Refuses data that does not fit its manifest, and says that the folder must be written anew.
+//! Refuses data that does not fit its manifest, and says that the folder must be rewritten.
 
 use std::fmt;
 use std::ops::Range;
@@ -168,7 +168,7 @@ fn array(path: &Path, rows: usize, size: usize) -> Result<Array> {
     let expected = (found as u64).checked_mul(size as u64);
     if (rows != usize::MAX && found != rows) || expected != Some(stored) || header.data_offset() + stored != len {
         let detail = format!(
-            "{found} rows in {len} bytes; expected {rows} of {size} bytes: remove the folder, and it is made anew"
+            "{found} rows in {len} bytes; expected {rows} of {size} bytes: remove the folder, and it is made again"
         );
         return Err(place(Error::new(Kind::WrongSize, detail)));
     }

@@ -80,7 +80,7 @@ pub(super) fn look(
     let found = ShardIndex::scan(&*from, options.max_bytes).map_err(place)?;
     if let Some(found) = &found {
         let behind = options.judged(found.behind.clone()).map_err(place)?;
-        // One with a fault is never noted: each reader finds the fault anew.
+        // One with a fault is never noted: each reader finds the fault again.
         if let Some(facts) = facts.filter(|_| behind.is_none()) {
             facts.record_shard(&stat, found);
         }

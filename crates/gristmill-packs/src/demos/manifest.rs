@@ -18,7 +18,7 @@ pub(super) const ENDS: &str = "_ends.npy";
 /// The pickled metadata of a shard.
 pub(super) const METADATA: &str = "_metadata.pickle";
 
-/// Version of the folder; one of another version is written anew.
+/// Version of the folder; one of another version is rewritten.
 const VERSION: u32 = 1;
 
 /// What a folder of columns is of.

@@ -1,4 +1,4 @@
-//! Demonstrations on disk: reading a file or a folder of shards, writing shards.
+//! Demonstrations on disk: reading a file or a folder of shards, writing shards; and pairs of their steps.
 
 pub mod columns;
 mod data;
@@ -7,6 +7,7 @@ mod manifest;
 mod open;
 mod origin;
 mod packed;
+pub mod pairs;
 mod spill;
 mod write;
 

@@ -177,7 +177,7 @@ fn is_plain_tar(path: &Path) -> Result<bool> {
 /// What files are read by, as far as it changes what comes of them.
 pub fn how(options: &ReadOptions) -> String {
     let video = options.pov.as_ref().map(|pov| (pov.shape.clone(), xxh3_64(&pov.bytes)));
-    let lenient = if options.strict { "" } else { " without what lies behind the end" };
+    let lenient = if options.strict { "" } else { " without what follows the end" };
     format!(
         "{:?} {:?} null actions {} stack {} video {video:?}{lenient}",
         options.semantics, options.magical, options.remove_null_actions, options.frame_stack

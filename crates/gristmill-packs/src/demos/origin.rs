@@ -29,7 +29,7 @@ impl Origins {
         self.0.len()
     }
 
-    /// Forgets the files behind the first `len`.
+    /// Forgets the files after the first `len`.
     pub(super) fn truncate(&mut self, len: usize) {
         self.0.truncate(len);
     }

@@ -102,7 +102,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Unpacks some fields, which there are, of some frames to the start of their buffers.
+    /// Unpacks known fields of some frames to the start of their buffers.
     pub fn columns(&self, frames: impl Iterator<Item = usize>, wanted: &mut [(&str, &mut [u8])]) -> Result<()> {
         let fields = self.layout.fields();
         let number = |name: &str| fields.iter().position(|field| field.name == name);

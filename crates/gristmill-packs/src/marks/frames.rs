@@ -156,7 +156,7 @@ impl Cursor {
         }
     }
 
-    /// The record of the frame, read with those behind it.
+    /// The record of the frame, read with those after it.
     fn record<'a>(&self, read: &'a mut Read) -> Result<&'a [u8]> {
         let size = self.scan.table.layout().size();
         let held = (read.records.len() / size) as u64;

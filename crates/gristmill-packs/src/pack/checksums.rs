@@ -15,9 +15,7 @@ use serde::Deserialize;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::shards::Shard;
-
-/// What the names of these files add to the name of the file of rows.
-pub const SUFFIX: &str = ".xxh3";
+use crate::row_files::CHECKSUMS;
 
 /// Rows in a block: three pages of 4 KiB.
 pub const BLOCK_ROWS: u64 = 256;
@@ -54,7 +52,7 @@ impl Verify {
 /// Where the checksums of the file at `path` are.
 pub fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(SUFFIX);
+    name.push(CHECKSUMS);
     name.into()
 }
 
@@ -113,7 +111,7 @@ impl Summing {
         (self.open, self.open_bytes) = (mark.open, mark.open_bytes);
     }
 
-    /// The bytes of the file of checksums, for rows behind this header.
+    /// The bytes of the file of checksums, for rows after this header.
     pub(super) fn finish(mut self, rows: u64, row_bytes: usize, header: &[u8]) -> Vec<u8> {
         if self.open_bytes > 0 {
             self.close();
@@ -166,6 +164,8 @@ pub struct Guard {
     shift: u32,
     /// A bit for each block that was held against its checksum.
     seen: Vec<AtomicU64>,
+    /// Blocks that have no bit.
+    unseen: AtomicU64,
 }
 
 impl Guard {
@@ -216,7 +216,15 @@ impl Guard {
         }
         let seen = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let (path, shift) = (shard.path.clone(), block_rows.trailing_zeros());
-        Ok(Some(Guard { sums, path, offset, row_bytes: row_bytes as usize, shift, seen }))
+        Ok(Some(Guard {
+            sums,
+            path,
+            offset,
+            row_bytes: row_bytes as usize,
+            shift,
+            seen,
+            unseen: AtomicU64::new(blocks),
+        }))
     }
 
     /// What is wrong with each block that does not have its checksum; `rows` are the rows of the file.
@@ -244,7 +252,10 @@ impl Guard {
             let e = Error::new(Kind::Corrupt, detail).at_byte(self.offset + start as u64);
             return Err(e.in_source(self.path.display().to_string()));
         }
-        self.seen[(block / 64) as usize].fetch_or(1 << (block % 64), Ordering::Relaxed);
+        let bit = 1 << (block % 64);
+        if self.seen[(block / 64) as usize].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            self.unseen.fetch_sub(1, Ordering::Relaxed);
+        }
         Ok(())
     }
 }
@@ -256,26 +267,16 @@ impl Guarding for Guard {
         if seen >> (block % 64) & 1 == 1 { Ok(()) } else { self.check(block, records) }
     }
 
+    fn touch_all(&self, first: u64, rows: &[u64], records: &[u8]) -> Result<()> {
+        if self.unseen.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        rows.iter().try_for_each(|row| self.touch(row - first, records))
+    }
+
     fn check_all(&self, records: &[u8]) -> Result<()> {
         (0..self.blocks(records)).try_for_each(|block| self.check(block, records))
     }
-}
-
-/// Whether a file of this name holds checksums of rows.
-pub fn is_checksums(name: &str) -> bool {
-    name.strip_suffix(SUFFIX).is_some_and(super::is_rows)
-}
-
-/// Names of the files in a folder that hold checksums of rows, in no order.
-///
-/// Errors: `Path` when the folder cannot be listed.
-pub fn names(folder: &Path) -> gristmill_runtime::Result<Vec<String>> {
-    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(folder, &e);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(refuse)? {
-        names.extend(entry.map_err(refuse)?.file_name().into_string().ok().filter(|name| is_checksums(name)));
-    }
-    Ok(names)
 }
 
 /// The checksums of the blocks of a file that this program wrote just now.
@@ -284,4 +285,5 @@ pub(super) fn written(path: &Path) -> std::io::Result<Vec<u64>> {
     Ok(bytes.get(HEAD..).unwrap_or_default().as_chunks().0.iter().map(|sum| u64::from_le_bytes(*sum)).collect())
 }
 
-const REMEDY: &str = "where the rows are as they should be, `gristmill checksum PACK --overwrite` makes checksums anew";
+const REMEDY: &str =
+    "where the rows are as they should be, `gristmill checksum PACK --overwrite` makes checksums again";

@@ -9,32 +9,8 @@ use gristmill_runtime::error::Result;
 use gristmill_runtime::store::{Residence, open_file};
 use gristmill_runtime::table::{FileTable, Part};
 
-use super::shards::{self, Shard};
-
-/// What names of files with vectors start with; the rest is that of the shard.
-const PREFIX: &str = "embeddings";
-
-/// The name of the file with the vectors of the rows in the file `shard`.
-pub fn name(shard: &str) -> String {
-    format!("{PREFIX}{}", shard.strip_prefix(shards::PREFIX).unwrap_or(shard))
-}
-
-/// Whether a file of this name holds vectors of rows.
-pub fn is_vectors(name: &str) -> bool {
-    name.strip_prefix(PREFIX).is_some_and(|rest| super::is_rows(&format!("{}{rest}", shards::PREFIX)))
-}
-
-/// Names of the files with vectors in a folder, whether there are rows for them or not.
-///
-/// Errors: `Path` when the folder cannot be listed.
-pub fn names(folder: &Path) -> Result<Vec<String>> {
-    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(folder, &e);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(refuse)? {
-        names.extend(entry.map_err(refuse)?.file_name().into_string().ok().filter(|name| is_vectors(name)));
-    }
-    Ok(names)
-}
+use super::shards::Shard;
+use crate::row_files::{VECTORS, beside};
 
 /// Where the vectors of a file of rows are.
 #[derive(Debug, Clone)]
@@ -54,7 +30,7 @@ pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Vectors>>> {
     let mut found: Vec<Vectors> = Vec::new();
     let mut without = None;
     for shard in shards {
-        let path = folder.join(name(&shard.path.file_name().unwrap_or_default().to_string_lossy()));
+        let path = folder.join(beside(&shard.path.file_name().unwrap_or_default().to_string_lossy(), VECTORS));
         if !path.exists() {
             without = without.or(Some((shard, path)));
             continue;

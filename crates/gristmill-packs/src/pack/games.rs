@@ -39,6 +39,10 @@ impl FrameTable for RunTable {
         self.rows.gather(rows, out)
     }
 
+    fn gathered(&self, rows: &[u64]) -> Result<Vec<u8>> {
+        self.rows.gathered(rows)
+    }
+
     fn want(&self, start: u64, end: u64) {
         self.rows.want(start, end);
     }

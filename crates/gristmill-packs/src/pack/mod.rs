@@ -10,6 +10,8 @@ use gristmill_runtime::lineage;
 pub use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE, STAGING};
 use serde::{Deserialize, Deserializer};
 
+use crate::row_files::{VALUATION_TYPES, is_checksums, listed};
+
 pub mod array;
 pub mod checksums;
 pub mod embeddings;
@@ -25,9 +27,6 @@ mod table;
 pub mod valuation;
 pub mod values;
 pub mod writer;
-
-/// Name of the file with the names of valuation types.
-pub const VALUATION_TYPES: &str = "valuation_types.json";
 
 /// The name of a form of rows in manifests and options.
 pub fn layout_name(form: RowForm) -> &'static str {
@@ -51,22 +50,6 @@ pub fn read_layout<'de, D: Deserializer<'de>>(text: D) -> Result<RowForm, D::Err
     layout_of(&name).ok_or_else(unknown)
 }
 
-/// Whether a file of this name holds rows of a pack.
-pub fn is_rows(name: &str) -> bool {
-    name == shards::SINGLE || name.starts_with("steps-") && name.ends_with(".npy")
-}
-
-/// Whether a file of this name belongs to the pack in its folder.
-pub fn is_part(name: &str) -> bool {
-    let beside = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, values::MADE, lineage::FILE];
-    is_rows(name)
-        || checksums::is_checksums(name)
-        || embeddings::is_vectors(name)
-        || values::is_values(name)
-        || beside.contains(&name)
-        || name.strip_prefix(METADATA).is_some_and(|rest| ["-wal", "-shm"].contains(&rest))
-}
-
 /// Names of the files in a folder that belong to a pack, values of its rows included and vectors excepted, and of logs that SQLite may have left
 /// beside the database.
 ///
@@ -76,7 +59,7 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
         Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
         names => names?,
     };
-    names.extend(checksums::names(folder)?);
+    names.extend(listed(folder, is_checksums)?);
     names.extend(values::names(folder)?);
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, lineage::FILE].map(str::to_owned);

@@ -18,8 +18,9 @@ use super::metadata::Metadata;
 use super::runs::RunIndex;
 use super::shards::{self, Shard};
 use super::valuation::ValuationTypes;
-use super::{METADATA, VALUATION_TYPES, embeddings, values};
+use super::{METADATA, embeddings, values};
 use crate::pack_table::Values;
+use crate::row_files::VALUATION_TYPES;
 
 /// Longest `valuation_types.json` that is read: 255 names of 4 KiB.
 const MOST_VALUATION_BYTES: u64 = 1 << 20;
@@ -29,7 +30,7 @@ const SAMPLED_ROWS: u64 = 64;
 
 /// A pack that is open for reading. Shared freely between threads.
 #[derive(Debug)]
-pub struct Pack {
+pub struct RowPack {
     folder: PathBuf,
     columns: Columns,
     table: Arc<dyn FrameTable>,
@@ -45,19 +46,19 @@ pub struct Pack {
     sources: OnceLock<Mutex<Option<Metadata>>>,
 }
 
-impl Pack {
+impl RowPack {
     /// Opens the pack in `folder`, whatever the form of its rows, which are held against checksums where there are some.
     ///
     /// Errors, with the file: `Path`; `Format`: as [`shards::list`], [`recognise`], [`embeddings::list`], the database's
     /// and the index's, [`Guard::open`].
     pub fn open(folder: &Path, residence: Residence) -> Result<Self> {
-        Pack::open_with(folder, residence, None)
+        RowPack::open_with(folder, residence, None)
     }
 
     /// The same, with a choice of what to check of the rows, and when; `None` checks rows with checksums at the first
     /// touch.
     ///
-    /// Errors: as [`Pack::open`]; `Config` in `verify` for a check of rows without checksums.
+    /// Errors: as [`RowPack::open`]; `Config` in `verify` for a check of rows without checksums.
     pub fn open_with(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Self> {
         let found = shards::list(folder)?;
         let columns = recognise(&found)?;
@@ -78,7 +79,7 @@ impl Pack {
         let (folder, table) = (folder.to_owned(), Arc::new(RunTable::new(table, Arc::clone(&index))));
         let (values_in, values) = (folder.clone(), OnceLock::new());
         let sources = OnceLock::new();
-        Ok(Pack {
+        Ok(RowPack {
             folder,
             columns,
             table,
@@ -96,7 +97,7 @@ impl Pack {
     /// The same with values that lie in another folder.
     #[must_use]
     pub fn with_values_in(self, folder: PathBuf) -> Self {
-        Pack { values_in: folder, values: OnceLock::new(), ..self }
+        RowPack { values_in: folder, values: OnceLock::new(), ..self }
     }
 
     /// The folder.
@@ -153,7 +154,7 @@ impl Pack {
         &self.valuations
     }
 
-    /// The database, opened anew: connections belong to one thread.
+    /// The database, reopened: connections belong to one thread.
     ///
     /// Errors: as [`Metadata::open`].
     pub fn metadata(&self) -> Result<Metadata> {
@@ -198,7 +199,7 @@ fn guards(files: &[Shard], verify: Option<Verify>) -> Result<Vec<Option<Box<dyn 
     files.iter().map(guard).collect()
 }
 
-/// The columns of the rows in the files of a pack, of which there is at least one.
+/// The columns of the rows in the files of a pack. It must have at least one file.
 ///
 /// Errors: `Unsupported` with the file: rows of no known form, with what they look like; files whose rows differ.
 pub fn recognise(files: &[Shard]) -> gristmill_format::Result<Columns> {

@@ -16,6 +16,7 @@ use super::array::{ArrayFile, ArrayKind};
 use super::metadata::{Metadata, MetadataWriter, Run};
 use super::open::recognise;
 use super::{METADATA, embeddings, shards};
+use crate::row_files;
 
 /// The default number of steps in a shard.
 pub const SHARD_MAX_STEPS: u64 = 1_000_000;
@@ -28,7 +29,7 @@ const STAGING: &str = "self-play";
 
 /// The name of shard `number`, counted from 1.
 pub fn shard_name(number: u64) -> String {
-    format!("{}-{number:06}.npy", shards::PREFIX)
+    format!("{}-{number:06}.npy", row_files::ROWS)
 }
 
 /// How to record.
@@ -80,7 +81,7 @@ impl Recorder {
             staging.owned()?;
         }
         let number = if shards::names(folder)?.is_empty() { 1 } else { next_number(folder, &options)? };
-        let path = folder.join(embeddings::name(&shard_name(number)));
+        let path = folder.join(row_files::beside(&shard_name(number), row_files::VECTORS));
         if staged && path.exists() {
             // Killed between the two renames of a shard.
             let back = staging.path(VECTORS);
@@ -205,7 +206,7 @@ impl Recorder {
         };
         if let Some(file) = &mut self.vectors {
             file.complete()?;
-            put(&vectors, embeddings::name(&name))?;
+            put(&vectors, row_files::beside(&name, row_files::VECTORS))?;
         }
         put(&steps, name)?;
         publish::sync_folder(&self.folder)
@@ -254,7 +255,7 @@ fn take_up(staging: &Staging, options: &RecorderOptions) -> Result<(ArrayFile, O
     };
     if options.embedding_size.is_none() {
         if staging.path(VECTORS).exists() && steps.rows() > 0 {
-            let text = "the recorder that was killed wrote vectors; say their size to go on";
+            let text = "the killed recorder wrote vectors; give their size to resume";
             return Err(Error::config("embedding_size", text));
         }
         return Ok((steps, None));

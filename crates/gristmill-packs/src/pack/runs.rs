@@ -94,7 +94,7 @@ impl RunIndex {
         Ok(RunIds::new(table)?.read(table, &rows)?.all(|found| found == id))
     }
 
-    /// Reads the run of every row. Runs that the database lacks are put behind those that it has.
+    /// Reads the run of every row. Runs that the database lacks are put after those that it has.
     fn scan(&mut self, table: &dyn FrameTable, form: Form) -> Result<()> {
         self.stretches.clear();
         let listed = self.runs.len();
@@ -213,7 +213,7 @@ impl RunIndex {
         self.stretch_of(row).map(|(_, _, id)| id)
     }
 
-    /// The rows of one run that a row lies among, first and the one behind the last, and the id of the run. `None` beyond the
+    /// The rows of one run that a row lies among, first and the one after the last, and the id of the run. `None` beyond the
     /// last row.
     pub fn stretch_of(&self, row: u64) -> Option<(u64, u64, u64)> {
         let stretch = self.stretches.partition_point(|(start, _)| *start <= row).checked_sub(1)?;
@@ -221,7 +221,7 @@ impl RunIndex {
         (row < self.rows).then(|| (start, self.end(stretch), self.runs[run as usize].id))
     }
 
-    /// The stretches of rows of a run, in order: the first row and the one behind the last.
+    /// The stretches of rows of a run, in order: the first row and the one after the last.
     pub fn stretches_of(&self, id: u64) -> Vec<(u64, u64)> {
         let Ok(run) = self.runs.binary_search_by_key(&id, |run| run.id) else { return Vec::new() };
         let run_of = |stretch: &u32| self.stretches[*stretch as usize].1;
@@ -253,9 +253,8 @@ impl RunIndex {
             };
             let id = self.runs[*run as usize].id;
             if std::mem::replace(&mut seen[*run as usize], true) {
-                let detail = format!(
-                    "run {id} continues behind rows of other runs; `gristmill convert` puts each game together"
-                );
+                let detail =
+                    format!("run {id} continues after rows of other runs; `gristmill convert` puts each game together");
                 return place(Kind::Unsupported, detail);
             }
             if !self.agrees(table, i)? {

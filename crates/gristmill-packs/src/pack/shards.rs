@@ -10,12 +10,7 @@ use gristmill_runtime::error::Result;
 use gristmill_runtime::store::{open_file, publish};
 
 use crate::holdings::Holdings;
-
-/// The file of rows of a pack that is not sharded.
-pub const SINGLE: &str = "steps.npy";
-
-/// What names of files of rows start with.
-pub(super) const PREFIX: &str = "steps";
+use crate::row_files::{SINGLE, is_rows, listed};
 
 /// One file of rows.
 #[derive(Debug, Clone)]
@@ -39,15 +34,7 @@ pub fn name(i: usize) -> String {
 ///
 /// Errors: `Path` when the folder cannot be listed.
 pub fn names(pack: &Path) -> Result<Vec<String>> {
-    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(pack, &e);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(pack).map_err(refuse)? {
-        let name = entry.map_err(refuse)?.file_name();
-        let Some(name) = name.to_str() else { continue };
-        if super::is_rows(name) {
-            names.push(name.to_owned());
-        }
-    }
+    let mut names = listed(pack, is_rows)?;
     names.sort_unstable_by_key(|name| (name != SINGLE, name.len(), name.clone()));
     Ok(names)
 }

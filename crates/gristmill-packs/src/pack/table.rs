@@ -14,28 +14,28 @@ use gristmill_runtime::table::{FileTable, FrameTable, JoinedTable};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::metadata::Run;
-use super::open::{Pack, sample_up_to};
+use super::open::{RowPack, sample_up_to};
 use super::runs::SCANNED;
 use crate::pack_table::{Content, PackTable, Place, Values};
 
 /// What lies beside rows, where values do.
 const VALUES: [&str; 3] = ["reward", "return_raw", "return_scaled"];
 
-impl PackTable for Pack {
+impl PackTable for RowPack {
     fn folder(&self) -> &Path {
-        Pack::folder(self)
+        RowPack::folder(self)
     }
 
     fn form(&self) -> &'static str {
-        Pack::form(self).name()
+        RowPack::form(self).name()
     }
 
     fn identity(&self) -> u64 {
-        Pack::identity(self)
+        RowPack::identity(self)
     }
 
     fn table(self: Arc<Self>) -> Arc<dyn FrameTable> {
-        Arc::clone(Pack::table(&self))
+        Arc::clone(RowPack::table(&self))
     }
 
     fn game_ids(&self) -> Vec<u64> {
@@ -56,7 +56,7 @@ impl PackTable for Pack {
     }
 
     fn source(&self, game: u64) -> Option<String> {
-        Pack::source(self, game)
+        RowPack::source(self, game)
     }
 
     fn slices_games(&self) -> bool {
@@ -68,17 +68,17 @@ impl PackTable for Pack {
     }
 
     fn values(&self) -> gristmill_runtime::Result<Option<&Values>> {
-        Pack::values(self)
+        RowPack::values(self)
     }
 
     fn embeddings(&self) -> Option<&FileTable> {
-        Pack::embeddings(self)
+        RowPack::embeddings(self)
     }
 
     fn records(self: Arc<Self>) -> Result<Arc<dyn FrameTable>> {
-        let mut table = Arc::clone(Pack::table(&self));
+        let mut table = Arc::clone(RowPack::table(&self));
         // Values of other rows count as none: a rule that names them gets the error that there is no such column.
-        if let Ok(Some(values)) = Pack::values(&self) {
+        if let Ok(Some(values)) = RowPack::values(&self) {
             for name in VALUES {
                 table = Arc::new(JoinedTable::new(table, values.table.clone(), name)?);
             }
@@ -93,7 +93,7 @@ impl PackTable for Pack {
     fn place(&self, frame: u64) -> Result<Place> {
         let found = self.index().stretch_of(frame);
         let (first, end, game) =
-            found.ok_or_else(|| Error::new(Kind::Missing, format!("row {frame} of {}", Pack::table(self).len())))?;
+            found.ok_or_else(|| Error::new(Kind::Missing, format!("row {frame} of {}", RowPack::table(self).len())))?;
         Ok(Place { game, first, end })
     }
 
@@ -111,26 +111,26 @@ impl PackTable for Pack {
     }
 
     fn total(&self) -> u64 {
-        Pack::table(self).len()
+        RowPack::table(self).len()
     }
 
     fn identity_of(&self, frames: u64) -> Option<u64> {
-        if frames > Pack::table(self).len() {
+        if frames > RowPack::table(self).len() {
             return None;
         }
         let mut hash = Xxh3::new();
-        hash.update(Pack::table(self).layout().to_descr().as_bytes());
+        hash.update(RowPack::table(self).layout().to_descr().as_bytes());
         for (first, run) in self.index().stretches().take_while(|(first, _)| *first < frames) {
             for number in [first, run.id, run.seed.unwrap_or(u64::MAX)] {
                 hash.update(&number.to_le_bytes());
             }
         }
-        sample_up_to(&**Pack::table(self), frames, &mut hash).ok()?;
+        sample_up_to(&**RowPack::table(self), frames, &mut hash).ok()?;
         Some(hash.digest())
     }
 
     fn contents(&self, from: usize, to: usize) -> Result<Vec<Content>> {
-        let table = Pack::table(self);
+        let table = RowPack::table(self);
         let size = table.layout().size();
         let run_id = table.layout().field("run_id").map_or(0..0, |field| field.offset..field.offset + field.bytes());
         let (mut records, mut found) = (Vec::new(), Vec::new());
@@ -170,14 +170,14 @@ impl PackTable for Pack {
     fn frames_of(&self, games: &[u64]) -> gristmill_runtime::Result<Intervals> {
         let runs = self.index().runs();
         let places = games.iter().filter_map(|id| runs.binary_search_by_key(id, |run| run.id).ok());
-        self.index().rows_of(&places.map(|place| place as u32).collect::<Vec<_>>(), &**Pack::table(self))
+        self.index().rows_of(&places.map(|place| place as u32).collect::<Vec<_>>(), &**RowPack::table(self))
     }
 }
 
-impl Pack {
+impl RowPack {
     /// The step of a record of this pack, or of one that begins with such a record.
     fn step(&self, record: &[u8]) -> Result<StepRow> {
-        let layout = Pack::table(self).layout();
+        let layout = RowPack::table(self).layout();
         let own = record.get(..layout.size()).unwrap_or(record);
         let form = self.columns().form().layout();
         if layout == &**form {

@@ -1,6 +1,7 @@
 //! `values.npy` beside the rows of a pack -> rewards and returns by number of the row; `values.json` -> by which numbers
 //! they were made. Shards, rows and values must agree.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use gristmill_format::container::npy::{Header, Spelling};
@@ -16,13 +17,8 @@ use serde::{Deserialize, Serialize};
 use super::array::ArrayKind;
 use super::manifest::RowFile;
 use super::runs::Number;
-use super::shards::{self, Shard};
-
-/// What names of files with values start with; the rest is that of the shard.
-pub const NAME: &str = "values";
-
-/// The file that says how the values of a folder were made: ours alone.
-pub const MADE: &str = "values.json";
+use super::shards::Shard;
+use crate::row_files::{VALUES, VALUES_MADE, beside, is_values, listed};
 
 /// What `format` says there.
 const FORMAT: &str = "gristmill.values.2048";
@@ -30,33 +26,15 @@ const FORMAT: &str = "gristmill.values.2048";
 /// The version that is written, and the newest that is read.
 const VERSION: u32 = 1;
 
-/// The name of the file with the values of the rows in the file `shard`.
-pub fn name(shard: &str) -> String {
-    format!("{NAME}{}", shard.strip_prefix(shards::PREFIX).unwrap_or(shard))
-}
-
-/// Whether a file of this name holds values of rows.
-pub fn is_values(name: &str) -> bool {
-    name.strip_prefix(NAME).is_some_and(|rest| super::is_rows(&format!("{}{rest}", shards::PREFIX)))
-}
-
 /// Names of the files with values in a folder and of what says how they were made, whether there are rows for them or
 /// not; none where the folder does not exist.
 ///
 /// Errors: `Path` when the folder cannot be listed.
 pub fn names(folder: &Path) -> Result<Vec<String>> {
-    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(folder, &e);
-    let entries = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(refuse)?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(refuse)?.file_name().into_string().ok();
-        names.extend(name.filter(|name| is_values(name) || name == MADE));
+    match listed(folder, |name| is_values(name) || name == VALUES_MADE) {
+        Err(gristmill_runtime::Error::Path { kind: ErrorKind::NotFound, .. }) => Ok(Vec::new()),
+        names => names,
     }
-    names.sort_unstable();
-    Ok(names)
 }
 
 /// What files of values are.
@@ -112,7 +90,7 @@ impl Made {
     ///
     /// Errors: `Format` with the path: `Io`, `Corrupt`, `UnknownVersion` for a newer one.
     pub fn read(folder: &Path) -> Result<Option<Self>> {
-        let path = folder.join(MADE);
+        let path = folder.join(VALUES_MADE);
         let place = |e: Error| e.in_source(path.display().to_string());
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -148,7 +126,7 @@ pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Part>>> {
     }
     let mut found = Vec::new();
     for shard in shards {
-        let name = name(&shard.path.file_name().unwrap_or_default().to_string_lossy());
+        let name = beside(&shard.path.file_name().unwrap_or_default().to_string_lossy(), VALUES);
         let path = folder.join(&name);
         let place = |kind, detail: String| Error::new(kind, detail).in_source(path.display().to_string());
         let Some(at) = left.iter().position(|there| *there == name) else {
@@ -179,7 +157,7 @@ pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Part>>> {
     Ok(Some(found))
 }
 
-const REMEDY: &str = "`gristmill values PACK --overwrite` makes them anew";
+const REMEDY: &str = "`gristmill values PACK --overwrite` makes them again";
 
 /// The values as a table, and held against the rows: the first, the second and the last of each file are of the same run
 /// and step, and there are `said` of them, as the database has it.
@@ -228,15 +206,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_mirror_those_of_the_rows() {
-        for (rows, values) in [("steps.npy", "values.npy"), ("steps-00012.npy", "values-00012.npy")] {
-            assert_eq!(name(rows), values);
-            assert!(is_values(values) && super::super::is_part(values) && !super::super::is_rows(values));
-        }
-        assert!(!is_values("values.json") && super::super::is_part("values.json") && !is_values("values-1.npz"));
-    }
-
-    #[test]
     fn what_says_how_values_were_made_comes_back_and_others_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(Made::read(folder.path()).unwrap(), None);
@@ -244,7 +213,7 @@ mod tests {
         let made =
             Made::new(&ValueOptions { gamma: 0.5, ..ValueOptions::default() }, vec![file], vec![Step::new("values")]);
         let text = made.to_json().unwrap();
-        let put = |text: &str| std::fs::write(folder.path().join(MADE), text).unwrap();
+        let put = |text: &str| std::fs::write(folder.path().join(VALUES_MADE), text).unwrap();
         put(&text);
         assert_eq!(Made::read(folder.path()).unwrap(), Some(made));
         for (part, instead) in

@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::checksums::{self, SumMark, Summing};
 use super::manifest::RowFile;
 use super::shards;
+use crate::row_files;
 
 /// Bytes gathered before they are written.
 const GATHERED: usize = 1 << 20;
@@ -81,8 +82,8 @@ impl RowWriter {
             }
         }
         // Of rows that were taken back when the other writer was killed.
-        for name in checksums::names(folder)? {
-            if !folder.join(name.trim_end_matches(checksums::SUFFIX)).exists() {
+        for name in row_files::listed(folder, row_files::is_checksums)? {
+            if !folder.join(name.trim_end_matches(row_files::CHECKSUMS)).exists() {
                 fs::remove_file(folder.join(&name)).map_err(|e| Error::path(folder.join(name), &e))?;
             }
         }
@@ -240,7 +241,7 @@ impl RowWriter {
     fn next(&self, fresh: bool) -> Result<Open> {
         let name = match self.shard_rows {
             Some(_) => shards::name(self.complete.len()),
-            None => shards::SINGLE.to_owned(),
+            None => row_files::SINGLE.to_owned(),
         };
         let path = self.folder.join(&name);
         let header = self.header(0)?;

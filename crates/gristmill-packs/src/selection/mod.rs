@@ -16,7 +16,7 @@ pub use filter::Filter;
 
 use crate::chunks::open::ChunkPack;
 use crate::marks;
-use crate::pack::open::Pack;
+use crate::pack::open::RowPack;
 use crate::pack_table::PackTable;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::names::is_pack;
@@ -33,7 +33,7 @@ pub fn open(folder: &Path, residence: Residence) -> Result<Arc<dyn PackTable>> {
     if is_pack(folder) {
         return Ok(Arc::new(ChunkPack::open(folder, residence)?));
     }
-    Ok(Arc::new(Pack::open(folder, residence)?))
+    Ok(Arc::new(RowPack::open(folder, residence)?))
 }
 
 /// Some frames of a pack.

@@ -20,7 +20,7 @@ use crate::{Error, Result};
 /// Facts about single chunks that are kept in memory before they are written.
 const BUFFERED: usize = 4096;
 
-/// A larger file is started anew rather than read.
+/// A larger file is replaced by an empty one rather than read.
 const MAX_FILE: u64 = 256 << 20;
 
 /// Says that a chunk's frames are not known.

@@ -41,7 +41,7 @@ const HEAD_BYTES: usize = 16 + 4 * (PARTS - 1);
 /// Flags of a shard: what follows from the place of its frames, and what does not.
 const SHUFFLED: u8 = 1;
 const HAS_META: u8 = 2;
-/// Nothing lies behind the end mark; records of readers that did not look there lack it.
+/// Nothing comes after the end mark; records of readers that did not look there lack it.
 const ENDS: u8 = 4;
 
 /// What one record says about a file.

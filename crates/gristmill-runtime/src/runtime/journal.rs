@@ -1,4 +1,4 @@
-//! What arrived and when, in the stream's own time: one JSON line per event, written ahead and fsynced, each line behind a
+//! What arrived and when, in the stream's own time: one JSON line per event, written ahead and fsynced, each line after a
 //! checksum of itself and of all before it. Reading it back gives the same events; a torn last line is cut off.
 //! Knows nothing of what an event means.
 
@@ -18,7 +18,7 @@ pub enum Opening {
     /// As a new file; one that exists is refused.
     New,
     /// In place of a file that tells nothing.
-    Anew,
+    Fresh,
     /// Behind its last whole event.
     Again,
 }
@@ -94,7 +94,7 @@ impl Lines {
                 Error::new(ErrorKind::InvalidData, format!("line {}, byte {bytes}: {text}", lines + 1))
             };
             if last != b'\n' {
-                // What a write tears is a beginning: a whole line with another byte behind it is damage.
+                // What a write tears is a beginning: a whole line with another byte after it is damage.
                 return if self.sealed(event).is_some() { Err(damaged()) } else { Ok(()) };
             }
             let event = self.event(event).ok_or_else(damaged)?;
@@ -168,7 +168,7 @@ impl Journal {
             (None, _) if self.ready => return Err(missing()),
             (None, Some(Opening::New)) => Tail::create(&self.path)?,
             (held, Some(Opening::Again)) => held.ok_or_else(missing)?,
-            (held, Some(Opening::Anew)) => held.ok_or_else(missing)?,
+            (held, Some(Opening::Fresh)) => held.ok_or_else(missing)?,
             (Some(_), _) => return Err(Error::new(ErrorKind::AlreadyExists, "it is there already; take another file")),
             (None, None) => return Err(missing()),
         };
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(Journal::read::<Pair>(&path).unwrap(), all[..2]);
         journal(&path, Opening::Again).unwrap().append(&[&all[2]]).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), bytes, "resuming mends the tail");
-        journal(&path, Opening::Anew).unwrap().append(&all[..1]).unwrap();
+        journal(&path, Opening::Fresh).unwrap().append(&all[..1]).unwrap();
         assert_eq!(Journal::read::<Pair>(&path).unwrap(), all[..1]);
         assert!(journal(&folder.path().join("none"), Opening::Again).is_err());
         std::fs::write(&path, [b"junk\n".as_slice(), &bytes].concat()).unwrap();
@@ -309,7 +309,7 @@ mod tests {
         let path = folder.path().join("run.journal");
         for plain in [false, true] {
             std::fs::write(&path, if plain { "{\"old\":7}\n" } else { "" }).unwrap();
-            let opening = if plain { Opening::Again } else { Opening::Anew };
+            let opening = if plain { Opening::Again } else { Opening::Fresh };
             let events = [("a".to_string(), 11u64), ("b".to_string(), 22), ("c".to_string(), 33)];
             let mut lines = journal(&path, opening).unwrap();
             events.iter().for_each(|event| lines.append(&[event]).unwrap());

@@ -3,7 +3,7 @@
 
 pub mod aggregate;
 pub mod arena;
-pub mod collect;
+pub mod cast;
 pub mod counted;
 pub mod document;
 pub mod events;

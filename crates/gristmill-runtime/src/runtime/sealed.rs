@@ -25,7 +25,7 @@ impl SealedLines {
         Ok(SealedLines { tail: Tail::create(path)? })
     }
 
-    /// Resumes a file of `E` behind its last whole line, if there is one; what a torn write left is cut off when the next
+    /// Resumes a file of `E` after its last whole line, if there is one; what a torn write left is cut off when the next
     /// line comes.
     ///
     /// Errors: `ResourceBusy` where another writer has it; it cannot be written; as [`read`].
@@ -115,7 +115,7 @@ mod tests {
             let mut lines = SealedLines::reopen::<u64>(&path).unwrap().unwrap();
             std::fs::write(&path, [&bytes[..], &bytes[..torn]].concat()).unwrap();
             lines.append(&4u64).unwrap();
-            assert_eq!(all(&path).unwrap(), [1, 22, 333, 4], "behind a write that was torn at {torn}");
+            assert_eq!(all(&path).unwrap(), [1, 22, 333, 4], "after a write that was torn at {torn}");
         }
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();

@@ -1,4 +1,4 @@
-//! An append-only file of one writer: what is appended stands behind the last whole line, whatever a torn write left there.
+//! An append-only file of one writer: what is appended stands after the last whole line, whatever a torn write left there.
 //! Locked while it is open, so that two writers never mix; the lock ends with the process. Knows nothing of lines.
 
 use std::fs::{File, OpenOptions, TryLockError};

@@ -35,7 +35,7 @@ pub struct Sample {
     pub stage: String,
     /// Kind of the stage.
     pub kind: &'static str,
-    /// Name of the number: with `_ns` behind it nanoseconds.
+    /// Name of the number: with `_ns` after it nanoseconds.
     pub name: &'static str,
     /// The number.
     pub value: u64,
@@ -114,11 +114,11 @@ impl Quantity {
             "stored" => "Bytes read, as they are stored",
             "held" => "Bytes of files that are held for saved states",
             "hanse_accepted" => "Share of the draws that Hanse sampling accepted",
-            "queue_waiting" => "Items that wait in the queue behind the stage now",
-            "queue_capacity" => "Items that may wait in the queue behind the stage",
-            "queue_put" => "Items that were put into the queue behind the stage",
-            "queue_got" => "Items that were taken from the queue behind the stage",
-            "queue_dropped" => "Items that the queue behind the stage dropped",
+            "queue_waiting" => "Items that wait in the queue after the stage now",
+            "queue_capacity" => "Items that may wait in the queue after the stage",
+            "queue_put" => "Items that were put into the queue after the stage",
+            "queue_got" => "Items that were taken from the queue after the stage",
+            "queue_dropped" => "Items that the queue after the stage dropped",
             "chunks_current" => "Chunks in the window of the pool",
             "chunks_known" => "Chunks of all files of the pool",
             "rows" => "Rows that the stage gave",

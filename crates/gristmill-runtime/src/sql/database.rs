@@ -102,12 +102,12 @@ fn tables_only(db: &Connection, path: &Path) -> Result<()> {
     Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into())
 }
 
-/// Closes a database and writes it anew from what it holds, so that no byte tells in how many steps it was written. One file
+/// Closes a database and writes it again from what it holds, so that no byte tells in how many steps it was written. One file
 /// remains. Where that is killed, it may be done again.
 ///
 /// Errors: `Format` with the path, `Path`.
 pub fn close_anew(db: Connection, path: &Path) -> Result<()> {
-    let beside = path.with_extension("anew");
+    let beside = path.with_extension("fresh");
     let refuse = |e: std::io::Error| crate::Error::path(&beside, &e);
     for old in logs(&beside).chain([beside.clone()]) {
         match std::fs::remove_file(&old) {
@@ -120,11 +120,11 @@ pub fn close_anew(db: Connection, path: &Path) -> Result<()> {
     written.map_err(|e| refusal(path, &e))?;
     db.flush_prepared_statement_cache();
     db.close().map_err(|(_, e)| refusal(path, &e))?;
-    let anew = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
-    // Each rewriting counts in the version of the schema, and a job that was killed behind this one rewrites once more.
-    anew.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
-    anew.pragma_update(None, "journal_mode", "WAL").map_err(|e| refusal(&beside, &e))?;
-    anew.close().map_err(|(_, e)| refusal(&beside, &e))?;
+    let fresh = Connection::open(&beside).map_err(|e| refusal(&beside, &e))?;
+    // Each rewriting counts in the version of the schema, and a job that was killed after this one rewrites once more.
+    fresh.pragma_update(None, "schema_version", 1).map_err(|e| refusal(&beside, &e))?;
+    fresh.pragma_update(None, "journal_mode", "WAL").map_err(|e| refusal(&beside, &e))?;
+    fresh.close().map_err(|(_, e)| refusal(&beside, &e))?;
     if let Some(log) = logs(&beside).find(|log| log.exists()) {
         return Err(unfinished(&log));
     }

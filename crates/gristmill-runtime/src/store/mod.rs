@@ -70,7 +70,7 @@ pub enum Hint {
     Seen(String),
     /// A file of this name was deleted or moved elsewhere.
     Left(String),
-    /// Notices were lost, or will come no more, for the reason given: watch anew and list everything again.
+    /// Notices were lost, or will come no more, for the reason given: watch again and list everything again.
     Lost(String),
     /// A part of the tree could not be watched, for the reason given: only lists see changes there.
     Blind(String),

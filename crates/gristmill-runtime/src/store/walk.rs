@@ -14,7 +14,7 @@ use super::FileStat;
 pub(super) enum Seen<'a> {
     /// A folder that is about to be listed.
     Folder(&'a str),
-    /// A regular file, perhaps behind a link.
+    /// A regular file, perhaps through a link.
     File(Found<'a>),
     /// Something that was passed over: a short kind, and a message with the name.
     Fault(&'static str, String),

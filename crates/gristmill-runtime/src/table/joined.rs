@@ -1,4 +1,4 @@
-//! Two tables of one length -> one whose records have a field of the second table behind the record of the first.
+//! Two tables of one length -> one whose records have a field of the second table after the record of the first.
 //! Copies bytes; the caller must know that both tables are of the same things.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct JoinedTable {
 }
 
 impl JoinedTable {
-    /// Puts the field called `name` of `beside` behind the records of `rows`.
+    /// Puts the field called `name` of `beside` after the records of `rows`.
     ///
     /// Errors: `WrongSize` for tables of different length, `Missing` for a field that does not exist, `Corrupt` for one
     /// that `rows` has too.

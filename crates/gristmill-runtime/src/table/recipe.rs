@@ -100,25 +100,25 @@ pub enum Step {
         name: String,
     },
     /// Frames of a pack of rows, games of a chunk pack, by place in the selection so far: what a slice of each was before
-    /// frames and games had a step each. Still written for these two, so that ledgers go on that have it.
+    /// frames and games had a step each. Still written for these two, so that runs with such ledgers resume.
     Slice {
         /// The first.
         from: u64,
-        /// The one behind the last.
+        /// The one after the last.
         to: u64,
     },
     /// Frames of a chunk pack, by place.
     Frames {
         /// The first.
         from: u64,
-        /// The one behind the last.
+        /// The one after the last.
         to: u64,
     },
     /// Games of a pack of rows, by place.
     Games {
         /// The first.
         from: u64,
-        /// The one behind the last.
+        /// The one after the last.
         to: u64,
     },
     /// With the values beside the rows.

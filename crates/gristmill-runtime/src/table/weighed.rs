@@ -13,7 +13,7 @@ pub trait Weighed: Debug {
     /// The chunk of a row, which must exist.
     fn chunk_at(&self, row: u64) -> u64;
 
-    /// First row of a chunk, which must exist, and the one behind its last.
+    /// First row of a chunk, which must exist, and the one after its last.
     fn rows_of(&self, chunk: u64) -> (u64, u64);
 
     /// The weight of each chunk, as [`total`](gristmill_format::weigh::total) counts it; NaN for one that cannot be

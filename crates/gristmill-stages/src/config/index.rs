@@ -9,6 +9,7 @@ use super::sampling::HanseSamplingConfig;
 use super::skip::Skip;
 use super::stages::{EncoderConfig, LastBatch};
 use super::view::View;
+use crate::stage::mix::Exhausted;
 
 /// In which order each epoch goes through the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -26,6 +27,21 @@ pub enum Shuffle {
         /// Blocks whose rows are shuffled together.
         blocks: u64,
     },
+}
+
+/// Rows of several sources, which lie one after another in the table, in proportion to weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MixConfig {
+    /// Rows of each source.
+    pub sizes: Vec<u64>,
+    /// How often each is chosen.
+    pub weights: Vec<f64>,
+    /// What happens when a source has given all its rows.
+    pub exhausted: Exhausted,
+    /// Rows of a pass, of all ranks together; where absent as many as the sources have, or as there are until a pass ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
 }
 
 /// A loader of rows by number.
@@ -55,6 +71,9 @@ pub struct IndexConfig {
     /// Draws rows by weight instead, with repetition: an epoch is as many draws as there are rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<HanseSamplingConfig>,
+    /// Mixes several sources instead, each of which gives every row once before it gives one again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mix: Option<MixConfig>,
     /// What becomes of the last partial batch.
     pub last_batch: LastBatch,
     /// Root of every random draw; drawn once and saved when absent.
@@ -88,6 +107,7 @@ impl Default for IndexConfig {
             apart: false,
             shuffle: Shuffle::default(),
             sampling: None,
+            mix: None,
             last_batch: LastBatch::default(),
             seed: None,
             threads: None,

@@ -130,7 +130,7 @@ macro_rules! stages {
     };
 }
 
-/// What the word behind a row's configuration means: a step over rows, a pass over chunks, or neither.
+/// What the word after a row's configuration means: a step over rows, a pass over chunks, or neither.
 macro_rules! role {
     (rows $config:ident step) => {
         Some(Arc::new($config.clone()) as Arc<dyn RowStage>)

@@ -21,7 +21,7 @@ pub use chunks::{
     ShufflingChunkPoolConfig, SimpleChunkExtractorConfig,
 };
 pub use g2048::{Augmentation, EdgeForm, G2048EncoderConfig, G2048Target, ValueOf, ValueTarget, WholeNumbers};
-pub use index::{IndexConfig, Shuffle};
+pub use index::{IndexConfig, MixConfig, Shuffle};
 pub use kinds::{Item, StageConfig, StageKind};
 pub use rescorer::ChunkRescorerConfig;
 pub use sampling::{HanseSamplingConfig, PositionChoice};

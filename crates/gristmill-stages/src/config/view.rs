@@ -33,7 +33,7 @@ pub enum Longer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum View {
-    /// The steps at `offsets` from each row, with an axis of time behind that of the batch.
+    /// The steps at `offsets` from each row, with an axis of time after that of the batch.
     Window {
         /// Distances in steps, ascending.
         offsets: Vec<i64>,
@@ -48,15 +48,15 @@ pub enum View {
     Next {
         /// How many, at least 1.
         steps: u64,
-        /// What stands behind the end of the game.
+        /// What stands after the end of the game.
         #[serde(default)]
         pad: Pad,
     },
-    /// Whole trajectories, with an axis of time behind that of the batch.
+    /// Whole trajectories, with an axis of time after that of the batch.
     Trajectory {
         /// Steps of a row.
         length: u64,
-        /// What stands behind the end of shorter ones.
+        /// What stands after the end of shorter ones.
         #[serde(default)]
         pad: Pad,
         /// What becomes of longer ones.

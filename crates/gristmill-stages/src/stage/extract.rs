@@ -71,7 +71,7 @@ impl Extract {
         self.at
     }
 
-    /// Goes on from a state.
+    /// Resumes from a saved state.
     pub fn restore(&mut self, state: ExtractState) {
         self.at = state;
         self.reorder();

@@ -130,7 +130,7 @@ impl Blocks {
         (first..(first + self.group).min(self.count)).map(|i| self.order.apply(i))
     }
 
-    /// First row of a block, and the row behind its last.
+    /// First row of a block, and the row after its last.
     fn extent(&self, block: u64) -> (u64, u64) {
         (block * self.size, ((block + 1) * self.size).min(self.rows))
     }

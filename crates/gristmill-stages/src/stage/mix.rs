@@ -4,9 +4,11 @@
 use gristmill_runtime::runtime::permute::Permutation;
 use gristmill_runtime::runtime::seed::Key;
 use gristmill_runtime::runtime::share::{BLOCK, Shares};
+use serde::{Deserialize, Serialize};
 
 /// What happens when a source has given all its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Exhausted {
     /// It starts over in a new order; the order of all has no end.
     Restart,

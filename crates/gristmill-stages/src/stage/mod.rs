@@ -84,7 +84,7 @@ pub enum Passed {
 
 /// A stage between the draws and the unpacker: judges or changes the records of one whole chunk.
 ///
-/// A pure function of the records and of its own settings. A chunk is decoded anew for every use, on any thread and
+/// A pure function of the records and of its own settings. A chunk is decoded again for every use, on any thread and
 /// again after a restart; each time it must come out the same.
 pub trait ChunkPass: Debug + Send + Sync {
     /// Names of what it counts; always the same list.

@@ -55,7 +55,7 @@ pub fn pairs(spans: &[Range<u64>], pairing: Pairing, key: Key) -> Pairs {
         for later in span.start.saturating_add(least)..span.end {
             let step = later - span.start;
             let offset = match pairing {
-                Pairing::Uniform { least, most } => least + key.at(later).below(most.min(step) - least + 1),
+                Pairing::Uniform { least, most } => drawn(key, (later, step), (least, most)),
                 _ => least,
             };
             let (context, target) = match pairing {
@@ -69,6 +69,21 @@ pub fn pairs(spans: &[Range<u64>], pairing: Pairing, key: Key) -> Pairs {
         }
     }
     found
+}
+
+/// The offset that is drawn for step `later` of all, which is `step` of its trajectory: from `least` on, which it has, up to `most`.
+pub fn drawn(key: Key, (later, step): (u64, u64), (least, most): (u64, u64)) -> u64 {
+    least + key.at(later).below(most.min(step) - least + 1)
+}
+
+/// The key of the offsets that are drawn for a pass.
+pub fn offsets(seed: u64, pass: u64) -> Key {
+    Key::new(seed, "pair").of(b"epoch", pass)
+}
+
+/// The order of classes of a pass.
+pub fn class_order(classes: u64, seed: u64, pass: u64) -> Permutation {
+    Permutation::new(Key::new(seed, "jigsaw").of(b"epoch", pass), classes)
 }
 
 /// For each step the `size` steps that end with it, oldest first; where the trajectory began later, its first step stands
@@ -88,9 +103,9 @@ pub fn windows(spans: &[Range<u64>], size: usize) -> (Vec<u64>, Vec<bool>) {
     (rows, mask)
 }
 
-/// The class of each of `steps` steps: all classes in an order that belongs to `key`, again and again.
-pub fn classes(steps: u64, classes: u64, key: Key) -> Vec<u64> {
-    let order = Permutation::new(key, classes);
+/// The class of each of `steps` steps: all classes in an order of the pass, again and again.
+pub fn classes(steps: u64, classes: u64, seed: u64, pass: u64) -> Vec<u64> {
+    let order = class_order(classes, seed, pass);
     (0..steps).map(|step| order.apply(step % classes)).collect()
 }
 
@@ -145,7 +160,7 @@ mod tests {
         assert_eq!(rows, [0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 3, 2, 3, 4]);
         let word = |i: usize| mask[3 * i..3 * i + 3].iter().filter(|kept| **kept).count();
         assert_eq!((0..5).map(word).collect::<Vec<_>>(), [1, 2, 1, 2, 3]);
-        let all = classes(2500, 1000, Key::new(3, "jigsaw"));
+        let all = classes(2500, 1000, 3, 0);
         let mut first = all[..1000].to_vec();
         assert_eq!(first, all[1000..2000]);
         first.sort_unstable();

@@ -1,4 +1,4 @@
-//! The queue behind a stage, as a configuration has it: its name, how long it is, what becomes of what does not fit.
+//! The queue after a stage, as a configuration has it: its name, how long it is, what becomes of what does not fit.
 //! Pure data; the queues themselves are in `runtime`.
 
 use serde::{Deserialize, Serialize};

@@ -59,8 +59,8 @@ impl Side {
         Some(Side { from, to: from + weights.get(index)?, total, fold: None })
     }
 
-    /// Side `index` where what the first two sides have together is dealt anew: the second gets what is in a fold, the first what
-    /// is in the others. The sides behind them stay what they are.
+    /// Side `index` where what the first two sides have together is dealt again: the second gets what is in a fold, the first what
+    /// is in the others. The sides after them stay what they are.
     ///
     /// `None` as for [`Side::new`], for fewer than two sides, and for a fold that does not exist.
     pub fn folded(weights: &[u64], fold: Fold, index: usize) -> Option<Self> {

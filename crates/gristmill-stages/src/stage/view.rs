@@ -40,7 +40,7 @@ impl Window {
         let (first, last) = (self.offsets[0], self.offsets[self.offsets.len() - 1]);
         let start = game.start.saturating_add(first.min(0).unsigned_abs());
         let end = game.end.saturating_sub(last.max(0).unsigned_abs());
-        // A window that lies wholly behind or before its row may leave the game on the other side.
+        // A window that lies wholly after or before its row may leave the game on the other side.
         start.min(game.end)..end.max(start.min(game.end))
     }
 }

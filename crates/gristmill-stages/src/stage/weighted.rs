@@ -6,7 +6,7 @@ use gristmill_runtime::runtime::seed::{Draws, Key};
 /// Chunks with their chances. Places are counted over all chunks.
 #[derive(Debug, Clone, Default)]
 pub struct Weighted {
-    /// The place behind the last of each chunk.
+    /// The place after the last of each chunk.
     ends: Vec<u64>,
     /// The chances of each chunk and of those before it.
     sums: Vec<f64>,

@@ -142,7 +142,7 @@ def read_catalogue(folder: str) -> Catalogue:
     for key in ("observation_space", "action_space"):
         text = found.pop(key, None)
         if not isinstance(text, str):
-            says = "missing; data sets of old versions left it to the environment, save it anew with a newer Minari"
+            says = "missing; data sets of old versions left it to the environment, save it again with a newer Minari"
             raise refused(path, f"`{key}`: {says}", kind="missing")
         try:
             spaces.append(from_json(text))

@@ -114,7 +114,7 @@ class Hdf5Episodes:
         return found
 
     def _open(self) -> Any:
-        """The file; opened anew in a process that was forked."""
+        """The file; reopened in a process that was forked."""
         if self._file is None or self._process != os.getpid():
             self._file, self._process = self._h5py.File(self._path, "r"), os.getpid()
         return self._file

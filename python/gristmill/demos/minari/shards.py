@@ -17,7 +17,7 @@ from gristmill.errors import ConfigError, FormatError
 if TYPE_CHECKING:
     from gristmill.packs.trajectories import Trajectories
 
-#: What readers of shards make of members' names, and writers make anew.
+#: What readers of shards make of members' names, and writers make again.
 _MADE_BY_READERS = ("", "frame", "__key__")
 
 

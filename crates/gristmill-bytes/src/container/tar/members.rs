@@ -1,5 +1,5 @@
 //! A tar -> its members one after another, front to back: for what must be whole. The first fault ends it; what lies
-//! behind the end mark is one, unless it is to be passed over.
+//! after the end mark is one, unless it is to be passed over.
 //! Remembers one member at a time, however many there are.
 
 use super::blocks::Blocks;
@@ -34,12 +34,12 @@ impl<B: Blocks> Members<B> {
         Members::within(blocks, limits, 0, u64::MAX)
     }
 
-    /// The same; what lies behind the end mark is noted ([`Members::behind`]) instead of refused.
+    /// The same; what follows the end mark is noted ([`Members::behind`]) instead of refused.
     pub fn lenient(self, lenient: bool) -> Self {
         Members { lenient, ..self }
     }
 
-    /// What lay behind the end mark, once that was reached.
+    /// What came after the end mark, once that was reached.
     pub fn behind(&mut self) -> Option<Error> {
         self.behind.take()
     }

@@ -36,7 +36,7 @@ impl Default for TarLimits {
 ///
 /// Errors: only what reading gives (`Io`). Whatever is wrong with the tar itself is in
 /// [`TarIndex::faults`] (`Empty`, `Truncated`, `Corrupt`, `TooLarge`, `Unsupported`, each with its byte); a member
-/// that reaches beyond the end of the file keeps its entry and has a `Truncated` fault. What lies behind the end mark
+/// that reaches beyond the end of the file keeps its entry and has a `Truncated` fault. What comes after the end mark
 /// is no part of the tar, and a `Corrupt` fault where it is not zero.
 pub fn walk(from: &(impl ReadAt + ?Sized), limits: &TarLimits) -> Result<TarIndex> {
     let mut walk = Walk::new(Windows::new(from, WINDOW)?, *limits);
@@ -124,7 +124,7 @@ impl<B: Blocks> Walk<B> {
         }
     }
 
-    /// What lies behind the end mark, if it was reached and anything does: every reader of tars ends there without a word.
+    /// What comes after the end mark, if it was reached and anything does: every reader of tars ends there without a word.
     pub(crate) fn behind(&mut self) -> Result<Option<Error>> {
         let Some(mark) = self.end_mark else { return Ok(None) };
         let Some(set) = self.blocks.first_set(mark + BLOCK)? else { return Ok(None) };
@@ -134,15 +134,15 @@ impl<B: Blocks> Walk<B> {
             None => false,
         };
         let detail = if begins == mark + BLOCK {
-            "a header of zeros ends the tar here; what lies behind it is reached by no reader of tars".to_owned()
+            "a header of zeros ends the tar here; what follows it is reached by no reader of tars".to_owned()
         } else if header {
             format!(
-                "another tar begins at byte {begins}, behind the end mark of the first: tars that were joined; give each as \
+                "another tar begins at byte {begins}, after the end mark of the first: tars that were joined; give each as \
                  a file of its own, or unpack and pack them as one (`tar --ignore-zeros -x`)"
             )
         } else {
             format!(
-                "byte {set}, behind the end mark, is not zero: something was joined to the tar, or a part of it is lost"
+                "byte {set}, after the end mark, is not zero: something was joined to the tar, or a part of it is lost"
             )
         };
         Ok(Some(Error::new(Kind::Corrupt, detail).at_byte(mark)))

@@ -330,8 +330,7 @@ impl Fold {
         }
     }
 
-    /// Where more changes are noted than is good, and all batches before those left out are with the consumer, that is
-    /// taken to be past some of those.
+    /// Where the undo log grows too long while batches are skipped, moves the mark of the consumer past skipped batches.
     fn pass_over(&mut self) {
         while self.noted > MOST_CHANGES
             && self.marks.front().is_some_and(|(mark, _)| self.skips.has(mark.batch.saturating_sub(1)))
@@ -428,7 +427,7 @@ impl Fold {
         while self.marks.front().is_some_and(|(mark, _)| mark.batch <= number + 1) {
             self.advance();
         }
-        self.passes.iter_mut().for_each(|passes| passes.took(number));
+        self.passes.iter_mut().for_each(Passes::took);
     }
 
     /// Sources of the rows that the lanes hold, or held at the delivered mark or later; most of them many times.

@@ -1,4 +1,4 @@
-//! The order of one lane's rows: a join, then the steps of the plan, one behind the other, as a list.
+//! The order of one lane's rows: a join, then the steps of the plan, one after the other, as a list.
 //! Offers runs of rows to each in turn; knows none of them by name.
 
 use gristmill_stages::stage::join::Join;

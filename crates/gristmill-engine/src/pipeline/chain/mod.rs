@@ -288,9 +288,9 @@ impl Chain {
         Taken::Item(Ok(batch))
     }
 
-    /// Whether batch `number`, the last that was given, ends a pass over the files.
-    pub(in crate::pipeline) fn ends_pass(&self, number: u64) -> bool {
-        self.lock().fold.passes.as_ref().is_some_and(|passes| passes.end_with(number))
+    /// How many passes over the files ended with batches that were given since the start.
+    pub(in crate::pipeline) fn passes_ended(&self) -> u64 {
+        self.lock().fold.passes.as_ref().map_or(0, Passes::ended)
     }
 
     /// Notes a batch that is about to be given: no state may count one that the ledger has not.

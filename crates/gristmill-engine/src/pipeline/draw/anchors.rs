@@ -55,7 +55,7 @@ impl Anchors {
         self.0.keys().filter_map(|pool| Some((pool.clone(), self.of(pool)?.clone()))).collect()
     }
 
-    /// Goes on from saved ones.
+    /// Resumes from saved ones.
     pub(in crate::pipeline) fn restore(&self, saved: &BTreeMap<String, Anchor>) {
         for (pool, anchor) in saved {
             if let Some(mut own) = self.of(pool) {

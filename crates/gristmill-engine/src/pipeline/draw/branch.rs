@@ -33,7 +33,7 @@ pub(in crate::pipeline) struct Block {
     pub(in crate::pipeline) keys: Vec<u64>,
     /// Whether the chunk holds just these rows, in their order.
     pub(in crate::pipeline) alone: bool,
-    /// How many of the rows are handed out; those behind them are for the cache.
+    /// How many of the rows are handed out; those after them are for the cache.
     pub(in crate::pipeline) given: usize,
     /// Lasting id of the source, and the chunk's index in it.
     pub(in crate::pipeline) source: u64,

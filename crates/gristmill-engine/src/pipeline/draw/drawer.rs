@@ -196,7 +196,7 @@ impl Drawer {
             let source = match opened {
                 Ok(source) => source,
                 Err(Error::State(text)) if !skip => {
-                    let advice = "the run cannot begin again without it: put it back, go on from a state, or take another journal";
+                    let advice = "the run cannot start again without it: put it back, resume from a state, or use another journal";
                     return Err(Error::State(format!("{text}; {advice}")));
                 }
                 Err(e) => {

@@ -9,23 +9,20 @@ use crate::pipeline::draw::branch::Branch;
 use crate::pipeline::draw::drawer::Drawer;
 use crate::pipeline::plan::{ChainPlan, DrawPlan};
 
-/// Ends of passes that are remembered: more threads than this do not take batches of one stream at a time.
-const LATEST: usize = 64;
-
 /// The passes of a stream over whole files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::pipeline) struct Passes {
     /// Passes whose rows are in batches before the next one.
     over: u64,
-    /// Of each pass behind them that was drawn to its end: the rows of the stream up to there.
+    /// Of each pass after them that was drawn to its end: the rows of the stream up to there.
     ends: VecDeque<u64>,
     /// The passes that were over when the consumer took a batch last.
     #[serde(skip)]
     told: u64,
-    /// The latest batches that ended a pass: a consumer asks for one soon after it took it.
+    /// The passes that were over at the start.
     #[serde(skip)]
-    ended: VecDeque<u64>,
+    before: u64,
 }
 
 impl Passes {
@@ -40,7 +37,7 @@ impl Passes {
     pub(in crate::pipeline) fn resumed(saved: Option<&Passes>, head: u64, branch: &Branch) -> Self {
         let live = branch.drawer.as_ref().map_or(0, Drawer::live).max(1);
         let mut passes = saved.cloned().unwrap_or(Passes { over: head / live, ..Passes::default() });
-        passes.told = passes.over;
+        (passes.told, passes.before) = (passes.over, passes.over);
         passes
     }
 
@@ -63,20 +60,14 @@ impl Passes {
         }
     }
 
-    /// The consumer took batch `number`.
-    pub(in crate::pipeline) fn took(&mut self, number: u64) {
-        if self.told != self.over {
-            self.told = self.over;
-            self.ended.push_back(number);
-            if self.ended.len() > LATEST {
-                self.ended.pop_front();
-            }
-        }
+    /// The consumer took a batch.
+    pub(in crate::pipeline) fn took(&mut self) {
+        self.told = self.over;
     }
 
-    /// Whether batch `number`, which the consumer took just now, ends a pass.
-    pub(in crate::pipeline) fn end_with(&self, number: u64) -> bool {
-        self.ended.contains(&number)
+    /// How many passes ended with batches that the consumer took since the start.
+    pub(in crate::pipeline) fn ended(&self) -> u64 {
+        self.told - self.before
     }
 
     /// As they stood when `known` ends were known.
@@ -101,10 +92,10 @@ mod tests {
         let mut ended = Vec::new();
         for batch in 0..6 {
             passes.given((batch + 1) * 4);
-            passes.took(batch);
-            ended.push(passes.end_with(batch));
+            passes.took();
+            ended.push(passes.ended());
         }
-        assert_eq!(ended, [false, false, true, false, true, false]);
+        assert_eq!(ended, [0, 0, 1, 1, 2, 2]);
         passes.drawn(3, 2, 20);
         assert_eq!(passes.known(), 2, "an end is noted once");
     }

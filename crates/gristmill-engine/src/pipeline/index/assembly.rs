@@ -92,20 +92,16 @@ impl Assembly {
     ) -> Result<Self> {
         let (table, rows) = (&input.table, &input.rows);
         let encoder = of_rows(config, tensors, table.layout(), &input.valuations)?;
+        let Some(view) = view else { return Assembly::of(input, encoder) };
+        let pad = pad(view);
         let mut made = Assembly {
             table: Arc::clone(table),
-            rows: Arc::clone(rows),
+            rows: epoch(&**table, rows, view)?,
             parts: Vec::new(),
             fill: Fill::Zero,
             mask: Mask::Nothing,
             outputs: Vec::new(),
         };
-        let Some(view) = view else {
-            made.add(encoder, None, "")?;
-            return Ok(made);
-        };
-        let pad = pad(view);
-        made.rows = epoch(&**table, rows, view)?;
         made.fill = if pad == Pad::Edge { Fill::Nearest } else { Fill::Zero };
         match view {
             View::Window { offsets, tensors: names, .. } => {
@@ -123,6 +119,22 @@ impl Assembly {
             }
         }
         made.finish()?;
+        Ok(made)
+    }
+
+    /// The rows of `input`, each made by this encoder.
+    ///
+    /// Errors: `Unfit` for an encoder of other rows.
+    pub(super) fn of(input: &IndexInput, encoder: Arc<dyn Encoder>) -> Result<Self> {
+        let mut made = Assembly {
+            table: Arc::clone(&input.table),
+            rows: Arc::clone(&input.rows),
+            parts: Vec::new(),
+            fill: Fill::Zero,
+            mask: Mask::Nothing,
+            outputs: Vec::new(),
+        };
+        made.add(encoder, None, "")?;
         Ok(made)
     }
 

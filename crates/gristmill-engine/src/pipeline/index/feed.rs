@@ -23,6 +23,9 @@ use crate::pipeline::loader::output::{Batch, Delivery};
 /// Steps of one task: enough to hide the memory's latency, few enough to stay in the first caches.
 const PIECE_STEPS: usize = 256;
 
+/// Bytes of pairs of one task: rows are large, and are copied where they stand.
+const PIECE_BYTES: usize = 1 << 22;
+
 /// Totals since the start.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
@@ -96,8 +99,9 @@ struct Piece {
 impl Feed {
     /// A feed that begins with batch `first`.
     pub(super) fn new(plan: Plan, assembly: Arc<Assembly>, shared: Shared, first: u64) -> Self {
-        let row_bytes = assembly.outputs().iter().map(TensorSpec::row_bytes).collect();
-        let piece = (PIECE_STEPS / assembly.steps().max(1)).max(1);
+        let row_bytes: Vec<usize> = assembly.outputs().iter().map(TensorSpec::row_bytes).collect();
+        let fit = if plan.is_mixed() { PIECE_BYTES / row_bytes.iter().sum::<usize>().max(1) } else { PIECE_STEPS };
+        let piece = (fit.min(PIECE_STEPS) / assembly.steps().max(1)).max(1);
         let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
         let inner = Inner { next: plan.beyond(first), delivered: first, ..Inner::default() };
@@ -133,7 +137,7 @@ impl Feed {
         self.shared.book.as_ref()
     }
 
-    /// The number behind the last batch.
+    /// The number after the last batch.
     pub(super) fn batches(&self) -> Option<u64> {
         self.plan.batches()
     }
@@ -189,7 +193,7 @@ impl Feed {
         self.handoff.close();
     }
 
-    /// Hands out whole batches in order, and ends the stream behind the last.
+    /// Hands out whole batches in order, and ends the stream after the last.
     fn settle(&self, inner: &mut Inner) {
         while let Some(open) = inner.open.pop_front_if(|open| open.done == open.share.shown) {
             let Open { number, share, sheet, error, digests, .. } = open;

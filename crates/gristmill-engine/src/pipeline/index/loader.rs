@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use gristmill_packs::demos::pairs::Pairs;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::handoff::Taken;
 use gristmill_runtime::runtime::metrics::Rates;
@@ -21,15 +22,14 @@ use gristmill_stages::config::IndexConfig;
 use super::assembly::Assembly;
 use super::feed::{Feed, Shared};
 use super::lookup::Lookup;
-use super::plan::{Plan, skips};
+use super::plan::Plan;
 use super::state::IndexState;
-use super::status::{stages, status};
+use super::status::{metrics, stages, status, totals};
 use super::weighted::Sampler;
 use crate::pipeline::ledger::{Begin, Book, By, PlanOf};
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::plan::encoder::fingerprint_of_rows;
-use crate::pipeline::plan::skip::Skips;
-use crate::pipeline::watch::metrics::{Metrics, StageMetrics};
+use crate::pipeline::watch::metrics::Metrics;
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::RunState;
 
@@ -45,10 +45,8 @@ pub struct IndexLoader {
     encoding: serde_json::Value,
     sampler: Option<Arc<Sampler>>,
     outputs: Vec<Output>,
-    batches: Option<u64>,
-    /// Batches of a pass, where each has its own.
-    per_pass: Option<u64>,
-    skips: Skips,
+    /// What is in which batch, but for what is drawn.
+    plan: Plan,
     made_in: u32,
     root: OnceLock<u64>,
     running: OnceLock<Running>,
@@ -59,6 +57,8 @@ pub struct IndexLoader {
 struct Control {
     /// Number of the first batch.
     first: u64,
+    /// The pass that batches begin some rows later in, and how many.
+    late: Option<(u64, u64)>,
     /// How it came there.
     by: Option<By>,
     stopped: bool,
@@ -88,7 +88,21 @@ impl IndexLoader {
     /// rows are drawn by weight.
     pub fn new(input: IndexInput, config: IndexConfig) -> Result<Self> {
         let assembly = Assembly::new(&input, &config.encoder, &config.tensors, config.view.as_ref())?;
-        let plan = Plan::new(&config, 0, Arc::clone(assembly.rows()))?;
+        let encoding = fingerprint_of_rows(&config.encoder, &config.tensors);
+        IndexLoader::with(input, assembly, encoding, config)
+    }
+
+    /// Checks a config, of which the encoder does not matter, against pairs; `identity` is a hash of what they are.
+    ///
+    /// Errors: `Config` with the field.
+    pub fn of_pairs(pairs: &Arc<Pairs>, identity: u64, config: IndexConfig) -> Result<Self> {
+        let input = pairs.input(identity);
+        let assembly = Assembly::of(&input, Arc::<Pairs>::clone(pairs))?;
+        IndexLoader::with(input, assembly, serde_json::Value::Null, config)
+    }
+
+    fn with(input: IndexInput, assembly: Assembly, encoding: serde_json::Value, config: IndexConfig) -> Result<Self> {
+        let plan = Plan::new(&config, config.seed.unwrap_or(0), Arc::clone(assembly.rows()))?;
         let sampler = Sampler::new(&input, assembly.rows(), &config)?.map(Arc::new);
         let root = OnceLock::new();
         if let Some(seed) = config.seed {
@@ -101,10 +115,8 @@ impl IndexLoader {
                 batch_size: plan.batch_rows(),
                 tensors: assembly.outputs().to_vec(),
             }],
-            batches: plan.batches(),
-            per_pass: plan.per_pass(),
-            skips: skips(&config)?,
-            encoding: fingerprint_of_rows(&config.encoder, &config.tensors),
+            plan,
+            encoding,
             made_in: std::process::id(),
             root,
             running: OnceLock::new(),
@@ -127,29 +139,47 @@ impl IndexLoader {
 
     /// Rows of an epoch, of all ranks together: those that the view leaves out are not among them.
     pub fn rows(&self) -> u64 {
-        self.assembly.rows().len()
+        self.plan.selected()
     }
 
     /// How many batches there are in all epochs, with those that are left out; none when there is no end.
     pub fn batches(&self) -> Option<u64> {
-        self.batches
+        self.plan.batches()
     }
 
     /// Batches of a pass, with those that are left out, where each pass has its own.
     pub fn pass_batches(&self) -> Option<u64> {
-        self.per_pass
+        self.plan.per_pass()
     }
 
     /// Number of the batch that comes next; none when all were delivered.
     pub fn upcoming(&self) -> Option<u64> {
-        let next = self.skips.beyond(self.position());
-        self.batches.is_none_or(|batches| next < batches).then_some(next)
+        let (position, (pass, rows)) = (self.position(), self.control().late.unwrap_or_default());
+        let next = self.plan.clone().late(pass, rows).beyond(position);
+        self.batches().is_none_or(|batches| next < batches).then_some(next)
     }
 
     /// How many of the batches from `first` to the one before `end` are not left out.
     pub fn given(&self, first: u64, end: u64) -> u64 {
-        let left_out = self.skips.before(end).into_iter().map(|(from, to)| to.min(end).saturating_sub(from.max(first)));
+        let left_out =
+            self.plan.skips().before(end).into_iter().map(|(from, to)| to.min(end).saturating_sub(from.max(first)));
         end.saturating_sub(first).saturating_sub(left_out.sum())
+    }
+
+    /// How many passes ended with batches that were given since the start.
+    pub fn passes_ended(&self) -> u64 {
+        let (Some(batches), Ok(())) = (self.pass_batches(), self.here()) else { return 0 };
+        let pass = |batch| self.plan.beyond(batch) / batches;
+        let position = self.position();
+        pass(position).saturating_sub(pass(self.control().first))
+    }
+
+    /// Refuses the name of any output but the one there is.
+    pub(in crate::pipeline) fn known(&self, alias: &str) -> Result<()> {
+        if alias.is_empty() {
+            return Ok(());
+        }
+        Err(Error::UnknownAlias { alias: alias.to_owned(), known: "only the nameless one".to_owned() })
     }
 
     fn control(&self) -> MutexGuard<'_, Control> {
@@ -184,7 +214,8 @@ impl IndexLoader {
             return Ok(running);
         }
         let plan = Plan::new(&self.config, self.root(), Arc::clone(self.assembly.rows()))?;
-        let plan = plan.sampled(self.sampler.clone());
+        let (pass, rows) = control.late.unwrap_or_default();
+        let plan = plan.sampled(self.sampler.clone()).late(pass, rows);
         let ledger = self.config.ledger.as_deref();
         let book = ledger.map(|path| Book::open(path, self.begin(&control)?)).transpose()?;
         let scheduler = Scheduler::new();
@@ -210,10 +241,7 @@ impl IndexLoader {
     /// Errors: `UnknownAlias` for any alias but the empty one, `Stopped`, `Forked`; `Format`, with file and row, in place
     /// of a batch that has a row which cannot be encoded.
     pub fn next(&self, alias: &str, wait: Option<Duration>) -> Result<Next> {
-        if !alias.is_empty() {
-            let known = "only the nameless one".to_owned();
-            return Err(Error::UnknownAlias { alias: alias.to_owned(), known });
-        }
+        self.known(alias)?;
         let running = self.running()?;
         let taken = running.feed.next(wait);
         let mut rates = running.rates.lock().unwrap_or_else(PoisonError::into_inner);
@@ -258,6 +286,7 @@ impl IndexLoader {
             shuffle: config.shuffle,
             sampling: config.sampling.clone(),
             view: config.view.clone(),
+            mix: config.mix.clone(),
             batch_size: config.batch_size,
             seed: Some(self.root()),
             epochs: None,
@@ -269,10 +298,10 @@ impl IndexLoader {
             epochs: config.epochs,
             last_batch: config.last_batch,
             data: format!("{:016x}", input.identity),
-            rows: self.assembly.rows().len(),
+            rows: self.rows(),
             selection: (*input.recipe).clone(),
         };
-        let skip = self.skips.before(u64::MAX);
+        let skip = self.plan.skips().before(u64::MAX);
         let skip = if skip.is_empty() { BTreeMap::new() } else { BTreeMap::from([(String::new(), skip)]) };
         let from = BTreeMap::from([(String::new(), control.first)]);
         let (rank, world) = (config.rank, config.world_size);
@@ -288,7 +317,7 @@ impl IndexLoader {
     }
 
     fn state_at(&self, batch: u64) -> IndexState {
-        let standing = (batch, &self.skips, self.per_pass);
+        let standing = (batch, self.plan.skips(), self.plan.per_pass());
         IndexState::new(&self.config, self.root(), &self.input, self.encoding.clone(), standing)
     }
 
@@ -334,9 +363,14 @@ impl IndexLoader {
         if self.running.get().is_some() {
             return Err(Error::State("the loader has started; restore into a new one".into()));
         }
-        let expected =
-            IndexState::new(&self.config, 0, &self.input, self.encoding.clone(), (0, &self.skips, self.per_pass));
-        let saved = IndexState::parse(text, &expected, &self.config, (&self.skips, self.alike()))?;
+        let expected = IndexState::new(
+            &self.config,
+            0,
+            &self.input,
+            self.encoding.clone(),
+            (0, self.plan.skips(), self.plan.per_pass()),
+        );
+        let saved = IndexState::parse(text, &expected, &self.config, (self.plan.skips(), self.alike()))?;
         if *self.root.get_or_init(|| saved.seed) != saved.seed {
             return Err(Error::State(format!("it was made with another seed: {}", saved.seed)));
         }
@@ -355,7 +389,7 @@ impl IndexLoader {
 
     /// Goes to batch `batch` before the start, at no cost.
     ///
-    /// Errors: `State` behind the last batch, or when the loader has started; `Forked`.
+    /// Errors: `State` after the last batch, or when the loader has started; `Forked`.
     pub fn seek(&self, batch: u64) -> Result<()> {
         self.here()?;
         let mut control = self.control();
@@ -367,6 +401,28 @@ impl IndexLoader {
         Ok(())
     }
 
+    /// Goes to a row of a pass, whose batches then begin there, and where none is left to the next pass; at no cost, before the
+    /// start. Only where each pass has batches of its own.
+    ///
+    /// Errors: `State` where there is no such row, or when the loader has started; `Forked`.
+    pub fn seek_row(&self, pass: u64, row: u64) -> Result<()> {
+        self.here()?;
+        let mut control = self.control();
+        if self.running.get().is_some() {
+            return Err(Error::State("the loader has started; seek in a new one".into()));
+        }
+        let (rows, size) = (self.rows(), self.config.batch_size as u64);
+        let Some(per_pass) = self.plan.per_pass().filter(|_| row < rows) else {
+            return Err(Error::State(format!("row {row} of pass {pass}; a pass has {rows}")));
+        };
+        let beyond = || Error::State(format!("pass {pass} is further than 64 bits count"));
+        let first = pass.checked_mul(per_pass).and_then(|first| first.checked_add(row / size)).ok_or_else(beyond)?;
+        control.first = self.plan.clone().late(pass, row % size).beyond(self.reachable(first)?);
+        control.late = (!row.is_multiple_of(size)).then_some((pass, row % size));
+        control.by = Some(By::Seek);
+        Ok(())
+    }
+
     /// The batch up to which it changes nothing how passes end.
     fn alike(&self) -> u64 {
         let (rows, size) = (self.rows(), self.config.batch_size as u64);
@@ -374,9 +430,9 @@ impl IndexLoader {
     }
 
     fn reachable(&self, batch: u64) -> Result<u64> {
-        match self.batches {
+        match self.batches() {
             Some(batches) if batch > batches => {
-                Err(Error::State(format!("batch {batch} of {batches}; raise epochs, or start anew")))
+                Err(Error::State(format!("batch {batch} of {batches}; raise epochs, or start again")))
             }
             _ if batch.checked_mul(self.config.batch_size as u64).is_none() => {
                 Err(Error::State(format!("batch {batch} is further than 64 bits count")))
@@ -386,7 +442,7 @@ impl IndexLoader {
     }
 
     /// Which rank this is, of how many.
-    fn ranks(&self) -> (u64, u64) {
+    pub(in crate::pipeline) fn ranks(&self) -> (u64, u64) {
         (self.config.rank, self.config.world_size)
     }
 
@@ -430,19 +486,4 @@ impl Drop for IndexLoader {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn totals(stages: &[StageMetrics]) -> Vec<u64> {
-    stages.iter().flat_map(|stage| stage.counts.iter().map(|count| count.total)).collect()
-}
-
-fn metrics(feed: &Feed, rates: &Mutex<Rates>, root: u64, (rank, world_size): (u64, u64)) -> Metrics {
-    let mut stages = stages(feed);
-    let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut per_second = rates.per_second(&totals(&stages)).into_iter();
-    for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
-        count.per_second = per_second.next().unwrap_or_default();
-    }
-    let uptime_seconds = rates.uptime().as_secs_f64();
-    Metrics { uptime_seconds, seed: Some(root), rank, world_size, stages, ..Metrics::default() }
 }

@@ -109,7 +109,7 @@ impl Lookup {
         self.plan.batches()
     }
 
-    /// Rows of this rank in batch `number`; none behind the end.
+    /// Rows of this rank in batch `number`; none after the end.
     pub fn rows(&self, number: u64) -> usize {
         if self.plan.reaches(number) { self.plan.share(number).rows } else { 0 }
     }

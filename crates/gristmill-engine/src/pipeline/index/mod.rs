@@ -3,6 +3,7 @@
 //! | file | does |
 //! |---|---|
 //! | `plan` | batch number -> the rows of this rank |
+//! | `mixed` | position among the rows of several sources -> the row |
 //! | `weighted` | number of a draw -> the row, where rows are drawn by weight |
 //! | `assembly` | rows, and the steps that a view shows of them -> tensors |
 //! | `only` | some tensors of an encoder |
@@ -18,6 +19,7 @@ mod encode;
 mod feed;
 mod loader;
 mod lookup;
+mod mixed;
 mod only;
 mod plan;
 mod state;

@@ -11,6 +11,7 @@ use gristmill_stages::config::{IndexConfig, LastBatch, Shuffle};
 use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::gather::{Epoch, Gather, Order};
 
+use super::mixed::Mixed;
 use super::weighted::Sampler;
 use crate::pipeline::ledger::Digests;
 use crate::pipeline::plan::skip::Skips;
@@ -37,6 +38,10 @@ pub(super) struct Plan {
     root: u64,
     /// Draws by weight, in place of the order of `gather`.
     sampler: Option<Arc<Sampler>>,
+    /// Several sources, in place of the order of `gather`.
+    mixed: Option<Arc<Mixed>>,
+    /// The pass whose batches begin some rows later than those of others, and how many.
+    late: Option<(u64, u64)>,
 }
 
 /// The random bits of rows in one epoch.
@@ -88,19 +93,32 @@ impl Plan {
         if config.epochs == Some(0) {
             return Err(Error::config("epochs", "expected at least 1 pass"));
         }
-        let end = config.epochs.map(|epochs| epochs.checked_mul(rows.len()));
+        let mixed = match &config.mix {
+            Some(_) if config.sampling.is_some() => {
+                return Err(Error::config(
+                    "sampling",
+                    "sources that are mixed have an order of their own; leave it out",
+                ));
+            }
+            Some(_) if matches!(config.shuffle, Shuffle::Blocks { .. }) => {
+                return Err(Error::config("shuffle", "sources that are mixed have no blocks; shuffle their rows"));
+            }
+            Some(mix) => Some(Arc::new(Mixed::new(mix, root, config.shuffle != Shuffle::Off, rows.len())?)),
+            None => None,
+        };
+        let pass = mixed.as_ref().map_or(rows.len(), |mixed| mixed.length());
+        let end = config.epochs.map(|epochs| epochs.checked_mul(pass));
         let end = match end {
             Some(None) => return Err(Error::config("epochs", "more rows than 64 bits count; leave it out for no end")),
             Some(Some(end)) => Some(end),
             None => None,
         };
         let per_pass = match config.last_batch {
-            LastBatch::Drop => rows.len() / size,
-            LastBatch::Keep | LastBatch::Pad => rows.len().div_ceil(size),
+            LastBatch::Drop => pass / size,
+            LastBatch::Keep | LastBatch::Pad => pass.div_ceil(size),
         };
         if config.apart && per_pass == 0 {
-            let text =
-                format!("{} rows fill no batch of {size}, and what is left over is dropped; keep it", rows.len());
+            let text = format!("{pass} rows fill no batch of {size}, and what is left over is dropped; keep it");
             return Err(Error::config("last_batch", text));
         }
         let skips = skips(config)?;
@@ -128,6 +146,8 @@ impl Plan {
             },
             root,
             sampler: None,
+            mixed,
+            late: None,
         })
     }
 
@@ -136,9 +156,19 @@ impl Plan {
         Plan { sampler, ..self }
     }
 
+    /// The same plan, with batches of pass `pass` that begin `rows` rows later, where each pass has its own.
+    pub(super) fn late(self, pass: u64, rows: u64) -> Self {
+        Plan { late: (rows > 0).then_some((pass, rows)), ..self }
+    }
+
+    /// Whether rows are those of several sources, by weights.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.mixed.is_some()
+    }
+
     /// Rows of an epoch, of all ranks.
     pub(super) fn selected(&self) -> u64 {
-        self.rows.len()
+        self.mixed.as_ref().map_or(self.rows.len(), |mixed| mixed.length())
     }
 
     /// Rows of a whole batch of this rank.
@@ -149,10 +179,15 @@ impl Plan {
     /// How many batches there are; none when there is no end.
     pub(super) fn batches(&self) -> Option<u64> {
         self.end.map(|end| match (self.per_pass, self.partial) {
-            (Some(batches), _) => end / self.rows.len() * batches,
+            (Some(batches), _) => end / self.selected() * batches,
             (None, WhenPartial::Drop) => end / self.batch,
             (None, WhenPartial::Keep | WhenPartial::Pad) => end.div_ceil(self.batch),
         })
+    }
+
+    /// Batches that are left out.
+    pub(super) fn skips(&self) -> &Skips {
+        &self.skips
     }
 
     /// Batches of a pass, where each has its own.
@@ -164,8 +199,10 @@ impl Plan {
     fn span(&self, number: u64) -> (u64, Option<u64>) {
         match self.per_pass {
             Some(batches) => {
-                let begins = (number / batches).saturating_mul(self.rows.len());
-                (begins.saturating_add(number % batches * self.batch), Some(begins.saturating_add(self.rows.len())))
+                let (pass, rows) = (number / batches, self.selected());
+                let late = self.late.filter(|(late, _)| *late == pass).map_or(0, |(_, late)| late);
+                let begins = pass.saturating_mul(rows);
+                (begins.saturating_add(number % batches * self.batch + late), Some(begins.saturating_add(rows)))
             }
             None => (number.saturating_mul(self.batch), self.end),
         }
@@ -173,7 +210,13 @@ impl Plan {
 
     /// The first batch from `number` on that is not left out.
     pub(super) fn beyond(&self, number: u64) -> u64 {
-        self.skips.beyond(number)
+        let next = self.skips.beyond(number);
+        let (Some(batches), Some((pass, _))) = (self.per_pass, self.late) else { return next };
+        // The pass that begins late may have one batch less.
+        let (first, end) = self.span(next);
+        let needs = if self.partial == WhenPartial::Drop { self.batch } else { 1 };
+        let is_there = end.is_none_or(|end| first.saturating_add(needs) <= end);
+        if next / batches != pass || is_there { next } else { self.skips.beyond((pass + 1) * batches) }
     }
 
     /// What this rank puts into batch `number`, which must exist.
@@ -193,6 +236,10 @@ impl Plan {
         let positions = (from..to).map(|i| self.position(number, i));
         if let Some(sampler) = &self.sampler {
             return sampler.picks(self.root, positions, picks);
+        }
+        if let Some(mixed) = &self.mixed {
+            mixed.picks(self.position(number, from), self.world, to - from, picks);
+            return Ok(());
         }
         let mut current: Option<(u64, Epoch, Augmentation)> = None;
         for position in positions {
@@ -214,7 +261,7 @@ impl Plan {
 
     /// The epoch of row `i` of this rank's share of batch `number`.
     pub(super) fn epoch(&self, number: u64, i: usize) -> u64 {
-        self.position(number, i) / self.gather.rows()
+        self.position(number, i) / self.selected()
     }
 
     fn position(&self, number: u64, i: usize) -> u64 {
@@ -226,8 +273,8 @@ impl Plan {
         let (mut at, mut rest) = (from, picks);
         while !rest.is_empty() {
             let position = self.position(number, at);
-            let (epoch, place) = (position / self.gather.rows(), position % self.gather.rows());
-            let of_epoch = (self.gather.rows() - place).div_ceil(self.world);
+            let (epoch, place) = (position / self.selected(), position % self.selected());
+            let of_epoch = (self.selected() - place).div_ceil(self.world);
             let (now, later) = rest.split_at(rest.len().min(usize::try_from(of_epoch).unwrap_or(usize::MAX)));
             digests.rows(epoch, now.iter().map(|pick| pick.row));
             (at, rest) = (at + now.len(), later);

@@ -7,19 +7,14 @@ use gristmill_stages::config::{HanseSamplingConfig, IndexConfig, LastBatch, Shuf
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::plan::skip::Skips;
-use crate::pipeline::resume::state::sealed;
-
-/// Version of the state; raised whenever its meaning changes.
-const VERSION: u32 = 2;
-
-/// The same without a checksum.
-const UNSEALED: u32 = 1;
+use crate::pipeline::resume::envelope::{Of, VERSION, opened};
 
 /// The state of an index loader (docs/format/state.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IndexState {
-    gristmill_index_state: u32,
+    gristmill_state: u32,
+    of: Of,
     /// Number of the next batch.
     pub(super) batch: u64,
     /// Root of the order and of augmentation.
@@ -42,7 +37,7 @@ pub(super) struct IndexState {
     /// The pass that the next batch belongs to, from 0, where each has batches of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pass: Option<u64>,
-    /// Batches before it that were left out: first, and the one behind the last.
+    /// Batches before it that were left out: first, and the one after the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<(u64, u64)>,
     /// How the rows were selected, for tools that name them; a restore compares their hash alone.
@@ -60,7 +55,8 @@ impl IndexState {
         (batch, skips, per_pass): (u64, &Skips, Option<u64>),
     ) -> Self {
         IndexState {
-            gristmill_index_state: VERSION,
+            gristmill_state: VERSION,
+            of: Of::Rows,
             batch,
             seed,
             batch_size: config.batch_size,
@@ -82,14 +78,7 @@ impl IndexState {
     pub(super) fn read(text: &str) -> Result<Self> {
         let none =
             |e: serde_json::Error| Error::State(format!("no state of a loader of rows: {e}: {}", document::DAMAGED));
-        let mut value: serde_json::Value = serde_json::from_str(text).map_err(none)?;
-        let version = value.get("gristmill_index_state").cloned().unwrap_or_default();
-        if version.is_u64() && version != VERSION && version != UNSEALED {
-            return Err(Error::State(format!("version {version} is not {VERSION}")));
-        }
-        sealed(&mut value, version == VERSION)?;
-        let state: IndexState = serde_json::from_value(value).map_err(none)?;
-        Ok(IndexState { gristmill_index_state: VERSION, ..state })
+        serde_json::from_value(opened(serde_json::from_str(text).map_err(none)?, Of::Rows)?).map_err(none)
     }
 
     /// JSON text, with its checksum.

@@ -1,9 +1,13 @@
 //! A loader of rows -> its stages with their numbers, and the document that a view draws of them.
 //! Reads counters only; rates are left to the caller.
 
+use std::sync::{Mutex, PoisonError};
+
+use gristmill_runtime::runtime::metrics::Rates;
+
 use super::feed::Feed;
 use crate::pipeline::plan::flow::FlowStage;
-use crate::pipeline::watch::metrics::{Gauge, QueueMetrics, StageMetrics, Tally};
+use crate::pipeline::watch::metrics::{Gauge, Metrics, QueueMetrics, StageMetrics, Tally};
 use crate::pipeline::watch::status::{OutputStatus, RunState, STATUS_VERSION, Status, describe, resident};
 
 /// One row per step, without rates.
@@ -67,4 +71,21 @@ pub(super) fn status(feed: &Feed, seed: u64, uptime: f64, state: RunState) -> St
         stages: flow.iter().map(found).collect(),
         ..Status::default()
     }
+}
+
+/// All totals, in order.
+pub(super) fn totals(stages: &[StageMetrics]) -> Vec<u64> {
+    stages.iter().flat_map(|stage| stage.counts.iter().map(|count| count.total)).collect()
+}
+
+/// What a feed did so far and in the last second.
+pub(super) fn metrics(feed: &Feed, rates: &Mutex<Rates>, root: u64, (rank, world_size): (u64, u64)) -> Metrics {
+    let mut stages = stages(feed);
+    let rates = rates.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut per_second = rates.per_second(&totals(&stages)).into_iter();
+    for count in stages.iter_mut().flat_map(|stage| &mut stage.counts) {
+        count.per_second = per_second.next().unwrap_or_default();
+    }
+    let uptime_seconds = rates.uptime().as_secs_f64();
+    Metrics { uptime_seconds, seed: Some(root), rank, world_size, stages, ..Metrics::default() }
 }

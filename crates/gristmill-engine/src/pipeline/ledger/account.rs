@@ -33,7 +33,7 @@ pub struct Kept {
     pub process: usize,
     /// The first batch.
     pub first: u64,
-    /// The one behind the last.
+    /// The one after the last.
     pub end: u64,
 }
 

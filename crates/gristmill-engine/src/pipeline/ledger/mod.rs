@@ -40,7 +40,7 @@ pub enum Entry {
     Ended {
         /// Alias of the output.
         output: String,
-        /// The number behind its last batch.
+        /// The number after its last batch.
         batch: u64,
     },
 }
@@ -73,7 +73,7 @@ pub struct Begin {
     pub by: By,
     /// Per output, the batch that it begins with.
     pub from: BTreeMap<String, u64>,
-    /// Per output, batches that are left out: first, and the one behind the last.
+    /// Per output, batches that are left out: first, and the one after the last.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub skip: BTreeMap<String, Vec<(u64, u64)>>,
     /// What decides the batches.
@@ -151,7 +151,7 @@ pub struct Delivered {
     pub output: String,
     /// The first.
     pub first: u64,
-    /// The one behind the last.
+    /// The one after the last.
     pub end: u64,
     /// What was in them, per epoch of a pack; of a stream in all.
     pub digests: Vec<Digest>,

@@ -28,9 +28,10 @@ use crate::pipeline::plan::budget;
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::plan::sight::Reads;
 use crate::pipeline::plan::{ChainPlan, DrawPlan, Plan, plan};
+use crate::pipeline::resume::envelope::{Of, VERSION};
 use crate::pipeline::resume::journals::{JournalMark, latest};
 use crate::pipeline::resume::needed::OldestNeeded;
-use crate::pipeline::resume::state::{ChainState, LoaderState, Part, VERSION, fingerprint};
+use crate::pipeline::resume::state::{ChainState, LoaderState, Part, fingerprint};
 use crate::pipeline::resume::vanished::{Missing, Vanished};
 use crate::pipeline::resume::{saved, state};
 use crate::pipeline::watch::notices;
@@ -337,6 +338,7 @@ impl DataLoader {
         }
         let mut state = LoaderState {
             gristmill_state: VERSION,
+            of: Of::Stream,
             config: fingerprint(&self.config, &self.plan),
             seed: self.root.get().copied().unwrap_or_default(),
             part: (world > 1).then_some(Part { rank, world_size: world }),

@@ -22,11 +22,11 @@ pub(super) fn may_pass(error: &Error) -> bool {
 }
 
 impl DataLoader {
-    /// Whether batch `number`, the last that [`DataLoader::next`] gave of an output, ends one of several passes over its
-    /// files: it completes their rows. Streams that draw from a pool or join several inputs have no passes.
-    pub fn ends_pass(&self, alias: &str, number: u64) -> bool {
-        let chains = self.running.get().map_or(&[][..], |running| &running.observer.chains);
-        chains.iter().any(|chain| chain.plan.alias == alias && chain.ends_pass(number))
+    /// How many passes over its files ended with batches of an output that were given since the start: a batch ends a pass
+    /// that completes its rows. Streams that draw from a pool, join several inputs or have one pass alone count none.
+    pub fn passes_ended(&self, alias: &str) -> u64 {
+        let chains = self.runs_here().map_or(&[][..], |running| &running.observer.chains);
+        chains.iter().find(|chain| chain.plan.alias == alias).map_or(0, |chain| chain.passes_ended())
     }
 
     /// What becomes of its streams where files cannot be read.

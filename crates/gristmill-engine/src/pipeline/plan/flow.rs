@@ -95,7 +95,7 @@ mod tests {
         let place = |name: &str| stages.iter().position(|stage| stage.name == name).unwrap();
         for stage in &stages {
             for (from, _) in &stage.inputs {
-                assert!(place(from) < place(&stage.name), "{from} stands behind {}", stage.name);
+                assert!(place(from) < place(&stage.name), "{from} stands after {}", stage.name);
             }
         }
         let joined = stages.iter().find(|stage| stage.kind == "join_positions").unwrap();

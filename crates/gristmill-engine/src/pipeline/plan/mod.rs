@@ -124,7 +124,7 @@ pub(crate) struct ChainPlan {
     pub(crate) ranks: Ranks,
     /// Name of the join (empty without one), weights, what happens at an input's end.
     pub(crate) join: (String, Vec<f64>, Exhausted),
-    /// What rows go through behind it, in this order.
+    /// What rows go through after it, in this order.
     pub(crate) steps: Vec<StepPlan>,
     /// Name of the tensor generator.
     pub(crate) stage: String,
@@ -257,7 +257,7 @@ impl<'a> Lower<'a> {
         Ok(ChainPlan { branches, join, lanes, steps, ..chain })
     }
 
-    /// The branches behind frames that are joined, with their shares. Frames from a pool's cache come in the order of its
+    /// The branches whose frames are joined, with their shares. Frames from a pool's cache come in the order of its
     /// draws, as those of its unpacker do: the two are one branch and share the sum of their weights.
     fn inputs(&mut self, inputs: Vec<(Port, f64)>) -> Result<(Vec<BranchPlan>, Vec<f64>)> {
         let from_cache =

@@ -62,7 +62,7 @@ impl Skips {
         self.0.iter().filter(|(first, _)| *first < batch).map(|(first, end)| (*first, batch.min(*end))).collect()
     }
 
-    /// The batch behind the last range.
+    /// The batch after the last range.
     pub(crate) fn end(&self) -> u64 {
         self.0.last().map_or(0, |(_, end)| *end)
     }

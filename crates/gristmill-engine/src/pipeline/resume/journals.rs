@@ -76,17 +76,17 @@ impl Earlier {
         let opening = match own.exists() {
             false => Opening::New,
             true if whole(&alone) || alone.went_on => Opening::Again,
-            true => Opening::Anew,
+            true => Opening::Fresh,
         };
         let all = History::read(path, Files::new())?;
         let run = match (whole(&all), all.agreed) {
             (false, _) => None,
             (true, true) => Some(all),
-            // Ranks that found different files first begin again each with its own.
+            // Ranks that found different files first start again each with its own.
             (true, false) if whole(&alone) => Some(alone.sorted(common)),
             (true, false) => {
-                let text = "the ranks that wrote it found different files first: begin again with as many, go on from a \
-                            state, or take another journal";
+                let text = "the ranks that wrote it found different files first: start again with as many, resume from a \
+                            state, or use another journal";
                 return Err(Error::config("journal", text));
             }
         };
@@ -109,7 +109,7 @@ pub(in crate::pipeline) fn splits(config: &DataLoaderConfig) -> impl Iterator<It
     config.stage.iter().filter_map(|stage| Some((stage.name.as_str(), stage.chunk_source_splitter.as_ref()?.by)))
 }
 
-/// What a journal begins with, behind a checksum unless it is of an older version.
+/// What a journal begins with, after a checksum unless it is of an older version.
 const FIRST: [&[u8]; 2] = [br#"{"seed":"#, br#"{"from":"#];
 
 /// Bytes of a checksum and its space.
@@ -128,7 +128,7 @@ fn is_journal(path: &Path) -> Result<bool> {
 
 /// What people can do about a journal that is not what it was.
 const MEND: &str = "put a copy of it back, or resume from a saved state with another file as `journal`, where what arrived after \
-                    that state is found anew";
+                    that state is found again";
 
 /// How far a journal reached that a state rests on (docs/format/state.md).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -296,7 +296,10 @@ impl History {
         let mut numbers: BTreeMap<String, Numbering> = BTreeMap::new();
         let bounded = |at: u64| match at < BOUND {
             true => Ok(at),
-            false => Err(Error::State(format!("{}: draw {at}; no run gets to {BOUND}", path.display()))),
+            false => Err(Error::State(format!(
+                "{}: draw {at} is impossible, the limit is 2^44; the journal is corrupt",
+                path.display()
+            ))),
         };
         let mut admissions = Vec::new();
         let (events, place) = Journal::read_to::<Event>(path).map_err(|e| match e.kind() {

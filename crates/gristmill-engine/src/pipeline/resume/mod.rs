@@ -1,5 +1,6 @@
 //! Where a loader stands -> documents that it resumes from, and back. Batches that follow are the same.
 
+pub(in crate::pipeline) mod envelope;
 pub(in crate::pipeline) mod journals;
 pub(in crate::pipeline) mod needed;
 pub(in crate::pipeline) mod parts;

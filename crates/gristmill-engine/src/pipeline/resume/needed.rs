@@ -50,8 +50,8 @@ pub(in crate::pipeline) type Ids = Vec<u64>;
 /// States that were made and may be saved yet.
 const MADE: usize = 4;
 
-/// What the states that were saved last, or resumed from, need, and those that were made last; nothing is known of one taken
-/// before the first scan was in.
+/// Files needed by the last saved states, by the one resumed from, and by the last made; unknown for a state that was made
+/// before the first scan.
 #[derive(Debug, Clone, Default)]
 pub(in crate::pipeline) struct Kept {
     saved: Arc<Mutex<VecDeque<Option<Ids>>>>,

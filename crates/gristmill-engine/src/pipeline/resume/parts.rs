@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use gristmill_runtime::error::{Error, Result};
 
 use crate::pipeline::draw::roster::Recorded;
+use crate::pipeline::resume::envelope;
 use crate::pipeline::resume::journals::latest;
 use crate::pipeline::resume::needed::both;
-use crate::pipeline::resume::state::{ChainState, LoaderState, Part, compare, compared, of_version, sealed};
+use crate::pipeline::resume::state::{ChainState, LoaderState, Part, compare, compared, of_version};
 
 /// Puts parts together; one part, or one whole, stays what it is.
 ///
@@ -65,15 +66,10 @@ pub fn merge_states(states: &[String]) -> Result<String> {
     let read = |text: &String| serde_json::from_str(text).map_err(|e| Error::State(e.to_string()));
     let values: Vec<serde_json::Value> = states.iter().map(read).collect::<Result<_>>()?;
     let Some(first) = values.first() else { return Err(Error::State("no states are given".into())) };
-    if first.get("gristmill_state").is_none() {
+    if !envelope::has_parts(first) {
         let mut differences = Vec::new();
         values.iter().for_each(|other| compare("", first, other, &mut differences));
-        for version in INDEX_OR_PAIRS {
-            values.iter().try_for_each(|value| match value.get(version) {
-                Some(number) => sealed(&mut value.clone(), number.as_u64() >= Some(2)),
-                None => Ok(()),
-            })?;
-        }
+        values.iter().try_for_each(envelope::check)?;
         return if differences.is_empty() { Ok(first.to_string()) } else { Err(Error::State(differences.join("; "))) };
     }
     let parts: Vec<LoaderState> = values.into_iter().map(of_version).collect::<Result<_>>()?;
@@ -86,9 +82,6 @@ pub fn merge_states(states: &[String]) -> Result<String> {
     }
     whole(parts)?.to_json()
 }
-
-/// What the states of loaders of rows and of pairs say their version by; the second has a checksum.
-const INDEX_OR_PAIRS: [&str; 2] = ["gristmill_index_state", "gristmill_pairs_state"];
 
 /// What one part knew of.
 struct Known {
@@ -252,7 +245,7 @@ mod tests {
         let reservoir = json!({"inputs": "", "sources": "", "rows": ""});
         let lane = json!({"join": [0, [1.0]], "reservoir_draws": 0, "reservoir": reservoir, "branches": [branch]});
         json!({
-            "gristmill_state": 2, "config": {}, "seed": 1, "part": {"rank": rank, "world_size": 2},
+            "gristmill_state": 4, "of": "stream", "config": {}, "seed": 1, "part": {"rank": rank, "world_size": 2},
             "files": {"load": known}, "outputs": {"": {"batch": 3, "lanes": {rank.to_string(): lane}}},
         })
     }

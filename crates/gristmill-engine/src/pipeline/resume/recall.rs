@@ -83,7 +83,7 @@ impl Recall {
                 return Err(Error::config("journal", text));
             }
             if config.replay && !history.agreed {
-                let text = "the ranks that wrote it found different files first; their run can go on from a state only";
+                let text = "the ranks that wrote it found different files first; their run resumes from a state only";
                 return Err(Error::config("replay", text));
             }
             return Ok(recall(history.seed, None, history));
@@ -258,7 +258,7 @@ impl Recall {
             let of = (branch.plan.stage.clone(), lane);
             let told = self.history.admissions.get(&of).cloned().unwrap_or_default();
             branch.reached = self.history.reached.get(&of).copied().unwrap_or(0);
-            // What is new stands behind all that: several journals could not tell which came first at the same draw.
+            // What is new stands after all that: several journals could not tell which came first at the same draw.
             branch.not_before = branch.reached.max(told.back().map_or(0, |last| last.at + 1));
             let untaken = self.untaken(&branch.roster, &told);
             let Some(saved) = saved else {

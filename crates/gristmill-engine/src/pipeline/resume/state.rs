@@ -16,11 +16,12 @@ use crate::pipeline::draw::drawer::{Admission, DrawerState};
 use crate::pipeline::draw::passes::Passes;
 use crate::pipeline::draw::roster::Recorded;
 use crate::pipeline::plan::{Plan, plan};
+use crate::pipeline::resume::envelope::{Of, opened};
 use crate::pipeline::resume::journals::JournalMark;
 use crate::pipeline::resume::needed::OldestNeeded;
 use crate::pipeline::resume::parts::whole;
 
-/// The part of a config that changes batches, as its options say of themselves; of tables, which there are.
+/// The part of a config that changes batches, as its options say of themselves; of tablebases, only which ones were loaded.
 pub(in crate::pipeline) fn fingerprint(config: &DataLoaderConfig, plan: &Plan) -> serde_json::Value {
     let mut config = DataLoaderConfig { lanes: config.lanes.filter(|lanes| *lanes > 1), ..config.clone() };
     for stage in &mut config.stage {
@@ -119,17 +120,11 @@ pub fn differences(config: &DataLoaderConfig, noted: &serde_json::Value) -> Resu
     Ok(config_differences(noted, config, &plan(config)?))
 }
 
-/// The document of a state of this version, or of the one before, which has no checksum.
+/// The document of a state of a stream, of this version or of one before.
 ///
 /// Errors: `State`.
-pub(in crate::pipeline) fn of_version(mut value: serde_json::Value) -> Result<LoaderState> {
-    let version = value.get("gristmill_state").and_then(serde_json::Value::as_u64);
-    if version != Some(VERSION.into()) && version != Some(UNSEALED.into()) {
-        let found = version.map_or("no state of a stream".to_owned(), |version| format!("version {version}"));
-        return Err(Error::State(format!("{found}; expected a state of version {VERSION}")));
-    }
-    sealed(&mut value, version == Some(VERSION.into()))?;
-    value["gristmill_state"] = VERSION.into();
+pub(in crate::pipeline) fn of_version(value: serde_json::Value) -> Result<LoaderState> {
+    let value = opened(value, Of::Stream)?;
     for part in ["files", "outputs"] {
         bounded(part, value.get(part).unwrap_or_default())?;
     }
@@ -150,23 +145,10 @@ fn bounded(at: &str, value: &serde_json::Value) -> Result<()> {
         }
         Array(items) => (0..).zip(items).try_for_each(|(i, item): (usize, _)| bounded(&format!("{at}[{i}]"), item)),
         Number(number) if number.as_u64().is_some_and(|number| number >= BOUND) => {
-            Err(Error::State(format!("{at}: {number}; no run gets to {BOUND}, so this is no state of one")))
+            Err(Error::State(format!("{at}: {number} is impossible, the limit is 2^44; the state is corrupt")))
         }
         _ => Ok(()),
     }
-}
-
-/// Takes the checksum out of a document, which has one or is of a version that has none.
-///
-/// Errors: `State`, with what to do.
-pub(in crate::pipeline) fn sealed(value: &mut serde_json::Value, expected: bool) -> Result<()> {
-    let found = value.as_object_mut().map_or(Ok(false), document::unseal).map_err(Error::State)?;
-    let what = match (found, expected) {
-        (false, true) => "it lacks its checksum",
-        (true, false) => "it has a checksum, which its version has not",
-        _ => return Ok(()),
-    };
-    Err(Error::State(format!("{what}: {}", document::DAMAGED)))
 }
 
 pub(in crate::pipeline) fn compare(
@@ -194,17 +176,12 @@ pub(in crate::pipeline) fn compare(
     }
 }
 
-/// Version of the state; raised whenever its meaning changes.
-pub(in crate::pipeline) const VERSION: u32 = 3;
-
-/// The same without a checksum.
-const UNSEALED: u32 = 2;
-
 /// The state of a loader, or of the lanes of one rank (docs/format/state.md).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::pipeline) struct LoaderState {
     pub(in crate::pipeline) gristmill_state: u32,
+    pub(in crate::pipeline) of: Of,
     /// The part of the config that changes batches.
     pub(in crate::pipeline) config: serde_json::Value,
     pub(in crate::pipeline) seed: u64,
@@ -251,7 +228,7 @@ pub(in crate::pipeline) struct Part {
 pub(in crate::pipeline) struct ChainState {
     /// Number of the next batch.
     pub(in crate::pipeline) batch: u64,
-    /// Batches before it that were left out: first, and the one behind the last.
+    /// Batches before it that were left out: first, and the one after the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::pipeline) skipped: Vec<(u64, u64)>,
     /// Of several passes over the files, which are over and where others end.

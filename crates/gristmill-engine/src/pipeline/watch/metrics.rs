@@ -53,7 +53,7 @@ pub struct Tally {
     pub per_second: f64,
 }
 
-/// The queue behind a stage.
+/// The queue after a stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueMetrics {
     /// Items offered.
@@ -150,7 +150,7 @@ pub(in crate::pipeline) struct Observer {
     pub(in crate::pipeline) rosters: Vec<Arc<Roster>>,
     pub(in crate::pipeline) verdicts: Arc<Verdicts>,
     pub(in crate::pipeline) outages: Arc<Outages>,
-    /// What the states need that were saved last.
+    /// Files needed by the last saved states.
     pub(in crate::pipeline) kept: Kept,
     /// Held while a state is made: nothing that it says is forgotten meanwhile.
     pub(in crate::pipeline) whole: Arc<Mutex<()>>,

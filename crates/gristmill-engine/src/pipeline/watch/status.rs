@@ -95,7 +95,7 @@ pub struct StageStatus {
     pub counts: Vec<CountStatus>,
     /// Values now.
     pub gauges: Vec<GaugeStatus>,
-    /// Queues behind it.
+    /// Queues after it.
     pub queues: Vec<QueueStatus>,
     /// Texts, such as the key of the newest source.
     pub texts: Vec<TextStatus>,

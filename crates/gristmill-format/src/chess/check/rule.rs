@@ -48,7 +48,7 @@ rules! {
     SideToMove = "side_to_move",
     /// The en-passant byte of canonical formats names the pawn that an enemy pawn beside it may take.
     EnPassant = "en_passant",
-    /// The fifty-move counter is at most 100, starts anew at captures and pawn moves and else grows by one.
+    /// The fifty-move counter is at most 100, starts again at captures and pawn moves and else grows by one.
     Rule50 = "rule50",
     /// Transform and black bits stand in canonical formats only; how the game ended is the same in all frames.
     Flags = "flags",

@@ -1,5 +1,5 @@
 //! The frames of a game in their order -> the moves between them, played on a board, and what they contradict.
-//! A frame that does not follow from the one before is set up anew, so that one fault is reported once.
+//! A frame that does not follow from the one before is set up again, so that one fault is reported once.
 
 use cozy_chess::{Board, CastleRights, File, Move, Piece, Rank};
 

@@ -1,4 +1,4 @@
-//! Reads numbers from a slice, one after the other; never reads behind its end.
+//! Reads numbers from a slice, one after the other; never reads past its end.
 
 use gristmill_bytes::error::{Error, Kind, Result};
 

@@ -82,7 +82,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Moves to board `to` of the line, which must exist; starts again from the first where it lies behind.
+    /// Moves to board `to` of the line, which must exist; starts again from the first where it is already past.
     ///
     /// Errors: `Corrupt` for a step that does not exist.
     fn go(&mut self, history: usize, parts: &Parts<'_>, to: usize) -> Result<()> {
@@ -306,7 +306,7 @@ impl<'a> PackedGame<'a> {
         if from.is_over() {
             return Ok(());
         }
-        Err(Error::new(Kind::Corrupt, "bytes behind the end of a frame").at_byte(from.at() as u64))
+        Err(Error::new(Kind::Corrupt, "bytes after the end of a frame").at_byte(from.at() as u64))
     }
 }
 

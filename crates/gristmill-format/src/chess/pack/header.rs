@@ -90,7 +90,9 @@ impl Header {
     /// Errors: `TooLarge` where 32 bits do not count its parts.
     pub(super) fn write(&self, parts: &Written, out: &mut Vec<u8>) -> Result<()> {
         let count = |n: usize| {
-            u32::try_from(n).map_err(|_| Error::new(Kind::TooLarge, format!("{n} frames or bytes in one game")))
+            u32::try_from(n).map_err(|_| {
+                Error::new(Kind::TooLarge, format!("{n} frames or bytes in one game; a game has at most 2^32 - 1"))
+            })
         };
         let wide = parts.bodies.len() > usize::from(u16::MAX);
         out.push(FORMS[usize::from(self.mapping.is_some())]);

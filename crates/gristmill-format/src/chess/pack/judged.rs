@@ -43,7 +43,7 @@ impl PackedGame<'_> {
         from.take(1 + usize::from(head & bit::DEPTH != 0))?;
         let stored = head & UP_TO_KLD;
         let (values, _) = from.take(4 * stored.count_ones() as usize)?.as_chunks::<4>();
-        // The best move's values come first; behind them the order is that of the bits.
+        // The best move's values come first; after them the order is that of the bits.
         let value = |bit: u32, otherwise: u32| {
             let before = if bit == BEST_Q { 0 } else { (stored & (bit - 1)).count_ones() as usize };
             if stored & bit != 0 { values[before] } else { otherwise.to_le_bytes() }

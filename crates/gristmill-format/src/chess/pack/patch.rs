@@ -29,7 +29,7 @@ pub(super) fn write(predicted: &[u8], actual: &[u8], out: &mut Vec<u8>) -> bool 
 
 /// Applies the rest of `from` to `record`.
 ///
-/// Errors: `Corrupt` for a run behind the end of the record, `Truncated`.
+/// Errors: `Corrupt` for a run past the end of the record, `Truncated`.
 pub(super) fn apply(from: &mut Cursor<'_>, record: &mut [u8]) -> Result<()> {
     let mut end = 0usize;
     while !from.is_over() {

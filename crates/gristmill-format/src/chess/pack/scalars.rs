@@ -103,7 +103,7 @@ pub(super) fn read_values(
     Ok(())
 }
 
-/// The policy index of the move that the line plays in frame `k`; 65535 behind the last frame. `transform` tells that of
+/// The policy index of the move that the line plays in frame `k`; 65535 after the last frame. `transform` tells that of
 /// a frame, and is called for no other than `k`.
 ///
 /// Errors: those of `transform`.

@@ -106,7 +106,7 @@ pub(super) fn read(header: &Header, bytes: &[u8], frames: &Range<usize>) -> Resu
         zstd::decompress(stored, most, &mut plain).map_err(|e| e.at_byte((base + from) as u64))?;
         let mut rest = &plain[..];
         while !rest.is_empty() {
-            let one = one(&mut rest).ok_or_else(|| corrupt("a value beside ends behind its block", base + from))?;
+            let one = one(&mut rest).ok_or_else(|| corrupt("a value ends beyond its block", base + from))?;
             let (frame, name, extra) = one;
             if frames.contains(&frame) {
                 found.entry(name.to_owned()).or_default().push((frame, extra));

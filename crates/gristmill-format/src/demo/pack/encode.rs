@@ -63,7 +63,8 @@ pub fn pack(trajectory: &Trajectory<'_>, out: &mut Vec<u8>) -> Result<()> {
         return Err(Error::new(Kind::TooLarge, format!("blocks of more than {MOST_OPEN} bytes for one step")));
     }
     beside::pack(trajectory.extras, &mut header, out)?;
-    u32::try_from(out.len()).map_err(|_| Error::new(Kind::TooLarge, "4 GiB of one packed trajectory"))?;
+    u32::try_from(out.len())
+        .map_err(|_| Error::new(Kind::TooLarge, "one trajectory packs to more than 4 GiB, the limit"))?;
     header.write(out);
     Ok(())
 }

@@ -194,7 +194,7 @@ impl Header {
         let (mut parts, mut rest) = (Vec::new(), &text[..]);
         while let Some((len, after)) = rest.split_first_chunk() {
             let part = after.split_at_checked(u32::from_le_bytes(*len) as usize);
-            let (part, after) = part.ok_or_else(|| corrupt("a part of the text ends behind it".to_owned()))?;
+            let (part, after) = part.ok_or_else(|| corrupt("a part of the text ends beyond it".to_owned()))?;
             parts.push(part);
             rest = after;
         }

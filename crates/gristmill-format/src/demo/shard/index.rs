@@ -27,7 +27,7 @@ pub struct ShardIndex {
     pub meta: Option<Span>,
     /// Whether the frames are stored in another order than that of time.
     pub shuffled: bool,
-    /// What lies behind the end mark of the tar.
+    /// What comes after the end mark of the tar.
     pub behind: Option<Error>,
 }
 
@@ -95,7 +95,7 @@ impl ShardIndex {
         Ok(())
     }
 
-    /// Whether the episode of the last frame continues behind it.
+    /// Whether the episode of the last frame continues after it.
     pub fn goes_on(&self) -> bool {
         self.ends.last().is_some_and(|(_, how)| *how == End::Truncated)
     }

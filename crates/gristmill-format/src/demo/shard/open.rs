@@ -64,7 +64,7 @@ pub fn unpack_into(bytes: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 pub struct Unpacked<'a> {
     /// The bytes.
     pub plain: Cow<'a, [u8]>,
-    /// What lies behind the packed stream and is no part of it.
+    /// What comes after the packed stream and is no part of it.
     pub behind: Option<Error>,
 }
 
@@ -84,9 +84,10 @@ pub fn unpack<'a>(bytes: &'a [u8], max: usize, scratch: &'a mut Vec<u8>) -> Resu
     Ok(Unpacked { plain: Cow::Borrowed(scratch), behind })
 }
 
-/// The fault of a byte that lies behind a gzip stream.
+/// The fault of a byte that comes after a gzip stream.
 pub(super) fn behind_gzip(at: u64) -> Error {
-    let detail = "bytes behind the gzip stream that are none: something was joined to it, or a part of it is lost";
+    let detail =
+        "bytes after the gzip stream that are not gzip data: something was joined to it, or a part of it is lost";
     Error::new(Kind::Corrupt, detail).at_byte(at)
 }
 
@@ -101,7 +102,7 @@ pub struct Shard {
     pub shuffled: bool,
     /// Members that are not data by their names.
     pub ignored: usize,
-    /// What lies behind the end mark of the tar.
+    /// What comes after the end mark of the tar.
     pub behind: Option<Error>,
 }
 
@@ -111,7 +112,7 @@ impl Shard {
     /// Trajectories end where `dones` is true; what follows the last such frame is a truncated one. Without `dones` the whole
     /// shard is one.
     ///
-    /// Errors, with member, frame and byte: whatever is wrong with container, names or values, and what lies behind the end of
+    /// Errors, with member, frame and byte: whatever is wrong with container, names or values, and what follows the end of
     /// either; `Corrupt` for metadata that is not first or contradicts itself; `TooLarge` beyond `max` bytes, unpacked or as
     /// frames.
     pub fn read(bytes: &[u8], max: usize) -> Result<Shard> {
@@ -124,14 +125,14 @@ impl Shard {
         }
     }
 
-    /// Reads a plain shard; what lies behind its end mark is noted.
+    /// Reads a plain shard; what follows its end mark is noted.
     ///
     /// Errors: as [`Shard::read`].
     pub fn of_tar(tar: &[u8], max: usize) -> Result<Shard> {
         shard(tar, max, Trajectories::new(max))
     }
 
-    /// Reads a plain shard whose arrays stay where they lie in `tar`; `max` bounds what is made beside it. What lies behind its
+    /// Reads a plain shard whose arrays stay where they lie in `tar`; `max` bounds what is made beside it. What comes after its
     /// end mark is noted.
     ///
     /// Errors: as [`Shard::read`].

@@ -232,7 +232,7 @@ pub(super) fn is_done(all: &Trajectories, frame: usize) -> bool {
 ///
 /// Errors: `Corrupt` where two frames have one number.
 pub(super) fn order_of_time(numbers: &[Number]) -> Result<Option<Vec<usize>>> {
-    // Joined shards number their frames anew, each from 0: an order of their own that is already that of time.
+    // Joined shards number their frames again, each from 0: an order of their own that is already that of time.
     let joined = numbers.first().is_some_and(|first| first.0 == 0.0);
     if numbers.windows(2).all(|pair| pair[1].0 > pair[0].0 || joined && pair[1].0 == 0.0) {
         return Ok(None);

@@ -25,7 +25,7 @@ pub struct Streamed {
     pub meta: Option<ShardMeta>,
     /// Whether the frames came in another order than that of time: then they are to be read another way.
     pub shuffled: bool,
-    /// What lies behind the end mark of the tar, or behind the stream that it is packed in.
+    /// What comes after the end mark of the tar, or after the stream that it is packed in.
     pub behind: Option<Error>,
 }
 

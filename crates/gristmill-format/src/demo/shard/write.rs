@@ -143,7 +143,7 @@ fn plain_member(pickled: &[u8]) -> Result<(&'static str, Cow<'static, [u8]>)> {
     })
 }
 
-/// A pickle of plain values, written anew: protocol 3 and names that NumPy 1 and 2 both know.
+/// A pickle of plain values, rewritten: protocol 3 and names that NumPy 1 and 2 both know.
 ///
 /// Errors: what the unpickler says; `Unsupported` for what is not plain data.
 pub fn plain_pickle(bytes: &[u8]) -> Result<Vec<u8>> {

@@ -1,5 +1,5 @@
 //! The 2048 `Encoder`: step rows -> exponents, and the targets of one of four tasks.
-//! Each row is shown in the symmetry that its random bits say; `board_eval` is computed anew where that changes it.
+//! Each row is shown in the symmetry that its random bits say; `board_eval` is recomputed where that changes it.
 
 use std::ops::Range;
 
@@ -165,7 +165,7 @@ impl StepEncoder {
         Ok(StepEncoder { columns: Columns::STEPS, valued: None, target, augment, element, specs })
     }
 
-    /// The same with `value_targets`, for rows that have a value behind their own fields, by the name that `targets` has.
+    /// The same with `value_targets`, for rows that have a value after their own fields, by the name that `targets` has.
     ///
     /// Errors: none that rows could cause.
     pub fn valued(mut self, targets: ValueTargets) -> Result<Self> {

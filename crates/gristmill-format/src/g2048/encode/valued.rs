@@ -35,7 +35,7 @@ pub(super) struct Valued {
 }
 
 impl Valued {
-    /// Records of the layout `rows` with a value behind each.
+    /// Records of the layout `rows` with a value after each.
     pub(super) fn new(targets: ValueTargets, rows: &Layout) -> Result<Self> {
         let dtype = DType::Scalar(Scalar::F32, Order::Little);
         let value = Field { name: targets.field.name().to_owned(), dtype, shape: Vec::new(), offset: rows.size() };

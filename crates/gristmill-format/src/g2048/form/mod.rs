@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_descriptions_are_those_of_the_specification() {
+    fn sizes_and_descriptions_are_those_of_the_pages() {
         assert_eq!(Form::ALL.map(|form| form.layout().size()), [48, 28, 32, 56]);
         let descr = "[('run_id', '<u8'), ('step_idx', '<u4'), ('exps', '|u1', (16,))]";
         assert_eq!(Form::SelfPlay.layout().to_descr(), descr);

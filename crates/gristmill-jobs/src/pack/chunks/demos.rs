@@ -26,9 +26,10 @@ use gristmill_format::{Error, Kind, Result};
 use super::assemble::{Assembly, Game};
 use super::games::{below, worst};
 use super::{Finds, Input};
-use crate::files::{self, Closed, Found, Opened};
+use crate::files::{self, Closed, Found};
 use crate::in_order::InOrder;
 use crate::pack::{Existing, PackOptions};
+use crate::work::Opened;
 
 /// The demonstrations below a folder.
 pub(in super::super) struct Demos {

@@ -14,10 +14,11 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::assemble::{Assembly, Game, Rules};
 use super::{Finds, Input};
-use crate::files::{self, Closed, Found, Opened};
+use crate::files::{self, Closed, Found};
 use crate::in_order::InOrder;
 use crate::pack::strangers::stranger;
 use crate::pack::{PackOptions, is_unreadable};
+use crate::work::Opened;
 
 /// One thread packs at most this many games before it hands them on.
 const TOGETHER: usize = 64;

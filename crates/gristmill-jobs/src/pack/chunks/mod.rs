@@ -63,7 +63,7 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
         return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
     }
     if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
-        let text = "each chunk file is a point to go on from; shard_rows says how many frames one has";
+        let text = "a job resumes after each chunk file; shard_rows says how many frames one has";
         return Err(Error::config("checkpoint_rows", text));
     }
     let (skipped, fault) = games.unusable();
@@ -80,7 +80,7 @@ pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut 
     }
     let (staging, standing, known) = match begin::choose::<Chunks>(options)? {
         Start::Nothing => return complete(options, label),
-        Start::Anew(staging) => {
+        Start::Fresh(staging) => {
             let file_frames = file_frames(options);
             (staging, Standing { file_frames, skipped: skipped.to_vec(), ..Standing::default() }, HashSet::new())
         }
@@ -221,7 +221,7 @@ fn resume(options: &PackOptions, staging: Staging, standing: Standing) -> Result
     Ok((staging, standing, known))
 }
 
-/// Adds to an existing pack: new files behind its own.
+/// Adds to an existing pack: new files after its own.
 fn append(
     options: &PackOptions,
     codec: &'static dyn Codec,

@@ -11,9 +11,9 @@ use gristmill_format::g2048::row::at;
 use gristmill_format::{Error, Kind, Result};
 
 use super::{RUN_ID, SEED, VALUATION_TYPE};
-use crate::inspect::Step;
-use crate::verify::game::Played;
 use crate::verify::{Example, Fault, Verification};
+use crate::work::drawn::Step;
+use crate::work::played::Played;
 
 /// Rows of one run that follow each other.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use gristmill_format::{Error, Kind};
 use super::block::Stretch;
 use super::{FIRST_ROW, RUN_ID};
 use crate::verify::Fault;
-use crate::verify::game::Played;
+use crate::work::played::Played;
 
 /// What was found of the runs so far.
 pub(super) struct Ledger {

@@ -23,9 +23,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use self::block::Judge;
 use self::ledger::Ledger;
-use super::game::{HIGHEST_TILE, STEPS};
 use super::{Fault, Progress, Verification, VerifyOptions};
 use crate::in_order::InOrder;
+use crate::work::played::{HIGHEST_TILE, STEPS};
 
 /// A row's run is in the database, and all rows of the run lie together.
 const RUN_ID: &str = "run_id";
@@ -130,11 +130,11 @@ fn summed(shard: &Shard, keep: usize, report: &mut Verification) {
     }
 }
 
-/// Refuses a file with bytes behind its rows; one that ends before them is reported when they are read.
+/// Refuses a file with bytes after its rows; one that ends before them is reported when they are read.
 fn measured(file: RowsOf) -> gristmill_format::Result<RowsOf> {
     let (end, len) = (file.byte_of(file.shard.rows), file.file_bytes()?);
     if len > end {
-        let detail = format!("{} bytes behind the last row; the header says {} rows", len - end, file.shard.rows);
+        let detail = format!("{} bytes after the last row; the header says {} rows", len - end, file.shard.rows);
         return Err(file.place(FormatError::new(Kind::WrongSize, detail).at_byte(end)));
     }
     Ok(file)

@@ -7,7 +7,7 @@ use gristmill_runtime::sql::SqlValue;
 
 use crate::chunks::codec::{Column, names, values};
 
-/// The columns of chunks of boards, behind those of every pack.
+/// The columns of chunks of boards, after those of every pack.
 const COLUMNS: [Column<Facts>; 7] = [
     Column { name: "wins", sql: "INT NOT NULL", value: |facts| facts.results[2].into() },
     Column { name: "draws", sql: "INT NOT NULL", value: |facts| facts.results[1].into() },

@@ -10,7 +10,7 @@ use gristmill_runtime::sql::SqlValue;
 
 use crate::chunks::codec::{Column, names, values};
 
-/// The columns of chess games, behind those of every pack.
+/// The columns of chess games, after those of every pack.
 const COLUMNS: [Column<Facts>; 12] = [
     Column { name: "version", sql: "INT NOT NULL", value: |game| game.version.number().into() },
     Column { name: "input_format", sql: "INT NOT NULL", value: |game| game.input_format.into() },

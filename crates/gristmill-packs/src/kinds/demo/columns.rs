@@ -10,7 +10,7 @@ use gristmill_runtime::sql::SqlValue;
 
 use crate::chunks::codec::{Column, names, values};
 
-/// The columns of trajectories, behind those of every pack.
+/// The columns of trajectories, after those of every pack.
 const COLUMNS: [Column<Facts>; 6] = [
     Column { name: "form", sql: "TEXT NOT NULL", value: |one| one.form.clone().into() },
     Column { name: "environment", sql: "TEXT", value: |one| one.environment.clone().into() },

@@ -80,7 +80,7 @@ impl ChunkPack {
         (0..self.games()).map(end).collect()
     }
 
-    /// What the trajectories are of: the number of a trajectory, and what is true of it and of those behind it up to the next.
+    /// What the trajectories are of: the number of a trajectory, and what is true of it and of those after it up to the next.
     ///
     /// Errors: as [`ChunkPack::ends`]; `WrongSize` for records of another layout than the pack's.
     pub fn told(&self) -> Result<Vec<(u64, About)>> {

@@ -8,7 +8,7 @@ use rusqlite::types::Value;
 
 use super::{Metadata, MetadataWriter, STEPS};
 
-/// Columns that are written anew wherever runs go.
+/// Columns that are rewritten wherever runs go.
 const OWN: [&str; 5] = ["id", "seed", "max_score", "highest_tile", "first_step_idx"];
 
 /// A column: its name and the type that it was declared with.

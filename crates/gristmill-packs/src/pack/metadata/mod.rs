@@ -199,7 +199,7 @@ impl MetadataWriter {
         self.batch("DROP TABLE IF EXISTS progress")
     }
 
-    /// Forgets the notes on progress, writes the database anew and closes it: its bytes do not say in how many steps a job that
+    /// Forgets the notes on progress, writes the database again and closes it: its bytes do not say in how many steps a job that
     /// was killed and resumed wrote it. One file remains.
     ///
     /// Errors: `Format` with the path; `Path`.

@@ -37,7 +37,7 @@ fn no_byte_tells_how_often_a_database_was_finished() {
     let once = fs::read(&path).unwrap();
     for _ in 0..2 {
         MetadataWriter::open(&path).unwrap().finish_anew().unwrap();
-        assert!(fs::read(&path).unwrap() == once, "a job that was killed behind it does it again");
+        assert!(fs::read(&path).unwrap() == once, "a job that was killed after it does it again");
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// No rows, of which the first will be `first` or behind it.
+    /// No rows, of which the first will be `first` or after it.
     pub(super) fn from(first: u64) -> Self {
         Bits { base: first / BLOCK_ROWS * BLOCK as u64, ..Bits::default() }
     }
@@ -35,7 +35,7 @@ impl Bits {
         (end / BLOCK_ROWS + 1 - first / BLOCK_ROWS) * (8 * BLOCK as u64 + 8)
     }
 
-    /// Adds rows behind those that are in.
+    /// Adds rows after those that are in.
     pub(super) fn push(&mut self, start: u64, end: u64) {
         let mut at = start;
         while at < end {
@@ -50,7 +50,7 @@ impl Bits {
         }
     }
 
-    /// Adds a word behind the last.
+    /// Adds a word after the last.
     pub(super) fn append(&mut self, rows: u64) {
         if self.words.len().is_multiple_of(BLOCK) {
             self.before.push(self.len);
@@ -59,7 +59,7 @@ impl Bits {
         self.set(rows);
     }
 
-    /// Sets bits of the last word, behind those that are set in it.
+    /// Sets bits of the last word, after those that are set in it.
     fn set(&mut self, rows: u64) {
         let Some((last, rest)) = self.words.split_last_mut() else { return };
         let carried = rest.last().map_or(0, |word| word >> 63);
@@ -83,7 +83,7 @@ impl Bits {
         self.ranges
     }
 
-    /// Number of the first word, and of the one behind the last.
+    /// Number of the first word, and of the one after the last.
     pub(super) fn span(&self) -> (u64, u64) {
         (self.base, self.base + self.words.len() as u64)
     }
@@ -94,7 +94,7 @@ impl Bits {
         at.and_then(|at| self.words.get(at)).copied().unwrap_or(0)
     }
 
-    /// The row behind the last.
+    /// The row after the last.
     pub(super) fn end(&self) -> Option<u64> {
         let (at, word) = self.words.iter().enumerate().rev().find(|(_, word)| **word != 0)?;
         Some((self.base + at as u64 + 1) * WORD - u64::from(word.leading_zeros()))
@@ -151,7 +151,7 @@ impl Bits {
     }
 }
 
-/// Place of set bit `n`, from 0, which there is.
+/// Place of set bit `n`, from 0. `n` must be below the number of set bits.
 fn nth(word: u64, n: u32) -> u32 {
     let (mut left, mut at) = (n, 0);
     let mut rest = word;

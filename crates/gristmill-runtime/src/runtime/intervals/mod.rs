@@ -49,9 +49,9 @@ impl Intervals {
         all
     }
 
-    /// Adds rows `start..end` behind the ranges so far; joins what touches.
+    /// Adds rows `start..end` after the ranges so far; joins what touches.
     ///
-    /// Panics when the rows do not lie behind the last range.
+    /// Panics when the rows do not lie after the last range.
     pub fn push(&mut self, start: u64, end: u64) {
         if start >= end {
             return;
@@ -131,7 +131,7 @@ impl Intervals {
         self.intersect(&span)
     }
 
-    /// The ranges: first row, and the row behind the last.
+    /// The ranges: first row, and the row after the last.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         let (ranges, bits) = match &self.0 {
             Form::Ranges(ranges) => (Some(ranges.iter()), None),
@@ -161,7 +161,7 @@ impl Intervals {
         }
     }
 
-    /// Adds the ranges to a hash, first row and the row behind the last as little-endian u64.
+    /// Adds the ranges to a hash, first row and the row after the last as little-endian u64.
     pub fn hash_into(&self, hash: &mut Xxh3) {
         let mut bytes = Vec::with_capacity(4096);
         for (start, end) in self.iter() {

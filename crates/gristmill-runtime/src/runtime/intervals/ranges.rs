@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ranges {
     starts: Vec<u64>,
-    /// Rows in the ranges before each, and behind the last.
+    /// Rows in the ranges before each, and after the last.
     before: Vec<u64>,
 }
 
@@ -74,7 +74,7 @@ impl Ranges {
         both
     }
 
-    /// The gaps before, between and behind the ranges, up to `end`.
+    /// The gaps before, between and after the ranges, up to `end`.
     pub(super) fn gaps(&self, end: u64) -> Ranges {
         let mut gaps = Ranges::default();
         let mut at = 0;

@@ -33,7 +33,7 @@ pub(crate) fn enumeration(name: &str) -> Option<Vec<String>> {
     Some(found.values().map(|value| value.name().to_owned()).collect())
 }
 
-/// What is wrong with a message, behind the path of names and indices that leads there.
+/// What is wrong with a message, after the path of names and indices that leads there.
 pub(crate) type Refusal = (Vec<String>, String);
 
 fn no_message(desc: &MessageDescriptor, why: &str) -> String {

@@ -348,7 +348,7 @@ mod tests {
         assert!(!registry.knows(&file), "it is to be read");
         assert_eq!(registry.observe(&file, true), Some(Change::Moved { number: 0, file: file.clone() }));
         assert!(registry.knows(&file) && registry.observe(&file, true).is_none());
-        assert_eq!(registry.forget(0).as_deref(), Some("a"), "a registry that forgot it finds it anew");
+        assert_eq!(registry.forget(0).as_deref(), Some("a"), "a registry that forgot it finds it again");
         assert_eq!(registry.observe(&file, true), Some(Change::New { number: 1, file }));
     }
 

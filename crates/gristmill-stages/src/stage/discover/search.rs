@@ -30,8 +30,8 @@ const PATIENCE: u64 = 250;
 /// again may delete it first.
 const GONE: u64 = 50;
 
-/// Kinds of faults of a first listing for which it is made again: folders that cannot be read now, and may hold files. One for
-/// which there is no permission stays so, like `lost+found`.
+/// Kinds of faults of a first listing for which it is made again: folders that cannot be read now, and may hold files. A folder
+/// without permission is left out, like `lost+found`.
 const PASSING: [&str; 3] = ["io", "mount_lost", "away"];
 
 /// Listings before a search that does not wait ends without a scan: two seconds.
@@ -212,7 +212,7 @@ impl Discovery<'_> {
         files
     }
 
-    /// Goes on until it is stopped.
+    /// Runs until it is stopped.
     fn follow(&mut self) {
         let rescan = (self.search.rescan.as_millis() / POLL.as_millis()).max(1) as u64;
         let mut hints = Vec::new();

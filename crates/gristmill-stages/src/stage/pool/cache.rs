@@ -168,7 +168,7 @@ impl Cache {
         }
     }
 
-    /// Goes on from a state; `None` when it holds more than this cache may.
+    /// Resumes from a state; `None` when it holds more than this cache may.
     pub(super) fn restore(&mut self, state: &CacheState) -> Option<()> {
         *self = Cache { mean: state.mean, remainder: state.remainder, ..Cache::new(self.rules) };
         for (place, kept) in &state.kept {

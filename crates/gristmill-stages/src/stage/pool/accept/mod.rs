@@ -274,7 +274,7 @@ impl Accept {
         AcceptState { largest: standing.largest, since: standing.since, start, uses, cache }
     }
 
-    /// Goes on from a state. `None` when it does not fit.
+    /// Resumes from a state. `None` when it does not fit.
     pub fn restore(&mut self, state: &AcceptState) -> Option<()> {
         let standing = &mut self.standing;
         match (&mut standing.cache, &state.cache) {

@@ -1,0 +1,71 @@
+//! Position in a pass over several sources -> row of the table and pass of its source. Pure; any position is as near as the first.
+
+use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::seed::Key;
+use gristmill_runtime::table::Pick;
+use gristmill_stages::config::MixConfig;
+use gristmill_stages::stage::mix::Mix;
+
+/// Sources that lie one after another in the table, in one order.
+#[derive(Debug)]
+pub(super) struct Mixed {
+    order: Mix,
+    /// The first row of each source.
+    first: Vec<u64>,
+    /// Rows of a pass, and how many of the order it takes.
+    length: u64,
+    stride: u64,
+}
+
+impl Mixed {
+    /// The order of a config over a table of `rows` rows under a root seed.
+    ///
+    /// Errors: `Config` with the field.
+    pub(super) fn new(config: &MixConfig, root: u64, shuffled: bool, rows: u64) -> Result<Self> {
+        let MixConfig { sizes, weights, exhausted, length } = config;
+        let mut end = 0u64;
+        let mut first = Vec::with_capacity(sizes.len());
+        for size in sizes {
+            first.push(end);
+            end = end.saturating_add(*size);
+        }
+        if end != rows {
+            return Err(Error::config("mix.sizes", format!("{end} rows of a table of {rows}")));
+        }
+        let order = Mix::new(Key::new(root, "mix"), sizes, weights, shuffled, *exhausted).ok_or_else(|| {
+            let detail = "expected one weight of at least 0 for each source, not all 0, and no empty source";
+            Error::config("weights", format!("{weights:?} for sources of {sizes:?} rows; {detail}"))
+        })?;
+        let whole = order.length();
+        let length = length.or(whole).unwrap_or(end);
+        if length == 0 || whole.is_some_and(|whole| length > whole) {
+            let there = whole
+                .map_or_else(|| "at least 1 is expected".to_owned(), |whole| format!("there are {whole} in a pass"));
+            return Err(Error::config("nominal_length", format!("{length} rows; {there}")));
+        }
+        Ok(Mixed { stride: whole.unwrap_or(length), order, first, length })
+    }
+
+    /// Rows of a pass, of all ranks.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Appends the rows at `count` positions, `step` apart from `position` on, with the pass of the source as their bits. A
+    /// position counts the rows of all passes.
+    pub(super) fn picks(&self, position: u64, step: u64, count: usize, picks: &mut Vec<Pick>) {
+        let (mut at, mut left) = (position, count as u64);
+        while left > 0 {
+            let (pass, within) = (at / self.length, at % self.length);
+            let here = (self.length - within).div_ceil(step).min(left);
+            let read = ((here - 1) * step + 1) as usize;
+            let rows = self.order.rows(pass.saturating_mul(self.stride).saturating_add(within)).read(read);
+            let pick = |row: &gristmill_stages::stage::mix::Row| Pick {
+                row: self.first[row.source] + row.row,
+                bits: row.pass,
+            };
+            picks.extend(rows.iter().step_by(step as usize).map(pick));
+            (at, left) = (at + here * step, left - here);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Demonstrations: their trajectories held against what they say of themselves, their steps drawn by field, and counted.
+
+mod checks;
+
+use gristmill_engine::error::Result;
+use gristmill_format::Result as FormatResult;
+use gristmill_format::demo::KIND;
+use gristmill_format::demo::source::DemoFile;
+use gristmill_format::layout::Layout;
+
+use crate::work::drawn::demo;
+use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Verification, Work};
+
+pub(super) struct Demo;
+
+impl Work for Demo {
+    fn name(&self) -> &'static str {
+        KIND
+    }
+
+    fn verify_whole(&self, file: &Opened, keep: usize, found: &mut Verification) -> bool {
+        let Some(demo) = &file.demo else { return false };
+        checks::verify(&file.path, demo, keep, found);
+        true
+    }
+
+    fn verify(&self, one: &Decoded<'_>, keep: usize, found: &mut Verification) {
+        let (path, key) = (&one.file.path, &one.file.source.describe().key);
+        match DemoFile::of_packed(key, one.stored, one.chunk) {
+            Ok(trajectory) => checks::verify_packed(path, &trajectory, one.i, keep, found),
+            Err(e) => found.add(keep, Fault::new(&e.in_chunk(one.i).in_source(path))),
+        }
+    }
+
+    fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
+        Ok(FrameView::Demo(Box::new(demo::view(place, layout, record))))
+    }
+
+    fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {
+        counting.demos(file);
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! What the jobs do with the chunks of a kind, and what they do it with: an opened file, a drawn frame, findings, counts.
+//! Names no kind; `kinds` has a file for each.
+
+pub(crate) mod drawn;
+pub(crate) mod findings;
+mod opened;
+pub(crate) mod played;
+
+use std::collections::BTreeMap;
+
+use gristmill_engine::error::Result;
+use gristmill_engine::sql::SqlValue;
+use gristmill_format::layout::Layout;
+use gristmill_format::source::Chunk;
+use gristmill_format::{Error, Kind, Result as FormatResult};
+use serde::Serialize;
+
+pub(crate) use drawn::{FramePlace, FrameView};
+pub(crate) use findings::{Fault, Verification};
+pub(crate) use opened::Opened;
+pub use opened::is_unreadable;
+
+/// What the records of a chunk say for the columns of a pack.
+pub(crate) type Facts = fn(&Chunk) -> FormatResult<Vec<SqlValue>>;
+
+/// A chunk of a file: its number, its stored bytes, and its records.
+pub(crate) struct Decoded<'a> {
+    pub(crate) file: &'a Opened,
+    pub(crate) i: usize,
+    pub(crate) stored: &'a [u8],
+    pub(crate) chunk: &'a Chunk,
+}
+
+/// The jobs on chunks of one kind.
+pub(crate) trait Work: Sync {
+    /// The name of the kind.
+    fn name(&self) -> &'static str;
+
+    /// Checks all of a file that was decoded when it was opened; `false`, and nothing done, where it was not.
+    fn verify_whole(&self, file: &Opened, keep: usize, found: &mut Verification) -> bool {
+        let _ = (file, keep, found);
+        false
+    }
+
+    /// Checks a chunk by every rule.
+    fn verify(&self, one: &Decoded<'_>, keep: usize, found: &mut Verification);
+
+    /// How many whole, readable records a chunk begins with that cannot be decoded; none where that cannot be told.
+    fn salvageable(&self, file: &Opened, stored: &[u8], chunk: &mut Chunk) -> Option<u64> {
+        let _ = (file, stored, chunk);
+        None
+    }
+
+    /// What records alone say for the columns of a pack; such chunks are found again by the hash of their records.
+    fn facts(&self) -> Option<Facts> {
+        let codec = gristmill_engine::kinds::of(self.name()).ok()?.codec()?;
+        codec.packing().map(|packing| packing.facts)
+    }
+
+    /// Draws a record.
+    ///
+    /// Errors: those of a record that cannot be.
+    fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView>;
+
+    /// Counts what is in a file.
+    ///
+    /// Errors: what is no fault of the data.
+    fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()>;
+}
+
+/// What counts the chunks of opened files.
+pub(crate) trait Counting {
+    /// Counts games of chess, one after another.
+    ///
+    /// Errors: those of records that were decoded and cannot be.
+    fn games(&mut self, file: &Opened) -> Result<()>;
+
+    /// Counts chunks of a kind, one after another; `count` looks at each.
+    ///
+    /// Errors: those of `count`.
+    fn chunks(&mut self, file: &Opened, count: &mut dyn FnMut(&Chunk, &mut Counts) -> FormatResult<()>) -> Result<()>;
+
+    /// Counts logs of 2048, one after another.
+    fn logs(&mut self, file: &Opened);
+
+    /// Counts trajectories: of a file that is decoded already, or packed ones, one after another.
+    fn demos(&mut self, file: &Opened);
+}
+
+/// What is counted of the frames of one kind.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Counts {
+    /// Chunks.
+    pub chunks: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Frames by numbers of theirs, by what each number is.
+    pub numbers: BTreeMap<&'static str, BTreeMap<i64, u64>>,
+}
+
+impl Counts {
+    /// Counts a frame whose number `name` is `number`: one of a few thousand different ones at most.
+    pub(crate) fn add(&mut self, name: &'static str, number: i64) {
+        *self.numbers.entry(name).or_default().entry(number).or_default() += 1;
+    }
+}
+
+impl Decoded<'_> {
+    /// The fault of a frame that breaks a rule, `offset` bytes into the frame.
+    pub(crate) fn broken(&self, rule: &'static str, (frame, offset): (usize, usize), reason: String) -> Fault {
+        let size = self.chunk.layout.as_ref().map_or(0, |layout| layout.size());
+        let e = Error::new(Kind::OutOfRange, reason).at_byte((frame * size + offset) as u64).in_frame(frame);
+        let e = e.in_chunk(self.i).in_source(&self.file.path);
+        let e = self.file.member(self.i).map(|name| e.clone().in_member(name)).unwrap_or(e);
+        Fault { rule: Some(rule), ..Fault::new(&e) }
+    }
+}
