@@ -74,11 +74,11 @@ test-torch: package
 test-envs: package
 	$(BIN)/python scripts/requirements.py atari dm-control | xargs -d '\n' \
 	  $(BIN)/pip install --quiet --disable-pip-version-check opencv-python-headless zstandard
-	$(BIN)/pytest tests/test_envs.py tests/test_real_envs.py
+	$(BIN)/pytest tests/test_envs.py tests/test_envs_real.py
 	$(PYTHON) -m venv .venv/procgen
 	$(BIN)/python scripts/requirements.py procgen | xargs -d '\n' \
 	  .venv/procgen/bin/pip install --quiet --disable-pip-version-check pytest
-	PYTHONPATH=python .venv/procgen/bin/pytest tests/test_envs.py tests/test_real_envs.py
+	PYTHONPATH=python .venv/procgen/bin/pytest tests/test_envs.py tests/test_envs_real.py
 
 # The Python package, built like the tests so that nothing is compiled twice.
 package: .venv/ready
@@ -109,12 +109,14 @@ bench: tables
 	$(BIN)/maturin develop --locked --quiet --release
 	$(BIN)/python scripts/bench_demos.py
 	$(BIN)/python scripts/bench_demo_pack.py
+	$(BIN)/python scripts/bench_pairs.py
+	$(BIN)/python scripts/bench_take.py
 
 flakes: package tables
 	PYTHON="$(PYTHON)" CARGO="$(CARGO)" bash scripts/flakes.sh $(FLAKES)
 
 soak: package tables
-	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_tablebase.py
+	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_rescoring_tablebase.py
 	bash scripts/syzygy.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture
 	GRISTMILL_KILLS=1000 $(CARGO) test --locked -p gristmill-cli --test commands kills -- --nocapture

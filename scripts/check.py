@@ -59,15 +59,17 @@ def rust_tests(files: list[PurePosixPath]) -> dict[tuple[str, ...], set[str]]:
 
 
 def python_tests(files: list[PurePosixPath]) -> list[str]:
-    """Changed test modules, and those with the name of a changed module."""
+    """Changed test modules, and those with the name of a changed module, or of its package and it."""
     found = set()
     for file in files:
         if file.parts[0] == "tests" and file.name.startswith("test_") and file.suffix == ".py":
             found.add(str(file))
         elif file.is_relative_to("python/gristmill") and file.suffix in (".py", ".pyi"):
-            named = PurePosixPath("tests") / f"test_{file.stem.strip('_')}.py"
-            if (ROOT / named).exists():
-                found.add(str(named))
+            stem = file.parent.name if file.stem == "__init__" else file.stem.strip("_")
+            # `test_loader_skip.py` is of `loader`, `test_envs_config.py` of `envs/config`; of `__init__` only its own.
+            named = [f"test_{stem}.py"] if file.stem == "__init__" else [f"test_{stem}.py", f"test_{stem}_*.py"]
+            named.append(f"test_{file.parent.name}_{stem}.py")
+            found |= {str(test.relative_to(ROOT)) for name in named for test in (ROOT / "tests").glob(name)}
     return sorted(found)
 
 
