@@ -258,7 +258,7 @@ for source in sys.argv[2:]:
     assert column.nbytes > 3 * (96 << 20), column.nbytes
     assert [int(column[t, 0]) for t in (0, 255, 256)] == [0, 255, 0]
     assert len(demos[3]) == 8 and demos[3]["obs"][1, 0] == 25
-    loader = gm.PairLoader(demos, gm.pairs.TemporalOffset(), batch_size=16, nominal_length=64, seed=1)
+    loader = gm.PairLoader(demos, gm.pairs.TemporalOffset(), batch_size=4, nominal_length=64, seed=1)
     assert sum(len(batch.context) for batch in loader) == 64
 try:
     np.ones(bound, np.uint8)

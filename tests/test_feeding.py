@@ -1,6 +1,8 @@
 """Pairs and steps fed by threads: the same batches as NumPy takes, however many threads, ranks and stops there are."""
 
-import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -120,22 +122,31 @@ def test_calls_wait_for_a_time_only_and_a_stop_is_no_end() -> None:
     assert not [thread for thread in threading.enumerate() if "gristmill" in thread.name]
 
 
-def _rest(source: Any, sent: Any) -> None:
-    sent.send([batch.traj_ts_ids.tolist() for batch in source])
-
-
 def test_a_forked_child_feeds_by_threads_of_its_own() -> None:
-    source = loader(gm.pairs.Identity(), threads=2)
-    next(iter(source))
-    context = multiprocessing.get_context("fork")
-    received, sent = context.Pipe(duplex=False)
-    child = context.Process(target=_rest, args=(source, sent))
-    child.start()
-    assert received.poll(60)
-    found = received.recv()
-    child.join(60)
-    assert child.exitcode == 0
-    assert found == [batch.traj_ts_ids.tolist() for batch in source]
+    # In a process of its own: other tests may have started JAX here, which warns of forks.
+    program = """
+import os, signal, numpy as np, gristmill as gm
+from steps_in_memory import columns
+data = [columns([7, 1, 5]), columns([6, 4], 100)]
+loader = gm.PairLoader(data, gm.pairs.Identity(), batch_size=4, seed=1, threads=2)
+first = next(iter(loader)).traj_ts_ids.tolist()
+received, sent = os.pipe()
+child = os.fork()
+batches = repr([batch.traj_ts_ids.tolist() for batch in loader])
+if child == 0:
+    signal.alarm(60)
+    os.write(sent, batches.encode())
+    os._exit(0)
+os.close(sent)
+with os.fdopen(received) as said:
+    found = said.read()
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert found == batches, (found, batches)
+assert len(eval(found)) > 2
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env=env)
+    assert done.returncode == 0, done.stderr
 
 
 def test_smaller_rows_are_filled_up_on_every_axis() -> None:

@@ -231,9 +231,8 @@ def test_data_sets_that_do_not_mix_are_taken_apart(tmp_path: Path) -> None:
 
 def test_loaders_say_what_takes_what(folder: Path) -> None:
     wrong: Any
-    for wrong, advice in [(folder / "pack", "gristmill.open"), (gm.open(folder / "shards"), "gristmill.PairLoader")]:
-        with pytest.raises(TypeError, match=advice):
-            gm.DataLoader(wrong, batch_size=4)
+    with pytest.raises(TypeError, match=r"gristmill\.open"):
+        gm.DataLoader(folder / "pack", batch_size=4)  # type: ignore[arg-type]
     for wrong in (str(folder / "pack"), [folder / "pack"]):
         with pytest.raises(TypeError, match=r"gristmill\.open"):
             gm.PairLoader(wrong, gm.pairs.Identity(), batch_size=4)

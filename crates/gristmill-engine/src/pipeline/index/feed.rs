@@ -225,7 +225,9 @@ impl Feed {
         let sheet = match self.sheets.take() {
             Ok(sheet) => Arc::new(sheet),
             Err(e) => {
-                self.fail(inner, Error::config("batch_size", format!("no memory: {e}")));
+                let text =
+                    format!("no memory for one more batch: {e}; smaller batches, or a lower queue_capacity, take less");
+                self.fail(inner, Error::config("batch_size", text));
                 return false;
             }
         };
