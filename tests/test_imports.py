@@ -90,6 +90,6 @@ def test_rooms_have_what_they_are_named_for() -> None:
     rooms = {path.parent.name for path in root.glob("*/__init__.py")}
     assert {"loaders", "packs", "chess", "g2048", "demos", "envs", "frameworks", "compat"} <= rooms
     flat = {path.stem for path in root.glob("*.py") if not path.stem.startswith("_")}
-    assert flat == {"config", "errors", "jax", "presets", "safe_pickle", "torch", "views"}
+    assert flat == {"config", "errors", "jax", "presets", "safe_pickle", "stores", "torch", "views"}
     for path in root.glob("*/__init__.py"):
         assert path.read_text().startswith('"""'), path

@@ -35,7 +35,7 @@ def test_a_tar_a_pattern_and_the_home_folder(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("url", ["s3://bucket/games", "https://example.org/games.tar", "gs://x"])
 def test_urls_are_named(url: str) -> None:
-    with pytest.raises(gm.ConfigError, match="URLs are not read yet; expected a directory") as caught:
+    with pytest.raises(gm.ConfigError, match="cannot be read; expected a path, file: or memory:") as caught:
         gm.DataLoader(gm.presets.lc0(url, seed=1)).start()
     assert url in str(caught.value)
     assert (caught.value.stage, caught.value.field) == ("files", "directory")

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +59,28 @@ impl Place for Memory {
     }
     fn remove(&self, name: &str) {
         self.0.remove(name);
+    }
+}
+
+/// A folder of a place in memory, opened by its URL.
+struct Url(Arc<MemoryStore>);
+
+impl Place for Url {
+    fn store(&self) -> Arc<dyn Store> {
+        // A folder without files is not there.
+        self.write("first", b"");
+        let store = gristmill_engine::store::open(Path::new("memory:conformance/some/folder")).unwrap();
+        self.remove("first");
+        store
+    }
+    fn write(&self, name: &str, bytes: &[u8]) {
+        self.0.write(&format!("some/folder/{name}"), bytes);
+    }
+    fn rename(&self, from: &str, to: &str) {
+        self.0.rename(&format!("some/folder/{from}"), &format!("some/folder/{to}"));
+    }
+    fn remove(&self, name: &str) {
+        self.0.remove(&format!("some/folder/{name}"));
     }
 }
 
@@ -141,6 +163,37 @@ fn conforms(place: &dyn Place) {
     assert!(!hints.iter().any(|h| matches!(h, Hint::Lost(_) | Hint::Blind(_))), "{hints:?}");
     place.remove("d/training.4.gz");
     assert_eq!(list(&*store).len(), 2);
+}
+
+#[test]
+fn a_folder_of_a_url_conforms() {
+    let memory = MemoryStore::named("conformance");
+    memory.write("some/folders/a.gz", b"beside it");
+    memory.write("a.gz", b"above it");
+    conforms(&Url(memory));
+}
+
+#[test]
+fn a_url_names_a_folder_a_file_or_a_pattern_and_what_is_not_there_is_refused() {
+    let memory = MemoryStore::named("named");
+    ["a/1.gz", "a/2.gz", "b/3.gz", "c.tar"].into_iter().for_each(|name| memory.write(name, name.as_bytes()));
+    let names = |url: &str| {
+        let store = gristmill_engine::store::open(Path::new(url)).unwrap();
+        assert_eq!(store.place(), url);
+        list(&*store).iter().map(|file| format!("{}/{}", store.root(), file.name)).collect::<Vec<_>>()
+    };
+    let all = ["memory://named/a/1.gz", "memory://named/a/2.gz", "memory://named/b/3.gz", "memory://named/c.tar"];
+    assert_eq!(names("memory://named"), all);
+    assert_eq!(names("memory://named/a"), all[..2]);
+    assert_eq!(names("memory://named/c.tar"), all[3..]);
+    assert_eq!(names("memory://named/a/1.gz"), all[..1]);
+    assert_eq!(names("memory://named/[bc]*"), all[2..]);
+    assert_eq!(names("memory://named/*/[23].gz"), all[1..3]);
+    assert_eq!(names("memory://named/nothing*"), [""; 0]);
+    for away in ["memory://named/d", "memory://named/a/1", "memory://unnamed", "memory:"] {
+        let error = gristmill_engine::store::open(Path::new(away)).unwrap_err().to_string();
+        assert!(error.contains("memory:"), "{error}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use gristmill_engine::error::Result;
 use gristmill_engine::pack::checksums::{self, Guard};
 use gristmill_engine::pack::manifest::Manifest;
 use gristmill_engine::pack::{open, shards};
+use gristmill_engine::store::place::writable;
 use gristmill_engine::store::publish;
 use gristmill_format::{Error as FormatError, Kind};
 use serde::Serialize;
@@ -45,7 +46,7 @@ pub struct ChecksumOptions {
 /// Errors: `Path`; `Format` with the file: `Corrupt` for rows that do not have the hash of the manifest, of which nothing is
 /// written, and for checksums that do not fit, unless they are made again; what is wrong with the pack.
 pub fn checksum(options: &ChecksumOptions, progress: &mut dyn FnMut(u64, u64) -> Result<()>) -> Result<Checksummed> {
-    let (folder, dry_run) = (options.pack.as_path(), options.dry_run);
+    let (folder, dry_run) = (&*writable(&options.pack, "pack")?, options.dry_run);
     let files = shards::list(folder)?;
     open::recognise(&files)?;
     let manifest = Manifest::read(folder)?;

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gristmill_engine::row_files;
-use gristmill_engine::store::{DirStore, Store};
+use gristmill_engine::store::files::{is_file, is_folder};
+use gristmill_engine::store::place::resolved;
+use gristmill_engine::store::{self, Store};
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::source::ChunkSource;
 use gristmill_format::{Error, Kind, Result, detect};
@@ -66,7 +68,7 @@ pub(super) struct Listing {
 
 /// A file that is not open yet.
 pub(super) struct Closed {
-    store: Arc<DirStore>,
+    store: Arc<dyn Store>,
     name: String,
     path: String,
     in_folder: bool,
@@ -90,7 +92,7 @@ impl Closed {
 
     /// Opens it.
     pub(super) fn open(&self) -> Found {
-        open(&self.store, &self.name, self.path.clone(), self.in_folder)
+        open(&*self.store, &self.name, self.path.clone(), self.in_folder)
     }
 }
 
@@ -121,23 +123,21 @@ pub(super) fn walk(
 pub(super) fn list(path: &Path) -> Result<Listing> {
     let named = path.display().to_string();
     let refused = |e: std::io::Error| Error::from(e).in_source(&named);
-    let unusable = |e: gristmill_engine::Error| Error::new(Kind::Io(ErrorKind::Other), e.to_string()).in_source(&named);
+    let unusable = |e: gristmill_engine::Error| match e.of_reading() {
+        e if e.place().source.is_some() => e,
+        e => e.in_source(&named),
+    };
+    let path = &*resolved(path).map_err(unusable)?;
     let mut listing = Listing::default();
-    if !std::fs::metadata(path).map_err(refused)?.is_dir() {
+    if !is_folder(path) && (is_file(path) || std::fs::metadata(path).map_err(refused).is_ok()) {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = path.file_name().ok_or_else(|| refused(ErrorKind::InvalidInput.into()))?;
         let name = name.to_string_lossy().into_owned();
-        let store = Arc::new(DirStore::new(folder).map_err(unusable)?);
+        let store = store::open(folder).map_err(unusable)?;
         listing.files.push(Closed { store, name, path: named, in_folder: false });
         return Ok(listing);
     }
-    let store = match DirStore::new(path) {
-        Ok(store) => Arc::new(store),
-        Err(gristmill_engine::Error::Path { kind, message, .. }) => {
-            return Err(Error::new(Kind::Io(kind), message).in_source(&named));
-        }
-        Err(e) => return Err(unusable(e)),
-    };
+    let store = store::open(path).map_err(unusable)?;
     let mut names: Vec<Arc<str>> = Vec::new();
     let faults = store.list(&mut |stat| {
         names.push(stat.name);
@@ -173,14 +173,14 @@ fn split(name: &str) -> (&str, &str) {
 /// The one file at `path`.
 pub(super) fn file(path: &Path) -> Found {
     match list(path) {
-        Ok(Listing { files, .. }) if files.len() == 1 && !path.is_dir() => files[0].open(),
+        Ok(Listing { files, .. }) if files.len() == 1 && !is_folder(path) => files[0].open(),
         Ok(_) => Found::Other,
         Err(e) => Found::Fault(e),
     }
 }
 
 /// Opens one file of a store; `path` is its name for people. Only `in_folder` may it be something else than data.
-pub(super) fn open(store: &DirStore, name: &str, path: String, in_folder: bool) -> Found {
+pub(super) fn open(store: &dyn Store, name: &str, path: String, in_folder: bool) -> Found {
     let opened = || -> Result<Option<Opened>> {
         let bytes = store.open(name)?;
         let size = bytes.len()?;

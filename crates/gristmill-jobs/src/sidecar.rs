@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::open_file;
 use gristmill_format::container::gzip::Inflater;
 use gristmill_format::g2048::log::{STEPS_SUFFIX, Sidecar};
@@ -36,6 +37,6 @@ pub(super) fn read(path: &Path) -> Result<(Sidecar, String)> {
 pub(super) fn beside(log: &str) -> Result<Option<Sidecar>> {
     let Some(base) = log.strip_suffix(STEPS_SUFFIX) else { return Ok(None) };
     let names = [".meta.json", ".meta.json.gz"].map(|suffix| format!("{base}{suffix}"));
-    let Some(name) = names.into_iter().find(|name| Path::new(name).is_file()) else { return Ok(None) };
+    let Some(name) = names.into_iter().find(|name| is_file(Path::new(name))) else { return Ok(None) };
     read(Path::new(&name)).map(|(sidecar, _)| Some(sidecar)).map_err(|e| e.moved_to(&name))
 }

@@ -9,8 +9,9 @@ use gristmill_format::Kind as Cause;
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::detect;
 use gristmill_runtime::names::STAGING;
+use gristmill_runtime::store::files::{is_file, is_folder};
 use gristmill_runtime::store::publish::{is_interrupted, is_staged};
-use gristmill_runtime::store::{DirStore, Store};
+use gristmill_runtime::store::{self, Store};
 
 use crate::kinds::{self, Held, Kind};
 use crate::row_files::{is_part, is_rows, is_values};
@@ -61,14 +62,14 @@ impl Holdings {
     /// Looks at a folder, or at a file, or at what a pattern names. What cannot be listed holds nothing.
     pub fn of(place: &Path) -> Self {
         let mut holds = Holdings { left: is_staged(place, STAGING), ..Holdings::default() };
-        let Ok(store) = DirStore::at(place) else { return holds };
+        let Ok(store) = store::open(place) else { return holds };
         let (mut seen, mut opened) = (0, BTreeMap::<String, u64>::new());
         store.list(&mut |file| {
             seen += 1;
             let ending = file.key().rsplit_once('.').map_or("", |(_, ending)| ending).to_owned();
             let opened = opened.entry(ending).or_default();
             *opened += 1;
-            let what = what(&store, &file.name, *opened <= OPENED);
+            let what = what(&*store, &file.name, *opened <= OPENED);
             let (count, first) = holds.found.entry(what).or_insert_with(|| (0, file.name.to_string()));
             *count += 1;
             if **first > *file.name {
@@ -108,7 +109,7 @@ impl Holdings {
     pub fn told(&self, place: &Path) -> String {
         let told = self.held(place);
         match told.strip_prefix("holds ") {
-            Some(rest) if place.is_file() => format!("is {rest}"),
+            Some(rest) if is_file(place) => format!("is {rest}"),
             _ => told,
         }
     }
@@ -120,7 +121,7 @@ impl Holdings {
                 "holds what a job left that was killed, or is at work: `gristmill recover {path}` finishes it"
             );
         }
-        if self.found.is_empty() && !folder.exists() {
+        if self.found.is_empty() && !is_folder(folder) && !is_file(folder) {
             return "names no file".to_owned();
         }
         let Some((what, (count, first))) = self.found.first_key_value() else { return "is empty".to_owned() };
@@ -157,7 +158,7 @@ impl Holdings {
     }
 }
 
-fn what(store: &DirStore, name: &str, open: bool) -> What {
+fn what(store: &dyn Store, name: &str, open: bool) -> What {
     let base = name.rsplit('/').next().unwrap_or(name);
     if is_rows(base) {
         return What::Rows;

@@ -1,14 +1,17 @@
 //! What manifests of packs have in common: how they are read and written, and what they say was left out.
 //! A manifest of another format, or of a newer version, is refused by name.
 
-use std::io::ErrorKind;
 use std::path::Path;
 
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::MANIFEST;
+use gristmill_runtime::store::files::read_text;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// Longest manifest that is read: of tens of millions of games that were left out.
+const MOST_BYTES: u64 = 4 << 30;
 
 /// Something that was left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,11 +62,8 @@ pub(crate) fn to_json(manifest: &impl Serialize) -> Result<String> {
 pub(crate) fn read<T>(pack: &Path, parse: &dyn Fn(&str) -> FormatResult<T>) -> Result<Option<T>> {
     let path = pack.join(MANIFEST);
     let place = |e: Error| e.in_source(path.display().to_string());
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(parse(&text).map_err(place)?)),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(place(e.into()).into()),
-    }
+    let Some(text) = read_text(&path, MOST_BYTES)? else { return Ok(None) };
+    Ok(Some(parse(&text).map_err(place)?))
 }
 
 /// Reads a manifest that says it is of `format`, in a version up to `newest`.

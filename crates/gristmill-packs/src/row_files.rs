@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::error::Result;
 use gristmill_runtime::lineage;
 use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE};
+use gristmill_runtime::store::files;
 
 /// The file of rows of a pack that is not sharded.
 pub const SINGLE: &str = "steps.npy";
@@ -72,12 +73,8 @@ fn beside_rows(name: &str, prefix: &str) -> bool {
 ///
 /// Errors: `Path` when the folder cannot be listed, also where there is none.
 pub fn listed(folder: &Path, is: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-    let refuse = |e: std::io::Error| Error::path(folder, &e);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(refuse)? {
-        names.extend(entry.map_err(refuse)?.file_name().into_string().ok().filter(|name| is(name)));
-    }
-    names.sort_unstable();
+    let mut names = files::names(folder)?;
+    names.retain(|name| is(name));
     Ok(names)
 }
 

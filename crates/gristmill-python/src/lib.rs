@@ -15,6 +15,7 @@ mod looking;
 mod marking;
 mod packing;
 mod pairs;
+mod places;
 mod recorder;
 mod rescore;
 mod selection;
@@ -65,6 +66,8 @@ mod _gristmill {
     use crate::packing::{checksum_rows, merge_packs, pack_games, recover_folder, value_rows};
     #[pymodule_export]
     use crate::pairs::{Counted, Mix, Pairs, class_order, pair_rows, window_rows, write_whole};
+    #[pymodule_export]
+    use crate::places::{MemoryFiles, is_folder, is_local, resolved_place};
     #[pymodule_export]
     use crate::recorder::{Recorder, Session};
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! A pack in, selections of its frames out: by SQL, by value, by marks, by side of a split; and frames and games by number.
 //! Everything that reads is called with the GIL released.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -114,8 +115,8 @@ impl Selection {
 impl Selection {
     /// The folder of the pack.
     #[getter]
-    fn folder(&self) -> PathBuf {
-        self.0.pack().folder().to_owned()
+    fn folder(&self) -> OsString {
+        self.0.pack().folder().as_os_str().to_owned()
     }
 
     /// Frames of the whole pack.

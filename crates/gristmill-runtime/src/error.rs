@@ -113,6 +113,18 @@ impl Error {
         }
     }
 
+    /// The same fault as one of reading, with its path where it has one.
+    pub fn of_reading(self) -> gristmill_format::Error {
+        use gristmill_format::{Error as Read, Kind};
+        match self {
+            Error::Format(e) => e,
+            Error::Path { path, kind, message } => {
+                Read::new(Kind::Io(kind), message).in_source(path.display().to_string())
+            }
+            other => Read::new(Kind::Io(std::io::ErrorKind::Other), other.to_string()),
+        }
+    }
+
     /// An operating-system error on a path.
     pub fn path(path: impl Into<PathBuf>, e: &std::io::Error) -> Self {
         Error::Path { path: path.into(), kind: e.kind(), message: e.to_string() }

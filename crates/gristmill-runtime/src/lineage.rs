@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::error::{Error, Result};
 use crate::names::MANIFEST;
+use crate::store::files::read_text;
 use crate::store::publish::write_whole;
 
 /// Generations that are written in full; what went into the oldest becomes a number of jobs, since JSON readers bound
@@ -129,8 +130,7 @@ struct Document {
 
 /// The lineage that a file tells: a manifest, `values.json`, a tokenizer; none where it tells none.
 pub fn of_file(path: &Path) -> Option<Vec<Step>> {
-    std::fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= MOST_BYTES)?;
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = read_text(path, MOST_BYTES).ok()??;
     let Document { lineage, metadata } = serde_json::from_str(&text).ok()?;
     lineage.or_else(|| metadata?.lineage)
 }

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use crate::store::files::is_file;
+
 /// Name of the database in a pack.
 pub const METADATA: &str = "metadata.db";
 
@@ -37,5 +39,5 @@ pub fn is_sums(name: &str) -> bool {
 
 /// Whether the folder is a chunk pack, or was to become one.
 pub fn is_pack(folder: &Path) -> bool {
-    folder.join(file_name(0)).is_file()
+    is_file(&folder.join(file_name(0)))
 }

@@ -9,7 +9,9 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, ChunkSource, Limits, ReadAt, read_span};
 use gristmill_format::{Error, Kind, Result};
 
+use crate::store::files::is_folder;
 use crate::store::open_file;
+use crate::store::place::resolved;
 
 /// Opens any single file whose name or first bytes [`detect_alone`] knows, within its format's bounds.
 ///
@@ -28,7 +30,8 @@ pub fn open_within(path: &Path, limits: Limits) -> Result<OpenSource> {
 
 fn opened(path: &Path, limits: Option<Limits>) -> Result<OpenSource> {
     let place = |e: Error| e.in_source(path.display().to_string());
-    if path.is_dir() {
+    let path = &*resolved(path).map_err(|e| place(Error::new(Kind::Unsupported, e.to_string())))?;
+    if is_folder(path) {
         let advice = "a folder, not a file; give one file of it, or read the folder with a loader";
         return Err(place(Error::new(Kind::Unsupported, advice)));
     }

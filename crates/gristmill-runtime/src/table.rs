@@ -158,6 +158,9 @@ pub trait Guarding: Send + Sync + Debug {
     ///
     /// Errors: `Corrupt` with file and byte, for the first that is not.
     fn check_all(&self, records: &[u8]) -> Result<()>;
+
+    /// The records that must be there when record `row` is touched.
+    fn block(&self, row: u64) -> Range<u64>;
 }
 
 /// Arrays of records in files.
@@ -167,6 +170,8 @@ pub struct FileTable {
     parts: Vec<Held>,
     /// Number of the first record of each part, and that after the last.
     first: Vec<u64>,
+    /// Whether the bytes of all parts are there.
+    whole: bool,
 }
 
 impl FileTable {
@@ -174,7 +179,7 @@ impl FileTable {
     ///
     /// Errors, with the file: as [`HeldFile::open`]; `TooLarge` when there are more bytes than 64 bits count.
     pub fn open(layout: Layout, parts: Vec<Part>, residence: Residence) -> Result<Self> {
-        let mut table = FileTable { layout, parts: Vec::new(), first: vec![0] };
+        let mut table = FileTable { layout, parts: Vec::new(), first: vec![0], whole: true };
         for part in parts {
             let too_large = || {
                 let detail = format!("{} rows are too many", part.rows);
@@ -182,6 +187,7 @@ impl FileTable {
             };
             let bytes = part.rows.checked_mul(table.layout.size() as u64).ok_or_else(too_large)?;
             let held = HeldFile::open(&part.path, part.offset, bytes, residence)?;
+            table.whole &= held.is_whole();
             table.first.push(table.len().checked_add(part.rows).ok_or_else(too_large)?);
             table.parts.push(Held { path: part.path, file: held, guard: None });
         }
@@ -202,7 +208,22 @@ impl FileTable {
     /// Errors: as [`Guarding::check_all`].
     pub fn check_all(&self) -> Result<()> {
         let mut guarded = self.parts.iter().filter_map(|part| Some((part.guard.as_ref()?, part)));
-        guarded.try_for_each(|(guard, part)| guard.check_all(part.file.bytes()))
+        guarded.try_for_each(|(guard, part)| {
+            part.file.have(0, usize::MAX)?;
+            guard.check_all(part.file.bytes())
+        })
+    }
+
+    /// Sees to it that these records are there, and those that are checked with them.
+    fn have(&self, rows: &[u64]) -> Result<()> {
+        let size = self.layout.size();
+        for &row in rows {
+            let part = self.checked(row)?;
+            let (Held { file, guard, .. }, row) = (&self.parts[part], row - self.first[part]);
+            let block = guard.as_ref().map_or(row..row + 1, |guard| guard.block(row));
+            file.have(block.start as usize * size, (block.end as usize).saturating_mul(size))?;
+        }
+        Ok(())
     }
 
     /// The part of a record that there is.
@@ -281,6 +302,9 @@ impl FrameTable for FileTable {
             let detail = format!("{} bytes for {} records of {}", out.len(), rows.len(), self.layout.size());
             return Err(Error::new(Kind::WrongSize, detail));
         }
+        if !self.whole {
+            self.have(rows)?;
+        }
         // Copies of a length known in advance are several times as quick; these are the lengths of 2048 rows and their values.
         match self.layout.size() {
             48 => self.gather_sized::<48>(rows, out),
@@ -291,6 +315,9 @@ impl FrameTable for FileTable {
     }
 
     fn gathered(&self, rows: &[u64]) -> Result<Vec<u8>> {
+        if !self.whole {
+            self.have(rows)?;
+        }
         let found = match self.layout.size() {
             48 => self.gathered_sized::<48>(rows)?,
             46 => self.gathered_sized::<46>(rows)?,

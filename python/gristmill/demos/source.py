@@ -17,6 +17,7 @@ from gristmill.options.arguments import named
 from gristmill.packs.again import open_again
 from gristmill.packs.source import Source
 from gristmill.records.arrays import Array
+from gristmill.stores import absolute
 
 
 class Demos(Source):
@@ -33,7 +34,7 @@ class Demos(Source):
         """The place of the file or folder, and how it is read: another process opens it again."""
         if self._options is None:
             raise TypeError("only what was opened from a file or folder can be sent to another process")
-        return open_again, (open_demos, os.path.abspath(self._path), self._options, (len(self), self.num_frames))
+        return open_again, (open_demos, absolute(self._path), self._options, (len(self), self.num_frames))
 
     @property
     def path(self) -> str:
@@ -159,7 +160,7 @@ def open_demos(
         OSError: it cannot be read, or the folder not written.
         FormatError: it is no demonstration, or is damaged; it says where.
     """
-    name = os.fspath(path)
+    name = _gristmill.resolved_place(path)
     pov = frames_beside(name, max_bytes)
     video = None if pov is None else (list(pov.shape), np.ascontiguousarray(pov).reshape(-1))
     compiled = _gristmill.open_demos(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import operator
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
 
@@ -19,6 +18,7 @@ from gristmill.packs.again import derive_again, remembered, select_again
 from gristmill.packs.packed import Duplicate, Duplicates, LineageStep, Mark, steps, which_frames
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
+from gristmill.stores import absolute
 
 #: A value bound to a question mark of SQL.
 Parameter: TypeAlias = int | float | str | bytes | None
@@ -96,7 +96,7 @@ class Selection:
     @property
     def path(self) -> str:
         """The folder of the pack."""
-        return os.fspath(self._compiled.folder)
+        return self._compiled.folder
 
     @functools.cached_property
     def layout(self) -> Layout:
@@ -392,7 +392,7 @@ class Selection:
 
         Where frames were selected within games (by a mark, a filter, a slice), it does what was done here.
         """
-        folder, size = os.path.abspath(self.path), (self.num_games, self.num_frames)
+        folder, size = absolute(self.path), (self.num_games, self.num_frames)
         ids = None if self.num_frames == self._compiled.total_frames else self.game_ids
         try:
             select_again(folder, ids, size)

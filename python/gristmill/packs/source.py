@@ -17,6 +17,7 @@ from gristmill.packs.rows import Rows
 from gristmill.records.arrays import Array
 from gristmill.records.drawing import table
 from gristmill.records.layout import Layout
+from gristmill.stores import absolute
 
 #: What the data is expected to open as.
 Expected = TypeVar("Expected", bound="Source | Rows | Games")
@@ -90,7 +91,7 @@ class Source:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The place of the file: another process opens it again."""
-        return open_again, (open, os.path.abspath(self._path), {}, (len(self), self.num_frames))
+        return open_again, (open, absolute(self._path), {}, (len(self), self.num_frames))
 
     def _place(self, index: int) -> int:
         place = operator.index(index)
@@ -145,7 +146,8 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         folder of rows, `Demos` for a file of demonstrations, a folder of shards or a Minari data set, else `Source`.
 
     Args:
-        path: the file or folder; `~` is the home folder, and a pattern such as `runs/*.npz` one data set of arrays.
+        path: the file or folder, or its URL (`file:`, `memory:`); `~` is the home folder, and a pattern such as
+            `runs/*.npz` one data set of arrays.
         expect: the class that it opens as, such as `gristmill.Rows`; data of another class is refused.
         memory: for a pack: read the files into memory now, instead of letting the system keep what it has room for.
         mmap: for a pack: `False` maps no file, which is what `memory=True` does too. The files of a pack that is mapped
@@ -175,12 +177,43 @@ def open(  # noqa: A001  (gristmill.open is the public name)
         raise TypeError(f"a path is text or os.PathLike of text, found {path!r}; os.fsdecode makes text of bytes")
     if expect is not None and not (isinstance(expect, type) and issubclass(expect, Source | Rows | Games)):
         raise TypeError(f"expect={expect!r}; expected a class that data opens as, such as gristmill.Rows")
-    path = os.path.expanduser(os.fspath(path))
-    found = _opened(path, memory or not mmap, values, columns, verify, strict, fields)
+    path = _gristmill.resolved_place(os.path.expanduser(os.fspath(path)))
+    if _gristmill.is_local(path):
+        found = _opened(path, memory or not mmap, values, columns, verify, strict, fields)
+    else:
+        found = _opened_elsewhere(path, memory or not mmap, values, columns, verify, strict, fields)
     if expect is not None and not isinstance(found, expect):
         classes = f"gristmill.{type(found).__name__}, expected gristmill.{expect.__name__}"
         raise FormatError(f"{path} opens as {classes}", kind="unsupported", source=path)
     return found
+
+
+def _opened_elsewhere(
+    path: str,
+    memory: bool,
+    values: str | os.PathLike[str] | None,
+    columns: str | os.PathLike[str] | None,
+    verify: Literal["open", "first_touch", "off"] | None,
+    strict: bool,
+    fields: Mapping[str, str] | None,
+) -> Source | Rows | Games:
+    if fields is not None:
+        text = f"{path}: arrays of one's own are read from files of this machine; copy them to a folder"
+        raise ConfigError(text, field="fields")
+    if _gristmill.holds_games(path) and columns is None:
+        for option, value in {"verify": verify, "values": values}.items():
+            if value is not None:
+                raise ConfigError(f"{path} holds whole games, `{option}` is of rows of 2048", field=option)
+        from gristmill.packs.kinds import opened
+
+        return opened(_gristmill.open_pack(path, memory, None, None))
+    if _gristmill.holds_demos(path):
+        from gristmill.demos.source import open_demos
+
+        return open_demos(path, columns=columns, strict=strict)
+    if _gristmill.is_folder(path):
+        return Rows(_gristmill.open_pack(path, memory, values, verify))
+    return Source(path, _gristmill.open_source(path))
 
 
 def _opened(

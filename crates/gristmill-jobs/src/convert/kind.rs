@@ -9,6 +9,8 @@ use gristmill_engine::error::Result;
 use gristmill_engine::pack::METADATA;
 
 use crate::demos::is_demonstrations;
+use gristmill_engine::store::files::is_file;
+use gristmill_engine::store::place::resolved;
 
 /// A kind of data that can be converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +28,8 @@ impl Kind {
     ///
     /// Errors: `Path` for what is not there.
     pub fn of(input: &Path, output: &Path) -> Result<Self> {
-        if input.join(METADATA).is_file() && !is_pack(input) {
+        let input = &*resolved(input)?;
+        if is_file(&input.join(METADATA)) && !is_pack(input) {
             return Ok(Kind::Rows);
         }
         let name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -12,6 +12,7 @@ use gristmill_engine::pack::shards::{self, Shard};
 use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::{self, embeddings};
 use gristmill_engine::row_files;
+use gristmill_engine::store::files::is_folder;
 use gristmill_format::g2048::Board;
 use gristmill_format::g2048::board::Packed;
 use gristmill_format::g2048::form::{Columns, Form, Step};
@@ -254,7 +255,7 @@ impl Join {
     ///
     /// Errors: `Path`; `Format` with the file: as [`shards::list`]; `Missing` for rows without `run_id` and step.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let found = if path.is_dir() { shards::list(path)? } else { named(path)? };
+        let found = if is_folder(path) { shards::list(path)? } else { named(path)? };
         let place = |e: FormatError| e.in_source(found[0].path.display().to_string());
         let layout = found[0].layout.clone();
         if let Some(other) = found.iter().find(|shard| shard.layout != layout) {
@@ -282,16 +283,11 @@ fn named(path: &Path) -> Result<Vec<Shard>> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let refuse = |e: std::io::Error| Error::path(path, &e);
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(refuse)? {
-        let found = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
+    let mut names = row_files::listed(folder, |found| {
         let rest = found.strip_prefix(&*name).and_then(|rest| rest.strip_suffix(".npy"));
         let digits = |rest: &str| rest.strip_prefix('-').is_some_and(|n| n.bytes().all(|c| c.is_ascii_digit()));
-        if rest.is_some_and(|rest| rest.is_empty() || digits(rest)) {
-            names.push(found);
-        }
-    }
+        rest.is_some_and(|rest| rest.is_empty() || digits(rest))
+    })?;
     names.sort_unstable_by_key(|name| (name.len(), name.clone()));
     if names.is_empty() {
         let detail = format!("no folder, and there is no {name}.npy and no {name}-<digits>.npy");

@@ -31,6 +31,7 @@ use gristmill_engine::demos::{ShardFiles, ShardOptions, shard_ending};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::runtime::seed::fresh_root;
+use gristmill_engine::store::files::is_folder;
 use gristmill_format::demo::native::Semantics;
 use gristmill_format::demo::shard::Members;
 use gristmill_format::demo::trajectory::End;
@@ -279,7 +280,7 @@ fn check_ends(options: &ConvertOptions, found: &Gathered, chosen: &[usize]) -> R
 /// The files that are meant: at the path, or below it where the configuration says.
 fn find(options: &ConvertOptions, task: &Task) -> Result<Vec<PathBuf>> {
     let path = &options.input;
-    if options.task.config.is_none() || !path.is_dir() {
+    if options.task.config.is_none() || !is_folder(path) {
         return Ok(source::files(path)?);
     }
     // What the configuration names goes before what lies in the folder itself.

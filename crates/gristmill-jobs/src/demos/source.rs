@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use gristmill_engine::demos::{holds, shards};
 use gristmill_engine::key::natural_cmp;
 use gristmill_engine::kinds::demo::is_trajectories;
+use gristmill_engine::store::files::{is_folder, names};
+use gristmill_engine::store::open_file;
 use gristmill_format::demo::form::EXTENSIONS;
 use gristmill_format::{Error, Kind, Result};
 
@@ -14,7 +16,7 @@ use gristmill_format::{Error, Kind, Result};
 ///
 /// Errors, with the path: `Io`; as of a pack's first file.
 pub fn is_demonstrations(path: &Path) -> Result<bool> {
-    match path.is_dir() {
+    match is_folder(path) {
         true if is_trajectories(path)? => Ok(true),
         true => listed(path)?.first().map_or(Ok(false), |first| holds(first)),
         false => holds(path),
@@ -25,8 +27,8 @@ pub fn is_demonstrations(path: &Path) -> Result<bool> {
 ///
 /// Errors: `Io`; `Empty` for a folder without either.
 pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>> {
-    let place = |e: std::io::Error| Error::from(e).in_source(path.display().to_string());
-    if !std::fs::metadata(path).map_err(place)?.is_dir() {
+    if !is_folder(path) {
+        open_file(path)?;
         return Ok(vec![path.to_owned()]);
     }
     let found = listed(path)?;
@@ -58,14 +60,8 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
     if !found.is_empty() {
         return Ok(found);
     }
-    let place = |e: std::io::Error| Error::from(e).in_source(folder.display().to_string());
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(place)? {
-        let name = entry.map_err(place)?.file_name().to_string_lossy().into_owned();
-        if !name.starts_with('.') && EXTENSIONS.iter().any(|ending| name.ends_with(ending)) {
-            names.push(name);
-        }
-    }
+    let mut names = names(folder).map_err(gristmill_engine::Error::of_reading)?;
+    names.retain(|name| !name.starts_with('.') && EXTENSIONS.iter().any(|ending| name.ends_with(ending)));
     names.sort_unstable_by(|a, b| natural_cmp(a, b));
     Ok(names.into_iter().map(|name| folder.join(name)).collect())
 }

@@ -17,6 +17,8 @@ use gristmill_engine::lineage;
 use gristmill_engine::pack::metadata::Metadata;
 use gristmill_engine::pack::{METADATA, shards};
 use gristmill_engine::store::Residence;
+use gristmill_engine::store::files::{is_file, is_folder};
+use gristmill_engine::store::place::resolved;
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::layout::{DType, Layout};
@@ -127,8 +129,9 @@ pub enum Which {
 /// Errors: `Format` when a file cannot be opened, or the requested frame does not exist or cannot be drawn.
 pub fn inspect(path: &Path, which: Option<Which>) -> Result<Inspection> {
     let mut seen = Inspection { path: path.display().to_string(), ..Inspection::default() };
-    if path.is_dir() {
-        let is_rows = || path.join(METADATA).is_file();
+    let path = &*resolved(path)?;
+    if is_folder(path) {
+        let is_rows = || is_file(&path.join(METADATA));
         if let Some(which) = which.filter(|_| is_pack(path) || is_rows()) {
             seen.frame = Some(pack_frame::view(path, which)?);
         } else if which.is_some() {

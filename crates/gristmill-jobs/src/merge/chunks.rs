@@ -20,6 +20,7 @@ use gristmill_engine::lineage::Step;
 use gristmill_engine::lineage::WRITER;
 use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
 use gristmill_engine::store::Residence;
+use gristmill_engine::store::files::copy;
 use gristmill_engine::store::publish::{self, Staging};
 use gristmill_engine::table::FrameTable;
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
@@ -347,7 +348,10 @@ fn link(file: &File, to: &Path) -> Result<u64> {
         file.game(chunk)?;
     }
     if fs::hard_link(file.path(), to).is_err() {
-        fs::copy(file.path(), to).map_err(|e| Error::path(to, &e))?;
+        let refuse = |e: std::io::Error| Error::path(to, &e);
+        let mut out = BufWriter::new(fs::File::create(to).map_err(refuse)?);
+        copy(file.path(), &mut out, to)?;
+        out.flush().map_err(refuse)?;
     }
     Ok(file.index().identity())
 }

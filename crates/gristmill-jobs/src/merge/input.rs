@@ -1,6 +1,5 @@
 //! A pack to merge: its files of rows, runs, names and session, read and compared with each other.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_engine::error::{Error, Result};
@@ -48,11 +47,7 @@ impl Input {
             Ok(())
         })?;
         let names = path.join(row_files::VALUATION_TYPES);
-        let own = match fs::read_to_string(&names) {
-            Ok(text) => ValuationTypes::parse(&text).map_err(|e| e.in_source(names.display().to_string()))?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => ValuationTypes::default(),
-            Err(e) => return Err(Error::path(names, &e)),
-        };
+        let own = pack::open::valuations(path)?;
         let ids = match types {
             Some(types) => types.unify(&own).map_err(|e| e.in_source(names.display().to_string()))?,
             None => own.clone().unify(&own)?,

@@ -27,6 +27,7 @@ use gristmill_engine::pack::writer::{RowWriter, hash_rows};
 use gristmill_engine::pack::{self, layout_name, shards};
 use gristmill_engine::row_files;
 use gristmill_engine::store::Residence;
+use gristmill_engine::store::place::{resolved, writable};
 use gristmill_engine::store::publish::{self, Found, Staging};
 use gristmill_format::g2048::RowForm;
 use gristmill_format::{Error as FormatError, Kind};
@@ -150,6 +151,12 @@ pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Resu
     if options.inputs.len() < 2 {
         return Err(Error::config("packs", "expected two packs or more"));
     }
+    let inputs = options.inputs.iter().map(|input| Ok(resolved(input)?.into_owned()));
+    if options.delete_inputs {
+        options.inputs.iter().try_for_each(|input| writable(input, "delete_inputs").map(drop))?;
+    }
+    let (inputs, output) = (inputs.collect::<Result<_>>()?, writable(&options.output, "output")?.into_owned());
+    let options = &MergeOptions { inputs, output, ..options.clone() };
     danger::check(&options.inputs, &options.output)?;
     let meter = Meter::default();
     let before = meter.now();

@@ -1,11 +1,15 @@
 //! A folder -> the games in it, in the order in which packs number them, and what was found that is no whole game.
 //! Follows no link to a folder and opens no file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use gristmill_engine::pack::manifest::Skipped;
+use gristmill_engine::store;
+use gristmill_engine::store::files::is_file;
+use gristmill_engine::store::place::is_local;
 use gristmill_format::g2048::log::{STEPS_SUFFIX, is_sidecar, steps_name};
 use gristmill_format::{Error, Kind};
 
@@ -23,7 +27,10 @@ pub(super) struct Discovered {
 /// Walks everything below `root`.
 pub(super) fn discover(root: &Path) -> Discovered {
     let mut found = Discovered::default();
-    let mut folders = vec![String::new()];
+    if !is_local(root) {
+        elsewhere(root, &mut found);
+    }
+    let mut folders = if is_local(root) { vec![String::new()] } else { Vec::new() };
     while let Some(folder) = folders.pop() {
         let mut names = Vec::new();
         if let Err(e) = list(root, &folder, &mut folders, &mut names, &mut found) {
@@ -34,6 +41,32 @@ pub(super) fn discover(root: &Path) -> Discovered {
     found.sidecars.sort_unstable_by(|a, b| a.split('/').cmp(b.split('/')));
     found.halves.sort_unstable_by(|a, b| a.file.split('/').cmp(b.file.split('/')));
     found
+}
+
+/// Finds what lies below a place that is not of this machine, where there are no links.
+fn elsewhere(root: &Path, found: &mut Discovered) {
+    let mut folders: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let store = match store::open(root) {
+        Ok(store) => store,
+        Err(e) => {
+            found.faults.push(Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()));
+            return;
+        }
+    };
+    let faults = store.list(&mut |stat| {
+        let (folder, name) = stat.name.rsplit_once('/').unwrap_or(("", &stat.name));
+        if is_sidecar(name) || name.ends_with(STEPS_SUFFIX) {
+            folders.entry(folder.to_owned()).or_default().push(name.to_owned());
+        }
+        ControlFlow::Continue(())
+    });
+    for (kind, count) in faults.counts() {
+        let detail = format!("{count} files could not be listed ({kind}): {}", faults.latest(kind).unwrap_or_default());
+        found.faults.push(Error::new(Kind::Io(std::io::ErrorKind::Other), detail).in_source(shown(root, "")));
+    }
+    for (folder, names) in folders {
+        games(root, &folder, names, found);
+    }
 }
 
 fn shown(root: &Path, name: &str) -> String {
@@ -86,7 +119,7 @@ fn games(root: &Path, folder: &str, mut names: Vec<String>, found: &mut Discover
     let mut taken: HashSet<String> = HashSet::new();
     for name in &names {
         let Some(steps) = steps_name(name) else { continue };
-        if !there.contains(steps.as_str()) || !root.join(below(folder, &steps)).is_file() {
+        if !there.contains(steps.as_str()) || !is_file(&root.join(below(folder, &steps))) {
             found.halves.push(half(folder, name, &format!("there is no log `{steps}` beside it")));
         } else if taken.insert(steps) {
             found.sidecars.push(below(folder, name));

@@ -20,6 +20,8 @@ use gristmill_engine::config::{PositionSamplingConfig, parse};
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pack::manifest::{Remarked, Skipped};
 use gristmill_engine::pack::{STAGING, read_layout};
+use gristmill_engine::store::files::{is_file, names};
+use gristmill_engine::store::place::{resolved, writable};
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::Kind;
 use gristmill_format::g2048::RowForm;
@@ -229,8 +231,13 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
     if options.checkpoint_rows == 0 {
         return Err(Error::config("checkpoint_rows", "expected at least one row"));
     }
+    let options = &PackOptions {
+        input: resolved(&options.input)?.into_owned(),
+        output: writable(&options.output, "output")?.into_owned(),
+        ..options.clone()
+    };
     if !is_data_file(&options.input) {
-        std::fs::read_dir(&options.input).map_err(|e| Error::path(&options.input, &e))?;
+        names(&options.input)?;
     }
     let meter = Meter::default();
     let before = meter.now();
@@ -256,7 +263,7 @@ pub(crate) fn finish_left(output: &Path) -> Result<()> {
 /// Whether the input is a single file: one of demonstrations, or of chess games.
 fn is_data_file(path: &Path) -> bool {
     let known = |listing: crate::files::Listing| listing.files.iter().any(|file| file.format().is_some());
-    path.is_file() && crate::files::list(path).is_ok_and(known)
+    is_file(path) && crate::files::list(path).is_ok_and(known)
 }
 
 /// Packs the games of the one kind that the input holds.
@@ -274,7 +281,7 @@ fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
             Ok(games) if !games.games.is_empty() => return chunks::pack(options, Box::new(games), progress),
             // What these files are, only a reading tells.
             Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => return Err(e.into()),
-            Ok(chunks::Games { unopened: Some(e), .. }) if e.kind() == Kind::Unsupported || options.input.is_file() => {
+            Ok(chunks::Games { unopened: Some(e), .. }) if e.kind() == Kind::Unsupported || is_file(&options.input) => {
                 return Err(e.into());
             }
             _ => {}

@@ -19,6 +19,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
 use gristmill_engine::kinds::demo::is_trajectories;
 use gristmill_engine::runtime::scheduler::{Lane, Scheduler, Tasks};
+use gristmill_engine::store::place::{resolved, writable};
 use gristmill_format::source::Chunk;
 use serde::{Deserialize, Serialize};
 
@@ -185,6 +186,9 @@ pub fn rewrite(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&Rewritten),
 ) -> Result<Rewritten> {
+    let outs = options.outs.iter().map(|out| Ok(writable(out, "output")?.into_owned()));
+    let (path, outs) = (resolved(&options.path)?.into_owned(), outs.collect::<Result<_>>()?);
+    let options = &RewriteOptions { path, outs, ..options.clone() };
     let plan = Plan::new(&options.path, options.container)?;
     if plan.units.is_empty() && plan.unlisted.is_empty() {
         let holds = Holdings::of(&options.path);
@@ -247,7 +251,7 @@ fn run(
             report.seen = games;
             progress(report);
         };
-        if !writer.begin(&plan.store, unit, stop, &mut seen)? {
+        if !writer.begin(&*plan.store, unit, stop, &mut seen)? {
             report.interrupted = true;
             break;
         }

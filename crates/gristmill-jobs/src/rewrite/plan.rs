@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds;
-use gristmill_engine::store::{DirStore, FileStat, Store};
+use gristmill_engine::store::files::is_folder;
+use gristmill_engine::store::{self, FileStat, Store};
 use gristmill_format::chess::pack::CODEC;
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::detect::{Format, HEAD, detect};
@@ -57,7 +58,7 @@ pub(super) struct Unit {
 
 /// Everything that is to be done.
 pub(super) struct Plan {
-    pub(super) store: Arc<DirStore>,
+    pub(super) store: Arc<dyn Store>,
     pub(super) units: Vec<Arc<Unit>>,
     /// Files that hold games.
     pub(super) files: u64,
@@ -73,18 +74,18 @@ impl Plan {
     ///
     /// Errors: `Path` when it cannot be read, `Config` when it is a file of no known format.
     pub(super) fn new(path: &Path, container: Container) -> Result<Self> {
-        let folder = path.is_dir();
+        let folder = is_folder(path);
         let root = match folder {
             true => path,
             false => path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),
         };
-        let store = Arc::new(DirStore::new(root)?);
+        let store = store::open(root)?;
         let mut plan =
             Plan { store, units: Vec::new(), files: 0, skipped: 0, unlisted: BTreeMap::new(), faults: Vec::new() };
-        let found = if folder { plan.list() } else { vec![one(&plan.store, path)?] };
+        let found = if folder { plan.list() } else { vec![one(&*plan.store, path)?] };
         let mut sources = Vec::new();
         for stat in found {
-            match is_tar(&plan.store, &stat) {
+            match is_tar(&*plan.store, &stat) {
                 Ok(Some(tar)) => sources.push((stat, tar)),
                 Ok(None) if folder => plan.skipped += 1,
                 Ok(None) => {
@@ -122,7 +123,7 @@ impl Plan {
     }
 }
 
-fn one(store: &DirStore, path: &Path) -> Result<FileStat> {
+fn one(store: &dyn Store, path: &Path) -> Result<FileStat> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let mut stat = store.stat(&name).map_err(gristmill_engine::Error::from)?;
     stat.name = name.into();
@@ -130,7 +131,7 @@ fn one(store: &DirStore, path: &Path) -> Result<FileStat> {
 }
 
 /// Whether the file holds many games; `None` when it holds no chess games.
-fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<bool>> {
+fn is_tar(store: &dyn Store, stat: &FileStat) -> gristmill_format::Result<Option<bool>> {
     let mut format = detect(&stat.name, &[])?;
     if format.is_none() && stat.key() != "LICENSE" {
         let mut head = [0; HEAD];
@@ -148,7 +149,7 @@ fn is_tar(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<Option<
 /// Whether the chunks of a chunk file are chess games. One that cannot be opened is taken for such: who reads it says why.
 ///
 /// Errors: `Unsupported` for chunks of a kind that is not known here.
-fn holds_chess(store: &DirStore, stat: &FileStat) -> gristmill_format::Result<bool> {
+fn holds_chess(store: &dyn Store, stat: &FileStat) -> gristmill_format::Result<bool> {
     let Ok(index) = store.open(&stat.name).and_then(|file| ChunkFile::open(&*file)) else { return Ok(true) };
     let codec = kinds::codec(index.codec()).map_err(|e| e.in_source(stat.name.to_string()))?;
     Ok(codec.tag() == CODEC)

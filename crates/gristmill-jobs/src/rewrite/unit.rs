@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::store::DirStore;
+use gristmill_engine::store::Store;
+use gristmill_engine::store::files::is_folder;
 use gristmill_engine::store::publish::{Staged, withdraw};
 use gristmill_format::container::tar::TarWriter;
 
@@ -59,7 +60,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(line: Arc<Line>, options: &RewriteOptions, threads: usize) -> Self {
         let path = &options.path;
-        let root = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
+        let root = if is_folder(path) { Some(path.as_path()) } else { path.parent() };
         Writer {
             line,
             outs: options.outs.clone(),
@@ -79,7 +80,7 @@ impl Writer {
     /// Errors: `Path`, and what ends the run.
     pub(super) fn begin(
         &mut self,
-        store: &DirStore,
+        store: &dyn Store,
         unit: &Arc<Unit>,
         stop: &AtomicBool,
         seen: &mut dyn FnMut(u64),

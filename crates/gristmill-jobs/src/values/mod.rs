@@ -19,6 +19,7 @@ use gristmill_engine::pack::shards::{self, Shard};
 use gristmill_engine::pack::values::{self, Made};
 use gristmill_engine::pack::writer::hash_rows;
 use gristmill_engine::row_files;
+use gristmill_engine::store::place::{resolved, writable};
 use gristmill_engine::store::publish::{self, Found, Staging};
 use gristmill_format::g2048::value::{VALUE_BYTES, ValueOptions, ValueRow};
 use serde::{Deserialize, Serialize};
@@ -136,6 +137,9 @@ pub fn values(options: &ValuesOptions, progress: &mut dyn FnMut(u64, u64)) -> Re
     if options.workers == 0 || options.workers > 256 {
         return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
     }
+    let target = writable(options.target(), "output")?.into_owned();
+    let (pack, output) = (resolved(&options.pack)?.into_owned(), options.output.as_ref().map(|_| target));
+    let options = &ValuesOptions { pack, output, ..options.clone() };
     let meter = Meter::default();
     let before = meter.now();
     let valued = checked(options, by, progress)?;

@@ -12,6 +12,7 @@ use gristmill_engine::error::Result;
 use gristmill_engine::kinds;
 use gristmill_engine::kinds::packs::weigh_file;
 use gristmill_engine::pack::{MANIFEST, METADATA};
+use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::{Residence, open_file};
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::sums;
@@ -30,7 +31,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
     let (mut whole, mut as_listed, mut unread) = (true, true, Vec::new());
     match Manifest::read(folder) {
         Ok(manifest) => {
-            for file in manifest.files.iter().filter(|file| !folder.join(&file.name).is_file()) {
+            for file in manifest.files.iter().filter(|file| !is_file(&folder.join(&file.name))) {
                 tell(&file.name, "the manifest lists it; it is not there".to_owned());
                 (whole, as_listed) = (false, false);
             }
@@ -40,7 +41,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
                 whole = false;
             }
             // What is wrong with a damaged index is reported where files are checked, a missing file above.
-            for file in manifest.files.iter().filter(|file| folder.join(&file.name).is_file()) {
+            for file in manifest.files.iter().filter(|file| is_file(&folder.join(&file.name))) {
                 match index(&folder.join(&file.name)) {
                     Ok(index) => {
                         let Some(detail) = differs(file, &index) else { continue };
@@ -57,7 +58,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
             None => tell(MANIFEST, what(&e)),
         },
     }
-    if !folder.join(METADATA).is_file() {
+    if !is_file(&folder.join(METADATA)) {
         return tell(METADATA, "it is not there".to_owned());
     }
     // Games are numbered over all files: where one is missing, the others do not have their numbers.
@@ -140,8 +141,8 @@ fn differs(said: &ChunkFileEntry, index: &ChunkFile) -> Option<String> {
 
 /// The same for one chunk file, where it lies in a pack: what manifest and database say of this one.
 pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
-    let named = path.file_name().and_then(|name| name.to_str()).filter(|name| is_chunks(name) && path.is_file());
-    let folder = path.parent().filter(|folder| folder.join(MANIFEST).is_file());
+    let named = path.file_name().and_then(|name| name.to_str()).filter(|name| is_chunks(name) && is_file(path));
+    let folder = path.parent().filter(|folder| is_file(&folder.join(MANIFEST)));
     let (Some(name), Some(folder)) = (named, folder) else { return };
     // A damaged index is reported where its chunks are checked.
     let index = match index(path) {

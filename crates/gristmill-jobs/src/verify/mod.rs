@@ -15,6 +15,7 @@ use gristmill_engine::chunks::is_pack;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
 use gristmill_engine::pack::STAGING;
+use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::publish::is_interrupted;
 use gristmill_format::{Error as FormatError, Kind};
 
@@ -88,7 +89,7 @@ fn one_path(
     report: &mut Verification,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
-    let keep = options.max_faults;
+    let (keep, path) = (options.max_faults, &*resolved(path)?);
     if is_interrupted(path, STAGING) {
         let detail = format!(
             "a job was interrupted while it put its files in place; `gristmill recover {}` finishes it",

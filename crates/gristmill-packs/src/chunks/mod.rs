@@ -1,6 +1,7 @@
 //! What a chunk pack is on disk: chunk files, a database with a row for each game, a manifest (docs/format/chunk-pack.md).
 //! The job that makes packs and the readers that feed from them share it; `kinds` says what the chunks of each game are.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -15,24 +16,21 @@ pub mod weigh;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE};
 pub use gristmill_runtime::names::{file_name, is_chunks, is_pack, is_sums};
+use gristmill_runtime::store;
 
 /// Names of the files in a folder that belong to a chunk pack, the chunk files first and in order.
 ///
 /// Errors: `Path` when the folder cannot be listed; one that does not exist has none.
 pub fn files(folder: &Path) -> Result<Vec<String>> {
-    let refuse = |e: std::io::Error| Error::path(folder, &e);
-    let entries = match std::fs::read_dir(folder) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(refuse)?,
+    let mut names = match store::files::names(folder) {
+        Err(Error::Path { kind: ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
+        names => names?,
     };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.map_err(refuse)?.file_name().to_string_lossy().into_owned());
-    }
+    let there: BTreeSet<String> = names.iter().cloned().collect();
     names.retain(|name| is_chunks(name) || is_sums(name));
     names.sort_unstable_by_key(|name| (is_sums(name), name.clone()));
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, MANIFEST, QUARANTINE].map(str::to_owned);
-    names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));
+    names.extend(others.into_iter().chain(logs).filter(|name| there.contains(name)));
     Ok(names)
 }

@@ -14,8 +14,9 @@ use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::STAGING;
+use gristmill_runtime::store::place::resolved;
 use gristmill_runtime::store::publish::is_interrupted;
-use gristmill_runtime::store::{HeldFile, Residence};
+use gristmill_runtime::store::{HeldFile, Residence, open_file};
 use gristmill_runtime::table::{Chunks, FrameTable, Pick, Straight, Weighed};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -55,9 +56,9 @@ pub struct File {
 impl File {
     pub(crate) fn open_as(path: PathBuf, residence: Residence, codecs: Codecs) -> FormatResult<Self> {
         let place = |e: Error| e.in_source(path.display().to_string());
-        let len = std::fs::metadata(&path).map_err(|e| place(e.into()))?.len();
-        let held = HeldFile::open(&path, 0, len, residence)?;
-        let index = ChunkFile::open(held.bytes()).map_err(place)?;
+        let from = open_file(&path)?;
+        let held = HeldFile::open(&path, 0, from.len().map_err(place)?, residence)?;
+        let index = ChunkFile::open(&held).map_err(place)?;
         let codec = codecs(index.codec()).map_err(place)?;
         let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(File { path, held, index, codec, checked })
@@ -82,7 +83,9 @@ impl File {
     pub(crate) fn bytes(&self, i: usize) -> FormatResult<&[u8]> {
         let missing = || Error::new(Kind::Missing, format!("game {i} of {}", self.index().len()));
         let span = self.index().span(i).ok_or_else(missing)?;
-        Ok(&self.held.bytes()[span.offset as usize..][..span.len as usize])
+        let (start, end) = (span.offset as usize, (span.offset + span.len) as usize);
+        self.held.have(start, end)?;
+        Ok(&self.held.bytes()[start..end])
     }
 
     /// The stored bytes of game `i`, and whether they were read before; `true` says that they were held against their checksum.
@@ -127,6 +130,7 @@ impl ChunkPack {
     ///
     /// Errors: as [`ChunkPack::open`].
     pub(crate) fn open_as(folder: &Path, residence: Residence, codecs: Codecs) -> Result<Self> {
+        let folder = &*resolved(folder)?;
         let refuse = |kind, detail: &str| Error::new(kind, detail).in_source(folder.display().to_string());
         if is_interrupted(folder, STAGING) {
             let detail = format!(

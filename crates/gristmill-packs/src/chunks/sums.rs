@@ -1,12 +1,12 @@
 //! What the games of a chunk file weigh by one rule <-> a small file beside it, so that they are weighed once.
 //! Good for nothing but this very file: what does not fit or is damaged is not used, and weighed again.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::container::sums;
 use gristmill_runtime::error::Result;
+use gristmill_runtime::store::files;
 use gristmill_runtime::store::publish::write_whole;
 
 /// The file of sums by the rule of this id, beside the chunk file at `chunks`.
@@ -18,10 +18,8 @@ pub(crate) fn path(chunks: &Path, rule: u64) -> PathBuf {
 /// What each game of the chunk file at `chunks` weighs by a rule, where that is kept.
 pub fn read(chunks: &Path, index: &ChunkFile, rule: u64) -> Option<Vec<f32>> {
     let path = path(chunks, rule);
-    if fs::metadata(&path).ok()?.len() != sums::size(index.len()) {
-        return None;
-    }
-    sums::read(&fs::read(path).ok()?, index.identity(), rule, index.len())
+    let bytes = files::read(&path, sums::size(index.len())).ok()??;
+    sums::read(&bytes, index.identity(), rule, index.len())
 }
 
 /// All sums that are kept of the chunk file at `chunks`: ids of rules, ascending, and what each game weighs.
@@ -33,9 +31,9 @@ pub fn all(chunks: &Path, index: &ChunkFile) -> Vec<(u64, Vec<f32>)> {
 
 /// Ids of the rules by which sums lie beside the chunk file at `chunks`, usable or not.
 fn rules(chunks: &Path) -> Vec<u64> {
-    let entries = chunks.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let names = chunks.parent().and_then(|folder| files::names(folder).ok()).unwrap_or_default();
     let of = |name: &str| sums::named(name).filter(|(file, _)| chunks.ends_with(file)).map(|(_, rule)| rule);
-    entries.filter_map(|entry| of(&entry.file_name().to_string_lossy())).collect()
+    names.iter().filter_map(|name| of(name)).collect()
 }
 
 /// Writes the sums beside the chunk file at `chunks`, whose index has the checksum `index`; whole or not at all.

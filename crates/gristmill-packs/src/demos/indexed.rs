@@ -11,7 +11,8 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::{ReadAt, read_span};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::facts::Facts;
-use gristmill_runtime::store::{DirStore, Store};
+use gristmill_runtime::store::files::stat;
+use gristmill_runtime::store::open_file;
 
 use super::origin::Origins;
 
@@ -68,12 +69,9 @@ pub(super) fn look(
     options: &ReadOptions,
 ) -> Result<Option<(Arc<dyn ReadAt>, ShardIndex)>> {
     let place = |e: Error| e.in_source(path.display().to_string());
-    let name = name_of(path);
-    let store =
-        DirStore::new(folder_of(path)).map_err(|e| Error::new(Kind::Io(std::io::ErrorKind::Other), e.to_string()))?;
     // The state of the file before it is read: any later change makes the fact one about another file.
-    let stat = store.stat(&name)?;
-    let from = store.open(&name)?;
+    let stat = stat(path).map_err(gristmill_runtime::Error::of_reading)?;
+    let from = open_file(path)?;
     if let Some(known) = facts.and_then(|facts| facts.shard(&stat)) {
         return Ok(Some((from, known)));
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use gristmill_format::{Error, Kind, Result};
-use gristmill_runtime::store::{DirStore, FileStat, Store};
+use gristmill_runtime::store::files::stat;
 use serde::{Deserialize, Serialize};
 
 use super::origin::Origins;
@@ -66,15 +66,6 @@ impl Stored {
         let name = path.display().to_string();
         Ok(Stored { name, size: stat.size, mtime_ns: stat.mtime_ns, inode: stat.inode })
     }
-}
-
-/// What is known of a file without reading it.
-///
-/// Errors, with the path: `Io`.
-pub(super) fn stat(path: &Path) -> gristmill_runtime::Result<FileStat> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    Ok(DirStore::new(folder)?.stat(&name)?)
 }
 
 impl Manifest {

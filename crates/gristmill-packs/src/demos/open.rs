@@ -13,6 +13,7 @@ use gristmill_format::detect::{Format, HEAD, detect_alone};
 use gristmill_format::source::{Span, read_span};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::facts::Facts;
+use gristmill_runtime::store::files::{is_folder, names};
 use gristmill_runtime::store::{Room, open_file};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -32,7 +33,7 @@ const BLOCK_BYTES: usize = 4 << 20;
 ///
 /// Errors, with the path: `Io`; as of a pack's first file.
 pub fn holds(path: &Path) -> Result<bool> {
-    if path.is_dir() {
+    if is_folder(path) {
         return Ok(!shards(path)?.is_empty() || is_trajectories(path)?);
     }
     // What `detect_alone` refuses is no demonstration; opening it reports why.
@@ -45,7 +46,7 @@ pub fn holds(path: &Path) -> Result<bool> {
 /// Errors, with the file: as [`read`]; `Empty` for a folder without shards; `TooLarge` beyond the bound; `OutOfRange` for
 /// shards whose metadata does not mix.
 pub fn open_demos(path: &Path, options: &ReadOptions) -> Result<DemoFile> {
-    if !path.is_dir() {
+    if !is_folder(path) {
         return one(path, options);
     }
     let names = shards(path)?;
@@ -94,8 +95,8 @@ pub fn open(
         let detail = "one file of a pack; name its folder, or open the file as a source of chunks";
         return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
     }
-    let pack = path.is_dir() && is_trajectories(path)?;
-    let files = match path.is_dir() {
+    let pack = is_folder(path) && is_trajectories(path)?;
+    let files = match is_folder(path) {
         true if pack => chunks::files(path)?.iter().map(|name| path.join(name)).collect(),
         true => shards(path)?,
         false => vec![path.to_owned()],
@@ -327,15 +328,9 @@ fn packed_tar(path: &Path) -> Result<Option<Packing>> {
 
 /// The shards directly in a folder, in natural order of name.
 pub fn shards(folder: &Path) -> Result<Vec<PathBuf>> {
-    let place = |e: std::io::Error| Error::from(e).in_source(folder.display().to_string());
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(place)? {
-        let name = entry.map_err(place)?.file_name().to_string_lossy().into_owned();
-        let shard = name.ends_with(".tar") || EXTENSIONS.iter().any(|end| end.starts_with(".t") && name.ends_with(end));
-        if !name.starts_with('.') && shard {
-            found.push(name);
-        }
-    }
+    let mut found = names(folder).map_err(gristmill_runtime::Error::of_reading)?;
+    let packed = |name: &str| EXTENSIONS.iter().any(|end| end.starts_with(".t") && name.ends_with(end));
+    found.retain(|name| !name.starts_with('.') && (name.ends_with(".tar") || packed(name)));
     found.sort_unstable_by(|a, b| gristmill_runtime::key::natural_cmp(a, b));
     Ok(found.into_iter().map(|name| folder.join(name)).collect())
 }

@@ -8,6 +8,7 @@ use gristmill_format::container::chunks::ChunkFile;
 use gristmill_format::weigh::Weigher;
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::file_name;
+use gristmill_runtime::store::files::is_file;
 use gristmill_runtime::store::{Residence, open_file};
 
 use super::codec;
@@ -39,7 +40,7 @@ impl File {
 /// Errors, with the file: `Io`; as [`ChunkFile::open`]; `Unsupported` for chunks of a kind that is not known here.
 pub fn codec_of(folder: &Path) -> FormatResult<Option<&'static dyn Codec>> {
     let path = folder.join(file_name(0));
-    if !path.is_file() {
+    if !is_file(&path) {
         return Ok(None);
     }
     let found = open_file(&path).and_then(|file| ChunkFile::open(&*file)).and_then(|file| codec(file.codec()));

@@ -11,6 +11,8 @@ use gristmill_format::container::marks::{IDENTITY_AT, MOST_RULE, Mark};
 use gristmill_format::{Error as FormatError, Kind};
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::intervals::Intervals;
+use gristmill_runtime::store::files;
+use gristmill_runtime::store::place::writable;
 use gristmill_runtime::store::publish::{sync_folder, withdraw, write_whole};
 use roaring::RoaringTreemap;
 use serde::Serialize;
@@ -89,16 +91,13 @@ fn path_of(folder: &Path, name: &str) -> PathBuf {
 /// Errors: `Path`.
 pub fn names(folder: &Path) -> Result<Vec<String>> {
     let folder = folder.join(FOLDER);
-    let refuse = |e: std::io::Error| Error::path(&folder, &e);
-    let entries = match std::fs::read_dir(&folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(refuse)?,
+    let files = match files::names(&folder) {
+        Err(Error::Path { kind: std::io::ErrorKind::NotFound, .. }) => return Ok(Vec::new()),
+        files => files?,
     };
-    let mut names = Vec::new();
-    for entry in entries {
-        let name = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
-        names.extend(name.strip_suffix(ENDING).filter(|name| check_name(name).is_ok()).map(str::to_owned));
-    }
+    let is_name = |name: &&str| check_name(name).is_ok();
+    let mut names: Vec<String> =
+        files.iter().filter_map(|file| file.strip_suffix(ENDING).filter(is_name).map(str::to_owned)).collect();
     names.sort_unstable();
     Ok(names)
 }
@@ -112,7 +111,7 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
 
 /// Whether a pack has a mark of this name.
 pub fn exists(folder: &Path, name: &str) -> bool {
-    path_of(folder, name).is_file()
+    files::is_file(&path_of(folder, name))
 }
 
 /// Reads a mark, whatever it is of.
@@ -123,21 +122,15 @@ pub fn read(pack: &dyn PackTable, name: &str) -> Result<Mark> {
     check_name(name)?;
     let path = path_of(pack.folder(), name);
     let place = |e: FormatError| Error::Format(e.in_source(path.display().to_string()));
-    let bytes = match std::fs::metadata(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            let known = names(pack.folder())?.join(", ");
-            let known = if known.is_empty() { "none; `gristmill mark` makes them".to_owned() } else { known };
-            return Err(place(FormatError::new(
-                Kind::Missing,
-                format!("there is no mark `{name}`; there are: {known}"),
-            )));
-        }
-        // A bitmap of frames chosen without pattern takes a bit for each; nothing takes twice as much.
-        Ok(meta) if meta.len() > (1 << 20) + MOST_RULE as u64 + pack.total() / 4 => {
-            let detail = format!("{} bytes for {} frames, which is more than any mark has", meta.len(), pack.total());
-            return Err(place(FormatError::new(Kind::TooLarge, detail).at_byte(0)));
-        }
-        _ => std::fs::read(&path).map_err(|e| place(e.into()))?,
+    // A bitmap of frames chosen without pattern takes a bit for each; nothing takes twice as much.
+    if let Some(len) = files::len(&path).filter(|len| *len > (1 << 20) + MOST_RULE as u64 + pack.total() / 4) {
+        let detail = format!("{len} bytes for {} frames, which is more than any mark has", pack.total());
+        return Err(place(FormatError::new(Kind::TooLarge, detail).at_byte(0)));
+    }
+    let Some(bytes) = files::read(&path, u64::MAX)? else {
+        let known = names(pack.folder())?.join(", ");
+        let known = if known.is_empty() { "none; `gristmill mark` makes them".to_owned() } else { known };
+        return Err(place(FormatError::new(Kind::Missing, format!("there is no mark `{name}`; there are: {known}"))));
     };
     Mark::from_bytes(&bytes).map_err(place)
 }
@@ -200,8 +193,9 @@ pub fn list(pack: &dyn PackTable) -> Result<Vec<Listed>> {
 
 /// Refuses a folder of marks that is a link, and leads elsewhere.
 ///
-/// Errors: `Format` of kind `Unsupported`.
+/// Errors: `Format` of kind `Unsupported`; `Config` for a pack that is not on this machine.
 pub fn own_folder(folder: &Path) -> Result<()> {
+    writable(folder, "pack")?;
     let beside = folder.join(FOLDER);
     if std::fs::symlink_metadata(&beside).is_ok_and(|found| found.is_symlink()) {
         let detail = "the folder of marks is a link, in which nothing is written or removed; put a folder in its place";

@@ -2,14 +2,13 @@
 //! Damaged sums make good rows look damaged, and never the other way round.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use gristmill_format::source::{ReadAt, Span, read_span};
 use gristmill_format::{Error, Kind, Result};
-use gristmill_runtime::store::{HeldFile, Residence};
+use gristmill_runtime::store::{HeldFile, Residence, open_file};
 use gristmill_runtime::table::Guarding;
 use serde::Deserialize;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -131,25 +130,25 @@ impl Summing {
 ///
 /// Errors, with the file: `Io`, `Truncated`.
 pub fn of(shard: &Shard) -> Result<(Vec<u8>, u128)> {
-    let place = |e: std::io::Error| Error::from(e).in_source(shard.path.display().to_string());
-    let file = File::open(&shard.path).map_err(place)?;
-    let header = header_of(&file, shard).map_err(place)?;
+    let place = |e: Error| e.in_source(shard.path.display().to_string());
+    let file = open_file(&shard.path)?;
+    let header = header_of(&*file, shard).map_err(place)?;
     let row_bytes = shard.layout.size();
     let (mut summing, mut whole) = (Summing::new(row_bytes), Xxh3::new());
-    let (mut block, mut at, mut left) = (vec![0; 1 << 20], shard.offset, shard.rows.saturating_mul(row_bytes as u64));
+    let (mut block, mut at, mut left) = (Vec::new(), shard.offset, shard.rows.saturating_mul(row_bytes as u64));
     while left > 0 {
-        let n = block.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        file.read_exact_at(&mut block[..n], at).map_err(place)?;
-        summing.update(&block[..n]);
-        whole.update(&block[..n]);
-        (at, left) = (at + n as u64, left - n as u64);
+        let len = left.min(1 << 20);
+        read_span(&*file, Span { offset: at, len }, len, &mut block).map_err(place)?;
+        summing.update(&block);
+        whole.update(&block);
+        (at, left) = (at + len, left - len);
     }
     Ok((summing.finish(shard.rows, row_bytes, &header), whole.digest128()))
 }
 
-fn header_of(file: &File, shard: &Shard) -> std::io::Result<Vec<u8>> {
-    let mut header = vec![0; usize::try_from(shard.offset).unwrap_or(0)];
-    file.read_exact_at(&mut header, 0)?;
+fn header_of(file: &dyn ReadAt, shard: &Shard) -> Result<Vec<u8>> {
+    let mut header = Vec::new();
+    read_span(file, Span { offset: 0, len: shard.offset }, shard.offset, &mut header)?;
     Ok(header)
 }
 
@@ -175,13 +174,17 @@ impl Guard {
     pub fn open(shard: &Shard) -> Result<Option<Self>> {
         let path = beside(&shard.path);
         let refuse = |detail: String| Error::new(Kind::Corrupt, detail).in_source(path.display().to_string());
-        let mut file = match File::open(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(|e| Error::from(e).in_source(path.display().to_string()))?,
+        let file = match open_file(&path) {
+            Err(e) if e.kind() == Kind::Io(std::io::ErrorKind::NotFound) => return Ok(None),
+            file => file?,
         };
-        let mut head = [0; HEAD];
-        file.read_exact(&mut head)
-            .map_err(|_| refuse(format!("shorter than the {HEAD} bytes that it begins with; {REMEDY}")))?;
+        let mut head = Vec::new();
+        read_span(&*file, Span { offset: 0, len: HEAD as u64 }, HEAD as u64, &mut head).map_err(|e| {
+            match e.kind() {
+                Kind::Truncated => refuse(format!("shorter than the {HEAD} bytes that it begins with; {REMEDY}")),
+                _ => e.in_source(path.display().to_string()),
+            }
+        })?;
         let (magic, rest) = head.split_at(MAGIC.len());
         let words = rest.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect::<Vec<_>>();
         let numbers: Vec<u64> = rest[8..].as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
@@ -208,8 +211,8 @@ impl Guard {
         }
         let blocks = rows.div_ceil(u64::from(block_rows));
         let sums = HeldFile::open(&path, HEAD as u64, blocks.saturating_mul(8), Residence::Memory)?;
-        let place = |e: std::io::Error| Error::from(e).in_source(shard.path.display().to_string());
-        let header = File::open(&shard.path).and_then(|file| header_of(&file, shard)).map_err(place)?;
+        let place = |e: Error| e.in_source(shard.path.display().to_string());
+        let header = open_file(&shard.path).and_then(|file| header_of(&*file, shard)).map_err(place)?;
         if xxh3_64(&header) != numbers[2] {
             let detail = format!("the header is not what it was when the checksums beside it were made; {REMEDY}");
             return Err(Error::new(Kind::Corrupt, detail).in_source(shard.path.display().to_string()));
@@ -276,6 +279,11 @@ impl Guarding for Guard {
 
     fn check_all(&self, records: &[u8]) -> Result<()> {
         (0..self.blocks(records)).try_for_each(|block| self.check(block, records))
+    }
+
+    fn block(&self, row: u64) -> Range<u64> {
+        let first = row >> self.shift << self.shift;
+        first..first + (1 << self.shift)
     }
 }
 

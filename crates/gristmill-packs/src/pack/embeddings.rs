@@ -6,6 +6,7 @@ use gristmill_format::container::npy::Header;
 use gristmill_format::layout::{DType, Layout, Order, Scalar};
 use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
+use gristmill_runtime::store::files::is_file;
 use gristmill_runtime::store::{Residence, open_file};
 use gristmill_runtime::table::{FileTable, Part};
 
@@ -31,7 +32,7 @@ pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Vectors>>> {
     let mut without = None;
     for shard in shards {
         let path = folder.join(beside(&shard.path.file_name().unwrap_or_default().to_string_lossy(), VECTORS));
-        if !path.exists() {
+        if !is_file(&path) {
             without = without.or(Some((shard, path)));
             continue;
         }

@@ -8,6 +8,7 @@ use gristmill_format::g2048::RowForm;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::lineage;
 pub use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE, STAGING};
+use gristmill_runtime::store::files::is_file;
 use serde::{Deserialize, Deserializer};
 
 use crate::row_files::{VALUATION_TYPES, is_checksums, listed};
@@ -63,6 +64,6 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
     names.extend(values::names(folder)?);
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, lineage::FILE].map(str::to_owned);
-    names.extend(others.into_iter().chain(logs).filter(|name| folder.join(name).exists()));
+    names.extend(others.into_iter().chain(logs).filter(|name| is_file(&folder.join(name))));
     Ok(names)
 }

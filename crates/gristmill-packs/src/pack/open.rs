@@ -9,6 +9,8 @@ use gristmill_format::layout::Conform;
 use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::store::Residence;
+use gristmill_runtime::store::files::read_text;
+use gristmill_runtime::store::place::resolved;
 use gristmill_runtime::table::{FileTable, FrameTable, Guarding, Part};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -60,6 +62,7 @@ impl RowPack {
     ///
     /// Errors: as [`RowPack::open`]; `Config` in `verify` for a check of rows without checksums.
     pub fn open_with(folder: &Path, residence: Residence, verify: Option<Verify>) -> Result<Self> {
+        let folder = &*resolved(folder)?;
         let found = shards::list(folder)?;
         let columns = recognise(&found)?;
         let vectors = embeddings::list(folder, &found)?;
@@ -230,15 +233,7 @@ pub fn recognise(files: &[Shard]) -> gristmill_format::Result<Columns> {
 pub fn valuations(folder: &Path) -> Result<ValuationTypes> {
     let path = folder.join(VALUATION_TYPES);
     let place = |e: Error| e.in_source(path.display().to_string());
-    match std::fs::metadata(&path) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(ValuationTypes::default()),
-        Ok(meta) if meta.len() > MOST_VALUATION_BYTES => {
-            let detail = format!("{} bytes, at most {MOST_VALUATION_BYTES} are read", meta.len());
-            return Err(place(Error::new(Kind::TooLarge, detail)).into());
-        }
-        _ => {}
-    }
-    let text = std::fs::read_to_string(&path).map_err(|e| place(e.into()))?;
+    let Some(text) = read_text(&path, MOST_VALUATION_BYTES)? else { return Ok(ValuationTypes::default()) };
     Ok(ValuationTypes::parse(&text).map_err(place)?)
 }
 

@@ -72,16 +72,8 @@ pub fn complete(pack: &Path) -> Result<Vec<String>> {
 
 /// The first file in a folder, by name, that packs are made of.
 fn unpacked(folder: &Path) -> Result<Option<String>> {
-    let refuse = |e: std::io::Error| gristmill_runtime::Error::path(folder, &e);
-    let mut first: Option<String> = None;
-    for entry in std::fs::read_dir(folder).map_err(refuse)? {
-        let name = entry.map_err(refuse)?.file_name().to_string_lossy().into_owned();
-        let is_games = [".gz", ".tar", ".jsonl"].iter().any(|ending| name.ends_with(ending));
-        if is_games && first.as_ref().is_none_or(|first| name < *first) {
-            first = Some(name);
-        }
-    }
-    Ok(first)
+    let is_games = |name: &str| [".gz", ".tar", ".jsonl"].iter().any(|ending| name.ends_with(ending));
+    Ok(listed(folder, is_games)?.into_iter().next())
 }
 
 /// The file of rows at `path`.

@@ -10,6 +10,7 @@ use gristmill_format::layout::DType;
 use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::lineage::{Step, WRITER};
+use gristmill_runtime::store::files::read_text;
 use gristmill_runtime::store::{Residence, open_file};
 use gristmill_runtime::table::{FileTable, FrameTable, Part};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,9 @@ const FORMAT: &str = "gristmill.values.2048";
 
 /// The version that is written, and the newest that is read.
 const VERSION: u32 = 1;
+
+/// Longest `values.json` that is read.
+const MOST_BYTES: u64 = 1 << 26;
 
 /// Names of the files with values in a folder and of what says how they were made, whether there are rows for them or
 /// not; none where the folder does not exist.
@@ -92,11 +96,7 @@ impl Made {
     pub fn read(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(VALUES_MADE);
         let place = |e: Error| e.in_source(path.display().to_string());
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(place(e.into()).into()),
-        };
+        let Some(text) = read_text(&path, MOST_BYTES)? else { return Ok(None) };
         let made: Made = serde_json::from_str(&text).map_err(|e| place(Error::new(Kind::Corrupt, e.to_string())))?;
         let refuse = |kind, detail: String| Err(place(Error::new(kind, detail)).into());
         if made.format != FORMAT {

@@ -10,8 +10,16 @@ use gristmill_format::{Error, Kind};
 use rusqlite::hooks::AuthContext;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
+use gristmill_format::source::{ReadAt, Span, read_span};
+
 use super::asking::{allowed, bound, given_up};
 use crate::error::Result;
+use crate::store::files;
+use crate::store::open_file;
+use crate::store::place::is_local;
+
+/// Longest database that is read whole: one elsewhere than on this machine.
+const MOST_IN_MEMORY: u64 = 8 << 30;
 
 /// A database to write, made by `schema` where there is none.
 ///
@@ -65,21 +73,33 @@ fn unfinished(log: &Path) -> crate::Error {
 }
 
 /// Opens a database for reading only. Nothing is written beside it: a file without a write-ahead log is taken as finished
-/// and opened as immutable.
+/// and opened as immutable. One that is elsewhere than on this machine is read whole, and must be finished.
 ///
-/// Errors: `Format` with the path: `Io`, `Corrupt` for what is no database.
+/// Errors: `Format` with the path: `Io`, `Corrupt` for what is no database, `Unsupported` for one elsewhere with a log.
 pub fn open_connection(path: &Path) -> Result<Connection> {
     // SQLite says no more than "unable to open" of a file that is not there.
-    std::fs::metadata(path).map_err(|e| Error::from(e).in_source(path.display().to_string()))?;
+    let file = open_file(path)?;
     let mut log = OsString::from(path);
     log.push("-wal");
-    let logged = std::fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+    let logged = files::len(Path::new(&log)).is_some_and(|len| len > 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let whole = match is_local(path) {
+        true => None,
+        false if logged => {
+            let detail = "it has a write-ahead log beside it: finish it where it is written, and copy it again";
+            return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
+        }
+        false => Some(in_memory(&*file).map_err(|e| e.in_source(path.display().to_string()))?),
+    };
     let open = || {
-        let mut db = if logged {
-            Connection::open_with_flags(path, flags)?
-        } else {
-            Connection::open_with_flags(immutable(path), flags)?
+        let mut db = match whole {
+            Some(bytes) => {
+                let mut db = Connection::open_in_memory()?;
+                db.deserialize_read_exact("main", bytes.as_slice(), bytes.len(), true)?;
+                db
+            }
+            None if logged => Connection::open_with_flags(path, flags)?,
+            None => Connection::open_with_flags(immutable(path), flags)?,
         };
         bound(&mut db, None)?;
         db.authorizer(Some(|context: AuthContext<'_>| allowed(&context)))?;
@@ -90,6 +110,17 @@ pub fn open_connection(path: &Path) -> Result<Connection> {
     let db = open().map_err(|e| refusal(path, &e))?;
     tables_only(&db, path)?;
     Ok(db)
+}
+
+/// All bytes of a database, which says in them that it has no log.
+fn in_memory(file: &dyn ReadAt) -> gristmill_format::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    read_span(file, Span::WHOLE, MOST_IN_MEMORY, &mut bytes)?;
+    // A database that was closed well, and still has the mark of one with a log, could not be read from memory.
+    if bytes.get(18..20) == Some(&[2, 2]) {
+        bytes[18..20].fill(1);
+    }
+    Ok(bytes)
 }
 
 /// Refuses a database in which SQL of others runs where a table of a pack is read or written: it may have no end.

@@ -8,11 +8,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use glob::{MatchOptions, Pattern};
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
 
+use super::only::Only;
 use super::walk::{self, Seen, stat_of};
 use super::{Faults, FileStat, Readings, Store, Watch};
 
@@ -20,24 +20,11 @@ use super::{Faults, FileStat, Readings, Store, Watch};
 #[derive(Debug)]
 pub struct DirStore {
     root: PathBuf,
-    only: Option<Only>,
+    only: Only,
     /// The device that it is on.
     device: u64,
     readings: Readings,
 }
-
-/// What is meant of a directory, where it is not all of it.
-#[derive(Debug)]
-enum Only {
-    /// The file of this name directly in it.
-    File(String),
-    /// What a pattern names: files, and folders with all that is under them.
-    Named(Pattern),
-}
-
-/// A pattern's `*` ends at a folder; `**` does not.
-const MATCHING: MatchOptions =
-    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 impl DirStore {
     /// The files under `root`, which must be a readable directory.
@@ -46,49 +33,26 @@ impl DirStore {
     pub fn new(root: impl Into<PathBuf>) -> crate::Result<Self> {
         let root = root.into();
         let meta = fs::read_dir(&root).and_then(|_| fs::metadata(&root)).map_err(|e| crate::Error::path(&root, &e))?;
-        Ok(DirStore { root, only: None, device: meta.dev(), readings: Readings::default() })
+        Ok(DirStore { root, only: Only::All, device: meta.dev(), readings: Readings::default() })
     }
 
     /// What a user means by `place`: the files under a directory; one file, such as a tar; or those that a pattern such as
     /// `games/2024-*/*.tar` names, folders with all that is under them. `~` is the home folder.
     ///
-    /// Errors: `Path` with the operating system's cause; `Config` for a URL, or a pattern that is none.
+    /// Errors: `Path` with the operating system's cause; `Config` for a pattern that is none.
     pub fn at(place: &Path) -> crate::Result<Self> {
-        let text = place.to_string_lossy();
-        if is_url(&text) {
-            let message = "URLs are not read yet; expected a directory, a tar or a pattern of files on this machine";
-            return Err(crate::Error::config("directory", format!("{text}: {message}")));
-        }
         let place = home(place);
         if place.is_file() {
             let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let above = place.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            return Ok(DirStore { only: Some(Only::File(name)), ..DirStore::new(above)? });
+            return Ok(DirStore { only: Only::File(name), ..DirStore::new(above)? });
         }
-        let magic = |part: &Path| part.to_string_lossy().contains(['*', '?', '[']);
-        if place.exists() || !magic(&place) {
+        if place.exists() {
             return DirStore::new(place);
         }
-        let mut root = PathBuf::new();
-        let mut parts = place.components();
-        while let Some(part) = parts.clone().next().filter(|part| !magic(part.as_ref())) {
-            root.push(part);
-            parts.next();
-        }
+        let (root, only) = Only::divided(&place)?;
         let root = if root.as_os_str().is_empty() { PathBuf::from(".") } else { root };
-        let only = Pattern::new(&parts.as_path().to_string_lossy())
-            .map_err(|e| crate::Error::config("directory", format!("{text}: no pattern: {e}")))?;
-        Ok(DirStore { only: Some(Only::Named(only)), ..DirStore::new(root)? })
-    }
-
-    /// Whether a name below the directory is one of those that are meant: itself, or a folder that it is in.
-    fn has(&self, name: &str) -> bool {
-        let mut ends = name.match_indices('/').map(|(at, _)| at).chain([name.len()]);
-        match &self.only {
-            None => true,
-            Some(Only::File(file)) => file == name,
-            Some(Only::Named(only)) => ends.any(|end| only.matches_with(&name[..end], MATCHING)),
-        }
+        Ok(DirStore { only, ..DirStore::new(root)? })
     }
 
     /// The directory.
@@ -131,16 +95,12 @@ impl Store for DirStore {
     }
 
     fn place(&self) -> String {
-        match &self.only {
-            None => self.root(),
-            Some(Only::File(name)) => self.root.join(name).display().to_string(),
-            Some(Only::Named(pattern)) => self.root.join(pattern.as_str()).display().to_string(),
-        }
+        super::place::joined(&self.root, self.only.text()).display().to_string()
     }
 
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
         let mut faults = Faults::default();
-        if let Some(Only::File(file)) = &self.only {
+        if let Only::File(file) = &self.only {
             match self.stat(file) {
                 Ok(stat) => drop(each(stat)),
                 Err(e) if e.kind() == Kind::Io(io::ErrorKind::NotFound) => {}
@@ -151,7 +111,7 @@ impl Store for DirStore {
         let _ = walk::walk(&self.root, "", &mut |seen| {
             match seen {
                 Seen::Folder(_) => {}
-                Seen::File(found) if !self.has(found.name) => {}
+                Seen::File(found) if !self.only.has(found.name) => {}
                 Seen::File(found) => match found.stat() {
                     Ok(stat) => return each(stat),
                     Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -182,16 +142,8 @@ impl Store for DirStore {
 
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
         // Notices tell of all that is under the root; what a pattern names is found by looking again.
-        if self.only.is_some() { Ok(None) } else { super::watch::tree(&self.root) }
+        if self.only.is_all() { super::watch::tree(&self.root) } else { Ok(None) }
     }
-}
-
-/// Whether a place names a scheme, as `s3://bucket` does.
-fn is_url(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(scheme, _)| {
-        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-    })
 }
 
 /// A path whose `~` is the home folder, unless something is called so here.
@@ -202,25 +154,15 @@ fn home(place: &Path) -> PathBuf {
     }
 }
 
-/// Opens one file by its path, for positioned reads.
-///
-/// Errors: `Io` with the operating system's cause, naming the path.
-pub fn open_file(path: &Path) -> Result<Arc<dyn ReadAt>> {
-    match OpenFile::new(path) {
-        Ok(file) => Ok(Arc::new(file)),
-        Err(e) => Err(Error::from(e).in_source(path.display().to_string())),
-    }
-}
-
 /// An open file, as it was when it was opened.
 #[derive(Debug)]
-struct OpenFile {
+pub(super) struct OpenFile {
     file: File,
     size: u64,
 }
 
 impl OpenFile {
-    fn new(path: &Path) -> io::Result<Self> {
+    pub(super) fn new(path: &Path) -> io::Result<Self> {
         // A named pipe would block the open itself.
         let regular = |meta: &fs::Metadata| match meta.is_file() {
             true => Ok(()),

@@ -1,13 +1,18 @@
-//! A whole file as one slice of bytes: mapped, so that the system reads the pages that are touched, or read into memory.
+//! A whole file as one slice of bytes: mapped, so that the system reads the pages that are touched, or read into memory. What is
+//! elsewhere is mapped as its twin, whose bytes are there once they were asked for.
 //! A mapped file must not be cut while it is held; cutting it ends the process, as with any mapping.
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 use memmap2::{Advice, Mmap, MmapMut};
+
+use super::open_file;
+use super::place::is_local;
+use super::twin::Twin;
 
 /// Where the bytes of a held file are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +36,7 @@ pub struct HeldFile {
 enum Bytes {
     Mapped(Mmap),
     Memory(MmapMut),
+    Twin(Mmap, Twin),
 }
 
 impl HeldFile {
@@ -39,8 +45,8 @@ impl HeldFile {
     /// Errors, with the path: `Io`; `Truncated` when the file ends before that; `TooLarge` when there is no such memory.
     pub fn open(path: &Path, offset: u64, len: u64, residence: Residence) -> Result<Self> {
         let place = |e: Error| e.in_source(path.display().to_string());
-        let mut file = File::open(path).map_err(|e| place(e.into()))?;
-        let there = file.metadata().map_err(|e| place(e.into()))?.len();
+        let from = open_file(path)?;
+        let there = from.len().map_err(place)?;
         if offset.checked_add(len).is_none_or(|end| end > there) {
             let detail = format!("expected {len} bytes from byte {offset} on, the file has {there}");
             return Err(place(Error::new(Kind::Truncated, detail).at_byte(there)));
@@ -48,33 +54,46 @@ impl HeldFile {
         let size = |n: u64| usize::try_from(n).map_err(|_| place(Error::new(Kind::TooLarge, format!("{n} bytes"))));
         let (offset, len) = (size(offset)?, size(len)?);
         let (bytes, offset) = match residence {
+            Residence::Mapped if is_local(path) => {
+                (Bytes::Mapped(mapped(&File::open(path).map_err(|e| place(e.into()))?).map_err(place)?), offset)
+            }
             Residence::Mapped => {
-                // SAFETY: the mapping is read-only and private to this type. A file that is cut meanwhile raises a
-                // signal, which is documented above; bytes that change are read as other bytes, which every reader checks.
-                let map = unsafe { Mmap::map(&file) }.map_err(|e| place(e.into()))?;
-                // Rows are wanted from anywhere: pages around them are not. A wish, which may be refused.
-                let _ = map.advise(Advice::Random);
-                (Bytes::Mapped(map), offset)
+                let twin = Twin::new(path, from).map_err(place)?;
+                (Bytes::Twin(mapped(twin.file()).map_err(place)?, twin), offset)
             }
             Residence::Memory => {
                 let none = |e: std::io::Error| Error::new(Kind::TooLarge, format!("{len} bytes of memory: {e}"));
                 let mut map = MmapMut::map_anon(len.max(1)).map_err(|e| place(none(e)))?;
                 let _ = map.advise(Advice::HugePage);
-                let sought = file.seek(SeekFrom::Start(offset as u64));
-                sought.and_then(|_| file.read_exact(&mut map[..len])).map_err(|e| place(e.into()))?;
+                fill(&*from, offset as u64, &mut map[..len]).map_err(place)?;
                 (Bytes::Memory(map), 0)
             }
         };
         Ok(HeldFile { bytes, offset, len })
     }
 
-    /// The bytes.
+    /// The bytes. Of a file that is elsewhere those that [`HeldFile::have`] was asked for.
     pub fn bytes(&self) -> &[u8] {
         let all: &[u8] = match &self.bytes {
-            Bytes::Mapped(map) => map,
+            Bytes::Mapped(map) | Bytes::Twin(map, _) => map,
             Bytes::Memory(map) => map,
         };
         &all[self.offset..self.offset + self.len]
+    }
+
+    /// Whether all bytes are there without being asked for.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self.bytes, Bytes::Twin(..))
+    }
+
+    /// Sees to it that bytes `start..end` are there: fetches them from where the file is, once.
+    ///
+    /// Errors, with the path: those of reading; `Truncated` where the file became shorter.
+    pub fn have(&self, start: usize, end: usize) -> Result<()> {
+        match &self.bytes {
+            Bytes::Twin(_, twin) => twin.have((self.offset + start) as u64, (self.offset + end.min(self.len)) as u64),
+            Bytes::Mapped(_) | Bytes::Memory(_) => Ok(()),
+        }
     }
 
     /// Says that bytes `start..end` will be wanted soon. Costs nothing where they are in memory; never fails.
@@ -83,6 +102,43 @@ impl HeldFile {
         if let (Bytes::Mapped(map), true) = (&self.bytes, start < end) {
             let _ = map.advise_range(Advice::WillNeed, self.offset + start, end - start);
         }
+    }
+}
+
+fn mapped(file: &File) -> Result<Mmap> {
+    // SAFETY: the mapping is read-only and private to this module. A file that is cut meanwhile raises a signal, which is
+    // documented above; bytes that change are read as other bytes, which every reader checks.
+    let map = unsafe { Mmap::map(file) }?;
+    // Rows are wanted from anywhere: pages around them are not. A wish, which may be refused.
+    let _ = map.advise(Advice::Random);
+    Ok(map)
+}
+
+/// Fills `out` with bytes from `offset` on.
+fn fill(from: &dyn ReadAt, mut offset: u64, mut out: &mut [u8]) -> Result<()> {
+    while !out.is_empty() {
+        match from.read_at(offset, out)? {
+            0 => return Err(Error::new(Kind::Truncated, "the file became shorter while it was read").at_byte(offset)),
+            n => {
+                offset += n as u64;
+                out = &mut out[n..];
+            }
+        }
+    }
+    Ok(())
+}
+
+impl ReadAt for HeldFile {
+    fn len(&self) -> Result<u64> {
+        Ok(self.len as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len);
+        let end = self.len.min(start.saturating_add(buf.len()));
+        self.have(start, end)?;
+        buf[..end - start].copy_from_slice(&self.bytes()[start..end]);
+        Ok(end - start)
     }
 }
 
@@ -116,6 +172,26 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::MemoryStore;
+
+    #[test]
+    fn what_is_elsewhere_holds_what_was_asked_for() {
+        let rows: Vec<u8> = (0..1 << 20).map(|i| (i >> 8) as u8).collect();
+        MemoryStore::named("held").write("a/rows", rows.clone());
+        let path = Path::new("memory://held/a/rows");
+        let whole = HeldFile::open(path, 100, 1000, Residence::Memory).unwrap();
+        assert!(whole.is_whole() && whole.bytes() == &rows[100..1100]);
+        let twin = HeldFile::open(path, 100, (1 << 20) - 100, Residence::Mapped).unwrap();
+        assert!(!twin.is_whole());
+        twin.have(600_000, 600_010).unwrap();
+        assert_eq!(twin.bytes()[600_000..600_010], rows[600_100..600_110]);
+        let mut read = [0; 16];
+        assert_eq!(twin.read_at((1 << 20) - 110, &mut read).unwrap(), 10);
+        assert_eq!(read[..10], rows[(1 << 20) - 10..]);
+        twin.want(0, 10);
+        let e = HeldFile::open(path, 0, 2 << 20, Residence::Mapped).unwrap_err();
+        assert!(e.kind() == Kind::Truncated && e.to_string().contains("memory://held/a/rows"), "{e}");
+    }
 
     #[test]
     fn both_residences_hold_the_same_bytes_and_short_files_are_refused() {

@@ -1,9 +1,10 @@
-//! A [`Store`] in memory, for tests of everything above stores.
+//! A [`Store`] in memory, by its name in this process: for notebooks, and for tests of everything above stores.
 //! Behaves like a directory: files have identities and times, and its watch gives hints that can be made to fail.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,8 @@ use super::{Faults, FileStat, Hint, Readings, Store, Watch};
 /// Files in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
+    /// Empty for one that no URL names.
+    name: String,
     inner: Mutex<Inner>,
     reads: Arc<AtomicU64>,
     readings: Readings,
@@ -29,7 +32,34 @@ struct Inner {
     hints: Vec<Arc<Mutex<Vec<Hint>>>>,
 }
 
+/// The stores that URLs name. They live as long as the process.
+static NAMED: Mutex<BTreeMap<String, Arc<MemoryStore>>> = Mutex::new(BTreeMap::new());
+
+fn named() -> MutexGuard<'static, BTreeMap<String, Arc<MemoryStore>>> {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl MemoryStore {
+    /// The files of the place `memory://NAME`, none at first.
+    pub fn named(name: &str) -> Arc<Self> {
+        let new = || Arc::new(MemoryStore { name: name.to_owned(), ..MemoryStore::default() });
+        Arc::clone(named().entry(name.to_owned()).or_insert_with(new))
+    }
+
+    /// The store that a URL means whose scheme is followed by `rest`, and what follows its name there.
+    ///
+    /// Errors: `Path` for a store that nobody named in this process.
+    pub(super) fn found(url: &Path, rest: &str) -> crate::Result<(Arc<dyn Store>, String)> {
+        let (name, below) = rest.split_once('/').unwrap_or((rest, ""));
+        match named().get(name) {
+            Some(store) => Ok((Arc::clone(store) as Arc<dyn Store>, below.to_owned())),
+            None => {
+                let message = format!("nothing was written to memory://{name} in this process");
+                Err(crate::Error::Path { path: url.to_owned(), kind: io::ErrorKind::NotFound, message })
+            }
+        }
+    }
+
     /// No files.
     pub fn new() -> Self {
         MemoryStore::default()
@@ -121,7 +151,7 @@ fn missing(name: &str) -> Error {
 
 impl Store for MemoryStore {
     fn root(&self) -> String {
-        "memory:".into()
+        if self.name.is_empty() { "memory:".into() } else { format!("memory://{}", self.name) }
     }
 
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {

@@ -1,14 +1,20 @@
-//! Places with named bytes: list, stat, open at an offset, watch. A directory (`dir`), or memory for tests (`memory`).
+//! Places with named bytes: list, stat, open at an offset, watch. `place` says which store a path or a URL means: a directory
+//! (`dir`) or memory (`memory`); `files` reads one file or folder of any of them.
 //! Knows no format and no stage; what a watch says are hints, the truth is always a stat or a list.
 
 mod change;
 mod dir;
 mod faults;
+pub mod files;
 mod held;
 mod memory;
+mod only;
+pub mod place;
 pub mod publish;
 mod readings;
 mod spill;
+mod twin;
+mod under;
 mod walk;
 mod watch;
 
@@ -21,10 +27,12 @@ use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
 
 pub use change::{Change, Discover};
-pub use dir::{DirStore, open_file};
+pub use dir::DirStore;
 pub use faults::Faults;
+pub use files::open_file;
 pub use held::{HeldFile, Residence, Room};
 pub use memory::MemoryStore;
+pub use place::open;
 pub use readings::{Readings, digest};
 pub use spill::{Held, Holding, Spill, Token};
 

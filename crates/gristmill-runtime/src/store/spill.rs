@@ -10,6 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use xxhash_rust::xxh3::Xxh3;
 
+use super::files::{self, is_file};
+use super::place::is_local;
 use super::publish::{Staged, sync_folder, withdraw};
 use super::walk::stat_of;
 use super::{DirStore, FileStat, Store};
@@ -186,7 +188,7 @@ impl Spill {
         let _ = withdraw(&new);
         match link(path, &new) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(Gone),
-            Err(_) if copy(path, &new, file).is_err() => return Ok(None),
+            Err(_) if copy(path, &new, file).is_err() => return if is_file(path) { Ok(None) } else { Err(Gone) },
             _ => {}
         }
         let stat = fs::metadata(&new).ok().map(|meta| stat_of(&name, &meta));
@@ -258,6 +260,9 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 
 /// A second name of a file: of what a symbolic link leads to, not of the link.
 fn link(path: &Path, to: &Path) -> io::Result<()> {
+    if !is_local(path) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     match fs::symlink_metadata(path)?.is_symlink() {
         true => fs::hard_link(fs::canonicalize(path)?, to),
         false => fs::hard_link(path, to),
@@ -268,7 +273,7 @@ fn link(path: &Path, to: &Path) -> io::Result<()> {
 fn copy(path: &Path, to: &Path, file: &FileStat) -> Result<()> {
     let at = |e| Error::path(path, &e);
     let mut copy = Staged::new(to.to_owned())?;
-    io::copy(&mut File::open(path).map_err(at)?, &mut copy).map_err(at)?;
+    files::copy(path, &mut copy, to)?;
     copy.seal()?;
     copy.publish()?;
     let since = Duration::from_nanos(u64::try_from(file.mtime_ns).unwrap_or(0));

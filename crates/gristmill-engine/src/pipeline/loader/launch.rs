@@ -14,7 +14,8 @@ use gristmill_runtime::facts::Facts;
 use gristmill_runtime::runtime::events::Events;
 use gristmill_runtime::runtime::journal::{self, Journal};
 use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
-use gristmill_runtime::store::{DirStore, Spill, Store};
+use gristmill_runtime::store::place::resolved;
+use gristmill_runtime::store::{self, Spill};
 use gristmill_stages::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
 use gristmill_stages::stage::discover::Search;
 use gristmill_stages::stage::load::{LogSpec, SourceLog};
@@ -221,14 +222,14 @@ fn rosters(
     (spill, io_errors, outages): (Option<&Arc<Spill>>, IoErrors, &Arc<Outages>),
 ) -> Result<Vec<Arc<Roster>>> {
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
+        let place = resolved(&log.directory).map_err(|e| e.in_stage(&log.files))?;
         // What cannot be read yet is reported, and tried again, where its chunks are.
-        let fits =
-            codec_of(&log.directory).and_then(|codec| codec.map_or(Ok(()), |codec| kinds::streams(codec.name())));
+        let fits = codec_of(&place).and_then(|codec| codec.map_or(Ok(()), |codec| kinds::streams(codec.name())));
         if let Err(e) = fits.or_else(|e| if e.kind() == Kind::Unsupported { Err(e) } else { Ok(()) }) {
             let text = format!("{}: {}", log.directory.display(), e.detail());
             return Err(Error::field(&log.files, "directory", text));
         }
-        let store: Arc<dyn Store> = Arc::new(DirStore::at(&log.directory).map_err(|e| e.in_stage(&log.files))?);
+        let store = store::open(&place).map_err(|e| e.in_stage(&log.files))?;
         let find = Search {
             store: Arc::clone(&store),
             watch: log.watch && !config.replay,
@@ -247,7 +248,7 @@ fn rosters(
                 FrameFormat::V7TrainingData => Some(7),
             },
             fits: kinds::streams,
-            facts: facts(config, &log.directory),
+            facts: facts(config, &place),
             waits: log.waits && !config.replay,
         };
         let signal = scheduler.signal();

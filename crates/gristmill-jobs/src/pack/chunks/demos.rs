@@ -13,6 +13,7 @@ use gristmill_engine::kinds::demo::columns::facts;
 use gristmill_engine::kinds::demo::{Demo, name as name_of};
 use gristmill_engine::pack::manifest::Skipped;
 use gristmill_engine::store::Residence;
+use gristmill_engine::store::files::is_folder;
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::form::ReadOptions;
 use gristmill_format::demo::pack::{About, PACKED, PackedTrajectory, Trajectory, content, pack};
@@ -79,7 +80,7 @@ impl Demos {
             let folder = path.parent().map(Path::to_owned).unwrap_or_default();
             let name = below(root, closed.path());
             let place = match closed.format() {
-                Some(Format::Demonstrations) if root.is_dir() && shards(&folder)?.contains(&path) => {
+                Some(Format::Demonstrations) if is_folder(root) && shards(&folder)?.contains(&path) => {
                     if folders.contains(&folder) {
                         continue;
                     }

@@ -1,7 +1,6 @@
 //! The configuration of an encoder of 2048 -> the encoder. Refuses what it cannot make, with the field.
 //! Reads a tokenizer's file and nothing else.
 
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use gristmill_format::g2048::log::KNOWN_VALUATIONS;
 use gristmill_format::g2048::value::Support;
 use gristmill_format::layout::Layout;
 use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::store::files::read_text;
 use gristmill_stages::config::{G2048EncoderConfig, G2048Target};
 
 use crate::kinds::Encoding;
@@ -128,9 +128,8 @@ fn tokenizer_of(config: &G2048EncoderConfig) -> Result<&Tokenizer> {
 ///
 /// Errors: `Path`; `Format` with the path.
 pub fn tokenizer(path: &Path) -> Result<(Tokenizer, u128)> {
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|e| Error::path(path, &e))?;
-    file.take(MOST_TOKENIZER_BYTES).read_to_string(&mut text).map_err(|e| Error::path(path, &e))?;
+    let missing = || Error::path(path, &std::io::ErrorKind::NotFound.into());
+    let text = read_text(path, MOST_TOKENIZER_BYTES)?.ok_or_else(missing)?;
     let tokenizer = Tokenizer::from_json(&text).map_err(|e| e.in_source(path.display().to_string()))?;
     Ok((tokenizer, xxhash_rust::xxh3::xxh3_128(text.as_bytes())))
 }

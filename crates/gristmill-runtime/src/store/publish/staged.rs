@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
+use super::super::place::writable;
 use super::sync_folder;
 use crate::error::{Error, Result};
 
@@ -30,6 +31,7 @@ impl Staged {
     }
 
     fn opened(path: PathBuf, wait: bool) -> Result<Self> {
+        let path = writable(&path, "output")?.into_owned();
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let hidden = path.with_file_name(format!(".{}.part", name.trim_start_matches('.')));
         let file = alone(&hidden, wait).map_err(|e| Error::path(&path, &e))?;

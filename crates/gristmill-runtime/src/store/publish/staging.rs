@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::super::place::writable;
 use super::folder::{Entry, Folder};
 use super::plan::{MOST, NOTE, Note, PLAN, Plan, is_hidden, is_name, parts};
 use crate::error::{Error, Result};
@@ -44,6 +45,7 @@ impl Staging {
     /// Errors: `Path`; of kind `ResourceBusy` when another process holds it, of kind `InvalidData` where something lies there that
     /// no job of ours made.
     pub fn open(target: &Path, name: &str, job: &str) -> Result<(Self, Found)> {
+        let target = &*writable(target, "output")?;
         let made = !target.is_dir();
         fs::create_dir_all(target).map_err(|e| Error::path(target, &e))?;
         let hidden = hidden(name);

@@ -1,0 +1,126 @@
+//! A store and a name in it -> what lies under that name, as a store: a folder, one file, or what a pattern names.
+//! Passes everything on, names apart; keeps no bytes.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use gristmill_format::Result;
+use gristmill_format::source::ReadAt;
+
+use super::only::Only;
+use super::{Faults, FileStat, Hint, Readings, Store, Watch};
+
+/// What lies under one name of a store.
+#[derive(Debug)]
+pub(super) struct Under {
+    store: Arc<dyn Store>,
+    /// The folder's name and a `/`; empty for the store's root.
+    folder: String,
+    only: Only,
+    /// The folder, for people.
+    root: PathBuf,
+    readings: Readings,
+}
+
+impl Under {
+    /// What lies under `name`, which people call `place`.
+    ///
+    /// Errors: `Config` for a pattern that is none; `Path` where nothing is there.
+    pub(super) fn new(store: Arc<dyn Store>, name: &str, place: &Path) -> crate::Result<Self> {
+        let above = |name: &str| {
+            name.rsplit_once('/').map_or((String::new(), name.to_owned()), |(a, b)| (format!("{a}/"), b.to_owned()))
+        };
+        let (folder, only) = match store.stat(name) {
+            Ok(_) => {
+                let (folder, file) = above(name);
+                (folder, Only::File(file))
+            }
+            Err(_) => {
+                let (folder, only) = Only::divided(Path::new(name))?;
+                let folder = folder.display().to_string();
+                (if folder.is_empty() { folder } else { folder + "/" }, only)
+            }
+        };
+        let text = place.display().to_string();
+        let meant = only.text().len();
+        let root = if meant == 0 { text.as_str() } else { text[..text.len() - meant].trim_end_matches('/') };
+        let under = Under { store, folder, only, root: root.into(), readings: Readings::default() };
+        let mut is_there = under.folder.is_empty();
+        under.each(&mut |_| {
+            is_there = true;
+            ControlFlow::Break(())
+        });
+        match is_there || matches!(under.only, Only::Named(_)) {
+            true => Ok(under),
+            false => Err(crate::Error::path(place, &std::io::ErrorKind::NotFound.into())),
+        }
+    }
+
+    fn each(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.store.list(&mut |stat| match stat.name.strip_prefix(&self.folder) {
+            Some(name) if self.only.has(name) => each(FileStat { name: name.into(), ..stat.clone() }),
+            _ => ControlFlow::Continue(()),
+        })
+    }
+
+    fn full(&self, name: &str) -> String {
+        format!("{}{name}", self.folder)
+    }
+}
+
+impl Store for Under {
+    fn root(&self) -> String {
+        self.root.display().to_string()
+    }
+
+    fn place(&self) -> String {
+        super::place::joined(&self.root, self.only.text()).display().to_string()
+    }
+
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.each(each)
+    }
+
+    fn stat(&self, name: &str) -> Result<FileStat> {
+        let stat = self.store.stat(&self.full(name))?;
+        Ok(FileStat { name: name.into(), ..stat })
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        self.store.open(&self.full(name))
+    }
+
+    fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
+        if !self.only.is_all() {
+            return Ok(None);
+        }
+        let watch = self.store.watch()?;
+        Ok(watch.map(|watch| Box::new(Hints { watch, folder: self.folder.clone(), all: Vec::new() }) as Box<dyn Watch>))
+    }
+}
+
+/// The hints at what lies under a name.
+struct Hints {
+    watch: Box<dyn Watch>,
+    folder: String,
+    all: Vec<Hint>,
+}
+
+impl Watch for Hints {
+    fn poll(&mut self, hints: &mut Vec<Hint>) {
+        self.watch.poll(&mut self.all);
+        let folder = &self.folder;
+        let below = |name: String| name.strip_prefix(folder).map(str::to_owned);
+        hints.extend(self.all.drain(..).filter_map(|hint| match hint {
+            Hint::Closed(name) => below(name).map(Hint::Closed),
+            Hint::Seen(name) => below(name).map(Hint::Seen),
+            Hint::Left(name) => below(name).map(Hint::Left),
+            all @ (Hint::Lost(_) | Hint::Blind(_)) => Some(all),
+        }));
+    }
+}
