@@ -26,7 +26,7 @@ use gristmill_engine::table::FrameTable;
 use gristmill_format::container::chunks::{ChunkFileWriter, MAGIC};
 use gristmill_format::{Error as FormatError, Kind, Result as FormatResult};
 
-use super::{MergeOptions, Merged, clear, marks};
+use super::{MergeOptions, Merged, marks, unlike};
 
 /// A pack that goes in.
 struct Input {
@@ -53,62 +53,84 @@ pub(super) fn are_chunks(inputs: &[PathBuf]) -> Result<bool> {
     }
 }
 
-/// Merges chunk packs, with options that were checked.
-pub(super) fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Merged> {
-    if options.shard_rows.is_some() {
-        return Err(Error::config("shard_rows", "files of whole games are taken as they are; leave it out"));
+/// Chunk packs that are merged.
+pub(super) struct Merging<'a> {
+    options: &'a MergeOptions,
+    codec: &'static dyn Codec,
+    inputs: Vec<Input>,
+    /// Of each pack, which of its games are taken.
+    wanted: Vec<Vec<bool>>,
+    marks: marks::Plan,
+    written: Vec<ChunkFileEntry>,
+}
+
+impl<'a> Merging<'a> {
+    /// Opens the packs.
+    ///
+    /// Errors: `Config` for packs that hold other chunks or records than the first; `Format` with the file.
+    pub(super) fn new(options: &'a MergeOptions) -> Result<Self> {
+        if options.shard_rows.is_some() {
+            return Err(Error::config("shard_rows", "files of whole games are taken as they are; leave it out"));
+        }
+        let inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
+        let codec = codec(&inputs)?;
+        let packs = same_records(&inputs)?;
+        let mut known = HashSet::new();
+        let wanted: Vec<Vec<bool>> = inputs.iter().map(|input| input.wanted(&mut known)).collect();
+        let marks = marks_of(&inputs, &wanted, packs)?;
+        Ok(Merging { options, codec, inputs, wanted, marks, written: Vec::new() })
     }
-    let inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
-    let codec = codec(&inputs)?;
-    let packs = same_records(&inputs)?;
-    let mut known = HashSet::new();
-    let wanted: Vec<Vec<bool>> = inputs.iter().map(|input| input.wanted(&mut known)).collect();
-    let marks = marks_of(&inputs, &wanted, packs)?;
-    let mut merged = Merged {
-        pack: options.output.display().to_string(),
-        layout: codec.name(),
-        packs: inputs.len() as u64,
-        marks: marks.names(),
-        lost: marks.lost().to_vec(),
-        dry_run: options.dry_run,
-        ..Merged::default()
-    };
-    let all = inputs.iter().zip(&wanted).flat_map(|(input, wanted)| input.games.iter().zip(wanted));
-    for (game, is_wanted) in all {
-        merged.known += u64::from(!is_wanted);
-        merged.runs += u64::from(*is_wanted);
-        merged.rows += if *is_wanted { game.frames } else { 0 };
+}
+
+impl super::Merging for Merging<'_> {
+    fn planned(&self) -> Merged {
+        let mut merged = Merged {
+            layout: self.codec.name(),
+            marks: self.marks.names(),
+            lost: self.marks.lost().to_vec(),
+            ..Merged::default()
+        };
+        let all = self.inputs.iter().zip(&self.wanted).flat_map(|(input, wanted)| input.games.iter().zip(wanted));
+        for (game, is_wanted) in all {
+            merged.known += u64::from(!is_wanted);
+            merged.runs += u64::from(*is_wanted);
+            merged.rows += if *is_wanted { game.frames } else { 0 };
+        }
+        merged
     }
-    if options.dry_run {
-        return Ok(merged);
+
+    fn marks(&self) -> &marks::Plan {
+        &self.marks
     }
-    let staging = super::stage(options, &files(&options.output)?, is_pack(&options.output))?;
-    let mut assembly =
-        Assembly { options, codec, staging: &staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
-    let written =
-        assembly.write(&inputs, &wanted, merged.rows, progress).and_then(|()| match merged.marks.is_empty() {
+
+    fn is_alike(&self, folder: &Path) -> bool {
+        is_pack(folder)
+    }
+
+    fn files(&self, folder: &Path) -> Result<Vec<String>> {
+        files(folder)
+    }
+
+    fn write(&mut self, staging: &Staging, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
+        let (options, codec, rows) = (self.options, self.codec, self.planned().rows);
+        let mut assembly = Assembly { options, codec, staging, games: 0, frames: 0, stored: 0, files: Vec::new() };
+        assembly.write(&self.inputs, &self.wanted, rows, progress)?;
+        self.written = assembly.files;
+        Ok(self.written.len() as u64)
+    }
+
+    /// Every chunk by its checksum; files, manifest and database against each other.
+    fn read_back(&self) -> Result<()> {
+        let output = &self.options.output;
+        let read = Input::open(output)?;
+        for file in &read.files {
+            (0..file.index().len()).try_for_each(|chunk| file.game(chunk).map(drop))?;
+        }
+        match read.manifest.files == self.written && read.games.len() as u64 == self.planned().runs {
             true => Ok(()),
-            false => marks.write(&ChunkPack::open(&staging.path(""), Residence::Mapped)?),
-        });
-    let entries = assembly.files;
-    if let Err(e) = written {
-        // The inputs are all there; that the staging could not be removed as well says nothing new.
-        let _ = staging.discard();
-        return Err(e);
-    }
-    merged.files = entries.len() as u64;
-    let mut outdated = files(&options.output)?;
-    outdated.extend(gristmill_engine::marks::files(&options.output)?);
-    staging.publish(&outdated)?;
-    if options.delete_inputs {
-        read_back(&options.output, &entries, merged.runs)?;
-        drop(inputs);
-        for folder in &options.inputs {
-            merged.left.extend(clear(folder, files(folder)?, &marks)?);
-            merged.deleted.push(folder.display().to_string());
+            false => Err(unlike(output)),
         }
     }
-    Ok(merged)
 }
 
 /// The packs opened. Refuses such whose records differ, since those of one pack are alike.
@@ -354,16 +376,4 @@ fn link(file: &File, to: &Path) -> Result<u64> {
         out.flush().map_err(refuse)?;
     }
     Ok(file.index().identity())
-}
-
-/// Reads the published pack back: every chunk by its checksum, files, manifest and database against each other.
-fn read_back(output: &Path, entries: &[ChunkFileEntry], games: u64) -> Result<()> {
-    let read = Input::open(output)?;
-    for file in &read.files {
-        (0..file.index().len()).try_for_each(|chunk| file.game(chunk).map(drop))?;
-    }
-    if read.manifest.files == entries && read.games.len() as u64 == games {
-        return Ok(());
-    }
-    Err(corrupt(output, "what was read back is not what was written; the inputs were kept"))
 }
