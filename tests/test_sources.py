@@ -2,11 +2,13 @@
 
 import inspect
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from generated_games import write_games
 from packs2048 import make_rows, write_pack
 
 import gristmill as gm
@@ -93,3 +95,106 @@ def test_the_rank_travels_with_a_loader_of_any_kind(rows: Any, games: Path, monk
     monkeypatch.delenv("WORLD_SIZE")
     for loader in map(pickle.loads, sent):
         assert (loader.rank, loader.world_size) == (1, 2)
+
+
+class TestPacksAreMixed:
+    """Several packs, or selections of packs, by weights."""
+
+    @pytest.fixture
+    def packs(self, tmp_path: Path) -> list[Any]:
+        return [gm.open(write_pack(tmp_path / str(runs), make_rows(runs, seed=runs))) for runs in (6, 3)]
+
+    @staticmethod
+    def taken(batches: Iterable[gm.Batch]) -> list[list[tuple[int, int, bytes]]]:
+        columns = ("run_id", "step_index", "tokens")
+        rows = [zip(*(np.asarray(batch[name])[: batch.rows] for name in columns), strict=True) for batch in batches]
+        return [[(int(run), int(step), tokens.tobytes()) for run, step, tokens in one] for one in rows]
+
+    def test_a_batch_has_rows_of_each_as_often_as_weights_say(self, packs: list[Any]) -> None:
+        loader = gm.DataLoader(packs, weights=[3, 1], exhausted="stop", **ROWS)
+        whole = self.taken(loader)
+        seen = [row for number in range(len(whole)) for row in loader.xray(number)]
+        first = [row["source"] for row in seen].count(0) / len(seen)
+        assert 0.65 < first < 0.85
+        for number, row in ((0, 0), (0, 47), (len(whole) - 1, 3)):
+            (found,) = loader.xray(number, row)
+            record = packs[found["source"]].take([found["pack_row"]])
+            assert (int(record["run_id"][0]), int(record["step_index"][0])) == whole[number][row][:2]
+            assert found["file"].startswith(packs[found["source"]].path)
+        of_one = [(row["source"], row["pack_row"]) for row in seen]
+        assert len(set(of_one)) == len(of_one), "before a pack is over, each of its rows comes once"
+
+    @pytest.mark.parametrize("exhausted", ["restart", "stop", "drop"])
+    def test_batches_are_the_same_for_any_threads_and_ranks_and_resume(self, packs: list[Any], exhausted: Any) -> None:
+        encoder = gm.g2048.Steps(rotate=True, flip=True)
+        chosen = {"long": packs[0].where("id > 1"), "short": packs[1]}
+        weights = {"short": 1.5, "long": 2.0}
+
+        def loader(**more: Any) -> gm.DataLoader:
+            options = {"encoder": encoder, "batch_size": 24, "seed": 5, "epochs": 2, "exhausted": exhausted}
+            return gm.DataLoader(chosen, weights=weights, **{**options, **more})
+
+        def whole(source: gm.DataLoader) -> list[Any]:
+            return [*self.taken(source), *self.taken(source)]
+
+        alone = whole(loader(threads=1))
+        assert alone == whole(loader(threads=3))
+        ranks = [whole(loader(rank=rank, world_size=2)) for rank in range(2)]
+        assert [sorted([*one, *two]) for one, two in zip(*ranks, strict=True)] == [sorted(batch) for batch in alone]
+        first = loader()
+        for number in range(len(alone) - 1):
+            assert self.taken([first.get_next()]) == [alone[number]]
+            again = loader(threads=2)
+            again.load_state_dict(first.state_dict())
+            assert self.taken([again.get_next()]) == [alone[number + 1]]
+        skipping = loader(skip=[(1, 3)])
+        assert self.taken(skipping) == [batch for i, batch in enumerate(alone[: len(alone) // 2]) if i not in (1, 2)]
+
+    def test_a_pass_is_as_long_as_is_said(self, packs: list[Any]) -> None:
+        sizes = [len(pack) for pack in packs]
+        assert gm.DataLoader(packs, exhausted="restart", **ROWS).num_rows == sum(sizes)
+        assert gm.DataLoader(packs, exhausted="drop", **ROWS).num_rows == sum(sizes)
+        assert (gm.DataLoader(packs, exhausted="stop", **ROWS).num_rows or 0) < sum(sizes)
+        assert gm.DataLoader(packs, nominal_length=1000, **ROWS).num_rows == 1000
+        dropped = [row[:2] for batch in self.taken(gm.DataLoader(packs, exhausted="drop", **ROWS)) for row in batch]
+        assert len(dropped) == sum(sizes)
+
+    def test_packs_of_games_are_mixed_under_a_view(self, games: Path, tmp_path: Path) -> None:
+        write_games(tmp_path / "more", 5, first=30)
+        for name in ("games", "more"):
+            gm.pack(tmp_path / name, tmp_path / f"{name}-pack")
+        packs = [gm.open(tmp_path / f"{name}-pack") for name in ("games", "more")]
+        view = gm.views.Window(1)
+        loader = gm.DataLoader(packs, view=view, batch_size=16, seed=2, nominal_length=64)
+        for number, batch in enumerate(loader):
+            for row, found in enumerate(loader.xray(number)):
+                single = gm.DataLoader(packs[found["source"]], view=view, batch_size=1, shuffle=False)
+                single.seek(found["pack_row"])
+                expected = single.get_next()
+                for name in batch.names:
+                    np.testing.assert_array_equal(np.asarray(batch[name])[row], np.asarray(expected[name])[0])
+        assert {row["source"] for number in range(4) for row in loader.xray(number)} == {0, 1}
+
+    def test_what_does_not_go_together_is_refused_by_name(self, packs: list[Any], games: Path, tmp_path: Path) -> None:
+        gm.pack(games, tmp_path / "chess")
+        narrow = gm.open(write_pack(tmp_path / "narrow", make_rows(2), packed=True))
+        with pytest.raises(TypeError, match=r"take gristmill\.chess\.Tensors"):
+            gm.DataLoader([packs[0], gm.open(tmp_path / "chess")], encoder=gm.g2048.Steps())
+        with pytest.raises(gm.FormatError, match=r"source 1 has records of .*; expected the same of all"):
+            gm.DataLoader([packs[0], narrow], **ROWS)
+        with pytest.raises(gm.ConfigError, match="pack 1 has no rows to be fed"):
+            gm.DataLoader([packs[0], packs[1].where("id < 0")], **ROWS)
+        for weights in ([1], [1, -1], [0, 0]):
+            with pytest.raises(gm.ConfigError, match="expected one weight of at least 0 for each source"):
+                gm.DataLoader(packs, weights=weights, **ROWS)
+        with pytest.raises(TypeError, match=r"weights of .*expected those of"):
+            gm.DataLoader({"a": packs[0], "b": packs[1]}, weights={"a": 1}, **ROWS)
+        with pytest.raises(gm.ConfigError, match="have an order of their own"):
+            gm.DataLoader(packs, sampling=gm.Hanse(), **ROWS)
+        with pytest.raises(TypeError, match="`weights` belongs to several sources"):
+            gm.DataLoader(packs[0], weights=[1], **ROWS)
+        state = gm.DataLoader(packs, weights=[1, 2], **ROWS).state_dict()
+        with pytest.raises(gm.StateError, match="weights: saved"):
+            gm.DataLoader(packs, weights=[2, 1], **ROWS).load_state_dict(state)
+        with pytest.raises(gm.StateError, match="pack of the rows"):
+            gm.DataLoader(packs[::-1], weights=[1, 2], **ROWS).load_state_dict(state)

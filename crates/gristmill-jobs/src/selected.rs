@@ -32,6 +32,10 @@ pub struct RowPlace {
 ///
 /// Errors: `State` where that is another; as the pack's opening and selecting.
 pub fn again(folder: &Path, recipe: &Recipe, data: &str) -> Result<Selection> {
+    if recipe.steps.iter().any(|step| matches!(step, Step::Mixed { .. })) {
+        let text = "its rows are of several packs, and one was given; `xray` of the loader itself names them";
+        return Err(Error::State(text.to_owned()));
+    }
     let all = Selection::all(selection::open(folder, Residence::Mapped)?);
     let (at, found) = (folder.display(), &all.recipe().pack);
     if *found != recipe.pack {

@@ -35,6 +35,9 @@ pub struct SeenRow {
     pub row: usize,
     /// Passes completed before it.
     pub epoch: u64,
+    /// Number of the pack that it is of, where several are mixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<usize>,
     /// Where it comes from.
     #[serde(flatten)]
     pub place: RowPlace,
@@ -54,13 +57,13 @@ pub fn xray(options: &XrayOptions) -> Result<Vec<SeenRow>> {
     let (rank, world_size) = options.rank.unwrap_or((0, 1));
     let seed = config.seed.unwrap_or_default();
     let lookup = Lookup::of(&IndexConfig { rank, world_size, ..config }, seed, &selected::input(&selected, &recipe)?)?;
-    seen(&lookup, &selected, options.batch, options.row)
+    seen(&lookup, std::slice::from_ref(&selected), options.batch, options.row)
 }
 
-/// Rows of a batch of a plan.
+/// Rows of a batch of a plan over packs, which lie one after another.
 ///
 /// Errors: `Config` in `batch` or `row` for one that does not exist.
-pub fn seen(lookup: &Lookup, selected: &Selection, batch: u64, row: Option<usize>) -> Result<Vec<SeenRow>> {
+pub fn seen(lookup: &Lookup, selected: &[Selection], batch: u64, row: Option<usize>) -> Result<Vec<SeenRow>> {
     let rows = lookup.rows(batch);
     if rows == 0 {
         let batches = lookup.batches().map_or("fewer rows than 64 bits count".to_owned(), |n| format!("{n} batches"));
@@ -71,11 +74,14 @@ pub fn seen(lookup: &Lookup, selected: &Selection, batch: u64, row: Option<usize
     }
     let wanted = row.map_or(0..rows, |row| row..row + 1);
     let one = |i| {
-        let seen = |placed: PlacedRow| SeenRow {
-            batch,
-            row: i,
-            epoch: placed.epoch,
-            place: selected::place(selected, placed.row),
+        let seen = |placed: PlacedRow| {
+            let (mut source, mut row) = (0, placed.row);
+            while source + 1 < selected.len() && row >= selected[source].pack().total() {
+                row -= selected[source].pack().total();
+                source += 1;
+            }
+            let place = selected::place(&selected[source], row);
+            SeenRow { batch, row: i, epoch: placed.epoch, source: (selected.len() > 1).then_some(source), place }
         };
         Ok(lookup.row(batch, i)?.map(seen))
     };
@@ -137,13 +143,13 @@ pub enum Seen {
     Row(SeenRow),
 }
 
-/// Rows of batch `options.first` of any loader, or one of them; `selected` are the rows that one of rows feeds. It calls
+/// Rows of batch `options.first` of any loader, or one of them; `selected` are the rows that one of rows feeds, of each pack. It calls
 /// `goes_on` now and then.
 ///
 /// Errors: as [`seen`], [`seen_frames`] and [`Engine::sight`]; `Unsupported` for rows that no pack has.
 pub fn seen_by(
     engine: &dyn Engine,
-    selected: Option<&Selection>,
+    selected: &[Selection],
     options: &SightOptions,
     row: Option<usize>,
     goes_on: &mut dyn FnMut() -> bool,
@@ -153,8 +159,10 @@ pub fn seen_by(
             Ok(seen_frames(&sight, options.first, row, goes_on)?.into_iter().map(Seen::Frame).collect())
         }
         Sighted::Rows(lookup) => {
-            let of_none = || Error::Unsupported("only rows of packs and of streams can be traced".into());
-            let rows = seen(&lookup, selected.ok_or_else(of_none)?, options.first, row)?;
+            if selected.is_empty() {
+                return Err(Error::Unsupported("only rows of packs and of streams can be traced".into()));
+            }
+            let rows = seen(&lookup, selected, options.first, row)?;
             Ok(rows.into_iter().map(Seen::Row).collect())
         }
     }

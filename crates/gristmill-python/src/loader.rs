@@ -44,8 +44,8 @@ type RawBatch = (u64, usize, Vec<Tensor>);
 #[pyclass(module = "gristmill._gristmill", frozen)]
 pub(crate) struct Loader {
     engine: Box<dyn Engine>,
-    /// The rows that it feeds, where a pack has them.
-    rows: Option<Chosen>,
+    /// The rows that it feeds, of each pack that has them.
+    rows: Vec<Chosen>,
     waits: Mutex<Waits>,
 }
 
@@ -54,7 +54,7 @@ impl Loader {
     /// Reads and lowers the configuration of a stream in JSON; nothing runs yet.
     #[new]
     fn new(py: Python<'_>, config: &str) -> Result<Self, Fault> {
-        py.detach(|| Ok(Loader::over(DataLoader::new(DataLoaderConfig::from_json(config)?)?, None)))
+        py.detach(|| Ok(Loader::over(DataLoader::new(DataLoaderConfig::from_json(config)?)?, Vec::new())))
     }
 
     /// Reads a configuration in JSON and checks it against rows of a pack; nothing runs yet.
@@ -62,8 +62,17 @@ impl Loader {
     fn of_rows(py: Python<'_>, rows: &Selection, config: &str) -> Result<Self, Fault> {
         let config = IndexConfig::from_json(config)?;
         let input = rows.0.input_for(&config.encoder)?;
-        let selected = rows.0.clone();
-        py.detach(|| Ok(Loader::over(IndexLoader::new(input, config)?, Some(selected))))
+        let selected = vec![rows.0.clone()];
+        py.detach(|| Ok(Loader::over(IndexLoader::new(input, config)?, selected)))
+    }
+
+    /// The same against rows of several packs, mixed by weight.
+    #[staticmethod]
+    fn of_several(py: Python<'_>, rows: Vec<PyRef<'_, Selection>>, config: &str) -> Result<Self, Fault> {
+        let config = IndexConfig::from_json(config)?;
+        let selected: Vec<Chosen> = rows.iter().map(|rows| rows.0.clone()).collect();
+        let inputs = selected.iter().map(|rows| rows.input_for(&config.encoder)).collect::<Result<Vec<_>, _>>()?;
+        py.detach(|| Ok(Loader::over(IndexLoader::of_several(inputs, config)?, selected)))
     }
 
     /// Checks a configuration in JSON, of which the encoder does not matter, against pairs; `identity` is a hash of what they
@@ -71,7 +80,7 @@ impl Loader {
     #[staticmethod]
     fn of_pairs(py: Python<'_>, pairs: &Pairs, identity: u64, config: &str) -> Result<Self, Fault> {
         let config = IndexConfig::from_json(config)?;
-        py.detach(|| Ok(Loader::over(IndexLoader::of_pairs(&pairs.0, identity, config)?, None)))
+        py.detach(|| Ok(Loader::over(IndexLoader::of_pairs(&pairs.0, identity, config)?, Vec::new())))
     }
 
     /// Goes to a row of a pass of pairs; before `start`.
@@ -255,7 +264,7 @@ impl Loader {
                 interrupted = Python::attach(|py| py.check_signals());
                 interrupted.is_ok()
             };
-            xray::seen_by(&*self.engine, self.rows.as_ref(), &options, row, &mut goes_on)
+            xray::seen_by(&*self.engine, &self.rows, &options, row, &mut goes_on)
         });
         interrupted?;
         let rows = seen?;
@@ -306,7 +315,7 @@ impl Loader {
 struct Waits(Option<Instant>, bool);
 
 impl Loader {
-    fn over(engine: impl Engine + 'static, rows: Option<Chosen>) -> Self {
+    fn over(engine: impl Engine + 'static, rows: Vec<Chosen>) -> Self {
         Loader { engine: Box::new(engine), rows, waits: Mutex::default() }
     }
 

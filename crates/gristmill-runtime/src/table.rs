@@ -1,6 +1,7 @@
 //! Many fixed-size records that can be reached by number: what index feeding gathers from, whatever game they are of.
 //! `FileTable` is the plain form: arrays of records in files of one layout, one after the other.
 
+mod chained;
 mod joined;
 mod recipe;
 mod weighed;
@@ -14,9 +15,12 @@ use gristmill_format::encode::Encoder;
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
+use xxhash_rust::xxh3::Xxh3;
+
 use crate::runtime::intervals::Intervals;
 use crate::store::{HeldFile, Residence};
 
+pub use chained::ChainedTable;
 pub use joined::JoinedTable;
 pub use recipe::{Param, Recipe, Step, ThreeWay};
 pub use weighed::Weighed;
@@ -109,6 +113,32 @@ pub struct IndexInput {
     pub valuations: Vec<String>,
     /// How they were selected.
     pub recipe: Arc<Recipe>,
+}
+
+impl IndexInput {
+    /// The rows of several tables as those of one, and how many records each table has.
+    ///
+    /// Errors: `Unsupported` for records or names of valuations that differ; as [`ChainedTable::new`].
+    pub fn chained(inputs: Vec<IndexInput>) -> Result<(IndexInput, Vec<u64>)> {
+        let table = ChainedTable::new(inputs.iter().map(|input| Arc::clone(&input.table)).collect())?;
+        let valuations = inputs.first().map(|input| input.valuations.clone()).unwrap_or_default();
+        if let Some(i) = inputs.iter().position(|input| input.valuations != valuations) {
+            let detail = format!(
+                "source {i} names its valuations {:?}, source 0 {valuations:?}; `gristmill merge` makes one pack of both",
+                inputs[i].valuations
+            );
+            return Err(Error::new(Kind::Unsupported, detail));
+        }
+        let (mut rows, mut hash) = (Intervals::default(), Xxh3::new());
+        for (input, first) in inputs.iter().zip(table.bounds()) {
+            input.rows.iter().for_each(|(start, end)| rows.push(first + start, first + end));
+            hash.update(&input.identity.to_le_bytes());
+        }
+        let lens = inputs.iter().map(|input| input.table.len()).collect();
+        let identity = hash.digest();
+        let recipe = Arc::new(Recipe::mixed(inputs.iter().map(|input| (*input.recipe).clone()).collect(), identity));
+        Ok((IndexInput { table: Arc::new(table), rows: Arc::new(rows), identity, valuations, recipe }, lens))
+    }
 }
 
 /// Numbers in a table of the rows at `places`, counted among `rows`.

@@ -53,14 +53,15 @@ class DataLoader:
     the process that made it: a forked child gets `ForkedError`, and may drop its copy.
 
     Args:
-        source: a configuration; or rows or games of a pack, to which all that follows belongs. Or demonstrations: in
-            files, as `gristmill.open` gives them, arrays (`Columns`, a dictionary of arrays), pairs that a constructor
-            made over them; or several of these, in a list, or by name in a dictionary.
+        source: a configuration; or rows or games of a pack, to which all that follows belongs, or several of these. Or
+            demonstrations: in files, as `gristmill.open` gives them, arrays (`Columns`, a dictionary of arrays), pairs
+            that a constructor made over them, or several of these. Several are a list, or a dictionary by name.
         encoder: what to make of each row; of games of chess `gristmill.chess.Tensors`, by default `planes`, `probs` and
             `values`; of demonstrations `gristmill.Fields`, by default every field, or a constructor of
             `gristmill.pairs`.
         pairs: of demonstrations, which steps stand together: a constructor of `gristmill.pairs`, or a function.
-        weights: how often each of several is chosen, in their order or by name; equally often by default.
+        weights: how often each of several packs or demonstrations is chosen, in their order or by name; equally often
+            by default.
         exhausted: when one of several has given all its rows it starts over in a new order (`"restart"`), the pass ends
             (`"stop"`), or it is left out and the weights of the others stand (`"drop"`).
         nominal_length: rows of a pass over several; as many as they have by default.

@@ -23,6 +23,8 @@ from gristmill.pairs import Constructor, PairSet
 
 #: Options that every loader has.
 _OF_ALL = ("rank", "world_size", "skip", "ledger")
+#: Options of several sources.
+_OF_SEVERAL = ("weights", "exhausted", "nominal_length")
 #: Options of several data sets, and of what stands together in a row of them.
 _OF_STEPS = ("pairs", "weights", "exhausted", "nominal_length", "pad", "prepare")
 
@@ -51,15 +53,18 @@ def feed(source: object, options: Mapping[str, Any]) -> Fed:
     given = {name: value for name, value in options.items() if value is not None}
     sources, given = _several(source, given)
     kinds = {_kind(one, given) for one in sources}
+    if "steps" in kinds and all(isinstance(one, PairSet) or _are_steps(one) for one in sources):
+        kinds = {"steps"}
     if kinds == {"steps"}:
         engine, rank, world_size = of_steps(sources, given)
         return Fed(engine, rank, world_size, ", ".join(map(_shown, sources)), of_steps=True)
-    if len(sources) > 1:
+    if len(sources) > 1 and kinds != {"rows"}:
         raise TypeError(_no_mixture(kinds))
-    if other := next((name for name in _OF_STEPS if name in given), None):
-        raise TypeError(f"`{other}` belongs to demonstrations: trajectories, pairs over them, or several of these")
+    mixed = _OF_SEVERAL if len(sources) > 1 else ()
+    if other := next((name for name in _OF_STEPS if name in given and name not in mixed), None):
+        raise TypeError(_only_of_steps(other, several=bool(mixed)))
     if kinds == {"rows"}:
-        return _of_rows(sources[0], given)
+        return _of_rows(sources, given)
     return _of_stream(sources[0], given)
 
 
@@ -94,7 +99,8 @@ def _kind(source: object, given: Mapping[str, Any]) -> str:
     if isinstance(source, PairSet):
         return "steps"
     if isinstance(source, Games | Rows):
-        paired = isinstance(given.get("encoder"), Constructor) or any(name in given for name in _OF_STEPS)
+        of_steps = (name for name in _OF_STEPS if name not in _OF_SEVERAL)
+        paired = isinstance(given.get("encoder"), Constructor) or any(name in given for name in of_steps)
         return "steps" if paired and _are_steps(source) else "rows"
     if _are_steps(source):
         return "steps"
@@ -107,11 +113,18 @@ def _shown(source: object) -> str:
     return f"{len(source)} arrays" if isinstance(source, Mapping) else repr(source)
 
 
-def _of_rows(source: Games | Rows, given: dict[str, Any]) -> Fed:
+def _of_rows(sources: list[Games | Rows], given: dict[str, Any]) -> Fed:
     rank, world_size = find_rank(given.pop("rank", None), given.pop("world_size", None))
+    encoder = given.pop("encoder", None)
+    configs = [_encoder_config(source, encoder) for source in sources]
+    if other := next((i for i, config in enumerate(configs) if config != configs[0]), None):
+        kinds = f"{sources[0]!r} and {sources[other]!r}"
+        raise TypeError(f"{kinds} take other encoders; rows of a batch are made by one")
+    mix = {"length" if name == "nominal_length" else name: given.pop(name) for name in _OF_SEVERAL if name in given}
     shuffle, sampling, view = (given.pop(name, None) for name in ("shuffle", "sampling", "view"))
     values = {
-        **_encoder_config(source, given.pop("encoder", None)),
+        **configs[0],
+        **({} if not mix else {"mix": mix}),
         # Passes are as many as there are loops.
         "epochs": given.pop("epochs", None),
         "apart": not given.pop("joined", False),
@@ -121,7 +134,11 @@ def _of_rows(source: Games | Rows, given: dict[str, Any]) -> Fed:
         "rank": rank,
         "world_size": world_size,
     }
-    return Fed(_gristmill.Loader.of_rows(source._compiled, to_json(values)), rank, world_size, repr(source))
+    text, shown = to_json(values), ", ".join(map(repr, sources))
+    if len(sources) == 1:
+        return Fed(_gristmill.Loader.of_rows(sources[0]._compiled, text), rank, world_size, shown)
+    several = _gristmill.Loader.of_several([source._compiled for source in sources], text)
+    return Fed(several, rank, world_size, shown)
 
 
 def _order(shuffle: bool | Blocks | None, sampling: Hanse | None) -> dict[str, Any]:
@@ -169,14 +186,19 @@ def _no_source(given: object) -> str:
     return f"expected {expected}, found {type(given).__name__}: {advice}"
 
 
+def _only_of_steps(option: str, *, several: bool) -> str:
+    """What is said of an option of demonstrations for rows of packs."""
+    if option in _OF_SEVERAL and not several:
+        return f"`{option}` belongs to several sources: packs, or demonstrations; this is one pack"
+    return f"`{option}` belongs to demonstrations: trajectories, pairs over them, or several of these"
+
+
 def _no_mixture(kinds: set[str]) -> str:
-    """What is said of several sources that are not all demonstrations."""
+    """What is said of several sources of which one loader feeds not all."""
     if "stream" in kinds:
         advice = "a stream draws from several folders by its configuration, each with a weight of its own"
-    elif kinds == {"rows"}:
-        advice = "gristmill.merge makes one pack of several; trajectories are mixed with pairs= or weights="
     else:
-        advice = "demonstrations are mixed with demonstrations"
+        advice = "packs are mixed with packs, demonstrations with demonstrations"
     return f"these cannot be fed together: {advice}"
 
 

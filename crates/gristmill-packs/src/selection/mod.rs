@@ -191,6 +191,9 @@ impl Selection {
             Step::Slice { from, to } if self.pack.slices_games() => self.slice_games(*from, *to)?,
             Step::Slice { from, to } | Step::Frames { from, to } => self.slice(*from, *to),
             Step::Games { from, to } => self.slice_games(*from, *to)?,
+            Step::Mixed { .. } => {
+                return Err(Error::State("rows of several packs are not those of one".to_owned()));
+            }
             Step::Values => self.clone(),
         })
     }

@@ -123,6 +123,11 @@ pub enum Step {
     },
     /// With the values beside the rows.
     Values,
+    /// Rows of several packs, mixed: how those of each were selected. The only step.
+    Mixed {
+        /// By pack.
+        of: Vec<Recipe>,
+    },
 }
 
 /// A side of a split into three.
@@ -178,6 +183,11 @@ impl Param {
 }
 
 impl Recipe {
+    /// How rows of several packs were selected, which together have an identity.
+    pub fn mixed(of: Vec<Recipe>, identity: u64) -> Self {
+        Recipe { pack: format!("{identity:016x}"), steps: vec![Step::Mixed { of }] }
+    }
+
     /// All of a pack with this identity.
     pub fn all(pack: u64) -> Arc<Self> {
         Arc::new(Recipe { pack: format!("{pack:016x}"), steps: Vec::new() })

@@ -30,8 +30,8 @@ pub enum Shuffle {
 }
 
 /// Rows of several sources, which lie one after another in the table, in proportion to weights.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct MixConfig {
     /// Rows of each source.
     pub sizes: Vec<u64>,
@@ -40,8 +40,11 @@ pub struct MixConfig {
     /// What happens when a source has given all its rows.
     pub exhausted: Exhausted,
     /// Rows of a pass, of all ranks together; where absent as many as the sources have, or as there are until a pass ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
+    /// Whether the sources are rows of packs, whose augmentation is drawn for each row and pass.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub packs: bool,
 }
 
 /// A loader of rows by number.

@@ -7,10 +7,11 @@ use gristmill_runtime::runtime::share::{BLOCK, Shares};
 use serde::{Deserialize, Serialize};
 
 /// What happens when a source has given all its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exhausted {
     /// It starts over in a new order; the order of all has no end.
+    #[default]
     Restart,
     /// The pass ends where it would have given another, and all sources start over.
     Stop,

@@ -22,11 +22,13 @@ use gristmill_stages::config::IndexConfig;
 use super::assembly::Assembly;
 use super::feed::{Feed, Shared};
 use super::lookup::Lookup;
+use super::mixed::sources;
+use super::noted::begin;
 use super::plan::Plan;
 use super::state::IndexState;
 use super::status::{metrics, stages, status, totals};
 use super::weighted::Sampler;
-use crate::pipeline::ledger::{Begin, Book, By, PlanOf};
+use crate::pipeline::ledger::{Book, By};
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::plan::encoder::fingerprint_of_rows;
 use crate::pipeline::watch::metrics::Metrics;
@@ -88,6 +90,19 @@ impl IndexLoader {
     /// rows are drawn by weight.
     pub fn new(input: IndexInput, config: IndexConfig) -> Result<Self> {
         let assembly = Assembly::new(&input, &config.encoder, &config.tensors, config.view.as_ref())?;
+        let encoding = fingerprint_of_rows(&config.encoder, &config.tensors);
+        IndexLoader::with(input, assembly, encoding, config)
+    }
+
+    /// Checks a config against rows of several packs, which lie one after another and are mixed by weight: `config.mix` has the
+    /// weights, each 1 where it has none.
+    ///
+    /// Errors: as [`IndexLoader::new`]; `Format` for packs whose records or names of valuations differ; `Config` for weights that
+    /// are not those of the sources, and for a source that has no rows.
+    pub fn of_several(inputs: Vec<IndexInput>, mut config: IndexConfig) -> Result<Self> {
+        let (input, lens) = IndexInput::chained(inputs)?;
+        let assembly = Assembly::new(&input, &config.encoder, &config.tensors, config.view.as_ref())?;
+        config.mix = Some(sources(config.mix.take(), &lens, assembly.rows())?);
         let encoding = fingerprint_of_rows(&config.encoder, &config.tensors);
         IndexLoader::with(input, assembly, encoding, config)
     }
@@ -217,7 +232,9 @@ impl IndexLoader {
         let (pass, rows) = control.late.unwrap_or_default();
         let plan = plan.sampled(self.sampler.clone()).late(pass, rows);
         let ledger = self.config.ledger.as_deref();
-        let book = ledger.map(|path| Book::open(path, self.begin(&control)?)).transpose()?;
+        let (by, first) = (control.by.unwrap_or(By::Start), control.first);
+        let begin = || begin(&self.config, &self.input, (self.root(), &plan), (by, first));
+        let book = ledger.map(|path| Book::open(path, begin()?)).transpose()?;
         let scheduler = Scheduler::new();
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = self.config.threads.unwrap_or_else(cores).clamp(1, 1024);
@@ -277,35 +294,6 @@ impl IndexLoader {
             control.detached = running.scheduler.stop();
         }
         control.detached.clone()
-    }
-
-    /// What the ledger records of this process.
-    fn begin(&self, control: &Control) -> Result<Begin> {
-        let (config, input) = (&self.config, &self.input);
-        let decides = IndexConfig {
-            shuffle: config.shuffle,
-            sampling: config.sampling.clone(),
-            view: config.view.clone(),
-            mix: config.mix.clone(),
-            batch_size: config.batch_size,
-            seed: Some(self.root()),
-            epochs: None,
-            apart: config.apart,
-            ..IndexConfig::default()
-        };
-        let plan = PlanOf::Rows {
-            config: serde_json::to_value(decides).map_err(|e| Error::config("ledger", e.to_string()))?,
-            epochs: config.epochs,
-            last_batch: config.last_batch,
-            data: format!("{:016x}", input.identity),
-            rows: self.rows(),
-            selection: (*input.recipe).clone(),
-        };
-        let skip = self.plan.skips().before(u64::MAX);
-        let skip = if skip.is_empty() { BTreeMap::new() } else { BTreeMap::from([(String::new(), skip)]) };
-        let from = BTreeMap::from([(String::new(), control.first)]);
-        let (rank, world) = (config.rank, config.world_size);
-        Ok(Begin::new((rank, world), control.by.unwrap_or(By::Start), from, skip, plan))
     }
 
     /// Number of the next batch.

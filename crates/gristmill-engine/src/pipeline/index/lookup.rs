@@ -52,10 +52,10 @@ impl Standing {
     ///
     /// Errors: `State`.
     pub fn read(text: &str) -> Result<Self> {
-        let IndexState { seed, batch, batch_size, shuffle, sampling, view, data, selection, last_batch, .. } =
+        let IndexState { seed, batch, batch_size, shuffle, sampling, mix, view, data, selection, last_batch, .. } =
             IndexState::read(text)?;
         let (seed, apart, last_batch) = (Some(seed), last_batch.is_some(), last_batch.unwrap_or_default());
-        let decides = IndexConfig { batch_size, shuffle, sampling, view, seed, ..IndexConfig::default() };
+        let decides = IndexConfig { batch_size, shuffle, sampling, mix, view, seed, ..IndexConfig::default() };
         let config = IndexConfig { epochs: None, apart, last_batch, ..decides };
         Ok(Standing { config, batch, data, selection })
     }
@@ -88,6 +88,7 @@ impl Lookup {
     ///
     /// Errors: `Config` with the field.
     pub fn counted(config: &IndexConfig, seed: u64, rows: u64) -> Result<Self> {
+        let rows = config.mix.as_ref().map_or(rows, |mix| mix.sizes.iter().sum());
         Lookup::new(config, seed, Arc::new(Intervals::all(rows)), None)
     }
 
@@ -99,9 +100,9 @@ impl Lookup {
         Lookup::new(&config, self.seed, Arc::clone(&self.epoch), self.sampler.clone())
     }
 
-    /// Numbers of the rows that an epoch has, each once; none where rows are drawn by weight.
+    /// Numbers of the rows that an epoch has, each once; none where rows are drawn or sources mixed by weight.
     pub fn epoch(&self) -> Option<&Intervals> {
-        self.sampler.is_none().then_some(&*self.epoch)
+        (self.sampler.is_none() && !self.plan.is_mixed()).then_some(&*self.epoch)
     }
 
     /// How many batches there are in all epochs, with those that are left out; none when there is no end.

@@ -1,10 +1,31 @@
 //! Position in a pass over several sources -> row of the table and pass of its source. Pure; any position is as near as the first.
 
 use gristmill_runtime::error::{Error, Result};
+use gristmill_runtime::runtime::intervals::Intervals;
 use gristmill_runtime::runtime::seed::Key;
 use gristmill_runtime::table::Pick;
 use gristmill_stages::config::MixConfig;
 use gristmill_stages::stage::mix::Mix;
+
+/// How rows of packs are mixed that have these numbers of records; `rows` are those of all that are fed. Without weights each
+/// pack is chosen equally often, and one that has given all its rows starts over.
+///
+/// Errors: `Config` in `source` for a pack without rows to be fed.
+pub(super) fn sources(given: Option<MixConfig>, lens: &[u64], rows: &Intervals) -> Result<MixConfig> {
+    let mut end = 0;
+    let mut fed = |len: &u64| {
+        let first = end;
+        end += len;
+        rows.rank(end) - rows.rank(first)
+    };
+    let sizes: Vec<u64> = lens.iter().map(&mut fed).collect();
+    if let Some(empty) = sizes.iter().position(|size| *size == 0) {
+        return Err(Error::config("source", format!("pack {empty} has no rows to be fed; leave it out")));
+    }
+    let given = given.unwrap_or_default();
+    let weights = if given.weights.is_empty() { vec![1.0; sizes.len()] } else { given.weights };
+    Ok(MixConfig { sizes, weights, packs: true, ..given })
+}
 
 /// Sources that lie one after another in the table, in one order.
 #[derive(Debug)]
@@ -15,6 +36,8 @@ pub(super) struct Mixed {
     /// Rows of a pass, and how many of the order it takes.
     length: u64,
     stride: u64,
+    /// Whether these are rows of packs.
+    packs: bool,
 }
 
 impl Mixed {
@@ -22,7 +45,7 @@ impl Mixed {
     ///
     /// Errors: `Config` with the field.
     pub(super) fn new(config: &MixConfig, root: u64, shuffled: bool, rows: u64) -> Result<Self> {
-        let MixConfig { sizes, weights, exhausted, length } = config;
+        let MixConfig { sizes, weights, exhausted, length, packs } = config;
         let mut end = 0u64;
         let mut first = Vec::with_capacity(sizes.len());
         for size in sizes {
@@ -43,12 +66,17 @@ impl Mixed {
                 .map_or_else(|| "at least 1 is expected".to_owned(), |whole| format!("there are {whole} in a pass"));
             return Err(Error::config("nominal_length", format!("{length} rows; {there}")));
         }
-        Ok(Mixed { stride: whole.unwrap_or(length), order, first, length })
+        Ok(Mixed { stride: whole.unwrap_or(length), order, first, length, packs: *packs })
     }
 
     /// Rows of a pass, of all ranks.
     pub(super) fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Whether sources are rows of packs.
+    pub(super) fn is_of_packs(&self) -> bool {
+        self.packs
     }
 
     /// Appends the rows at `count` positions, `step` apart from `position` on, with the pass of the source as their bits. A

@@ -11,6 +11,7 @@
 //! | `loader` | the public interface |
 //! | `encode` | single rows, by number |
 //! | `lookup` | which row stands where, without a loader |
+//! | `noted` | what a ledger records of a start |
 //! | `state` | where a loader stands: a number |
 //! | `status` | its stages with their numbers, for views |
 
@@ -20,6 +21,7 @@ mod feed;
 mod loader;
 mod lookup;
 mod mixed;
+mod noted;
 mod only;
 mod plan;
 mod state;

@@ -161,6 +161,11 @@ impl Plan {
         Plan { late: (rows > 0).then_some((pass, rows)), ..self }
     }
 
+    /// Whether batches of some pass begin later than those of the plan.
+    pub(super) fn is_late(&self) -> bool {
+        self.late.is_some()
+    }
+
     /// Whether rows are those of several sources, by weights.
     pub(super) fn is_mixed(&self) -> bool {
         self.mixed.is_some()
@@ -239,6 +244,9 @@ impl Plan {
         }
         if let Some(mixed) = &self.mixed {
             mixed.picks(self.position(number, from), self.world, to - from, picks);
+            if mixed.is_of_packs() {
+                self.augment(picks, draws);
+            }
             return Ok(());
         }
         let mut current: Option<(u64, Epoch, Augmentation)> = None;
@@ -251,6 +259,18 @@ impl Plan {
             picks.push(augmentation.pick(self.rows.row(order.row(place)), draws));
         }
         Ok(())
+    }
+
+    /// Places among the rows, with the pass of their source -> numbers in the table, with the random bits of that pass.
+    fn augment(&self, picks: &mut [Pick], draws: bool) {
+        let mut current: Option<(u64, Augmentation)> = None;
+        for pick in picks {
+            let (_, augmentation) = match current {
+                Some(known) if known.0 == pick.bits => known,
+                _ => *current.insert((pick.bits, Augmentation::new(self.root, pick.bits))),
+            };
+            *pick = augmentation.pick(self.rows.row(pick.row), draws);
+        }
     }
 
     /// Whether there is a batch `number` in all epochs.

@@ -3,7 +3,7 @@
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::document;
 use gristmill_runtime::table::{IndexInput, Recipe};
-use gristmill_stages::config::{HanseSamplingConfig, IndexConfig, LastBatch, Shuffle, View};
+use gristmill_stages::config::{HanseSamplingConfig, IndexConfig, LastBatch, MixConfig, Shuffle, View};
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::plan::skip::Skips;
@@ -24,6 +24,9 @@ pub(super) struct IndexState {
     /// How rows are drawn, where not each once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) sampling: Option<HanseSamplingConfig>,
+    /// Of several packs, how their rows are mixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mix: Option<MixConfig>,
     /// Hash of the selected rows and of their pack, hexadecimal.
     pub(super) data: String,
     /// What decides the rows of tensors.
@@ -62,6 +65,7 @@ impl IndexState {
             batch_size: config.batch_size,
             shuffle: config.shuffle,
             sampling: config.sampling.clone(),
+            mix: config.mix.clone(),
             data: format!("{:016x}", input.identity),
             encoder,
             view: config.view.clone(),
@@ -114,6 +118,7 @@ impl IndexState {
             };
             compare("passes end", ends(&state), ends(expected));
         }
+        compare("weights", shown(&state.mix), shown(&expected.mix));
         compare("sampling", shown(&state.sampling), shown(&expected.sampling));
         if state.data != expected.data {
             let parts =
