@@ -248,6 +248,7 @@ class DataLoaderConfig:
     io_threads: int | None = None
     memory: str | int | None = None
     max_chunk_bytes: str | int | None = None
+    max_solid_bytes: str | int | None = None
     bad_chunks: Literal["skip", "quarantine", "raise"] = "skip"
     io_errors: Literal["wait", "raise"] = "wait"
     quarantine: Path | None = None

@@ -40,6 +40,7 @@ def lc0(
     seed: int | None = None,
     threads: int | None = None,
     memory: str | int | None = None,
+    max_solid_bytes: str | int | None = None,
     bad_chunks: Literal["skip", "quarantine", "raise"] | None = None,
     io_errors: Literal["wait", "raise"] | None = None,
     quarantine: Path | None = None,
@@ -78,7 +79,8 @@ def lc0(
             `split` these are `train` and `val`, and have all games.
         fold: the fold, from 0, that is the second of them; the first gets all others. A third side stays what it is.
         encoder: what makes tensors of frames, `"chess"` by default; of other kinds by their name.
-        tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...
+        tensors: what a batch holds: `planes` (also `planes:f16`, `planes:u8`, `planes:bits`), `probs`, `values`, ...;
+            with the encoder `"fields"` each field with its type and the shape of one step, such as `obs:u8[64,64,3]`.
         last_batch: what becomes of the last partial batch.
         queue_capacity: batches that may wait for the consumer.
         lanes: lanes that the games are dealt to, such as 48: as many ranks as divide it can share the stream; 1 by
@@ -88,6 +90,8 @@ def lc0(
         seed: root of every random draw; drawn once and kept in the state when absent.
         threads: worker threads; never changes a batch.
         memory: most memory for reservoirs, windows and batches, such as `"2GiB"`.
+        max_solid_bytes: most bytes, stored and unpacked, of a file that is read whole, such as `"256MiB"`; `memory`
+            counts ten times as much. Without it such files are refused by name (docs/guide/demonstrations.md).
         bad_chunks: what happens when a chunk is bad.
         io_errors: what happens when a file cannot be read and still not after some tries: the stream waits until it can
             be, the default, and warns; or it ends with `"raise"`.

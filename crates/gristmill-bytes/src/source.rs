@@ -43,8 +43,19 @@ pub enum Access {
     Random,
     /// The file is one chunk, and is not read before that is fetched.
     OneChunk,
-    /// All of the file is read when it is opened; streams pass it over.
+    /// All of the file is read before its chunks are known; then each of them can be reached in a [`Whole`].
     Solid,
+}
+
+/// A solid file that was read: plain bytes, in which each chunk can be reached by itself.
+#[derive(Debug)]
+pub struct Whole {
+    /// Where the chunks lie in `plain`, and what they are.
+    pub chunks: Arc<dyn ChunkSource>,
+    /// The bytes that stand for those of the file.
+    pub plain: Vec<u8>,
+    /// What was wrong with the file and left its chunks whole.
+    pub faults: Vec<Error>,
 }
 
 /// The stored bytes of one chunk.

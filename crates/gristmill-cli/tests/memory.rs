@@ -4,6 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use gristmill_format::container::gzip::{Inflater, compress};
+use gristmill_format::container::npy::{Header, Spelling};
+use gristmill_format::container::npz_write::NpzWriter;
+use gristmill_format::container::tar::TarWriter;
+use gristmill_format::container::zstd;
+use gristmill_format::layout::{DType, Order, Scalar};
 
 use crate::command::{Ran, generate, run, text};
 
@@ -119,4 +124,71 @@ fn the_least_bound_is_kept_with_the_largest_games_and_any_number_of_threads() {
             assert!(found <= least, "{of}: {} MiB of {}", found >> 20, least >> 20);
         }
     }
+}
+
+/// Bytes that do not compress.
+fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut state = seed;
+    let step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u8
+    };
+    std::iter::repeat_with(step).take(bytes).collect()
+}
+
+/// An `.npz` of trajectories of a thousand steps, whose records have twice the bytes of its observations.
+fn arrays(trajectories: usize) -> Vec<u8> {
+    let steps = 1000 * trajectories;
+    let obs = noise(trajectories as u64, (steps + trajectories) * 1024);
+    let ends: Vec<u8> = (1..trajectories as i64).flat_map(|i| (1000 * i).to_le_bytes()).collect();
+    let mut npz = NpzWriter::new(Vec::new(), 0);
+    let mut array = |name: &str, scalar: Scalar, shape: &[u64], bytes: &[u8]| {
+        npz.array(name, &DType::Scalar(scalar, Order::Little), shape, &mut |to| Ok(to.write_all(bytes)?)).unwrap();
+    };
+    array("obs", Scalar::U8, &[(steps + trajectories) as u64, 1024], &obs);
+    array("acts", Scalar::U8, &[steps as u64], &vec![0; steps]);
+    array("indices", Scalar::I64, &[trajectories as u64 - 1], &ends);
+    array("terminal", Scalar::Bool, &[trajectories as u64], &vec![1; trajectories]);
+    npz.finish().unwrap()
+}
+
+/// A packed shard of `steps` steps.
+fn shard(steps: usize) -> Vec<u8> {
+    let header =
+        |scalar, shape: &[u64]| Header::write(&DType::Scalar(scalar, Order::Little), shape, Spelling::NumPy).unwrap();
+    let (obs, flag, values) = (header(Scalar::U8, &[1024]), header(Scalar::Bool, &[]), noise(7, 1024 * steps));
+    let mut tar = TarWriter::new(Vec::new());
+    for (step, values) in values.chunks_exact(1024).enumerate() {
+        tar.append(&format!("{step:06}.dones.npy"), &[&flag[..], &[u8::from(step % 1000 == 999)]].concat()).unwrap();
+        tar.append(&format!("{step:06}.obs.npy"), &[&obs[..], values].concat()).unwrap();
+    }
+    zstd::compress(1, &tar.finish().unwrap()).unwrap()
+}
+
+#[test]
+fn files_that_are_read_whole_stay_within_ten_times_their_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let games = folder.path().join("in");
+    fs::create_dir(&games).unwrap();
+    for i in 0..6 {
+        fs::write(games.join(format!("{i}.npz")), arrays(15 - i % 3)).unwrap();
+        fs::write(games.join(format!("{i}.tar.zst")), shard(10_000 + 100 * i)).unwrap();
+    }
+    let config = folder.path().join("stream.toml");
+    let fields = r#"{ encoder = "fields", tensors = ["obs:u8[1024]"], "#;
+    let stream = STREAM
+        .replace("DIRECTORY", text(&games))
+        .replace("tensor_generator = { ", &format!("tensor_generator = {fields}"));
+    fs::write(&config, format!("max_solid_bytes = \"32MiB\"\n{stream}")).unwrap();
+    let feed = |bound: &str| {
+        let words = ["feed", text(&config), "--threads", "1", "--memory", bound, "--seed", "1", "--batches", "24"];
+        run(&[&words[..], &["--index", "off", "--json"]].concat())
+    };
+    let refused = feed("1MiB");
+    let words: Vec<&str> = refused.err.split(' ').collect();
+    let needed = words.windows(4).find(|words| words[1..] == ["MiB", "are", "needed,"]).expect(&refused.err)[0];
+    let fed = feed(&format!("{needed}MiB")).ok().json();
+    assert_eq!((fed["batches"].as_u64(), fed["bad_chunks"].as_u64()), (Some(24), Some(0)), "{fed}");
+    let (found, least) = (fed["peak_rss"].as_u64().unwrap() >> 20, needed.parse::<u64>().unwrap());
+    assert!(found <= least && found > 160, "{found} MiB of {least}");
 }

@@ -78,6 +78,8 @@ pub struct Lc0Preset {
     pub threads: Option<usize>,
     /// Memory bound.
     pub memory: Option<MemorySize>,
+    /// Maximum number of bytes of a file that is read whole.
+    pub max_solid_bytes: Option<MemorySize>,
     /// What happens when a chunk is bad.
     pub bad_chunks: BadChunks,
     /// What happens when a file cannot be read.
@@ -126,6 +128,7 @@ impl Default for Lc0Preset {
             seed: None,
             threads: None,
             memory: None,
+            max_solid_bytes: None,
             bad_chunks: BadChunks::default(),
             io_errors: IoErrors::default(),
             quarantine: None,
@@ -186,6 +189,7 @@ pub fn lc0(options: &Lc0Preset) -> Result<DataLoaderConfig> {
         seed: options.seed,
         threads: options.threads,
         memory: options.memory,
+        max_solid_bytes: options.max_solid_bytes,
         bad_chunks: options.bad_chunks,
         io_errors: options.io_errors,
         quarantine: options.quarantine.clone(),

@@ -58,9 +58,11 @@ fn value(field: &FieldDescriptor, draws: &mut Draws) -> Value {
             let end = draw.max(1);
             Value::String([format!("{}..{end}", end - 1), format!("train:0..{end}")][(draw % 2) as usize].clone())
         }
-        Kind::String if ["memory", "max_chunk_bytes", "spill_limit"].contains(&field.name()) => Value::String(
-            ["2GiB".to_owned(), "1.5 kb".to_owned(), (draw >> 1).to_string()][(draw % 3) as usize].clone(),
-        ),
+        Kind::String if ["memory", "max_chunk_bytes", "max_solid_bytes", "spill_limit"].contains(&field.name()) => {
+            Value::String(
+                ["2GiB".to_owned(), "1.5 kb".to_owned(), (draw >> 1).to_string()][(draw % 3) as usize].clone(),
+            )
+        }
         Kind::String if field.name() == "json" => Value::String("\"chess\"".into()),
         Kind::String => Value::String(draws.text()),
         Kind::Enum(values) => {

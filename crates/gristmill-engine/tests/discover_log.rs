@@ -31,8 +31,16 @@ impl Log {
             waits: true,
             stop: stop.clone(),
         };
-        let spec =
-            LogSpec { store, find: search.ready(), provider: 3, version, fits: |_| Ok(()), facts: None, waits: false };
+        let spec = LogSpec {
+            store,
+            find: search.ready(),
+            provider: 3,
+            version,
+            fits: |_| Ok(()),
+            facts: None,
+            solids: None,
+            waits: false,
+        };
         let changed = Arc::<(Mutex<u64>, Condvar)>::default();
         let signal = changed.clone();
         let on_change = Arc::new(move || {
@@ -229,7 +237,8 @@ fn stopping_ends_the_thread_soon_and_without_an_end_of_the_scan() {
 fn a_failed_search_is_said() {
     let store = Arc::new(MemoryStore::new());
     let find = Box::new(|_: &mut dyn FnMut(gristmill_engine::store::Change)| panic!("on purpose"));
-    let spec = LogSpec { store, find, provider: 0, version: None, fits: |_| Ok(()), facts: None, waits: false };
+    let spec =
+        LogSpec { store, find, provider: 0, version: None, fits: |_| Ok(()), facts: None, solids: None, waits: false };
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
     let spawn = |_: &str, task: Box<dyn FnOnce() + Send>| drop(std::thread::spawn(task).join());

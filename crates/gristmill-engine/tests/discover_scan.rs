@@ -77,14 +77,14 @@ fn dot_names_are_invisible_and_unknown_names_are_counted() {
     for name in [".training.1.gz.Xa3", ".git/training.2.gz", "a/._training.3.gz", "a/.b/c/training.4.gz"] {
         write(dir.path(), name, name);
     }
-    for name in ["LICENSE", "notes.txt", "a/plain", "training.5.gz", "old.tar.gz"] {
+    for name in ["LICENSE", "notes.txt", "a/plain", "training.5.gz", "packed.tar.gz", "old.tar.xz"] {
         write(dir.path(), name, name);
     }
     let found = scan(dir.path());
-    assert_eq!(found.names, ["training.5.gz"]);
+    assert_eq!(found.names, ["packed.tar.gz", "training.5.gz"]);
     assert_eq!(found.skipped, 4);
-    assert_eq!(found.faults.count("unsupported"), 1, "a compressed tar is refused with advice");
-    assert!(found.faults.messages().any(|m| m.contains("old.tar.gz")), "{:?}", found.faults);
+    assert_eq!(found.faults.count("unsupported"), 1, "a packing that is not read is refused with advice");
+    assert!(found.faults.messages().any(|m| m.contains("old.tar.xz")), "{:?}", found.faults);
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn a_hundred_thousand_files() {
             version: None,
             fits: |_| Ok(()),
             facts: None,
+            solids: None,
             waits: false,
         };
         let spawn = |_: &str, task: Box<dyn FnOnce() + Send>| drop(std::thread::spawn(task));

@@ -37,6 +37,7 @@ pub(crate) fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (
         version: None,
         fits: |_| Ok(()),
         facts: facts.cloned(),
+        solids: None,
         waits: false,
     };
     let before = store.reads();

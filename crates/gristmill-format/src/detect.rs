@@ -6,16 +6,17 @@ use std::sync::Arc;
 use gristmill_bytes::container::chunks::{self, ChunkFile};
 use gristmill_bytes::container::gzip;
 use gristmill_bytes::error::{Error, Kind, Result};
-use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, read_span};
+use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, Whole, read_span};
 
 use crate::bullet::pack::{self as packed_boards, PackedBoards};
 use crate::bullet::source::BoardFile;
 use crate::chess::pack::{self as packed_chess, PackedGames};
 use crate::chess::source::{GameFile, GameTar, is_game};
-use crate::demo::form::EXTENSIONS as DEMONSTRATIONS;
+use crate::demo::form::{EXTENSIONS as DEMONSTRATIONS, is_tar};
 use crate::demo::pack::{self as packed_demo, PackedDemos};
 use crate::demo::shard::is_shard;
 use crate::demo::source::DemoFile;
+use crate::demo::whole::{Opened, opened, whole};
 use crate::g2048::log::{STEPS_SUFFIX, is_sidecar};
 use crate::g2048::source::LogFile;
 use crate::{bullet, chess, demo, g2048};
@@ -77,6 +78,14 @@ const ROWS: [Row; 6] = [
         open: |key, from| packed(key, ChunkFile::open(from)?),
     },
     Row {
+        format: Format::Demonstrations,
+        kind: Some(demo::KIND),
+        access: Access::Solid,
+        extensions: &DEMONSTRATIONS,
+        magic: |_| false,
+        open: |key, from| Ok(Arc::new(DemoFile::open(key, from)?)),
+    },
+    Row {
         format: Format::ChessGame,
         kind: Some(chess::KIND),
         access: Access::OneChunk,
@@ -92,14 +101,6 @@ const ROWS: [Row; 6] = [
         magic: bullet::board::begins,
         open: |key, from| Ok(Arc::new(BoardFile::open(key, from)?)),
     },
-    Row {
-        format: Format::Demonstrations,
-        kind: Some(demo::KIND),
-        access: Access::Solid,
-        extensions: &DEMONSTRATIONS,
-        magic: |_| false,
-        open: |key, from| Ok(Arc::new(DemoFile::open(key, from)?)),
-    },
 ];
 
 /// The row of a format.
@@ -107,9 +108,20 @@ fn row(format: Format) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.format == format)
 }
 
-/// The formats whose files are read whole, when they are opened.
-fn solid() -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(|row| row.access == Access::Solid)
+/// Reads the stored bytes of a solid file to plain ones, of which there may be at most a given number.
+type ReadWhole = fn(&str, Vec<u8>, usize) -> Result<Whole>;
+
+/// How the formats are read whose rows say that they are solid.
+const WHOLE: [(Format, ReadWhole); 1] = [(Format::Demonstrations, demonstrations_or_games)];
+
+/// A file of these names is demonstrations, or a tar that was compressed as a whole: then of what its members are.
+fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize) -> Result<Whole> {
+    match opened(stored, max)? {
+        Opened::Plain { plain, faults, .. } if is_tar(&plain) && !is_shard(plain.as_slice(), is_game)? => {
+            Ok(Whole { chunks: Arc::new(GameTar::open(key, plain.as_slice())?), plain, faults })
+        }
+        of => whole(key, of, max),
+    }
 }
 
 /// Opens the chunks of one kind.
@@ -142,10 +154,10 @@ pub fn unknown_codec(codec: chunks::Codec) -> Error {
 }
 
 /// Names that are known and refused, with advice.
-const REFUSED: [(&[&str], &str); 1] = [(
-    &[".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst", ".tar.bz2", ".tbz2", ".tar.xz", ".txz"],
-    "a compressed tar is solid: no game in it can be reached alone; unpack it, or store it as a plain .tar",
-)];
+const REFUSED: [(&[&str], &str); 2] = [
+    (&[".tar.bz2", ".tbz2"], "packed by bzip2, which is not read here; unpack it, or pack it again, as a .tar.zst"),
+    (&[".tar.xz", ".txz"], "packed by xz, which is not read here; unpack it, or pack it again, as a .tar.zst"),
+];
 
 /// Tells the format of the file called `name` (with or without directory) by its extension, else by `head`, its
 /// first bytes (up to [`HEAD`]; none to go by the name alone). `None`: not a format known here, or a file that never
@@ -162,17 +174,18 @@ pub fn detect(name: &str, head: &[u8]) -> Result<Option<Format>> {
     if let Some((_, advice)) = REFUSED.iter().find(|(extensions, _)| ends(extensions)) {
         return Err(Error::new(Kind::Unsupported, *advice));
     }
-    let rows = || ROWS.iter().filter(|row| row.access != Access::Solid);
-    let row = rows().find(|row| ends(row.extensions)).or_else(|| rows().find(|row| (row.magic)(head)));
+    let row = ROWS.iter().find(|row| ends(row.extensions)).or_else(|| ROWS.iter().find(|row| (row.magic)(head)));
     Ok(row.map(|r| r.format))
 }
 
-/// Tells the format of a single file: as [`detect`], and solid files too. Members decide what a tar is.
+/// Tells the format of a single file: as [`detect`], and what is in it has a say. Members decide what a tar is, and reading
+/// what the packing of a solid file is.
 ///
 /// Errors: as [`detect`]; `Io`.
 pub fn detect_alone(name: &str, from: &dyn ReadAt) -> Result<Option<Format>> {
     let base = name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase();
-    if let Some(row) = solid().find(|row| row.extensions.iter().any(|e| base.ends_with(e)) && !base.starts_with('.')) {
+    let named = |row: &&Row| row.access == Access::Solid && row.extensions.iter().any(|e| base.ends_with(e));
+    if let Some(row) = ROWS.iter().find(named).filter(|_| !base.starts_with('.')) {
         return Ok(Some(row.format));
     }
     let mut head = Vec::new();
@@ -194,6 +207,22 @@ pub fn open(format: Format, key: &str, from: &dyn ReadAt) -> Result<Arc<dyn Chun
         Some(row) => (row.open)(key, from),
         None => Err(Error::new(Kind::UnknownFormat, format!("{format:?}"))),
     }
+}
+
+/// Reads a solid file, of at most `max` bytes, stored and plain; `key` is its file name without directory.
+///
+/// Takes six times `max` of memory at most, and keeps what it gives.
+///
+/// Errors: `TooLarge` beyond `max`; `Io`; what the format's own reading gives; `Unsupported` for a format that is not solid.
+pub fn read_whole(format: Format, key: &str, from: &dyn ReadAt, max: usize) -> Result<Whole> {
+    let Some((_, read)) = WHOLE.iter().find(|(solid, _)| *solid == format) else {
+        return Err(Error::new(Kind::Unsupported, "its chunks are reached in the file; it is not read whole"));
+    };
+    let mut stored = Vec::new();
+    read_span(from, Span::WHOLE, max as u64, &mut stored)?;
+    let mut whole = read(key, stored, max)?;
+    whole.plain.shrink_to_fit();
+    Ok(whole)
 }
 
 /// How the chunks of files of a format can be reached.
@@ -224,13 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn each_format_is_one_row_and_files_that_are_read_whole_are_known_alone() {
+    fn each_format_is_one_row_and_is_known_by_its_names() {
         for (i, row) in ROWS.iter().enumerate() {
             assert!(ROWS[..i].iter().all(|before| before.format != row.format));
+            assert_eq!(WHOLE.iter().any(|(solid, _)| *solid == row.format), row.access == Access::Solid);
             for ending in row.extensions {
                 let name = format!("any{ending}");
-                let listed = detect(&name, &[]).ok().flatten();
-                assert_eq!(listed == Some(row.format), row.access != Access::Solid, "{name}");
+                let refused = REFUSED.iter().any(|(endings, _)| endings.contains(ending));
+                assert_eq!(detect(&name, &[]).ok(), (!refused).then_some(Some(row.format)), "{name}");
                 assert_eq!(detect_alone(&name, &Nothing).unwrap(), Some(row.format), "{name}");
             }
         }

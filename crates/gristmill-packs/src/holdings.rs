@@ -85,10 +85,10 @@ impl Holdings {
         self.found.is_empty()
     }
 
-    /// Whether there are games that streams take and packs have whole.
+    /// Whether there are games that streams take as they are and packs have whole.
     pub fn has_games(&self) -> bool {
-        let fed = |kind: &dyn Kind| kind.codec().is_some() && kind.no_stream().is_none();
-        self.found.contains_key(&What::Chunks) || self.kinds().any(fed)
+        self.found.contains_key(&What::Chunks)
+            || self.kinds().any(|kind| kind.codec().is_some() && kind.declared().is_none())
     }
 
     /// Whether there are raw logs of games, which are packed in rows.

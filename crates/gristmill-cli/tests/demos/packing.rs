@@ -167,7 +167,7 @@ fn commands_for_other_data_say_what_to_do_with_a_pack_of_trajectories() {
     fs::write(&config, run(&["feed", pack, "--dry-run"]).ok().out).unwrap();
     for (words, advice) in [
         (&["feed", pack, "--epochs", "1"][..], "gristmill.DataLoader(gristmill.open(PACK)"),
-        (&["feed", text(out.path()), "--epochs", "1"], "the latest fault: "),
+        (&["feed", text(out.path()), "--epochs", "1"], "feed gristmill.open("),
         (&["feed", pack], "gristmill.DataLoader(gristmill.open(PACK)"),
         (&["feed", text(&config)], "gristmill.DataLoader(gristmill.open(PACK)"),
         (&["bench", pack], "gristmill.DataLoader"),

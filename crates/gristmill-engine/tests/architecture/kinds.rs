@@ -45,7 +45,7 @@ const GLUE: &[(&str, &[&str])] = &[
     ),
     ("gristmill-engine/src/pipeline/plan", &["acceptance.rs"]),
     ("gristmill-stages/src/stage", &["rescore.rs", "validate.rs"]),
-    ("gristmill-stages/src/stage/load", &["log.rs"]),
+    ("gristmill-stages/src/stage/load", &["index.rs"]),
     ("gristmill-runtime/src/tablebase", &["mod.rs"]),
     ("gristmill-jobs/src", &["ceiling.rs", "files.rs", "selected.rs", "sidecar.rs", "tokenizer.rs"]),
     ("gristmill-jobs/src/convert", &["database.rs", "flow.rs", "mod.rs", "plan.rs", "source.rs", "target.rs"]),

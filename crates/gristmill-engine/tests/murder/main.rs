@@ -13,11 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gristmill_engine::config::DataLoaderConfig;
+use gristmill_engine::config::{DataLoaderConfig, MemorySize};
 use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
 use gristmill_engine::runtime::seed::Key;
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 use gristmill_format::chess::Version;
+use gristmill_format::container::tar::TarWriter;
+use gristmill_format::container::zstd;
 use gristmill_jobs::generate::{ChessGenerator, ChessOptions};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -67,6 +69,8 @@ struct Run {
     folder: PathBuf,
     lanes: Option<u32>,
     disk: Disk,
+    /// Whether each game is a packed tar, which is read whole.
+    solid: bool,
 }
 
 impl Run {
@@ -86,6 +90,7 @@ impl Run {
             threads: Some(2),
             tensors: ["planes:bits", "probs", "values"].map(String::from).to_vec(),
             index: Some("off".into()),
+            max_solid_bytes: self.solid.then_some(MemorySize(4 << 20)),
             journal: Some(self.at("journal")),
             spill: (self.disk == Disk::Spills).then(|| self.at("spill")),
             lanes: self.lanes,
@@ -151,7 +156,7 @@ fn victim() {
     let Ok(folder) = std::env::var("MURDER_FOLDER") else { return };
     let lanes = Some(number("MURDER_LANES")).filter(|lanes| *lanes > 1);
     let disk = Disk::ALL[number("MURDER_DISK") as usize];
-    let run = Run { folder: folder.into(), lanes, disk };
+    let run = Run { folder: folder.into(), lanes, disk, solid: number("MURDER_SOLID") > 0 };
     let [rank, world, life, until] = ["RANK", "WORLD", "LIFE", "UNTIL"].map(|name| number(&format!("MURDER_{name}")));
     let loader = DataLoader::new(run.config(&run.at("games"), rank, world)).unwrap();
     let state = run.at("state");
@@ -201,6 +206,7 @@ fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
         command.args(["victim", "--exact", "--ignored", "--nocapture"]).env("MURDER_FOLDER", &run.folder);
         command.env("MURDER_LANES", run.lanes.unwrap_or(1).to_string());
         command.env("MURDER_DISK", (run.disk as u8).to_string());
+        command.env("MURDER_SOLID", u8::from(run.solid).to_string());
         for (name, value) in [("RANK", rank.into()), ("WORLD", worlds.into()), ("LIFE", life), ("UNTIL", until)] {
             command.env(format!("MURDER_{name}"), value.to_string());
         }
@@ -209,12 +215,20 @@ fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
     (0..worlds).map(child).collect()
 }
 
+/// Makes a packed tar of a game.
+fn pack(game: &Path) {
+    let mut tar = TarWriter::new(Vec::new());
+    tar.append(game.file_name().unwrap().to_str().unwrap(), &std::fs::read(game).unwrap()).unwrap();
+    std::fs::write(game.with_extension("tar.zst"), zstd::compress(1, &tar.finish().unwrap()).unwrap()).unwrap();
+    std::fs::remove_file(game).unwrap();
+}
+
 /// Kills a run over and over; `worlds` are the numbers of ranks of its lives in turn.
-fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
+fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk, solid: bool) {
     let kills: u64 = std::env::var("GRISTMILL_KILLS").map_or(20, |kills| kills.parse().unwrap());
     let seed = std::env::var("GRISTMILL_SEED").map_or(seed, |more| seed + 1000 * more.parse::<u64>().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let run = Run { folder: folder.path().to_owned(), lanes, disk };
+    let run = Run { folder: folder.path().to_owned(), lanes, disk, solid };
     // Of a run that fails, everything stays to be looked into.
     let kept = folder.keep();
     println!("{disk:?}, seed {seed}: {}", kept.display());
@@ -231,6 +245,10 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk) {
     let mut generator = ChessGenerator::new(options.clone()).unwrap();
     while generator.write_next().unwrap().is_some() {}
     let game = |i| all.join(format!("training.{i}.gz"));
+    if solid {
+        (1..=options.games).for_each(|i| pack(&game(i)));
+    }
+    let game = |i| game(i).with_extension(if solid { "tar.zst" } else { "gz" });
     if lanes.is_some() {
         std::fs::create_dir(run.at("state")).unwrap();
     }
@@ -344,25 +362,35 @@ fn mend(run: &Run, games: &Games) -> bool {
 
 #[test]
 fn killed_while_games_come_and_leave_the_window() {
-    murder(1, None, &[1], Disk::Keeps);
+    murder(1, None, &[1], Disk::Keeps, false);
 }
 
 #[test]
 fn killed_while_games_leave_the_disk_and_are_put_back() {
-    murder(2, None, &[1], Disk::Refuses);
+    murder(2, None, &[1], Disk::Refuses, false);
 }
 
 #[test]
 fn killed_and_continued_by_other_numbers_of_ranks() {
-    murder(3, Some(4), &[1, 2, 4], Disk::Keeps);
+    murder(3, Some(4), &[1, 2, 4], Disk::Keeps, false);
 }
 
 #[test]
 fn killed_while_games_of_the_window_leave_the_disk_and_are_skipped() {
-    murder(4, None, &[1], Disk::Skips);
+    murder(4, None, &[1], Disk::Skips, false);
 }
 
 #[test]
 fn killed_while_games_of_the_window_leave_the_disk_and_are_held() {
-    murder(5, Some(4), &[1, 2], Disk::Spills);
+    murder(5, Some(4), &[1, 2], Disk::Spills, false);
+}
+
+#[test]
+fn killed_while_games_that_are_read_whole_come_and_move_and_are_written_again() {
+    murder(6, None, &[1], Disk::Keeps, true);
+}
+
+#[test]
+fn killed_while_games_that_are_read_whole_leave_the_disk_and_are_held() {
+    murder(7, Some(4), &[1, 2], Disk::Spills, true);
 }

@@ -32,6 +32,7 @@ mod rot;
 mod seeing;
 mod sides;
 mod skip;
+mod solid;
 mod speed;
 mod status;
 mod stopping;

@@ -1,8 +1,11 @@
 //! Records of demonstrations -> tensors of their fields, as they are: one for each field, or for those that are chosen.
+//! Where no record is there yet, as in a stream, the fields are declared: never guessed.
 
 use gristmill_bytes::encode::{Encoder, Row, TensorSpec};
 use gristmill_bytes::error::{Error, Kind, Result};
 use gristmill_bytes::layout::{DType, Field, Layout, Order, Scalar};
+
+use super::trajectory::layout as aligned;
 
 /// Fields as tensors.
 #[derive(Debug)]
@@ -35,6 +38,59 @@ impl FieldEncoder {
         let places = fields.iter().map(|field| (field.offset, field.bytes())).collect();
         Ok(FieldEncoder { layout: layout.clone(), outputs, places })
     }
+
+    /// The tensors of fields that are declared, such as `obs:u8[64,64,3]` and `acts:i64`, before there is a record.
+    ///
+    /// Errors: `Empty` without any; `Unsupported` for what is no declaration, with its form; as [`FieldEncoder::new`].
+    pub fn declared(fields: &[String]) -> Result<Self> {
+        let fields = fields.iter().map(|field| declaration(field)).collect::<Result<Vec<_>>>()?;
+        if fields.is_empty() {
+            return Err(Error::new(Kind::Empty, format!("a stream cannot know its fields before it reads: {FORM}")));
+        }
+        let names: Vec<String> = fields.iter().map(|(name, ..)| (*name).to_owned()).collect();
+        let placed = fields.iter().map(|(name, scalar, shape)| (*name, *scalar, shape.as_slice()));
+        FieldEncoder::new(&aligned(placed)?, &names)
+    }
+}
+
+/// How a field is declared.
+const FORM: &str = "name each with its type and the shape of one step, such as `obs:u8[64,64,3]`, `acts:i64` or `rews:f32`; \
+                    `gristmill inspect` of a file shows them";
+
+/// The types that fields are declared with.
+const TYPES: [(&str, Scalar); 14] = [
+    ("bool", Scalar::Bool),
+    ("i8", Scalar::I8),
+    ("i16", Scalar::I16),
+    ("i32", Scalar::I32),
+    ("i64", Scalar::I64),
+    ("u8", Scalar::U8),
+    ("u16", Scalar::U16),
+    ("u32", Scalar::U32),
+    ("u64", Scalar::U64),
+    ("f16", Scalar::F16),
+    ("f32", Scalar::F32),
+    ("f64", Scalar::F64),
+    ("c64", Scalar::C64),
+    ("c128", Scalar::C128),
+];
+
+/// Name, type and shape of a declared field.
+fn declaration(text: &str) -> Result<(&str, Scalar, Vec<usize>)> {
+    let parse = || {
+        let (name, rest) = text.rsplit_once(':')?;
+        let (word, dims) = match rest.split_once('[') {
+            Some((word, dims)) => (word, dims.strip_suffix(']')?.split(',').collect()),
+            None => (rest, Vec::new()),
+        };
+        let (_, scalar) = TYPES.iter().find(|(known, _)| *known == word)?;
+        let shape = dims.into_iter().map(|dim| dim.trim().parse().ok()).collect::<Option<Vec<usize>>>()?;
+        Some((name, *scalar, shape))
+    };
+    parse().filter(|(name, ..)| !name.is_empty()).ok_or_else(|| {
+        let detail = format!("`{}` declares no field: {FORM}", text.escape_debug());
+        Error::new(Kind::Unsupported, detail)
+    })
 }
 
 fn named<'a>(layout: &'a Layout, name: &str) -> Result<&'a Field> {
@@ -57,6 +113,26 @@ fn element(field: &Field) -> Result<Scalar> {
 impl Encoder for FieldEncoder {
     fn input(&self) -> &Layout {
         &self.layout
+    }
+
+    /// No field is made up, and none is converted.
+    fn fits(&self, records: &Layout) -> Result<()> {
+        let unfit = |detail: String| Error::new(Kind::Unfit, detail);
+        for spec in &self.outputs {
+            let found = named(records, &spec.name).map_err(|e| unfit(e.detail().to_owned()))?;
+            if element(found).ok() != Some(spec.dtype) || found.shape != spec.row_shape {
+                let code = match &found.dtype {
+                    DType::Scalar(scalar, _) => scalar.code(),
+                    DType::Record(_) => "a record".to_owned(),
+                };
+                let (wanted, shape) = (spec.dtype.code(), &spec.row_shape);
+                return Err(unfit(format!(
+                    "the field `{}` is {code} {:?} here, and declared as {wanted} {shape:?} (NumPy's codes)",
+                    spec.name, found.shape
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn outputs(&self) -> &[TensorSpec] {

@@ -120,30 +120,46 @@ impl Default for ReadOptions {
 pub fn read(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> {
     let max = options.max_bytes;
     let mut scratch = Vec::new();
-    if npz::MAGICS.iter().any(|magic| bytes.starts_with(magic)) {
-        let form = of_npz(bytes)?;
-        let all = match form {
-            Form::Minecraft => minecraft(bytes, options.pov.as_ref(), options.semantics, max)?,
-            Form::ImitationNpz => imitation_npz(bytes, options.semantics, max)?,
-            Form::Dictionary => dictionary(bytes, max)?,
-            _ => atari(bytes, options.semantics, max)?,
-        };
-        return Ok(DemoFile::new(key, form, all));
+    if is_npz(bytes) {
+        return read_npz(key, bytes, options);
     }
     refuse_packing(bytes)?;
     let packed = Packing::of(bytes) != Packing::Tar;
     let Unpacked { plain, behind } = unpack(bytes, max, &mut scratch)?;
     let behind = options.judged(behind)?;
-    refuse_nothing(&plain)?;
-    let file = match is_tar(&plain) {
-        true => {
-            let shard = Shard::of_tar(&plain, max).map_err(|e| if packed { or_games(e) } else { e })?;
-            let behind = options.judged(shard.behind.clone())?;
-            DemoFile::of_shard(key, shard).noting(behind)
-        }
-        false => read_pickle(key, &plain, packed, options)?,
+    Ok(read_plain(key, &plain, packed, options)?.noting(behind))
+}
+
+/// Whether bytes are an `.npz`.
+pub(super) fn is_npz(bytes: &[u8]) -> bool {
+    npz::MAGICS.iter().any(|magic| bytes.starts_with(magic))
+}
+
+/// Reads the bytes of an `.npz`.
+///
+/// Errors: as [`read`].
+pub(super) fn read_npz(key: &str, bytes: &[u8], options: &ReadOptions) -> Result<DemoFile> {
+    let (form, max) = (of_npz(bytes)?, options.max_bytes);
+    let all = match form {
+        Form::Minecraft => minecraft(bytes, options.pov.as_ref(), options.semantics, max)?,
+        Form::ImitationNpz => imitation_npz(bytes, options.semantics, max)?,
+        Form::Dictionary => dictionary(bytes, max)?,
+        _ => atari(bytes, options.semantics, max)?,
     };
-    Ok(file.noting(behind))
+    Ok(DemoFile::new(key, form, all))
+}
+
+/// Reads the unpacked bytes of a file; `packed` says whether they were packed.
+///
+/// Errors: as [`read`].
+pub(super) fn read_plain(key: &str, plain: &[u8], packed: bool, options: &ReadOptions) -> Result<DemoFile> {
+    refuse_nothing(plain)?;
+    if !is_tar(plain) {
+        return read_pickle(key, plain, packed, options);
+    }
+    let shard = Shard::of_tar(plain, options.max_bytes).map_err(|e| if packed { or_games(e) } else { e })?;
+    let behind = options.judged(shard.behind.clone())?;
+    Ok(DemoFile::of_shard(key, shard).noting(behind))
 }
 
 impl ReadOptions {

@@ -17,6 +17,7 @@ pub mod space;
 pub mod strip;
 pub mod trajectory;
 pub mod value;
+pub mod whole;
 
 /// What sources of demonstrations say that their frames are of.
 pub const KIND: &str = "demo";

@@ -86,6 +86,11 @@ impl DemoFile {
         &self.trajectories
     }
 
+    /// What it is, and the trajectories alone.
+    pub(super) fn into_trajectories(self) -> (Description, Trajectories) {
+        (self.description, self.trajectories)
+    }
+
     /// What a shard says about itself.
     pub fn meta(&self) -> Option<&ShardMeta> {
         self.meta.as_ref()

@@ -1,6 +1,7 @@
 //! Every source against the contract of `ChunkSource`: one suite, one case per format.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod solid;
 mod suite;
 
 use std::collections::BTreeMap;
@@ -203,10 +204,16 @@ fn names_and_first_bytes_tell_the_format() {
         ("a/G.JSONL.GZ", b"", Some(Format::G2048Log)),
         ("a/g.meta.json.gz", b"\x1f\x8b", None),
         ("a/g.meta.json", b"{", None),
+        ("a.tar.gz", b"", Some(Format::Demonstrations)),
+        ("A.TGZ", b"", Some(Format::Demonstrations)),
+        ("a.tar.zst", b"", Some(Format::Demonstrations)),
+        ("a.pkl.gz", b"", Some(Format::Demonstrations)),
+        ("a.npz", b"PK", Some(Format::Demonstrations)),
+        ("a/.part.npz", b"PK", None),
     ] {
         assert_eq!(detect(name, head).unwrap(), format, "{name}");
     }
-    for name in ["a.tar.gz", "a.tgz", "A.TAR.GZ"] {
+    for name in ["a.tar.xz", "a.tbz2", "A.TAR.XZ"] {
         let e = detect(name, b"").unwrap_err();
         assert_eq!(e.kind().name(), "unsupported");
         assert!(e.detail().contains("unpack"), "{e}");

@@ -12,7 +12,8 @@ use gristmill_engine::store::files::is_folder;
 use gristmill_engine::store::{self, FileStat, Store};
 use gristmill_format::chess::pack::CODEC;
 use gristmill_format::container::chunks::ChunkFile;
-use gristmill_format::detect::{Format, HEAD, detect};
+use gristmill_format::detect::{Format, HEAD, access, detect};
+use gristmill_format::source::Access;
 
 use super::MESSAGES;
 
@@ -142,8 +143,25 @@ fn is_tar(store: &dyn Store, stat: &FileStat) -> gristmill_format::Result<Option
         Some(Format::ChessTar) => Some(true),
         Some(Format::Chunks) => holds_chess(store, stat)?.then_some(true),
         Some(Format::ChessGame) => Some(false),
+        Some(format) if access(format) == Access::Solid => refuse_packed_tar(stat.key()).map(|()| None)?,
         _ => None,
     })
+}
+
+/// Endings of tars that were compressed as a whole.
+const PACKED_TARS: [&str; 5] = [".tar.gz", ".tgz", ".tar.zst", ".tar.zstd", ".tzst"];
+
+/// Refuses games of which none can be reached alone.
+///
+/// Errors: `Unsupported`, with what to do.
+fn refuse_packed_tar(key: &str) -> gristmill_format::Result<()> {
+    let key = key.to_ascii_lowercase();
+    if !PACKED_TARS.iter().any(|ending| key.ends_with(ending)) {
+        return Ok(());
+    }
+    let advice =
+        "a compressed tar is solid: no game in it can be reached alone; unpack it, or store it as a plain .tar";
+    Err(gristmill_format::Error::new(gristmill_format::Kind::Unsupported, advice))
 }
 
 /// Whether the chunks of a chunk file are chess games. One that cannot be opened is taken for such: who reads it says why.

@@ -46,15 +46,15 @@ pub trait Kind: Debug + Send + Sync {
         None
     }
 
+    /// Where streams of it take its own encoder alone, since fields have to be declared: what to do with others.
+    fn declared(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What holds its frames, and what takes them: the rest of a sentence that began with the place.
     fn held(&self, held: &Held<'_>) -> String {
         let (one, many) = (format!("a file of {}", self.games()), format!("files of {}", self.games()));
         held.fed(&one, &many)
-    }
-
-    /// Why streams cannot be of its chunks, and what can, where it is so.
-    fn no_stream(&self) -> Option<&'static str> {
-        None
     }
 }
 
@@ -189,13 +189,23 @@ pub fn open_source(
     Ok((source, kind))
 }
 
-/// Whether chunks of the kind of this name can be streamed.
+/// Whether chunks of the kind of this name can be streamed: of every kind that is known here.
+///
+/// Errors: `Unsupported` with the name.
+pub fn streams(name: &str) -> FormatResult<()> {
+    of(name).map(|_| ())
+}
+
+/// Whether a stream with these encoders can be of chunks of the kind of this name.
 ///
 /// Errors: `Unsupported`, with the name where it is not known here, else with what to do.
-pub fn streams(name: &str) -> FormatResult<()> {
-    match of(name)?.no_stream() {
-        None => Ok(()),
-        Some(advice) => Err(FormatError::new(Cause::Unsupported, advice)),
+pub fn fed_by<'a>(name: &str, mut encoders: impl Iterator<Item = &'a EncoderConfig>) -> FormatResult<()> {
+    let kind = of(name)?;
+    match kind.declared() {
+        Some(advice) if !encoders.any(|encoder| *encoder == kind.encoder()) => {
+            Err(FormatError::new(Cause::Unsupported, advice))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -219,7 +229,9 @@ mod tests {
         }
         let refused = encoding(&EncoderConfig::Of("checkers".to_owned())).map(|_| ()).unwrap_err().to_string();
         assert!(refused.contains("`checkers`") && refused.contains("`fields`"), "{refused}");
-        assert!(streams("chess").is_ok() && streams("checkers").is_err());
-        assert!(streams("demo").unwrap_err().detail().contains("DataLoader"));
+        assert!(streams("checkers").is_err());
+        assert!(names().all(|name| streams(name).is_ok()));
+        assert!(fed_by("demo", [EncoderConfig::Fields].iter()).is_ok());
+        assert!(fed_by("demo", [EncoderConfig::Chess].iter()).unwrap_err().detail().contains("DataLoader"));
     }
 }

@@ -93,6 +93,10 @@ options! {
         /// Maximum number of bytes one decoded chunk may take; a larger one is a bad chunk. 8 MiB when absent.
         #[serde(skip_serializing_if = "Option::is_none")]
         batches max_chunk_bytes: Option<MemorySize>,
+        /// Maximum number of bytes, stored and unpacked, of a file that is read whole; `memory` counts ten times as much. Such files
+        /// are refused when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        batches max_solid_bytes: Option<MemorySize>,
         /// What happens when a chunk is bad.
         speed bad_chunks: BadChunks,
         /// What happens when a file cannot be read. Never changes a batch.

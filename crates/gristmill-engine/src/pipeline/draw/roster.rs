@@ -466,7 +466,16 @@ mod tests {
         (0..2).for_each(|game| std::fs::write(games.join(name(game)), "a game").unwrap());
         let files: Vec<FileStat> = (0..2).map(|game| store.stat(&name(game)).unwrap()).collect();
         let find = Box::new(move |take: &mut dyn FnMut(Change)| take(Change::Scanned(files)));
-        let spec = LogSpec { store, find, provider: 0, version: None, fits: |_| Ok(()), facts: None, waits: false };
+        let spec = LogSpec {
+            store,
+            find,
+            provider: 0,
+            version: None,
+            fits: |_| Ok(()),
+            facts: None,
+            solids: None,
+            waits: false,
+        };
         let log = SourceLog::start(spec, &|_, body| body(), Arc::new(|| ()));
         let spill = Arc::new(Spill::open(&spill, (0, 1), 1 << 20).unwrap());
         let outages = Arc::new(Outages::new(IoErrors::Wait, Arc::default()));

@@ -18,7 +18,7 @@ use gristmill_runtime::store::place::resolved;
 use gristmill_runtime::store::{self, Spill};
 use gristmill_stages::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
 use gristmill_stages::stage::discover::Search;
-use gristmill_stages::stage::load::{LogSpec, SourceLog};
+use gristmill_stages::stage::load::{LogSpec, Solids, SourceLog};
 
 use crate::pipeline::chain::{Chain, Shared};
 use crate::pipeline::draw::anchors::Anchors;
@@ -221,10 +221,13 @@ fn rosters(
     recall: &Recall,
     (spill, io_errors, outages): (Option<&Arc<Spill>>, IoErrors, &Arc<Outages>),
 ) -> Result<Vec<Arc<Roster>>> {
+    let solids = config.max_solid_bytes.map(|most| Solids::new(most.0));
     let one = |(provider, log): (usize, &LogPlan)| -> Result<Arc<Roster>> {
         let place = resolved(&log.directory).map_err(|e| e.in_stage(&log.files))?;
         // What cannot be read yet is reported, and tried again, where its chunks are.
-        let fits = codec_of(&place).and_then(|codec| codec.map_or(Ok(()), |codec| kinds::streams(codec.name())));
+        let encoders = config.stage.iter().filter_map(|stage| Some(&stage.tensor_generator.as_ref()?.encoder));
+        let fits =
+            codec_of(&place).and_then(|codec| codec.map_or(Ok(()), |codec| kinds::fed_by(codec.name(), encoders)));
         if let Err(e) = fits.or_else(|e| if e.kind() == Kind::Unsupported { Err(e) } else { Ok(()) }) {
             let text = format!("{}: {}", log.directory.display(), e.detail());
             return Err(Error::field(&log.files, "directory", text));
@@ -249,6 +252,7 @@ fn rosters(
             },
             fits: kinds::streams,
             facts: facts(config, &place),
+            solids: solids.clone(),
             waits: log.waits && !config.replay,
         };
         let signal = scheduler.signal();

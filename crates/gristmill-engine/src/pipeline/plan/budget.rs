@@ -88,7 +88,7 @@ pub(in crate::pipeline) fn beside(plan: &Plan, memory: Option<MemorySize>, worke
 
 /// Maximum number of bytes of a plan: its loader's base, windows, reservoirs and batches (one in the consumer's hands).
 pub(crate) fn promised(plan: &Plan, workers: usize, limits: &Limits) -> u64 {
-    let mut total = BASE;
+    let mut total = BASE.saturating_add(plan.solid);
     for chain in &plan.chains {
         let rows: Vec<usize> = chain.encoder.outputs().iter().map(TensorSpec::row_bytes).collect();
         let sheet = sheet_bytes(chain.batch_size, &rows, |_, _| ()).unwrap_or(usize::MAX) as u64;
@@ -126,7 +126,7 @@ pub(crate) fn check(plan: &Plan, memory: Option<MemorySize>, workers: usize, lim
     let reservoirs: u64 = plan.chains.iter().map(|chain| chain.held() as u64 * stride(chain)).sum();
     let text = format!(
         "{} MiB are needed, {} MiB of them for reservoirs; the bound is {} MiB: lower the reservoir, the batch size, \
-         the queue capacity or max_chunk_bytes, or raise the bound",
+         the queue capacity, max_chunk_bytes or max_solid_bytes, or raise the bound",
         promise.div_ceil(1 << 20),
         reservoirs >> 20,
         bound.0 >> 20

@@ -27,6 +27,7 @@ use gristmill_stages::config::{
 use gristmill_stages::stage::batch::WhenPartial;
 use gristmill_stages::stage::complete::Complete;
 use gristmill_stages::stage::lane::HashLane;
+use gristmill_stages::stage::load::Solids;
 use gristmill_stages::stage::split::{Fold, Side};
 use gristmill_stages::stage::unpack::Unpack;
 use gristmill_stages::stage::{ChunkPass, Pass};
@@ -177,6 +178,8 @@ impl ChainPlan {
 pub(crate) struct Plan {
     pub(crate) logs: Vec<LogPlan>,
     pub(crate) chains: Vec<ChainPlan>,
+    /// Bytes that solid files may take.
+    pub(crate) solid: u64,
 }
 
 impl Plan {
@@ -202,7 +205,8 @@ pub(crate) fn plan(config: &DataLoaderConfig) -> Result<Plan> {
     let mut chains = graph.outputs.iter().map(chain).collect::<Result<Vec<_>>>()?;
     let aliases: Vec<String> = chains.iter().map(|chain| chain.alias.clone()).collect();
     chains.iter_mut().zip(Skips::of(&config.skip, &aliases)?).for_each(|(chain, skips)| chain.skips = skips);
-    Ok(Plan { logs: lower.logs, chains })
+    let solid = config.max_solid_bytes.map_or(0, |most| Solids::promised(most.0));
+    Ok(Plan { logs: lower.logs, chains, solid })
 }
 
 struct Lower<'a> {

@@ -134,6 +134,11 @@ impl Trajectories {
         &self.store.records
     }
 
+    /// All records, as [`Trajectories::records`].
+    pub(in crate::demo) fn into_records(self) -> Vec<u8> {
+        self.store.records
+    }
+
     /// Writes the records of some frames to the start of `out`, whose padding is left as it is.
     ///
     /// Errors: `Missing` where there are no such frames, `WrongSize` where `out` is too short.

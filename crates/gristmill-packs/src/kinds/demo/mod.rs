@@ -47,11 +47,18 @@ impl Kind for Demo {
         Some(&Demo)
     }
 
+    fn declared(&self) -> Option<&'static str> {
+        Some(
+            "a pack of demonstrations, which streams take by the encoder `fields` alone: declare them, or feed it by \
+             gristmill.DataLoader(gristmill.open(PACK), batch_size=...) in Python",
+        )
+    }
+
     fn held(&self, held: &Held<'_>) -> String {
         if held.loose {
             return format!(
-                "holds {}: gristmill.PairLoader or StepLoader feed gristmill.open of them in Python, and `gristmill inspect \
-                 {}` describes them",
+                "holds {}: gristmill.PairLoader or StepLoader feed gristmill.open of them in Python, a stream with the encoder \
+                 `fields` and max_solid_bytes takes them, and `gristmill inspect {}` describes them",
                 held.files("a file of demonstrations", "files of demonstrations"),
                 held.folder.display()
             );
@@ -59,13 +66,6 @@ impl Kind for Demo {
         format!(
             "holds a pack of demonstrations: gristmill.DataLoader, PairLoader or StepLoader feed gristmill.open({:?}) in Python",
             held.folder
-        )
-    }
-
-    fn no_stream(&self) -> Option<&'static str> {
-        Some(
-            "a pack of demonstrations, and streams are of games: feed it by gristmill.DataLoader(gristmill.open(PACK), \
-             batch_size=...) in Python",
         )
     }
 }
@@ -122,9 +122,9 @@ impl Codec for Demo {
 }
 
 impl Encoding for Demo {
-    fn of_stream(&self, stage: &str, _: &[String]) -> Result<Arc<dyn Encoder>> {
-        let text = "fields are of packs of demonstrations, which a loader of rows reads";
-        Err(Error::field(stage, "encoder", text))
+    fn of_stream(&self, stage: &str, tensors: &[String]) -> Result<Arc<dyn Encoder>> {
+        let encoder = FieldEncoder::declared(tensors);
+        Ok(Arc::new(encoder.map_err(|e| Error::field(stage, "tensors", e.detail()))?))
     }
 
     fn of_rows(&self, tensors: &[String], layout: &Layout, _: &[String]) -> Result<Arc<dyn Encoder>> {

@@ -5,14 +5,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use gristmill_format::chess::source::GameTar;
-use gristmill_format::detect::{self, Format};
-use gristmill_format::source::{Access, ChunkSource, Limits, ReadAt};
+use gristmill_format::detect;
+use gristmill_format::source::{Access, Limits};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::facts::Facts;
 use gristmill_runtime::store::{Change, Discover, Faults, FileStat, Held, Store};
 
-use super::kept::Kept;
+use super::index::{Indexed, Untouched};
+use super::solid::{Solid, Solids};
 use super::source::{Digests, Moves, Source, Which, of_index};
 
 /// Starts a thread of the given name.
@@ -38,6 +38,8 @@ pub struct LogSpec {
     pub fits: fn(&str) -> Result<()>,
     /// The side index of the store, if there is one.
     pub facts: Option<Arc<Facts>>,
+    /// What reads solid files; without it they are refused.
+    pub solids: Option<Arc<Solids>>,
     /// Whether the stream waits where there are no games yet.
     pub waits: bool,
 }
@@ -85,8 +87,9 @@ pub struct SourceLog {
     pub(super) store: Arc<dyn Store>,
     provider: u16,
     version: Option<u32>,
-    fits: fn(&str) -> Result<()>,
-    facts: Option<Arc<Facts>>,
+    pub(super) fits: fn(&str) -> Result<()>,
+    pub(super) facts: Option<Arc<Facts>>,
+    pub(super) solids: Option<Arc<Solids>>,
     waits: bool,
     initial: OnceLock<Arc<[Entry]>>,
     pub(super) moves: Arc<Moves>,
@@ -100,9 +103,6 @@ pub struct SourceLog {
     ended: AtomicBool,
     on_change: Arc<dyn Fn() + Send + Sync>,
 }
-
-/// What is in a file and, of a container, the open file.
-type Indexed = (Arc<dyn ChunkSource>, Option<Kept>);
 
 /// Sources that are in use, and a lock for each while it is opened.
 pub(super) type Opened = HashMap<u64, Arc<Mutex<Weak<Source>>>>;
@@ -141,13 +141,14 @@ impl SourceLog {
     /// Starts the search in a thread of its own. `on_change` is called from that thread whenever there is something
     /// new to see, and must not block.
     pub fn start(spec: LogSpec, spawn: &Spawn<'_>, on_change: Arc<dyn Fn() + Send + Sync>) -> Arc<SourceLog> {
-        let LogSpec { store, find, provider, version, fits, facts, waits } = spec;
+        let LogSpec { store, find, provider, version, fits, facts, solids, waits } = spec;
         let log = Arc::new(SourceLog {
             store,
             provider,
             version,
             fits,
             facts,
+            solids,
             waits,
             initial: OnceLock::new(),
             moves: Arc::default(),
@@ -242,7 +243,7 @@ impl SourceLog {
         match detect::detect(&key, &[]).map_err(place)? {
             Some(format) if detect::access(format) == Access::OneChunk => {
                 let chunks = detect::open(format, &key, &Untouched).map_err(place)?;
-                Ok(self.source(id, key, (file, held), (chunks, None)))
+                Ok(self.source(id, key, (file, held), Indexed { chunks, kept: None, solid: None }))
             }
             Some(format) => {
                 let slot = lock(opened).entry(id).or_default().clone();
@@ -251,7 +252,7 @@ impl SourceLog {
                     return Ok(source);
                 }
                 let indexed = self.index(format, &key, &file, held.as_ref()).map_err(place)?;
-                lock(&self.lengths).insert((held.is_some(), id), indexed.0.len());
+                lock(&self.lengths).insert((held.is_some(), id), indexed.chunks.len());
                 let source = self.source(id, key, (file, held), indexed);
                 *slot = Arc::downgrade(&source);
                 Ok(source)
@@ -362,37 +363,12 @@ impl SourceLog {
         }
     }
 
-    fn index(&self, format: Format, key: &str, file: &FileStat, held: Option<&Held>) -> Result<Indexed> {
-        let facts = self.facts.as_deref().filter(|_| format == Format::ChessTar);
-        let bytes = match held {
-            Some(held) => held.store.open(&held.file.name)?,
-            None => self.store.open(&file.name)?,
-        };
-        if let Some(index) = facts.and_then(|facts| facts.tar(file)) {
-            return Ok((Arc::new(GameTar::new(key, &index)), Kept::new(bytes)));
-        }
-        let chunks: Arc<dyn ChunkSource> = match facts {
-            Some(facts) => {
-                let tar = GameTar::open(key, &*bytes)?;
-                facts.record_tar(file, tar.index());
-                Arc::new(tar)
-            }
-            None => detect::open(format, key, &*bytes)?,
-        };
-        (self.fits)(chunks.describe().kind)?;
-        let mut state = lock(&self.state);
-        for fault in chunks.faults() {
-            state.counters.faults.error(&fault.clone().in_source(file.name.to_string()));
-        }
-        Ok((chunks, Kept::new(bytes)))
-    }
-
     fn source(
         &self,
         id: u64,
         key: String,
         (file, held): (FileStat, Option<Held>),
-        (chunks, kept): Indexed,
+        Indexed { chunks, kept, solid }: Indexed,
     ) -> Arc<Source> {
         lock(&self.state).counters.last_chunk_key.clone_from(&key);
         // A held file stays where it is, whatever becomes of its name.
@@ -401,9 +377,9 @@ impl SourceLog {
         let (sums, digests) = (Mutex::default(), Arc::clone(&self.digests));
         let which = (held.is_some(), id);
         if !Self::holds_one(&key) && digests.of(which).is_none() {
-            digests.note(which, of_index(&*chunks));
+            digests.note(which, solid.as_ref().map_or_else(|| of_index(&*chunks), Solid::digest));
         }
-        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held, kept, sums, digests })
+        Arc::new(Source { id, key, chunks, file, store, moves, version, facts, held, kept, solid, sums, digests })
     }
 
     fn take(&self, change: Change) {
@@ -479,18 +455,5 @@ impl Drop for Ending {
         self.0.store.readings().ended();
         self.0.ended.store(true, Ordering::Release);
         (self.0.on_change)();
-    }
-}
-
-/// Stands for the bytes of a file that is not to be touched.
-struct Untouched;
-
-impl ReadAt for Untouched {
-    fn len(&self) -> Result<u64> {
-        Err(Error::new(Kind::Unsupported, "this file is not read before its chunks are"))
-    }
-
-    fn read_at(&self, _offset: u64, _buf: &mut [u8]) -> Result<usize> {
-        Err(Error::new(Kind::Unsupported, "this file is not read before its chunks are"))
     }
 }

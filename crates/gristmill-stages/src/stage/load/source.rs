@@ -15,6 +15,7 @@ use gristmill_runtime::store::{FileStat, Held, Store, digest};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::kept::Kept;
+use super::solid::Solid;
 
 /// What is said of a damaged chunk whose bytes were others when it was sound.
 const CHANGED: &str = "; when it was last read whole, its bytes were others, and sound: it was damaged since, or a damaged \
@@ -120,6 +121,8 @@ pub struct Source {
     pub(super) held: Option<Held>,
     /// The open file, of a container.
     pub(super) kept: Option<Kept>,
+    /// What reads it, of a solid file.
+    pub(super) solid: Option<Solid>,
     pub(super) sums: Mutex<HashMap<u64, Sums>>,
     pub(super) digests: Arc<Digests>,
 }
@@ -221,12 +224,12 @@ impl Source {
         };
         let most = limits.max_chunk_bytes as u64;
         let read = match &self.kept {
-            Some(kept) => match read_span(&**kept.bytes(), span, most, buf) {
+            Some(kept) => match self.read(&**kept.bytes(), span, most, buf) {
                 // What was open may be lost with its mount, and be there again under its name.
                 Err(e) if e.kind().is_of_reading() => self.read_again(span, most, buf, e),
                 read => read,
             },
-            None => self.by_name().and_then(|bytes| read_span(&*bytes, span, most, buf)),
+            None => self.by_name().and_then(|bytes| self.read(&*bytes, span, most, buf)),
         };
         read.map_err(|e| self.place(e, chunk))?;
         let which = (self.held.is_some(), self.id);
@@ -240,8 +243,18 @@ impl Source {
 
     /// How many stored bytes [`Source::fetch`] reads for a chunk: of a single game, as many as its file had when it was found.
     pub fn stored_bytes(&self, chunk: usize) -> usize {
-        let len = self.chunks.locate(chunk).map_or(0, |(span, _)| span.len).min(self.file.size);
+        let len = self.chunks.locate(chunk).map_or(0, |(span, _)| span.len);
+        // What a solid file holds is longer than its stored bytes.
+        let len = if self.solid.is_some() { len } else { len.min(self.file.size) };
         usize::try_from(len).unwrap_or(usize::MAX)
+    }
+
+    /// Reads a span of the open file or, of a solid one, of what it unpacks to.
+    fn read(&self, file: &dyn ReadAt, span: Span, most: u64, buf: &mut Vec<u8>) -> Result<()> {
+        match &self.solid {
+            Some(solid) => solid.read(file, span, most, buf),
+            None => read_span(file, span, most, buf),
+        }
     }
 
     /// Opens the file by the name that it has now.
@@ -264,7 +277,7 @@ impl Source {
                 (now.size, now.mtime_ns) == (file.size, file.mtime_ns)
             });
         match self.by_name() {
-            Ok(bytes) if as_it_was => read_span(&*bytes, span, most, buf),
+            Ok(bytes) if as_it_was => self.read(&*bytes, span, most, buf),
             // Deleted where it lies: what was open is so, too.
             Err(gone) if gone.kind() == Kind::Io(std::io::ErrorKind::NotFound) && error.kind() == STALE => Err(gone),
             _ => Err(error),
