@@ -20,10 +20,6 @@ use crate::work::Opened;
 
 pub use crate::work::is_unreadable;
 
-/// What can be opened, for errors.
-pub(super) const KNOWN: &str = "a game (.gz, plain records, or .jsonl.gz), a .tar of games, or demonstrations (.tar, .tar.zst, .tgz, \
-                                .pkl.gz, .pkl, .npz)";
-
 /// What lies at a path.
 pub(super) enum Found {
     /// A data file.
@@ -201,7 +197,7 @@ pub(super) fn open(store: &dyn Store, name: &str, path: String, in_folder: bool)
         Ok(Some(file)) => Found::File(file),
         Ok(None) if in_folder => Found::Other,
         Ok(None) => {
-            let detail = format!("no format known here; expected {KNOWN}");
+            let detail = format!("no format known here; expected {}", gristmill_engine::kinds::files());
             Found::Fault(Error::new(Kind::UnknownFormat, detail).in_source(&path))
         }
         Err(e) => Found::Fault(e.in_source(&path)),

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
 pub mod chunks;
+pub mod database;
 pub mod demos;
 pub mod holdings;
 pub mod kinds;

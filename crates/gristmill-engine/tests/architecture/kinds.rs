@@ -56,11 +56,8 @@ const GLUE: &[(&str, &[&str])] = &[
     ("gristmill-jobs/src/generate/chess", &["game.rs", "mod.rs", "records.rs"]),
     ("gristmill-jobs/src/generate/g2048", &["game.rs", "log.rs", "search.rs"]),
     ("gristmill-jobs/src/inspect", &["mod.rs", "pack_frame.rs", "strip.rs"]),
-    ("gristmill-jobs/src/merge", &["beside.rs", "block.rs", "mod.rs"]),
-    (
-        "gristmill-jobs/src/pack",
-        &["assemble.rs", "discover.rs", "flow.rs", "game.rs", "mod.rs", "strangers.rs", "work.rs"],
-    ),
+    ("gristmill-jobs/src/merge", &["beside.rs", "block.rs"]),
+    ("gristmill-jobs/src/pack", &["assemble.rs", "discover.rs", "flow.rs", "game.rs", "strangers.rs", "work.rs"]),
     ("gristmill-jobs/src/pack/chunks", &["demos.rs"]),
     ("gristmill-jobs/src/rewrite", &["filter.rs", "line.rs", "pass.rs", "plan.rs", "recast.rs", "split.rs"]),
     ("gristmill-jobs/src/stats", &["demo.rs", "look.rs", "mod.rs", "start.rs"]),

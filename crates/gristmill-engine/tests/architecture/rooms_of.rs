@@ -55,14 +55,15 @@ pub(crate) const HOUSES: [House; 9] = [
     House {
         source: "crates/gristmill-packs/src/",
         rooms: &[
+            ("database", &[]),
             ("manifest", &[]),
             ("pack_table", &[]),
             ("row_files", &[]),
             ("marks", &["pack_table"]),
-            ("chunks", &["manifest", "pack_table"]),
+            ("chunks", &["database", "manifest", "pack_table"]),
             ("kinds", &["chunks", "pack_table"]),
             ("holdings", &["kinds", "row_files"]),
-            ("pack", &["holdings", "manifest", "pack_table", "row_files"]),
+            ("pack", &["database", "holdings", "manifest", "pack_table", "row_files"]),
             ("selection", &["chunks", "marks", "pack", "pack_table"]),
             ("demos", &["chunks", "kinds", "pack"]),
         ],

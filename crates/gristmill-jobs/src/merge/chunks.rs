@@ -10,10 +10,11 @@ use std::sync::atomic::Ordering;
 
 use gristmill_engine::chunks::codec::Codec;
 use gristmill_engine::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
-use gristmill_engine::chunks::metadata::{Game, Games, GamesWriter};
+use gristmill_engine::chunks::metadata::{Game, Games};
 use gristmill_engine::chunks::open::{ChunkPack, File};
 use gristmill_engine::chunks::sums;
 use gristmill_engine::chunks::{file_name, files, is_chunks, is_pack};
+use gristmill_engine::database::Writer;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds;
 use gristmill_engine::lineage::Step;
@@ -278,7 +279,7 @@ impl Assembly<'_> {
         rows: u64,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
-        let mut metadata = GamesWriter::open(self.staging.path(METADATA), &self.codec.columns())?;
+        let mut metadata = Writer::of_games(self.staging.path(METADATA), &self.codec.columns())?;
         for (input, wanted) in inputs.iter().zip(wanted) {
             let mut first = 0;
             for file in &input.files {
@@ -312,7 +313,7 @@ impl Assembly<'_> {
     }
 
     /// Stages the wanted games of a file, if there are any, as the next file.
-    fn take(&mut self, file: &File, games: &[Game], wanted: &[bool], metadata: &mut GamesWriter) -> Result<()> {
+    fn take(&mut self, file: &File, games: &[Game], wanted: &[bool], metadata: &mut Writer) -> Result<()> {
         let number = self.files.len();
         let taken: Vec<&Game> = games.iter().zip(wanted).filter(|(_, wanted)| **wanted).map(|(game, _)| game).collect();
         if taken.is_empty() {
@@ -330,7 +331,7 @@ impl Assembly<'_> {
             let place = (number as u64, chunk as u64);
             let game =
                 Game { id: self.games, file: place.0, chunk: place.1, first_frame: self.frames, ..(*game).clone() };
-            metadata.put(&game)?;
+            metadata.put_game(&game)?;
             self.games += 1;
             self.frames += game.frames;
             self.stored = self.stored.saturating_add(game.stored_bytes);

@@ -16,13 +16,12 @@ use std::sync::atomic::AtomicBool;
 
 use gristmill_engine::config::parse;
 use gristmill_engine::error::{Error, Result};
-use gristmill_engine::pack;
 use gristmill_engine::pack::metadata::progress_of;
+use gristmill_engine::pack::{self, RowForm};
 use gristmill_engine::selection::open;
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::place::{resolved, writable};
 use gristmill_engine::store::publish::{self, Found, Staging};
-use gristmill_format::g2048::RowForm;
 use gristmill_format::{Error as FormatError, Kind};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,8 @@
 //! What comes out of the flow, in order -> the staged files of a pack. One thread; all that is numbered is numbered here.
 //! Notes, together with what it has written, how to resume from there.
 
+use std::collections::HashSet;
+
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::lineage::{self, Step};
 use gristmill_engine::pack::manifest::{self, Manifest, Remarked, RowFile, Skipped, Sources};
@@ -75,6 +77,8 @@ pub(super) struct Assembly<'a> {
     pub(super) names: Xxh3,
     /// Rows at the last point to which a killed job returns.
     pub(super) checkpoint: u64,
+    /// Keys of the games that the pack had before.
+    pub(super) known: HashSet<u128>,
 }
 
 /// The game that is coming out, and where everything stood before it.
@@ -252,7 +256,7 @@ impl Assembly<'_> {
     }
 
     /// Completes the staged files. With the manifest, which comes last, nothing remains but to publish them.
-    pub(super) fn complete(mut self) -> Result<(Staging, Standing, Vec<RowFile>)> {
+    pub(super) fn finish(mut self) -> Result<(Staging, Standing, Vec<RowFile>)> {
         let files = self.writer.finish()?;
         self.metadata.commit()?;
         stage(&self.staging, row_files::VALUATION_TYPES, &self.types.to_json())?;

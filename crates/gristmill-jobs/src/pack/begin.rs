@@ -1,5 +1,5 @@
 //! The options and what lies in the output -> where packing starts: empty, after a kill, or after existing files; and how it ends.
-//! One for packs of every layout. Refuses before anything is changed, and says what to do.
+//! One for packs of every layout, which says what it has to say of its own. Refuses before anything is changed, and says what to do.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use gristmill_engine::store::publish::{self, Found, Staging};
 use gristmill_format::{Error as FormatError, Kind};
 use serde::de::DeserializeOwned;
 
-use super::{Existing, OnError, PackOptions};
+use super::{Existing, OnError, PackOptions, Packed, Progress};
 
 /// What one layout of packs says to a job that writes it.
 pub(super) trait Layout {
@@ -33,6 +33,100 @@ pub(super) trait Layout {
     ///
     /// Errors: those of the files.
     fn close(staging: &Staging) -> Result<bool>;
+
+    /// Files in the folder of a pack that no longer fit it, since games were added.
+    ///
+    /// Errors: `Path`.
+    fn stale(_: &Path) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}
+
+/// Games that were found, and how a pack is made of them.
+pub(super) trait Games: Sized {
+    /// The layout of the pack.
+    type Layout: Layout;
+    /// The pack in the making.
+    type Making<'a>: Making;
+
+    /// Refuses options that do not go with these games, and games that nothing can be made of.
+    ///
+    /// Errors: `Config` with the option; `Format` with the place.
+    fn check(&self, options: &PackOptions) -> Result<()>;
+
+    /// What packing would begin with.
+    ///
+    /// Errors: what cannot be counted.
+    fn planned(&self, options: &PackOptions) -> Result<Packed>;
+
+    /// The pack as it is, where nothing is left to do.
+    ///
+    /// Errors: those of its manifest.
+    fn complete(&self, options: &PackOptions) -> Result<Packed>;
+
+    /// Sets everything up in the staging: after the `standing` of a killed job, or after the pack that is there.
+    ///
+    /// Errors: `Config` for options that do not go with what is there; `State` for other games; those of the files.
+    fn begin<'a>(&self, options: &'a PackOptions, from: Start<Standing<Self>>) -> Result<Self::Making<'a>>;
+
+    /// Takes all games in, and says how many there were.
+    ///
+    /// Errors: those of the games; `Stopped`. What came before can be resumed.
+    fn take(self, making: &mut Self::Making<'_>, progress: &mut dyn FnMut(Progress)) -> Result<u64>;
+}
+
+/// Where a job on these games stands.
+pub(super) type Standing<G> = <<G as Games>::Layout as Layout>::Standing;
+
+/// A pack in the making.
+pub(super) trait Making {
+    /// Games that this job took, by what it did before it was interrupted too.
+    fn taken(&self) -> u64;
+
+    /// Whether games are added to an existing pack.
+    fn appends(&self) -> bool;
+
+    /// Its staging, and what was left out.
+    fn unmade(self) -> (Staging, Vec<Skipped>);
+
+    /// Completes the staged files. With the manifest, which comes last, nothing remains but to publish them.
+    ///
+    /// Errors: those of the files.
+    fn complete(self) -> Result<(Staging, Packed)>;
+}
+
+/// Packs games, with options that were checked.
+///
+/// Errors: as `pack` of the room above.
+pub(super) fn pack<G: Games>(options: &PackOptions, games: G, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
+    games.check(options)?;
+    fits::<G::Layout>(options)?;
+    let pack = options.output.display().to_string();
+    if options.dry_run {
+        return Ok(Packed { pack, dry_run: true, ..games.planned(options)? });
+    }
+    let mut making = match choose::<G::Layout>(options)? {
+        Start::Nothing => return Ok(Packed { pack, ..games.complete(options)? }),
+        start => games.begin(options, start)?,
+    };
+    let resumed = making.taken();
+    let found = games.take(&mut making, progress)?;
+    let (fresh, append) = (making.taken(), making.appends());
+    if fresh == 0 && !append {
+        let (staging, skipped) = making.unmade();
+        return nothing_taken(options, staging, &skipped);
+    }
+    let (staging, packed) = making.complete()?;
+    let mut stale = Vec::new();
+    if fresh == 0 {
+        staging.discard()?;
+    } else {
+        publish_over::<G::Layout>(&options.output, staging, append)?;
+        if append {
+            stale = G::Layout::stale(&options.output)?;
+        }
+    }
+    Ok(Packed { pack, games: found, resumed, stale, ..packed })
 }
 
 /// Where packing starts.
@@ -64,7 +158,7 @@ pub(super) fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
 }
 
 /// Refuses options that the output, with no job on it, rules out.
-pub(super) fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
+fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
     let there = !L::files(&options.output)?.is_empty();
     match options.existing {
         _ if there && L::is_other(&options.output) => {
@@ -80,7 +174,7 @@ pub(super) fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
 /// Chooses where to start.
 ///
 /// Errors: `Config` in `output`; `State` for a job of another version; those of the files.
-pub(super) fn choose<L: Layout>(options: &PackOptions) -> Result<Start<L::Standing>> {
+fn choose<L: Layout>(options: &PackOptions) -> Result<Start<L::Standing>> {
     let (mut staging, found) = Staging::open(&options.output, STAGING, options.existing.job())?;
     let there = !L::files(&options.output)?.is_empty();
     let left = left::<L>(&staging)?;
@@ -151,7 +245,7 @@ pub(super) fn publish_left<L: Layout>(output: &Path, staging: Staging) -> Result
 /// Publishes a pack, in place of what the new one has no use for.
 ///
 /// Errors: those of the files.
-pub(super) fn publish_over<L: Layout>(output: &Path, staging: Staging, append: bool) -> Result<()> {
+fn publish_over<L: Layout>(output: &Path, staging: Staging, append: bool) -> Result<()> {
     let mut outdated = L::files(output)?;
     outdated.retain(|name| !append || name.ends_with("-wal") || name.ends_with("-shm"));
     staging.publish(&outdated)
@@ -160,7 +254,7 @@ pub(super) fn publish_over<L: Layout>(output: &Path, staging: Staging, append: b
 /// The error where no game could be taken; the staging goes.
 ///
 /// Errors: `Format` of kind `Empty`, with the first that was left out.
-pub(super) fn nothing_taken<T>(options: &PackOptions, staging: Staging, skipped: &[Skipped]) -> Result<T> {
+fn nothing_taken<T>(options: &PackOptions, staging: Staging, skipped: &[Skipped]) -> Result<T> {
     let first = skipped.first().map(|s| format!("; the first, {}: {}: {}", s.file, s.kind, s.detail));
     staging.discard()?;
     let e = FormatError::new(Kind::Empty, format!("not one game could be taken{}", first.unwrap_or_default()));

@@ -18,13 +18,13 @@ use std::sync::atomic::AtomicBool;
 
 use gristmill_engine::config::{PositionSamplingConfig, parse};
 use gristmill_engine::error::{Error, Result};
+use gristmill_engine::kinds::{self, Way};
 use gristmill_engine::pack::manifest::{Remarked, Skipped};
-use gristmill_engine::pack::{STAGING, read_layout};
+use gristmill_engine::pack::{RowForm, STAGING, read_layout};
 use gristmill_engine::store::files::{is_file, names};
 use gristmill_engine::store::place::{resolved, writable};
 use gristmill_engine::store::publish::Staging;
-use gristmill_format::Kind;
-use gristmill_format::g2048::RowForm;
+use gristmill_format::Kind as Cause;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::lineage::known_of;
@@ -266,26 +266,36 @@ fn is_data_file(path: &Path) -> bool {
     is_file(path) && crate::files::list(path).is_ok_and(known)
 }
 
-/// Packs the games of the one kind that the input holds.
+/// Packs the games of the first kind that the input holds, as the table of kinds has them in order.
 fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
-    let mut steps = discover::discover(&options.input);
-    if !steps.sidecars.is_empty() {
-        steps.faults.extend(strangers::beside_logs(&options.input));
-        return start::pack(options, steps, progress);
-    }
-    if let Ok(Some(demos)) = chunks::Demos::list(options) {
-        return chunks::pack(options, Box::new(demos), progress);
-    }
-    for kind in gristmill_engine::kinds::packed_singly() {
-        match chunks::Games::list(&options.input, kind) {
-            Ok(games) if !games.games.is_empty() => return chunks::pack(options, Box::new(games), progress),
-            // What these files are, only a reading tells.
-            Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => return Err(e.into()),
-            Ok(chunks::Games { unopened: Some(e), .. }) if e.kind() == Kind::Unsupported || is_file(&options.input) => {
-                return Err(e.into());
+    for (kind, way) in kinds::packable() {
+        match way {
+            Way::Rows => {
+                let mut logs = discover::discover(&options.input);
+                if !logs.sidecars.is_empty() {
+                    logs.faults.extend(strangers::beside_logs(&options.input, kind.games()));
+                    return begin::pack(options, logs, progress);
+                }
             }
-            _ => {}
+            Way::Sets => {
+                if let Ok(Some(demos)) = chunks::Demos::list(options) {
+                    return begin::pack(options, Box::new(demos) as Box<dyn chunks::Input>, progress);
+                }
+            }
+            Way::Chunks(codec, packing) => match chunks::Games::list(&options.input, (kind, codec, packing)) {
+                Ok(games) if !games.games.is_empty() => {
+                    return begin::pack(options, Box::new(games) as Box<dyn chunks::Input>, progress);
+                }
+                // What these files are, only a reading tells.
+                Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => return Err(e.into()),
+                Ok(chunks::Games { unopened: Some(e), .. })
+                    if e.kind() == Cause::Unsupported || is_file(&options.input) =>
+                {
+                    return Err(e.into());
+                }
+                _ => {}
+            },
         }
     }
-    start::pack(options, steps, progress)
+    begin::pack(options, discover::discover(&options.input), progress)
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
+use gristmill_engine::kinds;
 use gristmill_engine::names::is_pack;
 use gristmill_engine::pack::manifest::{Manifest, Skipped};
 use gristmill_engine::pack::metadata::{Metadata, MetadataWriter};
@@ -21,82 +22,90 @@ use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::assemble::{Assembly, Standing};
-use super::begin::{self, Layout, Start};
+use super::begin::{self, Games, Layout, Making, Start};
 use super::discover::Discovered;
 use super::flow::{Flow, Work};
 use super::game::Identity;
 use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use crate::sidecar;
 
-/// Packs, with options that were checked.
-pub(super) fn pack(options: &PackOptions, found: Discovered, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
-    let unreadable = found.faults.iter().find(|e| is_unreadable(e));
-    let first = found.faults.first().filter(|_| options.on_error == OnError::Raise);
-    if let Some(e) = unreadable.or(first).filter(|_| !found.sidecars.is_empty()) {
-        return Err(e.clone().into());
-    }
-    if found.sidecars.is_empty() {
-        return Err(nothing(options, &found).into());
-    }
-    if !options.weigh.is_empty() {
-        return Err(Error::config("weigh", "only positions of chess weigh"));
-    }
-    begin::fits::<Rows>(options)?;
-    if options.dry_run {
-        return Ok(dry_run(options, &found));
-    }
-    let (mut assembly, known) = match begin::choose::<Rows>(options)? {
-        Start::Nothing => return complete(options),
-        Start::Fresh(staging) => (begun(options, &found, staging, Standing::default())?, HashSet::new()),
-        Start::After(staging) => {
-            let (staging, standing, known) = after(options, staging)?;
-            (begun(options, &found, staging, standing)?, known)
+impl Games for Discovered {
+    type Layout = Rows;
+    type Making<'a> = Assembly<'a>;
+
+    fn check(&self, options: &PackOptions) -> Result<()> {
+        let unreadable = self.faults.iter().find(|e| is_unreadable(e));
+        let first = self.faults.first().filter(|_| options.on_error == OnError::Raise);
+        match unreadable.or(first) {
+            _ if self.sidecars.is_empty() => Err(nothing(options, self).into()),
+            Some(e) => Err(e.clone().into()),
+            None if !options.weigh.is_empty() => Err(Error::config("weigh", "only positions of chess weigh")),
+            None => Ok(()),
         }
-        Start::From(staging, standing) => {
-            let before = standing.append.then(|| known(&options.output, standing.runs_before));
-            let known = before.transpose()?.unwrap_or_default();
-            (from(options, staging, *standing, &found)?, known)
+    }
+
+    fn planned(&self, options: &PackOptions) -> Result<Packed> {
+        Ok(dry_run(options, self))
+    }
+
+    fn complete(&self, options: &PackOptions) -> Result<Packed> {
+        complete(options)
+    }
+
+    fn begin<'a>(&self, options: &'a PackOptions, from: Start<Standing>) -> Result<Assembly<'a>> {
+        match from {
+            Start::Fresh(staging) => begun(options, self, staging, Standing::default()),
+            Start::After(staging) => {
+                let (staging, standing, known) = after(options, staging)?;
+                Ok(Assembly { known, ..begun(options, self, staging, standing)? })
+            }
+            Start::From(staging, standing) => {
+                let before = standing.append.then(|| known(&options.output, standing.runs_before));
+                let known = before.transpose()?.unwrap_or_default();
+                Ok(Assembly { known, ..resumed(options, staging, *standing, self)? })
+            }
+            Start::Nothing => Err(nothing(options, self).into()),
         }
-    };
-    let sidecars: Arc<[String]> = found.sidecars.into();
-    let resumed = assembly.standing.runs - assembly.standing.runs_before;
-    let work = Work { root: options.input.clone(), sidecars: sidecars.clone(), first: assembly.standing.done, known };
-    let mut flow = Flow::start(work, options.workers, options.stop.clone())?;
-    assembly.run(&sidecars, &mut flow, progress)?;
-    drop(flow);
-    let fresh = assembly.standing.runs - assembly.standing.runs_before;
-    if fresh == 0 && !assembly.standing.append {
-        let skipped = std::mem::take(&mut assembly.standing.skipped);
-        return begin::nothing_taken(options, assembly.staging, &skipped);
     }
-    let append = assembly.standing.append;
-    let untouched = append && fresh == 0;
-    let form = assembly.form;
-    let (staging, standing, files) = assembly.complete()?;
-    if untouched {
-        staging.discard()?;
-    } else {
-        begin::publish_over::<Rows>(&options.output, staging, append)?;
+
+    fn take(self, making: &mut Assembly<'_>, progress: &mut dyn FnMut(Progress)) -> Result<u64> {
+        let (sidecars, options) = (Arc::<[String]>::from(self.sidecars), making.options);
+        let known = std::mem::take(&mut making.known);
+        let work = Work { root: options.input.clone(), sidecars: sidecars.clone(), first: making.standing.done, known };
+        let mut flow = Flow::start(work, options.workers, options.stop.clone())?;
+        making.run(&sidecars, &mut flow, progress)?;
+        Ok(sidecars.len() as u64)
     }
-    let mut stale = Vec::new();
-    if append && !untouched {
-        stale.extend(values::names(&options.output)?.into_iter().filter(|name| row_files::is_values(name)));
-        stale.extend(row_files::listed(&options.output, row_files::is_vectors)?);
+}
+
+impl Making for Assembly<'_> {
+    fn taken(&self) -> u64 {
+        self.standing.runs - self.standing.runs_before
     }
-    Ok(Packed {
-        pack: options.output.display().to_string(),
-        layout: layout_name(form),
-        games: sidecars.len() as u64,
-        known: standing.known,
-        runs: standing.runs,
-        rows: files.iter().map(|file| file.rows).sum(),
-        files: files.len() as u64,
-        skipped: standing.skipped[standing.skipped_before..].to_vec(),
-        remarks: standing.remarks[standing.remarks_before..].to_vec(),
-        resumed,
-        stale,
-        ..Packed::default()
-    })
+
+    fn appends(&self) -> bool {
+        self.standing.append
+    }
+
+    fn unmade(self) -> (Staging, Vec<Skipped>) {
+        (self.staging, self.standing.skipped)
+    }
+
+    fn complete(self) -> Result<(Staging, Packed)> {
+        let layout = layout_name(self.form);
+        let (staging, standing, files) = self.finish()?;
+        let packed = Packed {
+            layout,
+            known: standing.known,
+            runs: standing.runs,
+            rows: files.iter().map(|file| file.rows).sum(),
+            files: files.len() as u64,
+            skipped: standing.skipped[standing.skipped_before..].to_vec(),
+            remarks: standing.remarks[standing.remarks_before..].to_vec(),
+            ..Packed::default()
+        };
+        Ok((staging, packed))
+    }
 }
 
 fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
@@ -108,10 +117,7 @@ fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
                 true => String::new(),
                 false => format!(": it {}", holds.told(&options.input)),
             };
-            format!(
-                "no games here{told}; expected chess games (.gz, or tars of them), for 2048 pairs of .meta.json (or .meta.json.gz) \
-                 and .jsonl.gz files of one name, or demonstrations (.tar.zst, .tgz, .tar, .pkl.gz, .pkl, .npz)"
-            )
+            format!("no games here{told}; expected {}", kinds::files())
         }
     };
     let kind = found.faults.first().map_or(Kind::Missing, FormatError::kind);
@@ -121,12 +127,10 @@ fn nothing(options: &PackOptions, found: &Discovered) -> FormatError {
 /// What packing would begin with.
 fn dry_run(options: &PackOptions, found: &Discovered) -> Packed {
     let mut planned = Packed {
-        pack: options.output.display().to_string(),
         layout: layout_name(options.layout.unwrap_or_default()),
         games: found.sidecars.len() as u64,
         runs: found.sidecars.len() as u64,
         skipped: left_out(options, found),
-        dry_run: true,
         ..Packed::default()
     };
     for name in &found.sidecars {
@@ -185,6 +189,12 @@ impl Layout for Rows {
         metadata.finish_anew()?;
         Ok(append)
     }
+
+    /// Values and vectors of the rows.
+    fn stale(folder: &Path) -> Result<Vec<String>> {
+        let values = values::names(folder)?.into_iter().filter(|name| row_files::is_values(name));
+        Ok(values.chain(row_files::listed(folder, row_files::is_vectors)?).collect())
+    }
 }
 
 /// The pack as it is.
@@ -193,7 +203,6 @@ fn complete(options: &PackOptions) -> Result<Packed> {
         return begin::refuse(options, "there is nothing to resume, and the pack has no manifest");
     };
     Ok(Packed {
-        pack: options.output.display().to_string(),
         layout: layout_of(&manifest.layout).map_or("", layout_name),
         games: manifest.sources.logs,
         runs: manifest.runs,
@@ -240,11 +249,12 @@ fn assemble(options: &PackOptions, staging: Staging, standing: Standing, names: 
     let text = serde_json::to_string(&standing.valuations).unwrap_or_default();
     let types = ValuationTypes::parse(&text)?;
     let checkpoint = writer.rows();
-    Ok(Assembly { options, staging, form, writer, metadata, types, standing, names, checkpoint })
+    let known = HashSet::new();
+    Ok(Assembly { options, staging, form, writer, metadata, types, standing, names, checkpoint, known })
 }
 
 /// Resumes an interrupted job, if the games that it took are still there.
-fn from<'a>(
+fn resumed<'a>(
     options: &'a PackOptions,
     staging: Staging,
     standing: Standing,

@@ -16,14 +16,14 @@ pub(super) fn stranger(path: &str, games: &str) -> Error {
     Error::new(Kind::Unsupported, detail).in_source(path)
 }
 
-/// Data files beside the logs of 2048 below `root`. A folder that cannot be listed has none; that error is reported
+/// Data files beside the logs of `games` below `root`. A folder that cannot be listed has none; that error is reported
 /// elsewhere.
-pub(super) fn beside_logs(root: &Path) -> Vec<Error> {
+pub(super) fn beside_logs(root: &Path, games: &str) -> Vec<Error> {
     let Ok(listing) = files::list(root) else { return Vec::new() };
     let is_log = |file: &files::Closed| {
         let name = file.path().rsplit('/').next().unwrap_or_default();
         is_sidecar(name) || name.ends_with(STEPS_SUFFIX)
     };
     let strange = listing.files.iter().filter(|file| !is_log(file) && file.format().is_some());
-    strange.map(|file| stranger(file.path(), "games of 2048")).collect()
+    strange.map(|file| stranger(file.path(), games)).collect()
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use gristmill_engine::chunks::is_pack;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::holdings::Holdings;
+use gristmill_engine::kinds;
 use gristmill_engine::pack::STAGING;
 use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::publish::is_interrupted;
@@ -74,7 +75,7 @@ pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Ve
         // What was not found was not verified.
         if (report.files, report.fault_count) == (files, faults) {
             let holds = Holdings::of(path).told(path);
-            let detail = format!("nothing to verify: it {holds}; expected {}", files::KNOWN);
+            let detail = format!("nothing to verify: it {holds}; expected {}", kinds::files());
             let nothing = FormatError::new(Kind::Empty, detail).in_source(path.display().to_string());
             report.add(options.max_faults, Fault::new(&nothing));
         }

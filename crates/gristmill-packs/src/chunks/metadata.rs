@@ -1,5 +1,5 @@
 //! `metadata.db` of a chunk pack <-> a row for each game, for SQL.
-//! The writer keeps a write-ahead log and leaves none behind; the reader changes nothing.
+//! What databases of all layouts have in common, [`database`](crate::database) says.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::sql::{SqlValue, close, open_connection, open_to_write, refusal};
-use rusqlite::{Connection, OptionalExtension, params_from_iter};
+use gristmill_runtime::sql::{SqlValue, refusal};
+use rusqlite::{Connection, params_from_iter};
 
+use crate::database::{PROGRESS, Reader, Writer};
 use crate::pack_table::Content;
 
 /// The columns that every pack has.
@@ -47,32 +48,19 @@ pub struct Game {
     pub facts: Vec<SqlValue>,
 }
 
-/// A database that is being written.
-#[derive(Debug)]
-pub struct GamesWriter {
-    db: Connection,
-    path: PathBuf,
-    insert: String,
-}
-
-impl GamesWriter {
-    /// Opens the database at `path`, made when it does not exist, for games with these facts: the columns of their codec. Nothing shows before
-    /// [`GamesWriter::commit`].
+impl Writer {
+    /// Opens the database of a chunk pack at `path`, made when it does not exist, for games with these facts: the columns of
+    /// their codec.
     ///
     /// Errors: `Format` with the path; `UnknownVersion` for one whose table has other columns.
-    pub fn open(path: impl Into<PathBuf>, facts: &[(&'static str, &'static str)]) -> Result<Self> {
-        let path = path.into();
+    pub fn of_games(path: impl Into<PathBuf>, facts: &[(&'static str, &'static str)]) -> Result<Self> {
         let columns: Vec<(&str, &str)> = COMMON.into_iter().chain(facts.iter().copied()).collect();
         let defined: Vec<String> = columns.iter().map(|(name, sql)| format!("{name} {sql}")).collect();
-        let schema = format!(
-            "CREATE TABLE IF NOT EXISTS games ({});
-            CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, state TEXT NOT NULL);",
-            defined.join(", ")
-        );
-        let db = open_to_write(&path, &schema)?;
-        let refuse = |e| refusal(&path, &e);
+        let schema = format!("CREATE TABLE IF NOT EXISTS games ({}); {PROGRESS}", defined.join(", "));
+        let writer = Writer::with(path, &schema)?;
+        let refuse = |e| refusal(&writer.path, &e);
         let found: Vec<String> = {
-            let statement = db.prepare("SELECT * FROM games").map_err(refuse)?;
+            let statement = writer.db.prepare("SELECT * FROM games").map_err(refuse)?;
             statement.column_names().map(str::to_owned).collect()
         };
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
@@ -80,18 +68,15 @@ impl GamesWriter {
             let detail = format!(
                 "the table `games` has the columns {found:?}, expected {names:?}: another version wrote it; pack it again"
             );
-            return Err(Error::new(Kind::UnknownVersion, detail).in_source(path.display().to_string()).into());
+            return Err(Error::new(Kind::UnknownVersion, detail).in_source(writer.path.display().to_string()).into());
         }
-        db.execute_batch("BEGIN IMMEDIATE").map_err(refuse)?;
-        let marks: Vec<String> = (1..=names.len()).map(|i| format!("?{i}")).collect();
-        let insert = format!("INSERT INTO games VALUES ({})", marks.join(", "));
-        Ok(GamesWriter { db, path, insert })
+        Ok(writer)
     }
 
     /// Adds a game.
     ///
     /// Errors: `Format` with the path.
-    pub fn put(&mut self, game: &Game) -> Result<()> {
+    pub fn put_game(&mut self, game: &Game) -> Result<()> {
         let number = |n: u64| SqlValue::from(n.cast_signed());
         let common = [
             number(game.id),
@@ -104,57 +89,26 @@ impl GamesWriter {
             game.content.to_be_bytes().to_vec().into(),
         ];
         let values = common.iter().chain(&game.facts);
-        let put = || self.db.prepare_cached(&self.insert)?.execute(params_from_iter(values));
-        put().map(drop).map_err(|e| refusal(&self.path, &e))
-    }
-
-    /// Makes everything so far visible and durable, together with where the job stands.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn commit(&mut self, progress: &str) -> Result<()> {
-        let commit = || {
-            self.db.execute("INSERT OR REPLACE INTO progress (id, state) VALUES (0, ?1)", [progress])?;
-            self.db.execute_batch("COMMIT; BEGIN IMMEDIATE")
-        };
-        commit().map_err(|e| refusal(&self.path, &e))
-    }
-
-    /// Where the job that writes the database stood at the last commit.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn progress(&self) -> Result<Option<String>> {
-        let read = self.db.query_row("SELECT state FROM progress WHERE id = 0", [], |row| row.get(0)).optional();
-        read.map_err(|e| refusal(&self.path, &e))
-    }
-
-    /// Forgets where the job stood and closes: one file remains.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn finish(self) -> Result<()> {
-        let done = self.db.execute_batch("DROP TABLE progress; COMMIT");
-        done.map_err(|e| refusal(&self.path, &e))?;
-        close(self.db, &self.path)
+        let marks: Vec<String> = (1..=common.len() + game.facts.len()).map(|i| format!("?{i}")).collect();
+        self.put(&format!("INSERT INTO games VALUES ({})", marks.join(", ")), params_from_iter(values))
     }
 }
 
 /// The database of a pack, for queries.
 #[derive(Debug)]
-pub struct Games {
-    db: Connection,
-    path: PathBuf,
-}
+pub struct Games(Reader);
 
 impl Games {
     /// Opens the database at `path`, which may lie on read-only storage.
     ///
     /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no database.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(Games { db: open_connection(path)?, path: path.to_owned() })
+        Ok(Games(Reader::open(path)?))
     }
 
     /// The connection: read-only.
     pub fn connection(&self) -> &Connection {
-        &self.db
+        &self.0.db
     }
 
     /// Gives every game to `each`, by ascending id.
@@ -168,13 +122,10 @@ impl Games {
     ///
     /// Errors: as [`Games::each`].
     pub fn of(&self, ids: Range<u64>, each: &mut dyn FnMut(Game) -> Result<()>) -> Result<()> {
-        let refuse = |e| refusal(&self.path, &e);
+        let refuse = |e| refusal(&self.0.path, &e);
         let common = COMMON.map(|(name, _)| name).join(", ");
         let sql = format!("SELECT {common}, * FROM games WHERE id >= ?1 AND id < ?2 ORDER BY id");
-        let mut statement = self.db.prepare(&sql).map_err(refuse)?;
-        let columns = statement.column_count();
-        let mut rows = statement.query([ids.start.cast_signed(), ids.end.cast_signed()]).map_err(refuse)?;
-        while let Some(row) = rows.next().map_err(refuse)? {
+        self.0.each(&sql, [ids.start.cast_signed(), ids.end.cast_signed()], &mut |row| {
             let number = |i: usize| {
                 let stored = row.get::<_, i64>(i)?;
                 u64::try_from(stored).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(i, stored))
@@ -189,21 +140,22 @@ impl Games {
                     source: row.get(5)?,
                     stored_bytes: number(6)?,
                     content: u128::from_be_bytes(row.get(7)?),
-                    facts: (2 * COMMON.len()..columns).map(|i| row.get(i)).collect::<rusqlite::Result<_>>()?,
+                    facts: (2 * COMMON.len()..row.as_ref().column_count())
+                        .map(|i| row.get(i))
+                        .collect::<rusqlite::Result<_>>()?,
                 })
             };
-            each(read().map_err(refuse)?)?;
-        }
-        Ok(())
+            each(read().map_err(refuse)?)
+        })
     }
 
     /// Who all games are, by ascending id; none where the table does not say it.
     ///
     /// Errors: as [`Games::each`].
     pub fn identities(&self) -> Result<Option<Vec<Content>>> {
-        let refuse = |e| refusal(&self.path, &e);
+        let refuse = |e| refusal(&self.0.path, &e);
         let sql = "SELECT id, key_xxh3, mirrored, content_xxh3 FROM games ORDER BY id";
-        let Ok(mut statement) = self.db.prepare(sql) else { return Ok(None) };
+        let Ok(mut statement) = self.0.db.prepare(sql) else { return Ok(None) };
         let found = statement.query_map([], |row| {
             Ok(Content {
                 game: row.get::<_, i64>(0)?.cast_unsigned(),
@@ -219,8 +171,8 @@ impl Games {
     ///
     /// Errors: `Format` with the path, also where there is no such column or it holds something else.
     pub fn column(&self, name: &str) -> Result<Vec<f64>> {
-        let refuse = |e| refusal(&self.path, &e);
-        let mut statement = self.db.prepare(&format!("SELECT \"{name}\" FROM games ORDER BY id")).map_err(refuse)?;
+        let refuse = |e| refusal(&self.0.path, &e);
+        let mut statement = self.0.db.prepare(&format!("SELECT \"{name}\" FROM games ORDER BY id")).map_err(refuse)?;
         let rows = statement.query_map([], |row| row.get(0)).map_err(refuse)?;
         rows.collect::<rusqlite::Result<_>>().map_err(refuse)
     }
@@ -258,16 +210,17 @@ mod tests {
             content: u128::MAX - u128::from(id),
             facts: vec!["red".to_owned().into(), if id == 0 { SqlValue::Null } else { 0.5.into() }],
         };
-        let mut writer = GamesWriter::open(&path, &columns).unwrap();
-        writer.put(&game(0)).unwrap();
-        writer.commit("here").unwrap();
-        writer.put(&game(1)).unwrap();
+        let mut writer = Writer::of_games(&path, &columns).unwrap();
+        writer.put_game(&game(0)).unwrap();
+        writer.put_progress("here").unwrap();
+        writer.commit().unwrap();
+        writer.put_game(&game(1)).unwrap();
         drop(writer);
-        let refused = GamesWriter::open(&path, &[]).unwrap_err().to_string();
+        let refused = Writer::of_games(&path, &[]).unwrap_err().to_string();
         assert!(refused.contains("\"colour\"") && refused.contains("pack it again"), "{refused}");
-        let mut writer = GamesWriter::open(&path, &columns).unwrap();
+        let mut writer = Writer::of_games(&path, &columns).unwrap();
         assert_eq!(writer.progress().unwrap().as_deref(), Some("here"));
-        writer.put(&game(1)).unwrap();
+        writer.put_game(&game(1)).unwrap();
         writer.finish().unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no log is left");
         let games = Games::open(&path).unwrap();

@@ -33,6 +33,9 @@ pub trait Kind: Debug + Send + Sync {
     /// What its chunks are, in words, such as `games of chess`.
     fn games(&self) -> &'static str;
 
+    /// What files of it are, for errors: with their endings.
+    fn files(&self) -> &'static str;
+
     /// The encoder of its frames, as it is when nothing more is said of it.
     fn encoder(&self) -> EncoderConfig;
 
@@ -51,11 +54,28 @@ pub trait Kind: Debug + Send + Sync {
         None
     }
 
+    /// How a folder of its games is packed; none for what is not packed.
+    fn way(&self) -> Option<Way> {
+        let codec = self.codec()?;
+        Some(Way::Chunks(codec, codec.packing()?))
+    }
+
     /// What holds its frames, and what takes them: the rest of a sentence that began with the place.
     fn held(&self, held: &Held<'_>) -> String {
         let (one, many) = (format!("a file of {}", self.games()), format!("files of {}", self.games()));
         held.fed(&one, &many)
     }
+}
+
+/// How a folder of games of a kind is packed.
+#[derive(Debug, Clone, Copy)]
+pub enum Way {
+    /// A log and its sidecar for each game become rows.
+    Rows,
+    /// Data sets, in files or folders, become packed trajectories.
+    Sets,
+    /// Each chunk is packed by itself.
+    Chunks(&'static dyn Codec, Packing),
 }
 
 /// What holds frames of a kind.
@@ -154,10 +174,22 @@ pub(crate) fn numbered(i: usize) -> Option<&'static dyn Kind> {
     KINDS.get(i).copied()
 }
 
-/// The kinds whose chunks are packed one by one, in the order in which a folder with several of them is of one.
-pub fn packed_singly() -> impl Iterator<Item = (&'static dyn Kind, &'static dyn Codec, Packing)> {
-    let packing = |kind: &'static dyn Kind| kind.codec().and_then(|codec| Some((kind, codec, codec.packing()?)));
-    KINDS.into_iter().filter_map(packing)
+/// The kinds that are packed, and how, in the order in which a folder with several of them is of one.
+pub fn packable() -> impl Iterator<Item = (&'static dyn Kind, Way)> {
+    let mut kinds: Vec<_> = KINDS.into_iter().filter_map(|kind| Some((kind, kind.way()?))).collect();
+    // The names of logs and of sets say what they are; other files are opened for that.
+    kinds.sort_by_key(|(_, way)| match way {
+        Way::Rows => 0,
+        Way::Sets => 1,
+        Way::Chunks(..) => 2,
+    });
+    kinds.into_iter()
+}
+
+/// What files there are of all kinds, for errors.
+pub fn files() -> String {
+    let [first @ .., last] = KINDS.map(Kind::files);
+    format!("{}, or {last}", first.join(", "))
 }
 
 /// The codec of chunk files that say this.

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use gristmill_format::g2048::RowForm;
+pub use gristmill_format::g2048::RowForm;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::lineage;
 pub use gristmill_runtime::names::{MANIFEST, METADATA, QUARANTINE, STAGING};

@@ -11,8 +11,9 @@ use std::sync::atomic::Ordering;
 use gristmill_engine::chunks::codec::Codec;
 use gristmill_engine::chunks::file_name;
 use gristmill_engine::chunks::manifest::{ChunkFileEntry, FORMAT, Manifest, VERSION};
-use gristmill_engine::chunks::metadata::{self, Games, GamesWriter};
+use gristmill_engine::chunks::metadata::{self, Games};
 use gristmill_engine::chunks::sums;
+use gristmill_engine::database::Writer;
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::kinds::packs::unkept;
 use gristmill_engine::lineage::{Step, WRITER};
@@ -72,11 +73,13 @@ pub(super) struct Game {
 pub(in super::super) struct Assembly<'a> {
     pub(super) options: &'a PackOptions,
     codec: &'static dyn Codec,
+    /// The name of this form in what [`Packed`](crate::pack::Packed) says.
+    pub(super) label: &'static str,
     pub(super) staging: Staging,
     pub(super) standing: Standing,
     /// By what games are weighed.
     pub(super) rules: Rules,
-    metadata: GamesWriter,
+    metadata: Writer,
     /// Hashes of the games that the pack had before.
     known: HashSet<u128>,
     names: Xxh3,
@@ -100,16 +103,17 @@ impl<'a> Assembly<'a> {
     /// Errors: `Format` and `Path` with the file.
     pub(super) fn new(
         options: &'a PackOptions,
-        codec: &'static dyn Codec,
+        (codec, label): (&'static dyn Codec, &'static str),
         staging: Staging,
         standing: Standing,
         rules: Rules,
         known: HashSet<u128>,
     ) -> Result<Self> {
-        let metadata = GamesWriter::open(staging.path(METADATA), &codec.columns())?;
+        let metadata = Writer::of_games(staging.path(METADATA), &codec.columns())?;
         let (names, behind) = (Xxh3::new(), standing.done);
         let open = None;
-        let mut assembly = Assembly { options, codec, staging, standing, rules, metadata, known, names, behind, open };
+        let mut assembly =
+            Assembly { options, codec, label, staging, standing, rules, metadata, known, names, behind, open };
         if behind == 0 {
             assembly.checkpoint()?;
         }
@@ -187,7 +191,7 @@ impl<'a> Assembly<'a> {
         open.index.add(name, game.frames, &game.packed)?;
         open.to.write_all(&game.packed).map_err(|e| Error::path(&open.path, &e))?;
         open.sums.iter_mut().zip(&game.sums).for_each(|(sums, sum)| sums.push(*sum));
-        self.metadata.put(&metadata::Game {
+        self.metadata.put_game(&metadata::Game {
             id: self.standing.games,
             file: number as u64,
             chunk,
@@ -242,13 +246,14 @@ impl<'a> Assembly<'a> {
     fn checkpoint(&mut self) -> Result<()> {
         self.standing.names = format!("{:032x}", self.names.digest128());
         let text = serde_json::to_string(&self.standing);
-        self.metadata.commit(&text.map_err(|e| Error::State(format!("it cannot be written: {e}")))?)
+        self.metadata.put_progress(&text.map_err(|e| Error::State(format!("it cannot be written: {e}")))?)?;
+        self.metadata.commit()
     }
 
     /// Completes the staged files. With the manifest, which comes last, nothing remains but to publish them.
     ///
     /// Errors: those of the files.
-    pub(super) fn complete(mut self) -> Result<(Staging, Standing)> {
+    pub(super) fn finish(mut self) -> Result<(Staging, Standing)> {
         self.close()?;
         self.weigh_others()?;
         self.metadata.finish()?;

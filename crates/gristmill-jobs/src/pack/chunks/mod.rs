@@ -23,7 +23,7 @@ use gristmill_format::container::sums;
 use gristmill_format::weigh::Weigher;
 use gristmill_format::{Error as FormatError, Kind};
 
-use super::begin::{self, Layout, Start};
+use super::begin::{self, Layout, Making, Start};
 use super::{Existing, OnError, PackOptions, Packed, Progress, is_unreadable};
 use assemble::{Assembly, Rules, Standing};
 pub(super) use demos::Demos;
@@ -57,47 +57,96 @@ pub(super) trait Input {
     fn feed(self: Box<Self>, assembly: &mut Assembly<'_>, found: &mut Finds<'_>) -> Result<u64>;
 }
 
-/// Packs `games`, with options that were checked.
-pub(super) fn pack(options: &PackOptions, games: Box<dyn Input>, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
-    if options.layout.is_some() {
-        return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
-    }
-    if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
-        let text = "a job resumes after each chunk file; shard_rows says how many frames one has";
-        return Err(Error::config("checkpoint_rows", text));
-    }
-    let (skipped, fault) = games.unusable();
-    if let Some(e) = fault.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
-        return Err(e.clone().into());
-    }
-    begin::fits::<Chunks>(options)?;
-    let (codec, label) = (games.codec(), games.label());
-    let rules = rules(options, codec)?;
-    if options.dry_run {
-        let found = games.count(options)?;
-        let skipped = skipped.to_vec();
-        return Ok(Packed { games: found, runs: found, skipped, dry_run: true, ..packed(options, label) });
-    }
-    let (staging, standing, known) = match begin::choose::<Chunks>(options)? {
-        Start::Nothing => return complete(options, label),
-        Start::Fresh(staging) => {
-            let file_frames = file_frames(options);
-            (staging, Standing { file_frames, skipped: skipped.to_vec(), ..Standing::default() }, HashSet::new())
+impl begin::Games for Box<dyn Input> {
+    type Layout = Chunks;
+    type Making<'a> = Assembly<'a>;
+
+    fn check(&self, options: &PackOptions) -> Result<()> {
+        if options.layout.is_some() {
+            return Err(Error::config("layout", "forms of rows are for 2048; other data is packed in one way"));
         }
-        Start::After(staging) => append(options, codec, staging, skipped)?,
-        Start::From(staging, standing) => resume(options, staging, *standing)?,
-    };
-    let resumed = standing.games - standing.games_before;
-    let mut assembly = Assembly::new(options, codec, staging, standing, rules, known)?;
-    let found = games.feed(&mut assembly, &mut |assembly, games| {
-        progress(Progress {
-            done: assembly.standing.done as u64,
-            games,
-            rows: assembly.standing.frames,
-            skipped: (assembly.standing.skipped.len() - assembly.standing.skipped_before) as u64,
-        });
-    })?;
-    finish(options, label, assembly, found, resumed)
+        if options.checkpoint_rows != PackOptions::new("", "").checkpoint_rows {
+            let text = "a job resumes after each chunk file; shard_rows says how many frames one has";
+            return Err(Error::config("checkpoint_rows", text));
+        }
+        match self.unusable().1.filter(|e| options.on_error == OnError::Raise || is_unreadable(e)) {
+            Some(e) => Err(e.clone().into()),
+            None => rules(options, self.codec()).map(drop),
+        }
+    }
+
+    fn planned(&self, options: &PackOptions) -> Result<Packed> {
+        let found = self.count(options)?;
+        let skipped = self.unusable().0.to_vec();
+        Ok(Packed { layout: self.label(), games: found, runs: found, skipped, ..Packed::default() })
+    }
+
+    fn complete(&self, options: &PackOptions) -> Result<Packed> {
+        let manifest = Manifest::read(&options.output)?;
+        Ok(Packed {
+            layout: self.label(),
+            games: manifest.games,
+            runs: manifest.games,
+            rows: manifest.frames,
+            files: manifest.files.len() as u64,
+            resumed: manifest.games,
+            ..Packed::default()
+        })
+    }
+
+    fn begin<'a>(&self, options: &'a PackOptions, from: Start<Standing>) -> Result<Assembly<'a>> {
+        let (codec, skipped) = (self.codec(), self.unusable().0);
+        let (staging, standing, known) = match from {
+            Start::Fresh(staging) => {
+                let file_frames = file_frames(options);
+                (staging, Standing { file_frames, skipped: skipped.to_vec(), ..Standing::default() }, HashSet::new())
+            }
+            Start::After(staging) => append(options, codec, staging, skipped)?,
+            Start::From(staging, standing) => resume(options, staging, *standing)?,
+            Start::Nothing => return begin::refuse(options, "there is nothing to resume"),
+        };
+        Assembly::new(options, (codec, self.label()), staging, standing, rules(options, codec)?, known)
+    }
+
+    fn take(self, making: &mut Assembly<'_>, progress: &mut dyn FnMut(Progress)) -> Result<u64> {
+        self.feed(making, &mut |assembly, games| {
+            progress(Progress {
+                done: assembly.standing.done as u64,
+                games,
+                rows: assembly.standing.frames,
+                skipped: (assembly.standing.skipped.len() - assembly.standing.skipped_before) as u64,
+            });
+        })
+    }
+}
+
+impl Making for Assembly<'_> {
+    fn taken(&self) -> u64 {
+        self.standing.games - self.standing.games_before
+    }
+
+    fn appends(&self) -> bool {
+        self.standing.append
+    }
+
+    fn unmade(self) -> (Staging, Vec<Skipped>) {
+        (self.staging, self.standing.skipped)
+    }
+
+    fn complete(self) -> Result<(Staging, Packed)> {
+        let layout = self.label;
+        let (staging, standing) = self.finish()?;
+        let packed = Packed {
+            layout,
+            known: standing.known,
+            runs: standing.games,
+            rows: standing.frames,
+            files: standing.files.len() as u64,
+            skipped: standing.skipped[standing.skipped_before..].to_vec(),
+            ..Packed::default()
+        };
+        Ok((staging, packed))
+    }
 }
 
 /// The rules that weigh games: the one of the column `weight`, and those of the options.
@@ -122,54 +171,6 @@ fn rules(options: &PackOptions, codec: &dyn Codec) -> Result<Rules> {
         }
     }
     Ok(rules.into())
-}
-
-/// Publishes what was packed, if it is anything.
-fn finish(
-    options: &PackOptions,
-    label: &'static str,
-    assembly: Assembly<'_>,
-    found: u64,
-    resumed: u64,
-) -> Result<Packed> {
-    let fresh = assembly.standing.games - assembly.standing.games_before;
-    let append = assembly.standing.append;
-    if fresh == 0 && !append {
-        return begin::nothing_taken(options, assembly.staging, &assembly.standing.skipped);
-    }
-    let (staging, standing) = assembly.complete()?;
-    if fresh == 0 {
-        staging.discard()?;
-    } else {
-        begin::publish_over::<Chunks>(&options.output, staging, append)?;
-    }
-    Ok(Packed {
-        games: found,
-        known: standing.known,
-        runs: standing.games,
-        rows: standing.frames,
-        files: standing.files.len() as u64,
-        skipped: standing.skipped[standing.skipped_before..].to_vec(),
-        resumed,
-        ..packed(options, label)
-    })
-}
-
-fn packed(options: &PackOptions, label: &'static str) -> Packed {
-    Packed { pack: options.output.display().to_string(), layout: label, ..Packed::default() }
-}
-
-/// What there is where nothing is left to do.
-fn complete(options: &PackOptions, label: &'static str) -> Result<Packed> {
-    let manifest = Manifest::read(&options.output)?;
-    Ok(Packed {
-        games: manifest.games,
-        runs: manifest.games,
-        rows: manifest.frames,
-        files: manifest.files.len() as u64,
-        resumed: manifest.games,
-        ..packed(options, label)
-    })
 }
 
 /// Packs of chunk files, as a job writes them.

@@ -38,6 +38,10 @@ impl Kind for Bullet {
         "boards of bulletformat"
     }
 
+    fn files(&self) -> &'static str {
+        "boards of bulletformat (.bf, .bullet, .bulletformat)"
+    }
+
     fn encoder(&self) -> EncoderConfig {
         EncoderConfig::Of(KIND.to_owned())
     }

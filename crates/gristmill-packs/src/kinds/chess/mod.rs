@@ -46,6 +46,10 @@ impl Kind for Chess {
         "games of chess"
     }
 
+    fn files(&self) -> &'static str {
+        "games of chess (.gz, plain records, or a .tar of them)"
+    }
+
     fn encoder(&self) -> EncoderConfig {
         EncoderConfig::Chess
     }

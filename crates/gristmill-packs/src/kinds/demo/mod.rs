@@ -18,7 +18,7 @@ use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use serde_json::{Value, json};
 
-use super::{Encoding, Held, Kind};
+use super::{Encoding, Held, Kind, Way};
 use crate::chunks::codec::Codec;
 use crate::chunks::metadata::Games;
 use crate::chunks::open::ChunkPack;
@@ -37,6 +37,14 @@ impl Kind for Demo {
 
     fn games(&self) -> &'static str {
         "demonstrations"
+    }
+
+    fn files(&self) -> &'static str {
+        "demonstrations (.tar, .tar.zst, .tgz, .pkl.gz, .pkl, .npz)"
+    }
+
+    fn way(&self) -> Option<Way> {
+        Some(Way::Sets)
     }
 
     fn encoder(&self) -> EncoderConfig {

@@ -5,7 +5,7 @@ mod encoding;
 use gristmill_format::g2048::KIND;
 use gristmill_stages::config::{EncoderConfig, G2048EncoderConfig};
 
-use super::{Held, Kind};
+use super::{Held, Kind, Way};
 
 pub use encoding::tokenizer;
 
@@ -20,6 +20,14 @@ impl Kind for G2048 {
 
     fn games(&self) -> &'static str {
         "games of 2048"
+    }
+
+    fn files(&self) -> &'static str {
+        "logs of 2048 (.jsonl.gz, which `pack` takes with a .meta.json or .meta.json.gz of the same name)"
+    }
+
+    fn way(&self) -> Option<Way> {
+        Some(Way::Rows)
     }
 
     fn encoder(&self) -> EncoderConfig {

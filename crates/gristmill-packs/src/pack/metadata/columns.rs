@@ -20,9 +20,9 @@ impl Metadata {
     /// Errors: `Format` with the path.
     pub fn other_columns(&self) -> Result<Vec<Column>> {
         let mut found = Vec::new();
-        self.each("SELECT name, type FROM pragma_table_info('runs')", &mut |row| {
+        self.read.each("SELECT name, type FROM pragma_table_info('runs')", [], &mut |row| {
             let column: rusqlite::Result<Column> = row.get(0).and_then(|name| Ok((name, row.get(1)?)));
-            found.push(column.map_err(|e| refusal(&self.path, &e))?);
+            found.push(column.map_err(|e| refusal(&self.read.path, &e))?);
             Ok(())
         })?;
         let is_own = |name: &str| OWN.iter().chain(&STEPS).any(|own| name.eq_ignore_ascii_case(own));
@@ -35,12 +35,12 @@ impl Metadata {
     /// Errors: `Format` with the path; what `each` says.
     pub fn others(&self, columns: &[Column], each: &mut dyn FnMut(u64, Vec<Value>) -> Result<()>) -> Result<()> {
         let names: String = columns.iter().map(|(name, _)| format!(", {}", quoted(name))).collect();
-        self.each(&format!("SELECT id{names} FROM runs ORDER BY id"), &mut |row| {
+        self.read.each(&format!("SELECT id{names} FROM runs ORDER BY id"), [], &mut |row| {
             let read = || {
                 let values = (1..=columns.len()).map(|i| row.get(i)).collect::<rusqlite::Result<Vec<Value>>>()?;
                 Ok((row.get::<_, i64>(0)?.cast_unsigned(), values))
             };
-            let (id, values) = read().map_err(|e| refusal(&self.path, &e))?;
+            let (id, values) = read().map_err(|e| refusal(&self.read.path, &e))?;
             each(id, values)
         })
     }
@@ -49,14 +49,14 @@ impl Metadata {
     ///
     /// Errors: `Format` with the path.
     pub fn first_rows(&self) -> Result<Option<Vec<(u64, u64)>>> {
-        let known = sql::columns(&self.db, "runs").map_err(|e| refusal(&self.path, &e))?;
+        let known = sql::columns(&self.read.db, "runs").map_err(|e| refusal(&self.read.path, &e))?;
         if !known.iter().any(|name| name.eq_ignore_ascii_case("first_step_idx")) {
             return Ok(None);
         }
         let mut found = Vec::new();
-        self.each("SELECT id, first_step_idx FROM runs ORDER BY id", &mut |row| {
+        self.read.each("SELECT id, first_step_idx FROM runs ORDER BY id", [], &mut |row| {
             let pair = row.get::<_, i64>(0).and_then(|id| Ok((id, row.get::<_, i64>(1)?)));
-            let (id, first) = pair.map_err(|e| refusal(&self.path, &e))?;
+            let (id, first) = pair.map_err(|e| refusal(&self.read.path, &e))?;
             found.push((id.cast_unsigned(), first.cast_unsigned()));
             Ok(())
         })?;
@@ -83,10 +83,8 @@ impl MetadataWriter {
     pub fn put_others(&mut self, id: u64, columns: &[Column], values: Vec<Value>) -> Result<()> {
         let names: Vec<String> = columns.iter().map(|(name, _)| format!("{} = ?", quoted(name))).collect();
         let statement = format!("UPDATE runs SET {} WHERE id = ?", names.join(", "));
-        self.begin()?;
         let values = values.into_iter().chain([Value::Integer(id.cast_signed())]);
-        let put = self.db.prepare_cached(&statement).and_then(|mut put| put.execute(params_from_iter(values)));
-        put.map(drop).map_err(|e| refusal(&self.path, &e))
+        self.put(&statement, params_from_iter(values))
     }
 
     /// Makes `runs` the table of a legacy pack, whose rows follow each other in order of id.

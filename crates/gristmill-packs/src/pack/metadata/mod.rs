@@ -1,16 +1,18 @@
 //! `metadata.db` <-> runs, session and extras: a SQLite database that existing trainers read too.
-//! Writers use a write-ahead log and leave none behind; readers change nothing and open on read-only storage.
+//! What databases of all layouts have in common, [`database`](crate::database) says.
 
 pub mod columns;
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gristmill_format::{Error, Kind};
 use gristmill_runtime::error::Result;
-use gristmill_runtime::sql::{close, close_anew, columns, has_table, open_connection, open_to_write, refusal};
+use gristmill_runtime::sql::{columns, has_table, refusal};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use crate::database::Reader;
+pub use crate::database::{Writer as MetadataWriter, progress_of};
 
 /// One game, as table `runs` has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,23 +69,12 @@ CREATE TABLE IF NOT EXISTS extras (
     sidecar TEXT NOT NULL
 );";
 
-/// A database that is being written. What was put since the last commit is lost when it is dropped.
-#[derive(Debug)]
-pub struct MetadataWriter {
-    db: Connection,
-    path: PathBuf,
-    /// Whether a transaction is open.
-    open: bool,
-}
-
 impl MetadataWriter {
-    /// Opens the database at `path`, made with its tables when it does not exist.
+    /// Opens the database of a pack of rows at `path`, made with its tables when it does not exist.
     ///
     /// Errors: `Format` with the path when it is no database or cannot be written.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
-        let path = path.into();
-        let db = open_to_write(&path, SCHEMA)?;
-        Ok(MetadataWriter { db, path, open: false })
+        Self::with(path, SCHEMA)
     }
 
     /// Writes a run, over what was there under its id. An unknown seed is stored as 0.
@@ -143,86 +134,12 @@ impl MetadataWriter {
         let found = self.db.query_row(query, [key], |row| row.get(0)).optional();
         found.map_err(|e| refusal(&self.path, &e))
     }
-
-    fn begin(&mut self) -> Result<()> {
-        if !self.open {
-            self.db.execute_batch("BEGIN IMMEDIATE").map_err(|e| refusal(&self.path, &e))?;
-            self.open = true;
-        }
-        Ok(())
-    }
-
-    fn batch(&mut self, statements: &str) -> Result<()> {
-        self.begin()?;
-        self.db.execute_batch(statements).map_err(|e| refusal(&self.path, &e))
-    }
-
-    fn put(&mut self, statement: &str, values: &[&dyn rusqlite::ToSql]) -> Result<()> {
-        self.begin()?;
-        let put = || self.db.prepare_cached(statement)?.execute(values);
-        put().map(drop).map_err(|e| refusal(&self.path, &e))
-    }
-
-    /// Makes everything that was put visible, all at once.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn commit(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.open) {
-            self.db.execute_batch("COMMIT").map_err(|e| refusal(&self.path, &e))?;
-        }
-        Ok(())
-    }
-
-    /// Notes how far the job that writes the database is, in the same transaction as what was put.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn put_progress(&mut self, progress: &str) -> Result<()> {
-        self.batch("CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, state TEXT NOT NULL)")?;
-        self.put("INSERT OR REPLACE INTO progress (id, state) VALUES (0, ?1)", params![progress])
-    }
-
-    /// What [`MetadataWriter::put_progress`] noted last.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn progress(&self) -> Result<Option<String>> {
-        let read = || match has_table(&self.db, "progress")? {
-            true => self.db.query_row("SELECT state FROM progress WHERE id = 0", [], |row| row.get(0)).optional(),
-            false => Ok(None),
-        };
-        read().map_err(|e| refusal(&self.path, &e))
-    }
-
-    /// Forgets the notes on progress: the job is done.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn drop_progress(&mut self) -> Result<()> {
-        self.batch("DROP TABLE IF EXISTS progress")
-    }
-
-    /// Forgets the notes on progress, writes the database again and closes it: its bytes do not say in how many steps a job that
-    /// was killed and resumed wrote it. One file remains.
-    ///
-    /// Errors: `Format` with the path; `Path`.
-    pub fn finish_anew(mut self) -> Result<()> {
-        self.drop_progress()?;
-        self.commit()?;
-        close_anew(self.db, &self.path)
-    }
-
-    /// Commits and closes: one file remains, without a log beside it.
-    ///
-    /// Errors: `Format` with the path.
-    pub fn finish(mut self) -> Result<()> {
-        self.commit()?;
-        close(self.db, &self.path)
-    }
 }
 
 /// A database opened for reading.
 #[derive(Debug)]
 pub struct Metadata {
-    db: Connection,
-    path: PathBuf,
+    read: Reader,
     /// The select list for [`Run`], as the existing columns allow.
     columns: String,
 }
@@ -234,31 +151,30 @@ impl Metadata {
     /// Errors: `Format` with the path: `Io`, `Corrupt` for what is no database, `Missing` for a table `runs` or one of
     /// its columns.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self> {
-        let path = path.into();
-        let db = open_connection(&path)?;
-        let found = columns(&db, "runs").map_err(|e| refusal(&path, &e))?;
-        let columns = run_columns(&found).map_err(|e| e.in_source(path.display().to_string()))?;
-        Ok(Metadata { db, path, columns })
+        let read = Reader::open(path)?;
+        let found = columns(&read.db, "runs").map_err(|e| refusal(&read.path, &e))?;
+        let columns = run_columns(&found).map_err(|e| e.in_source(read.path.display().to_string()))?;
+        Ok(Metadata { read, columns })
     }
 
     /// The connection: read-only.
     pub fn connection(&self) -> &Connection {
-        &self.db
+        &self.read.db
     }
 
     /// How many runs there are.
     ///
     /// Errors: `Format` with the path.
     pub fn run_count(&self) -> Result<u64> {
-        let count = self.db.query_row("SELECT COUNT(*) FROM runs", [], |row| row.get::<_, i64>(0));
-        count.map(i64::cast_unsigned).map_err(|e| refusal(&self.path, &e))
+        let count = self.read.db.query_row("SELECT COUNT(*) FROM runs", [], |row| row.get::<_, i64>(0));
+        count.map(i64::cast_unsigned).map_err(|e| refusal(&self.read.path, &e))
     }
 
     /// Gives every run to `each`, by ascending id.
     ///
     /// Errors: `Format` with the path, `OutOfRange` naming the run and column; what `each` says.
     pub fn runs(&self, each: &mut dyn FnMut(Run) -> Result<()>) -> Result<()> {
-        self.each(&format!("SELECT {} FROM runs ORDER BY id", self.columns), &mut |row| each(self.run(row)?))
+        self.read.each(&format!("SELECT {} FROM runs ORDER BY id", self.columns), [], &mut |row| each(self.run(row)?))
     }
 
     /// Session entries by key; none where the table is missing.
@@ -266,9 +182,10 @@ impl Metadata {
     /// Errors: `Format` with the path.
     pub fn session(&self) -> Result<BTreeMap<String, String>> {
         let mut entries = BTreeMap::new();
-        if has_table(&self.db, "session").map_err(|e| refusal(&self.path, &e))? {
-            self.each("SELECT meta_key, meta_value FROM session", &mut |row| {
-                let entry = row.get(0).and_then(|key| Ok((key, row.get(1)?))).map_err(|e| refusal(&self.path, &e))?;
+        if has_table(&self.read.db, "session").map_err(|e| refusal(&self.read.path, &e))? {
+            self.read.each("SELECT meta_key, meta_value FROM session", [], &mut |row| {
+                let entry =
+                    row.get(0).and_then(|key| Ok((key, row.get(1)?))).map_err(|e| refusal(&self.read.path, &e))?;
                 entries.extend([entry]);
                 Ok(())
             })?;
@@ -280,16 +197,16 @@ impl Metadata {
     ///
     /// Errors: `Format` with the path.
     pub fn has_extras(&self) -> Result<bool> {
-        has_table(&self.db, "extras").map_err(|e| refusal(&self.path, &e))
+        has_table(&self.read.db, "extras").map_err(|e| refusal(&self.read.path, &e))
     }
 
     /// The log that a run was packed from; only where [`Metadata::has_extras`].
     ///
     /// Errors: `Format` with the path.
     pub fn source(&self, run: u64) -> Result<Option<String>> {
-        let asked = self.db.prepare_cached("SELECT source FROM extras WHERE run_id = ?1");
+        let asked = self.read.db.prepare_cached("SELECT source FROM extras WHERE run_id = ?1");
         let found = asked.and_then(|mut asked| asked.query_row([run.cast_signed()], |row| row.get(0)).optional());
-        found.map_err(|e| refusal(&self.path, &e))
+        found.map_err(|e| refusal(&self.read.path, &e))
     }
 
     /// Gives the extras of every run that has some to `each`, by ascending run id.
@@ -300,7 +217,7 @@ impl Metadata {
             return Ok(());
         }
         let query = "SELECT run_id, first_row, source, stored_bytes, stored_xxh3, sidecar FROM extras ORDER BY run_id";
-        self.each(query, &mut |row| {
+        self.read.each(query, [], &mut |row| {
             let read = || {
                 Ok(Extra {
                     run_id: row.get::<_, i64>(0)?.cast_unsigned(),
@@ -311,29 +228,19 @@ impl Metadata {
                     sidecar: row.get(5)?,
                 })
             };
-            each(read().map_err(|e| refusal(&self.path, &e))?)
+            each(read().map_err(|e| refusal(&self.read.path, &e))?)
         })
     }
 
-    fn each(&self, query: &str, take: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
-        let refuse = |e| refusal(&self.path, &e);
-        let mut statement = self.db.prepare(query).map_err(refuse)?;
-        let mut rows = statement.query([]).map_err(refuse)?;
-        while let Some(row) = rows.next().map_err(refuse)? {
-            take(row)?;
-        }
-        Ok(())
-    }
-
     fn run(&self, row: &Row<'_>) -> Result<Run> {
-        let refuse = |e| refusal(&self.path, &e);
+        let refuse = |e| refusal(&self.read.path, &e);
         let id: i64 = row.get(0).map_err(refuse)?;
         let seed: Option<i64> = row.get(1).map_err(refuse)?;
         let count = |i: usize, name: &str| -> Result<u64> {
             let value: i64 = row.get(i).map_err(refuse)?;
             u64::try_from(value).map_err(|_| {
                 let detail = format!("run {id}: {name} is {value}, expected 0 or more");
-                Error::new(Kind::OutOfRange, detail).in_source(self.path.display().to_string()).into()
+                Error::new(Kind::OutOfRange, detail).in_source(self.read.path.display().to_string()).into()
             })
         };
         Ok(Run {
@@ -343,29 +250,6 @@ impl Metadata {
             max_score: count(3, "max_score")?,
             highest_tile: count(4, "highest_tile")?,
         })
-    }
-}
-
-/// Where the job that writes the database at `path` stood at its last commit, if it came to one: none where there is no
-/// database, or not yet one. Nothing is changed.
-///
-/// Errors: `Format` with the path where it cannot be read.
-pub fn progress_of(path: &Path) -> Result<Option<String>> {
-    let read = || -> Result<Option<String>> {
-        let db = open_connection(path)?;
-        let read = || match has_table(&db, "progress")? {
-            true => db.query_row("SELECT state FROM progress WHERE id = 0", [], |row| row.get(0)).optional(),
-            false => Ok(None),
-        };
-        read().map_err(|e| refusal(path, &e))
-    };
-    match read() {
-        Err(gristmill_runtime::Error::Format(e))
-            if matches!(e.kind(), Kind::Corrupt | Kind::Io(ErrorKind::NotFound)) =>
-        {
-            Ok(None)
-        }
-        read => read,
     }
 }
 
