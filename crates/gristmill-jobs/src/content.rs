@@ -25,9 +25,7 @@ pub fn contents(
     stop: &Arc<AtomicBool>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Content>> {
-    if workers == 0 || workers > 256 {
-        return Err(Error::config("workers", format!("{workers} threads; expected 1 to 256")));
-    }
+    crate::in_order::check(workers)?;
     if let Some(known) = pack.known()? {
         return Ok(known);
     }

@@ -13,6 +13,46 @@ use gristmill_engine::sql::ended;
 /// How long the reader sleeps before it looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Refuses a number of threads that no job takes.
+///
+/// Errors: `Config`.
+pub(super) fn check(workers: usize) -> Result<()> {
+    match workers {
+        1..=256 => Ok(()),
+        _ => Err(Error::config("workers", format!("{workers} threads; expected 1 to 256"))),
+    }
+}
+
+/// What threads work with, one at a time, and use again: buffers, decoders.
+#[derive(Debug)]
+pub(super) struct Hands<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Hands<T> {
+    fn default() -> Self {
+        Hands(Mutex::default())
+    }
+}
+
+impl<T: Default> Hands<T> {
+    /// One that waits, or a new one.
+    pub(super) fn take(&self) -> T {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+    }
+
+    /// Gives one back.
+    pub(super) fn put(&self, hand: T) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(hand);
+    }
+
+    /// Works with one.
+    pub(super) fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let mut hand = self.take();
+        let done = work(&mut hand);
+        self.put(hand);
+        done
+    }
+}
+
 /// The results of `make(0)`, `make(1)`, …, one after another.
 pub(super) struct InOrder<R: Send + 'static> {
     board: Arc<Board<R>>,

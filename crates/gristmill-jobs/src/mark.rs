@@ -187,9 +187,7 @@ fn asked(
     if rule.len() > MOST_RULE {
         return Err(Error::config("rule", format!("{} bytes, at most {MOST_RULE}", rule.len())));
     }
-    if options.workers == 0 || options.workers > 256 {
-        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
-    }
+    crate::in_order::check(options.workers)?;
     let (end, text) = (pack.total(), rule.to_owned());
     let first = Asker::new(Arc::clone(pack), rule, &options.stop)?;
     let pieces = usize::try_from((end - from).div_ceil(PIECE)).unwrap_or(usize::MAX);

@@ -133,9 +133,7 @@ pub struct Merged {
 pub fn merge(options: &MergeOptions, progress: &mut dyn FnMut(u64, u64)) -> Result<Merged> {
     // As the reference has it: 0 is no bound.
     let options = &MergeOptions { shard_rows: options.shard_rows.filter(|rows| *rows > 0), ..options.clone() };
-    if options.workers == 0 || options.workers > 256 {
-        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
-    }
+    crate::in_order::check(options.workers)?;
     if options.inputs.len() < 2 {
         return Err(Error::config("packs", "expected two packs or more"));
     }

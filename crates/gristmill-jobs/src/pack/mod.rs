@@ -225,9 +225,7 @@ pub struct Packed {
 pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result<Packed> {
     // As the reference has it: 0 is no bound.
     let options = &PackOptions { shard_rows: options.shard_rows.filter(|rows| *rows > 0), ..options.clone() };
-    if options.workers == 0 || options.workers > 256 {
-        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
-    }
+    crate::in_order::check(options.workers)?;
     if options.checkpoint_rows == 0 {
         return Err(Error::config("checkpoint_rows", "expected at least one row"));
     }

@@ -1,17 +1,16 @@
 //! A file that is not open -> what is in it, where it is a log of 2048: counted on any thread, ahead of the reader.
 //! Other files are left alone: some are large, and read whole.
 
-use std::sync::{Mutex, PoisonError};
-
 use gristmill_format::g2048::KIND;
 use gristmill_format::g2048::log::STEPS_SUFFIX;
 use gristmill_format::source::Chunk;
 
 use super::g2048::LogTally;
 use crate::files::{Closed, Found};
+use crate::in_order;
 
 /// Buffers of threads that read logs.
-pub(super) type Hands = Mutex<Vec<(Vec<u8>, Chunk)>>;
+pub(super) type Hands = in_order::Hands<(Vec<u8>, Chunk)>;
 
 /// What a thread made of a file.
 pub(super) enum Looked {
@@ -27,10 +26,8 @@ pub(super) fn look(file: &Closed, hands: &Hands) -> Looked {
         Some(Found::File(file)) if file.kind.name() == KIND && file.source.len() == 1 => file,
         _ => return Looked::Other,
     };
-    let waiting = || hands.lock().unwrap_or_else(PoisonError::into_inner);
-    let (mut stored, mut chunk) = waiting().pop().unwrap_or_default();
-    let decoded = file.fetch(0, &mut stored).and_then(|()| file.decode(0, &stored, &mut chunk));
-    let tally = decoded.map(|()| Box::new(LogTally::new(&file.path, stored.len() as u64, &chunk)));
-    waiting().push((stored, chunk));
-    Looked::Log(tally)
+    Looked::Log(hands.with(|(stored, chunk)| {
+        file.fetch(0, stored).and_then(|()| file.decode(0, stored, chunk))?;
+        Ok(Box::new(LogTally::new(&file.path, stored.len() as u64, chunk)))
+    }))
 }

@@ -162,9 +162,7 @@ struct Counting {
 ///
 /// Errors: `Config`, `Stopped`, and what else is no fault of the data.
 pub fn stats(paths: &[PathBuf], options: &StatsOptions, progress: &mut dyn FnMut(&Stats)) -> Result<Stats> {
-    if options.workers == 0 || options.workers > 256 {
-        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
-    }
+    crate::in_order::check(options.workers)?;
     let mut counting = Counting::new(options.rule());
     for path in paths {
         let listing = match files::list(path) {

@@ -2,8 +2,8 @@
 //! Holds a few blocks, however long a run is; refuses rows that do not lie as the database says.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use gristmill_engine::error::{Error, Result};
 use gristmill_engine::pack;
@@ -14,7 +14,7 @@ use gristmill_format::g2048::row::at;
 use gristmill_format::g2048::value::{Returns, VALUE_BYTES, ValueOptions, reward};
 use gristmill_format::{Error as FormatError, Kind};
 
-use crate::in_order::InOrder;
+use crate::in_order::{Hands, InOrder};
 
 /// What a thread finds in a row.
 #[derive(Debug, Clone, Copy)]
@@ -86,15 +86,11 @@ impl Backwards {
             return Err(FormatError::new(Kind::WrongSize, detail).in_source(database).into());
         }
         let blocks: Arc<[RowBlock]> = rows::blocks(&files).into();
-        let (files, hands): (Arc<[RowsOf]>, Mutex<Vec<Hand>>) = (files.into(), Mutex::default());
+        let (files, hands): (Arc<[RowsOf]>, Hands<Hand>) = (files.into(), Hands::default());
         let (read, listed) = (files.clone(), blocks.clone());
         let work = move |i: usize| {
-            let spare = || hands.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut hand = spare().pop().unwrap_or_default();
             let block = &listed[listed.len() - 1 - i];
-            let found = rewards(&read[block.file], block, &mut hand);
-            spare().push(hand);
-            found
+            hands.with(|hand| rewards(&read[block.file], block, hand))
         };
         let flow = InOrder::start(workers, blocks.len(), stop, work).map_err(|e| Error::path(folder, &e))?;
         let (left, returns) = (blocks.len(), Returns::new(options));

@@ -134,9 +134,7 @@ pub fn values(options: &ValuesOptions, progress: &mut dyn FnMut(u64, u64)) -> Re
     let ValuesOptions { gamma, reward_scale, epsilon, .. } = *options;
     let by = ValueOptions { gamma, reward_scale, epsilon };
     by.check().map_err(|(name, why)| Error::config(name, why))?;
-    if options.workers == 0 || options.workers > 256 {
-        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
-    }
+    crate::in_order::check(options.workers)?;
     let target = writable(options.target(), "output")?.into_owned();
     let (pack, output) = (resolved(&options.pack)?.into_owned(), options.output.as_ref().map(|_| target));
     let options = &ValuesOptions { pack, output, ..options.clone() };

@@ -1,28 +1,23 @@
 //! An opened file -> every check over its chunks and frames.
 
-use std::sync::{Mutex, PoisonError};
-
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind};
 
 use super::metadata_check::Told;
 use super::{Fault, Verification};
+use crate::in_order::Hands;
 use crate::work::{Decoded, Opened};
 
-/// Buffers that are used again, from file to file and by any thread.
+/// Buffers that are used again, from file to file.
 #[derive(Debug, Default)]
-pub(super) struct Hands(Mutex<Vec<Hand>>);
-
-#[derive(Debug, Default)]
-struct Hand {
+pub(super) struct Hand {
     stored: Vec<u8>,
     chunk: Chunk,
 }
 
 /// Checks all that is in a file.
-pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Verification) {
-    let waiting = || hands.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut hand = waiting().pop().unwrap_or_default();
+pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands<Hand>, found: &mut Verification) {
+    let mut hand = hands.take();
     found.files += 1;
     for fault in file.source.faults() {
         found.add(keep, Fault::new(&fault.clone().in_source(&file.path)));
@@ -50,5 +45,5 @@ pub(super) fn verify(file: &Opened, keep: usize, hands: &Hands, found: &mut Veri
         let Hand { stored, chunk } = &hand;
         file.kind.verify(&Decoded { file, i, stored, chunk }, keep, found);
     }
-    waiting().push(hand);
+    hands.put(hand);
 }

@@ -21,8 +21,8 @@ use gristmill_engine::store::publish::is_interrupted;
 use gristmill_format::{Error as FormatError, Kind};
 
 use super::files::{self, Closed, Found, Unlisted};
-use super::in_order::InOrder;
-use chunks::Hands;
+use super::in_order::{Hands, InOrder};
+use chunks::Hand;
 
 pub use crate::work::findings::{Example, Fault, Verification};
 
@@ -57,9 +57,7 @@ pub type Progress<'a> = dyn FnMut(&Verification, Option<(u64, u64)>) + 'a;
 ///
 /// Errors: `Config`, `Stopped`, and what else is no fault of the data.
 pub fn verify(options: &VerifyOptions, progress: &mut Progress<'_>) -> Result<Verification> {
-    if options.workers == 0 || options.workers > 256 {
-        return Err(Error::config("workers", format!("{} threads; expected 1 to 256", options.workers)));
-    }
+    crate::in_order::check(options.workers)?;
     let mut report = Verification::default();
     if let Some(sources) = &options.against {
         let [pack] = options.paths.as_slice() else {
@@ -131,7 +129,7 @@ fn one_path(
     Ok(())
 }
 
-fn one_file(file: &Closed, keep: usize, hands: &Hands) -> Verification {
+fn one_file(file: &Closed, keep: usize, hands: &Hands<Hand>) -> Verification {
     let mut found = Verification::default();
     match file.open() {
         Found::File(file) => chunks::verify(&file, keep, hands, &mut found),

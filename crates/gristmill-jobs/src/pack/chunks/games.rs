@@ -2,7 +2,7 @@
 //! The output does not depend on which thread packed what.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gristmill_engine::chunks::codec::{Codec, Packing};
 use gristmill_engine::kinds::Kind;
@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::assemble::{Assembly, Game, Rules};
 use super::{Finds, Input};
 use crate::files::{self, Closed, Found};
-use crate::in_order::InOrder;
+use crate::in_order::{Hands, InOrder};
 use crate::pack::strangers::stranger;
 use crate::pack::{PackOptions, is_unreadable};
 use crate::work::Opened;
@@ -63,11 +63,12 @@ impl Input for Games {
             first += 1;
         }
         assembly.recalled()?;
-        let (games, hands) = (Arc::<Games>::from(self), Hands::default());
+        let (games, hands) = (Arc::<Games>::from(self), Hands::<Hand>::default());
         let pieces = games.pieces(first);
         let (len, shared) = (pieces.len(), games.clone());
-        let started =
-            InOrder::start(options.workers, len, options.stop.clone(), move |i| hands.pack(&shared, &rules, pieces[i]));
+        let started = InOrder::start(options.workers, len, options.stop.clone(), move |i| {
+            hands.with(|hand| (pieces[i].0..pieces[i].1).map(|i| shared.pack(i, &rules, hand)).collect::<Vec<_>>())
+        });
         let mut flow = started.map_err(|e| gristmill_engine::Error::path(&options.input, &e))?;
         while let Some(piece) = flow.next()? {
             for game in piece {
@@ -207,23 +208,9 @@ pub(super) fn below(root: &Path, path: &str) -> String {
 
 /// Buffers that are used again, by any thread.
 #[derive(Default)]
-pub(super) struct Hands(Mutex<Vec<Hand>>);
-
-#[derive(Default)]
 struct Hand {
     stored: Vec<u8>,
     chunk: Chunk,
     tools: Kept,
     weights: Vec<f32>,
-}
-
-impl Hands {
-    /// Packs games `from..to`.
-    pub(super) fn pack(&self, games: &Games, rules: &Rules, (from, to): (usize, usize)) -> Vec<Result<Game>> {
-        let waiting = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut hand = waiting().pop().unwrap_or_default();
-        let packed = (from..to).map(|i| games.pack(i, rules, &mut hand)).collect();
-        waiting().push(hand);
-        packed
-    }
 }

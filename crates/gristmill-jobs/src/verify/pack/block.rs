@@ -1,7 +1,5 @@
 //! A stretch of rows of a pack -> what is wrong with them, and which runs they are of. Run on many threads at once.
 
-use std::sync::{Mutex, PoisonError};
-
 use gristmill_engine::pack::metadata::Run;
 use gristmill_engine::pack::rows::{RowBlock, RowsOf};
 use gristmill_engine::pack::valuation::ValuationTypes;
@@ -11,6 +9,7 @@ use gristmill_format::g2048::row::at;
 use gristmill_format::{Error, Kind, Result};
 
 use super::{RUN_ID, SEED, VALUATION_TYPE};
+use crate::in_order::Hands;
 use crate::verify::{Example, Fault, Verification};
 use crate::work::drawn::Step;
 use crate::work::played::Played;
@@ -55,12 +54,12 @@ pub(super) struct Judge {
     runs: Option<Vec<Run>>,
     types: Option<ValuationTypes>,
     keep: usize,
-    hands: Mutex<Vec<Hand>>,
+    hands: Hands<Hand>,
 }
 
 impl Judge {
     pub(super) fn new(files: Vec<RowsOf>, runs: Option<Vec<Run>>, types: Option<ValuationTypes>, keep: usize) -> Self {
-        Judge { files, runs, types, keep, hands: Mutex::default() }
+        Judge { files, runs, types, keep, hands: Hands::default() }
     }
 
     pub(super) fn files(&self) -> &[RowsOf] {
@@ -69,14 +68,14 @@ impl Judge {
 
     /// Gives buffers back.
     pub(super) fn recycle(&self, hand: Hand) {
-        self.hands.lock().unwrap_or_else(PoisonError::into_inner).push(hand);
+        self.hands.put(hand);
     }
 
     /// Judges a block, with the file and number of the row before it.
     ///
     /// Errors, with file and byte: rows that cannot be read.
     pub(super) fn judge(&self, block: &RowBlock, before: Option<(usize, u64)>) -> Result<Judged> {
-        let mut hand = self.hands.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let mut hand = self.hands.take();
         let (mut checker, mut previous) = (Checker::default(), None);
         if let Some((file, row)) = before
             && self.files[file].read(row, 1, &mut hand.stored, &mut hand.rows).is_ok()
