@@ -150,7 +150,7 @@ def test_threads_make_steps_ahead_and_change_none() -> None:
         assert seen[3:4] == loader.xray(0, 3)
     with pytest.raises(gm.StoppedError):
         loader.get_next()
-    assert loader.state_dict()["row"] == 8, "where it stood stays known"
+    assert loader.state_dict()["batch"] == 1, "where it stood stays known"
     with pytest.raises(gm.AliasError):
         gm.DataLoader(data, **options).get_next("train")
     with pytest.raises(gm.ConfigError, match="there is no batch 10"):
@@ -226,3 +226,56 @@ def test_torch_takes_steps_and_resumes() -> None:
     options = {"num_workers": 2, "collate_fn": adapter.convert, "multiprocessing_context": "spawn"}
     taking_turns = torch.utils.data.DataLoader(make(), batch_size=None, **options)
     assert [batch["acts"].tolist() for batch in taking_turns] == expected
+
+
+def test_batches_of_pairs_are_left_out_joined_and_noted(tmp_path: Path) -> None:
+    data = [columns([9, 6]), columns([7], 100)]
+    options: dict[str, Any] = {"pairs": gm.pairs.UniformOffset(1, 3), "batch_size": 4, "seed": 3, "weights": [2, 1]}
+    loader = gm.DataLoader(data, **options)
+    whole = [plain([batch]) for _ in range(2) for batch in loader]
+    skipping = gm.DataLoader(data, skip=[(1, 3)], **options)
+    kept = [(batch.number, plain([batch])) for batch in skipping]
+    assert kept == [(number, whole[number]) for number in (0, 3, 4)]
+    with pytest.raises(gm.StateError, match="left out"):
+        gm.DataLoader(data, **options).load_state_dict(skipping.state_dict())
+
+    joined = gm.DataLoader(data, joined=True, epochs=2, **options)
+    rows = [row for batch in joined for row in np.asarray(batch["traj_ts_ids"]).tolist()]
+    apart = [row for batch in whole for row in batch[0]["traj_ts_ids"]]
+    assert rows == apart
+    assert joined.num_batches == -(-len(apart) // 4)
+
+    noted = gm.DataLoader(data, ledger=tmp_path / "ledger", epochs=2, **options)
+    assert plain([noted.get_next()]) == whole[0]
+    state = noted.state_dict()
+    assert plain([noted.get_next()]) == whole[1]
+    noted.stop()
+    again = gm.DataLoader(data, ledger=tmp_path / "ledger", epochs=2, **options)
+    again.load_state_dict(state)
+    rest = [plain([batch]) for _ in range(2) for batch in again]
+    assert rest == whole[1:]
+    again.stop()
+    text = (tmp_path / "ledger").read_text()
+    assert text.count('"begin"') == 2
+    assert '"mix":{' in text
+    with pytest.raises(FileExistsError):
+        gm.DataLoader(data, ledger=tmp_path / "ledger", epochs=2, **options).start()
+
+
+def test_a_state_of_a_pair_loader_is_taken_over() -> None:
+    data = columns([9, 6])
+    old = gm.PairLoader(data, DYNAMICS, batch_size=4, seed=3, drop_last=False)
+    whole = [plain([batch.asdict()]) for batch in old]
+    for at in range(len(whole)):
+        pairs = gm.PairLoader(data, DYNAMICS, batch_size=4, seed=3, drop_last=False)
+        pairs.load_state_dict(old.state_at(0, 4 * at))
+        loader = gm.DataLoader(data, pairs=DYNAMICS, batch_size=4)
+        loader.load_state_dict(pairs.state_dict())
+        assert [plain([batch]) for batch in loader] == whole[at:]
+    late = gm.DataLoader(data, pairs=DYNAMICS, batch_size=4, ledger="ledger")
+    late.load_state_dict(old.state_at(0, 3))
+    with pytest.raises(gm.StateError, match="a ledger counts whole ones"):
+        late.start()
+    for other in (gm.DataLoader(columns([9, 7]), pairs=DYNAMICS, batch_size=4), gm.DataLoader(data, batch_size=4)):
+        with pytest.raises(gm.StateError):
+            other.load_state_dict(gm.DataLoader(data, pairs=DYNAMICS, batch_size=4, seed=3).state_dict())

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gristmill_engine::config::{DataLoaderConfig, IndexConfig, KeyOrder};
-use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions, period_message};
+use gristmill_engine::pipeline::{ControlRequest, Reads, SightOptions, Sighted, period_message};
 use gristmill_engine::runtime::document;
 use gristmill_engine::selection::Selection as Chosen;
 use gristmill_engine::{
@@ -15,7 +15,7 @@ use gristmill_engine::{
 };
 use gristmill_format::layout::Order;
 use gristmill_jobs::xray;
-use pyo3::exceptions::PyRuntimeWarning;
+use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -76,11 +76,12 @@ impl Loader {
     }
 
     /// Checks a configuration in JSON, of which the encoder does not matter, against pairs; `identity` is a hash of what they
-    /// are. Nothing runs yet.
+    /// are, `encoding` JSON of what decides their values. Nothing runs yet.
     #[staticmethod]
-    fn of_pairs(py: Python<'_>, pairs: &Pairs, identity: u64, config: &str) -> Result<Self, Fault> {
+    fn of_pairs(py: Python<'_>, pairs: &Pairs, identity: u64, encoding: &str, config: &str) -> Result<Self, Fault> {
         let config = IndexConfig::from_json(config)?;
-        py.detach(|| Ok(Loader::over(IndexLoader::of_pairs(&pairs.0, identity, config)?, Vec::new())))
+        let encoding = serde_json::from_str(encoding).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        py.detach(|| Ok(Loader::over(IndexLoader::of_pairs(&pairs.0, (identity, encoding), config)?, Vec::new())))
     }
 
     /// Goes to a row of a pass of pairs; before `start`.
@@ -177,7 +178,7 @@ impl Loader {
     /// Load, queues, pool and reservoir, in JSON.
     fn metrics(&self, py: Python<'_>) -> Result<String, Fault> {
         let json = py.detach(|| serde_json::to_string(&self.engine.metrics()));
-        json.map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
+        json.map_err(|e| PyValueError::new_err(e.to_string()).into())
     }
 
     /// A serialized `lczero.DataLoaderMetricsProto` of the latest whole period of 2^`exponent` seconds, and its age.
@@ -268,7 +269,22 @@ impl Loader {
         });
         interrupted?;
         let rows = seen?;
-        serde_json::to_string(&rows).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()).into())
+        serde_json::to_string(&rows).map_err(|e| PyValueError::new_err(e.to_string()).into())
+    }
+
+    /// Pass and number of each row that this rank has of a batch of rows, which need not have been given.
+    ///
+    /// Raises TypeError for a stream.
+    fn placed(&self, py: Python<'_>, batch: u64) -> Result<Vec<(u64, u64)>, Fault> {
+        py.detach(|| {
+            let options = SightOptions { output: String::new(), first: batch, reads: Reads::Nothing };
+            let Sighted::Rows(lookup) = self.engine.sight(&options)? else {
+                return Err(gristmill_engine::Error::Unsupported("a stream has no numbers of rows".to_owned()).into());
+            };
+            let place = |i| lookup.row(batch, i).map(|placed| placed.map(|placed| (placed.epoch, placed.row)));
+            let places = (0..lookup.rows(batch)).map(place).filter_map(Result::transpose);
+            Ok(places.collect::<gristmill_engine::Result<_>>()?)
+        })
     }
 
     /// Name, why, chunks and rows of the reservoir of each file that it does without.
@@ -366,7 +382,7 @@ pub(crate) fn merge_states(py: Python<'_>, states: Vec<String>) -> Result<String
 /// The checksum of a document: of what it says, whatever the order of its fields, but for `checksum` itself.
 #[pyfunction]
 pub(crate) fn checksum_of(document: &str) -> PyResult<String> {
-    let fields = serde_json::from_str(document).map_err(|e| pyo3::exceptions::PyValueError::new_err(e.to_string()))?;
+    let fields = serde_json::from_str(document).map_err(|e| PyValueError::new_err(e.to_string()))?;
     Ok(document::checksum(&fields))
 }
 
@@ -396,7 +412,7 @@ fn policy(missing: &str) -> Result<Missing, Fault> {
         "spill" => Ok(Missing::Spill),
         other => {
             let text = format!("missing is '{other}'; expected 'refuse', 'skip' or 'spill'");
-            Err(pyo3::exceptions::PyValueError::new_err(text).into())
+            Err(PyValueError::new_err(text).into())
         }
     }
 }

@@ -2,49 +2,54 @@
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import json
+import os
 import secrets
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gristmill import _gristmill
 from gristmill.demos.mixing import MixedLoader
-from gristmill.errors import AliasError, ConfigError, EndOfStream, StateError, StoppedError
+from gristmill.errors import AliasError, ConfigError, StateError
 from gristmill.pairs import Constructor, PairBatch
 
 #: What a batch has under a name: type and shape of an array, and the array; or a list as it is.
 _Column = tuple[str, str, list[int], Any]
 
+#: Options that the engine alone knows.
+_OF_ENGINE = ("epochs", "skip", "ledger")
 
-class MixedEngine:
-    """What `_gristmill.Loader` answers, of pairs and steps."""
+
+class PairEngine:
+    """A `_gristmill.Loader` of pairs, whose batches have what stands beside arrays, too."""
 
     def __init__(self, data: Sequence[Any], constructor: Constructor[Any], options: Mapping[str, Any]) -> None:
         own = dict(options)
-        self._epochs: int | None = own.pop("epochs", None)
-        self._seed: int | None = own.pop("seed", None)
+        self._config: dict[str, Any] = {name: own.pop(name) for name in _OF_ENGINE if name in own}
+        self._config["apart"] = not own.pop("joined", False)
+        seed: int | None = own.pop("seed", None)
         self._make: Callable[[int], MixedLoader[Any]] = lambda seed: MixedLoader(data, constructor, seed=seed, **own)
         # Made twice where the seed comes with a state.
-        self._loader = self._make(secrets.randbits(63) if self._seed is None else self._seed)
-        self._drawn = self._seed is None
-        self._lock = threading.Lock()
-        self._ended = 0
-        self._begun = self._stopped = False
+        self._loader = self._make(secrets.randbits(63) if seed is None else seed)
+        self._drawn = seed is None
+        self._made: _gristmill.Loader | None = None
 
-    def config(self) -> str:
-        """What `advice` looks at: epochs and seed, in JSON."""
-        return json.dumps({"epochs": self._epochs, "seed": self.seed()})
+    @property
+    def _engine(self) -> _gristmill.Loader:
+        """Made at the first call, which reads some values of the data for its hash."""
+        if self._made is None:
+            about = self._loader._about()
+            names = ("pairs", "prepare", "pad")
+            encoding = json.dumps({name: about["config"][name] for name in names})
+            digest = hashlib.blake2b(json.dumps(about["data"]).encode(), digest_size=8).digest()
+            self._made = self._loader._feed.whole((int.from_bytes(digest, "little"), encoding), self._config)
+        return self._made
 
-    def stages(self) -> str:
-        """None.
-
-        Raises:
-            TypeError: always.
-        """
-        raise TypeError("a loader of rows has no stages; see `seed` and `num_batches`")
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
 
     def seed(self) -> int | None:
         """Root of the order; `None` until one was drawn."""
@@ -53,22 +58,6 @@ class MixedEngine:
     def rows(self) -> int:
         """Rows of a pass, of all ranks together."""
         return self._loader._length
-
-    def batches(self) -> int | None:
-        """Batches in all passes; `None` without an end."""
-        return None if self._epochs is None else self._epochs * len(self._loader)
-
-    def epoch(self) -> int | None:
-        """The pass that the next batch belongs to; `None` after the last."""
-        return None if self._over() else self._loader.epoch
-
-    def length(self) -> int:
-        """Batches of a pass."""
-        return len(self._loader)
-
-    def passes_ended(self, alias: str) -> int:
-        """How many passes ended with batches that were given."""
-        return self._ended
 
     def outputs(self) -> list[tuple[str, int, list[tuple[str, str, list[int]]]]]:
         """The one output."""
@@ -84,18 +73,8 @@ class MixedEngine:
         Raises:
             StoppedError: after a stop.
         """
-        self._begin()
-        self._loader.start()
-
-    def _begin(self) -> None:
-        if self._stopped:
-            raise StoppedError("the loader was stopped")
-        self._begun, self._drawn = True, False
-
-    def stop(self) -> list[str]:
-        """Stops the threads within a second; gives the names of those that were left behind."""
-        self._stopped = True
-        return self._loader.stop()
+        self._drawn = False
+        self._engine.start()
 
     def next(self, alias: str, timeout: float | None) -> tuple[int, int, list[_Column]] | None:
         """The next batch; `None` when `timeout` seconds have passed.
@@ -103,36 +82,21 @@ class MixedEngine:
         Raises:
             EndOfStream: there is none.
             AliasError: another output is wanted.
+            StoppedError: the loader was stopped.
         """
-        _check(alias)
-        with self._lock:
-            self._begin()
-            if self._over():
-                raise EndOfStream("the stream has ended")
-            loader, epoch, start = self._loader, self._loader.epoch, self._loader.starts()[0]
-            try:
-                made = loader.get_next(timeout=timeout)
-            except TimeoutError:
-                return None
-            self._ended += loader.epoch - epoch
-        values = _values(made)
-        number = epoch * len(loader) + start // loader._batch_size
-        rows = len(next(iter(values.values())))
+        self._drawn = False
+        engine = self._engine
+        found = engine.next(alias, timeout)
+        if found is None:
+            return None
+        number, rows, columns = found
+
+        def places() -> list[int]:
+            return [row for _, row in engine.placed(number)]
+
+        made = self._loader._feed.named(places, [column[3] for column in columns], rows)
+        values = _values(self._loader._constructor.batch(made))
         return number, rows, [_column(name, value) for name, value in values.items()]
-
-    def seek(self, batch: int) -> None:
-        """Goes to a batch.
-
-        Raises:
-            StateError: after the last one, or a batch was given.
-        """
-        if self._begun:
-            raise StateError("the loader has started; seek in a new one")
-        known = self.batches()
-        if known is not None and batch > known:
-            raise StateError(f"batch {batch} of {known}; raise epochs, or start again")
-        epoch, place = divmod(batch, len(self._loader))
-        self._loader.move(epoch, place * self._loader._batch_size)
 
     def xray(self, batch: int, row: int | None, alias: str, survey: bool) -> str:
         """Which pair stands in each row of a batch, in JSON.
@@ -141,26 +105,30 @@ class MixedEngine:
             ConfigError: there is no such batch or row.
             AliasError: another output is wanted.
         """
-        _check(alias)
-        if (known := self.batches()) is not None and batch >= known:
-            raise ConfigError(f"there is no batch {batch}: the plan has {known} batches", field="batch")
-        return json.dumps(self._loader.xray(batch, row))
-
-    def metrics(self) -> str:
-        """What was given, in JSON."""
-        return self._loader._counted._engine.metrics()
-
-    def serve_metrics(self, address: str, token: str | None) -> str:
-        """Serves the numbers; gives the address with its port."""
-        return self._loader.serve_metrics(address, token=token)
+        if alias:
+            raise AliasError(f"no output is called `{alias}`; this loader has: only the nameless one")
+        places = self._engine.placed(batch)
+        if not places:
+            text = f"there is no batch {batch}: the plan has {self._engine.batches()} batches"
+            raise ConfigError(text, field="batch")
+        if row is not None and not 0 <= row < len(places):
+            raise ConfigError(f"row {row} of batch {batch}, which has {len(places)} here", field="row")
+        sources, pairs = self._loader._feed.found([place for _, place in places])
+        found = []
+        for at in range(len(places)) if row is None else [row]:
+            source, pair = int(sources[at]), int(pairs[at])
+            trajectory, step = self._loader._sets[source].ids(pairs[at : at + 1])[0].tolist()
+            where = {"data_set": source, "pair": pair, "trajectory": trajectory, "step": step}
+            found.append({"batch": batch, "row": at, "epoch": places[at][0], **where})
+        return json.dumps(found)
 
     def state(self) -> str:
         """Where it stands, in JSON; its seed holds from here on."""
         self._drawn = False
-        return json.dumps(self._loader.state_dict())
+        return self._engine.state()
 
     def restore(self, text: str, missing: str) -> None:
-        """Takes a state over.
+        """Takes a state over: one of its own, or one of a loader of pairs of before.
 
         Raises:
             StateError: it is of something else, or a batch was given.
@@ -168,60 +136,32 @@ class MixedEngine:
         state = json.loads(text)
         if not isinstance(state, dict):
             raise StateError("one state is the whole of pairs and steps, the same for all ranks; found parts")
-        self._seeded(state)
-        self._loader.load_state_dict(state)
+        of_pairs = "gristmill_pairs_state" in state
+        config = state.get("config")
+        seed = (config.get("seed") if isinstance(config, dict) else None) if of_pairs else state.get("seed")
+        if self._drawn and isinstance(seed, int):
+            # The seed of a state holds where none was given.
+            self._loader, self._made = self._make(seed), None
+        if of_pairs:
+            self._loader.load_state_dict(state)
+            self._engine.seek_row(self._loader.epoch, self._loader._row)
+        else:
+            self._engine.restore(text, missing)
+        self._drawn = False
 
-    def save(self, path: Any) -> None:
-        """Writes the state, of rank 0."""
-        if self._loader.rank == 0:
-            self._loader.save(path)
-
-    def load(self, path: Any, missing: str) -> None:
+    def load(self, path: str | os.PathLike[str], missing: str) -> None:
         """Takes over what was saved.
 
         Raises:
-            StateError: as of `restore`.
+            StateError: as of `restore`; it is no state.
+            OSError: it cannot be read.
         """
-        with open(path, "rb") as file, contextlib.suppress(ValueError):
-            self._seeded(json.loads(file.read()))
-        self._loader.load(path)
-
-    def _seeded(self, state: Any) -> None:
-        """The seed of a state holds where none was given."""
-        if self._begun:
-            raise StateError("the loader has started; restore into a new one")
-        config = state.get("config") if isinstance(state, dict) else None
-        seed = config.get("seed") if isinstance(config, dict) else None
-        if self._drawn and isinstance(seed, int):
-            self._loader = self._make(seed)
-
-    def _over(self) -> bool:
-        return self._epochs is not None and self._loader.epoch >= self._epochs
-
-    def vanished(self) -> list[Any]:
-        """Nothing is missing: the data is open."""
-        return []
-
-    def oldest_needed(self) -> dict[str, Any]:
-        """No file may go."""
-        return {}
-
-    def control(self, reset: bool, anchor: str | None) -> list[Any]:
-        """There is no pool."""
-        return []
-
-    def source_path(self, source: int) -> None:
-        """There are no numbers of files."""
-        return
-
-    def newest_event(self) -> int:
-        """Nothing happens by itself."""
-        return 0
-
-
-def _check(alias: str) -> None:
-    if alias:
-        raise AliasError(f"no output is called `{alias}`; this loader has: only the nameless one")
+        with open(path, "rb") as file:
+            text = file.read()
+        try:
+            self.restore(text.decode(), missing)
+        except (ValueError, StateError) as error:
+            raise StateError(f"{os.fspath(path)}: {error}") from None
 
 
 def _values(made: Any) -> dict[str, Any]:

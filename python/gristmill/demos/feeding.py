@@ -54,6 +54,26 @@ class PairFeed:
         """Bytes of a row of each column."""
         return self._gatherer.row_bytes
 
+    def whole(self, about: tuple[int, str], config: dict[str, Any]) -> _gristmill.Loader:
+        """A loader of all passes.
+
+        Args:
+            about: a hash of what the pairs are, and in JSON what decides their values.
+            config: what it has otherwise than this feed.
+        """
+        return _gristmill.Loader.of_pairs(self._gatherer.pairs, *about, to_json({**self._config, **config}))
+
+    def named(self, places: Callable[[], Sequence[int]], columns: Sequence[Any], rows: int) -> dict[str, Any]:
+        """A batch over the memory of its columns, by name; `places` gives its rows, counted through all sets."""
+        arrays = self._gatherer.named(columns, rows)
+        return {**self._gatherer.lists(*self.found(places())), **arrays} if self._gatherer.has_lists else arrays
+
+    def found(self, places: Sequence[int]) -> tuple[Numbers, Numbers]:
+        """Data set, and number there, of rows that are counted through all sets."""
+        rows = np.asarray(places, np.int64)
+        sources = np.searchsorted(self._first, rows, "right") - 1
+        return sources, rows - self._first[sources]
+
     @property
     def columns(self) -> dict[str, int]:
         """Which column each array is."""
@@ -72,7 +92,7 @@ class PairFeed:
         """What gives the batches from this one on; a forked child makes its own."""
         if self._fed is None or self._fed[0] != os.getpid() or self._upcoming != place:
             self.stop()
-            engine = _gristmill.Loader.of_pairs(self._gatherer.pairs, 0, to_json(self._config))
+            engine = _gristmill.Loader.of_pairs(self._gatherer.pairs, 0, "null", to_json(self._config))
             engine.seek_row(*place)
             self._fed, self._upcoming = (os.getpid(), engine), place
         return self._fed[1]

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from gristmill import _gristmill
-from gristmill.demos.engine import MixedEngine
+from gristmill.demos.engine import PairEngine
 from gristmill.errors import ConfigError
 from gristmill.loaders.ranks import find_rank
 from gristmill.packs.trajectories import Fields
@@ -18,7 +18,7 @@ from gristmill.pairs.trajectories import as_trajectories, field_names
 #: Options of steps that are handed on as they are.
 _PLAIN = (
     *("nominal_length", "weights", "exhausted", "pad", "prepare", "seed"),
-    *("batch_size", "epochs", "shuffle", "threads", "queue_capacity"),
+    *("batch_size", "epochs", "joined", "skip", "ledger", "shuffle", "threads", "queue_capacity"),
 )
 
 
@@ -53,7 +53,7 @@ def of_steps(sources: Sequence[Any], given: dict[str, Any]) -> tuple[_gristmill.
     data = [source.data if isinstance(source, PairSet) else source for source in sources]
     own = {"drop_last": last == "drop", "rank": rank, "world_size": world_size}
     # It answers the same calls.
-    return cast(_gristmill.Loader, MixedEngine(data, constructor, {**options, **own})), rank, world_size
+    return cast(_gristmill.Loader, PairEngine(data, constructor, {**options, **own})), rank, world_size
 
 
 def _constructor(sources: Sequence[Any], encoder: Any, pairs: Any) -> Constructor[Any]:

@@ -107,13 +107,18 @@ impl IndexLoader {
         IndexLoader::with(input, assembly, encoding, config)
     }
 
-    /// Checks a config, of which the encoder does not matter, against pairs; `identity` is a hash of what they are.
+    /// Checks a config, of which the encoder does not matter, against pairs; `identity` is a hash of what they are,
+    /// `encoding` what decides their values.
     ///
     /// Errors: `Config` with the field.
-    pub fn of_pairs(pairs: &Arc<Pairs>, identity: u64, config: IndexConfig) -> Result<Self> {
+    pub fn of_pairs(
+        pairs: &Arc<Pairs>,
+        (identity, encoding): (u64, serde_json::Value),
+        config: IndexConfig,
+    ) -> Result<Self> {
         let input = pairs.input(identity);
         let assembly = Assembly::of(&input, Arc::<Pairs>::clone(pairs))?;
-        IndexLoader::with(input, assembly, serde_json::Value::Null, config)
+        IndexLoader::with(input, assembly, encoding, config)
     }
 
     fn with(input: IndexInput, assembly: Assembly, encoding: serde_json::Value, config: IndexConfig) -> Result<Self> {
