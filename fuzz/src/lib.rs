@@ -11,6 +11,8 @@ mod demo;
 mod g2048;
 #[path = "packs.rs"]
 mod packs;
+#[path = "pgn.rs"]
+mod pgns;
 #[path = "pickle.rs"]
 mod pickles;
 #[path = "rescore.rs"]
@@ -36,6 +38,7 @@ pub use bullets::bullet;
 pub use demo::{npz, shard};
 pub use g2048::{log_line, rows, sidecar, tokenizer};
 pub use packs::{chunks, marks, packed, trajectory, weights};
+pub use pgns::pgn;
 pub use pickles::pickle;
 pub use rescorer::rescore;
 pub use syzygies::{MATERIALS, closure, compressed, constant, syzygy};

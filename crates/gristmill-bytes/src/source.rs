@@ -99,6 +99,8 @@ pub struct Chunk {
     pub trailing: usize,
     /// Bytes of text that the records were made of, where a chunk is text: other decoders leave it as it is.
     pub text: u64,
+    /// What the file says of the chunk beside its records: names and values. Decoders of files that say nothing leave it as it is.
+    pub said: Vec<(String, String)>,
     /// What decoders keep from one chunk to the next.
     pub kept: Kept,
 }
@@ -129,6 +131,11 @@ impl Chunk {
     pub fn record(&self, i: usize) -> &[u8] {
         let size = self.layout.as_ref().map_or(0, |l| l.size());
         &self.bytes[i * size..(i + 1) * size]
+    }
+
+    /// What the file says of it by this name.
+    pub fn said(&self, name: &str) -> Option<&str> {
+        self.said.iter().find(|(own, _)| own == name).map(|(_, value)| &**value)
     }
 
     /// All records, back to back.

@@ -11,6 +11,7 @@ use gristmill_bytes::source::{Access, ChunkSource, ReadAt, Span, Whole, read_spa
 use crate::bullet::pack::{self as packed_boards, PackedBoards};
 use crate::bullet::source::BoardFile;
 use crate::chess::pack::{self as packed_chess, PackedGames};
+use crate::chess::pgn::source::{self as pgn, PackedPgn, PgnFile};
 use crate::chess::source::{GameFile, GameTar, is_game};
 use crate::demo::form::{EXTENSIONS as DEMONSTRATIONS, is_tar};
 use crate::demo::pack::{self as packed_demo, PackedDemos};
@@ -32,6 +33,10 @@ pub enum Format {
     ChessGame,
     /// A tar of such games.
     ChessTar,
+    /// Games in PGN, plain: `.pgn`.
+    Pgn,
+    /// The same, compressed: `.pgn.gz`, `.pgn.zst`.
+    PackedPgn,
     /// A chunk file of packed games or trajectories: `.chunks`.
     Chunks,
     /// The raw log of one 2048 game: `.jsonl.gz`.
@@ -52,7 +57,7 @@ struct Row {
     open: fn(&str, &dyn ReadAt) -> Result<Arc<dyn ChunkSource>>,
 }
 
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 8] = [
     Row {
         format: Format::G2048Log,
         kind: Some(g2048::KIND),
@@ -86,6 +91,22 @@ const ROWS: [Row; 6] = [
         open: |key, from| Ok(Arc::new(DemoFile::open(key, from)?)),
     },
     Row {
+        format: Format::PackedPgn,
+        kind: Some(chess::KIND),
+        access: Access::Solid,
+        extensions: &pgn::PACKED,
+        magic: |_| false,
+        open: |key, from| Ok(Arc::new(PackedPgn::open(key, from)?)),
+    },
+    Row {
+        format: Format::Pgn,
+        kind: Some(chess::KIND),
+        access: Access::Random,
+        extensions: &pgn::PLAIN,
+        magic: pgn::begins,
+        open: |key, from| Ok(Arc::new(PgnFile::open(key, from)?)),
+    },
+    Row {
         format: Format::ChessGame,
         kind: Some(chess::KIND),
         access: Access::OneChunk,
@@ -112,7 +133,8 @@ fn row(format: Format) -> Option<&'static Row> {
 type ReadWhole = fn(&str, Vec<u8>, usize) -> Result<Whole>;
 
 /// How the formats are read whose rows say that they are solid.
-const WHOLE: [(Format, ReadWhole); 1] = [(Format::Demonstrations, demonstrations_or_games)];
+const WHOLE: [(Format, ReadWhole); 2] =
+    [(Format::Demonstrations, demonstrations_or_games), (Format::PackedPgn, pgn::whole)];
 
 /// A file of these names is demonstrations, or a tar that was compressed as a whole: then of what its members are.
 fn demonstrations_or_games(key: &str, stored: Vec<u8>, max: usize) -> Result<Whole> {

@@ -74,6 +74,11 @@ fn bullet() {
 }
 
 #[test]
+fn pgn() {
+    replay("pgn", fuzz_bodies::pgn);
+}
+
+#[test]
 fn tar() {
     replay("tar", fuzz_bodies::tar);
 }

@@ -6,6 +6,7 @@ mod chess_board;
 mod chess_document;
 mod chess_game;
 mod chess_pack_document;
+mod chess_pgn;
 mod chess_rescore;
 mod chess_sample;
 mod chess_syzygy;

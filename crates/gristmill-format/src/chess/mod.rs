@@ -8,6 +8,7 @@ pub mod frame;
 pub mod game;
 pub mod identity;
 pub mod pack;
+pub mod pgn;
 pub mod policy;
 pub mod record;
 pub mod rescore;

@@ -19,6 +19,7 @@ use gristmill_format::demo::value::Extra;
 use gristmill_format::detect::{Format, detect, open};
 use gristmill_format::g2048::StepRow;
 use gristmill_format::layout::Scalar;
+use gristmill_format::source::{Chunk, ChunkSource, Limits};
 
 use suite::{Case, conform};
 
@@ -79,6 +80,22 @@ fn a_tar_with_names_in_pax_headers() {
         tar.append(&format!("{}/training.{i}.gz", "long".repeat(60)), &compress(6, game).unwrap()).unwrap();
     }
     let case = Case::new("run.tar", Format::ChessTar, tar.finish().unwrap(), games, open);
+    conform(&Case { guarded: false, ..case });
+}
+
+#[test]
+fn a_file_of_pgn() {
+    // Nothing guards text, and a flip may make another game.
+    let file = b"[Event \"a\"]\n[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n[Event \"b\"]\n\n1. d4 1/2-1/2\n".to_vec();
+    let games = gristmill_format::chess::pgn::source::PgnFile::open("", &file[..]).unwrap();
+    let records = |i: usize| {
+        let (span, mut out) = (games.locate(i).unwrap().0, Chunk::default());
+        let bytes = &file[span.offset as usize..][..span.len as usize];
+        games.decode(i, bytes, &Limits::default(), &mut out).unwrap();
+        out.records().to_vec()
+    };
+    let chunks = vec![records(0), records(1)];
+    let case = Case::new("games.pgn", Format::Pgn, file.clone(), chunks, open);
     conform(&Case { guarded: false, ..case });
 }
 
@@ -190,6 +207,10 @@ fn names_and_first_bytes_tell_the_format() {
         ("a/training.1.gz", &b""[..], Some(Format::ChessGame)),
         ("a/TRAINING.GZ", b"", Some(Format::ChessGame)),
         ("a/b.tar", b"\x1f\x8b", Some(Format::ChessTar)),
+        ("a/b.pgn", b"", Some(Format::Pgn)),
+        ("a/b.PGN.gz", b"", Some(Format::PackedPgn)),
+        ("a/b.pgn.zst", b"", Some(Format::PackedPgn)),
+        ("noname", b"\xef\xbb\xbf\n[Event \"a\"]", Some(Format::Pgn)),
         ("noname", b"\x1f\x8b\x08", Some(Format::ChessGame)),
         ("noname", b"\x06\0\0\0\x01", Some(Format::ChessGame)),
         ("noname", &tar, Some(Format::ChessTar)),

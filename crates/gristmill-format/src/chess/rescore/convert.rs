@@ -96,7 +96,7 @@ fn move_indices(game: &mut Game<'_>, i: usize, was: &Ply, now: &Ply) -> Result<(
 }
 
 /// Writes format, rights, side or en passant, and the bits that belong to the format.
-fn write_bytes(game: &mut Game<'_>, i: usize, now: &Ply, format: InputFormat) {
+pub(super) fn write_bytes(game: &mut Game<'_>, i: usize, now: &Ply, format: InputFormat) {
     let board = &now.board;
     let us = board.side_to_move();
     let right = |file: Option<cozy_chess::File>| match (file, format.has_castling_masks()) {

@@ -8,6 +8,7 @@ mod game;
 mod mapping;
 mod narrow;
 mod planes;
+mod played;
 mod plies;
 mod rank;
 mod replay;
@@ -22,6 +23,7 @@ mod widen;
 use std::sync::Arc;
 
 pub use narrow::{LOSSY, narrow};
+pub use played::{Played, replayed};
 pub use settings::{Compat, Deblunder, HALF_TURN, Quirk, Settings};
 pub use substitute::PolicyBook;
 pub use tablebase::Tablebase;

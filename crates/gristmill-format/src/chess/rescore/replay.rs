@@ -29,9 +29,7 @@ impl Replay {
     ///
     /// Errors: `Refused` by the rule that the first bad frame breaks, in the terms of the validator.
     pub(super) fn read(&mut self, records: &[u8], size: usize, compat: Compat) -> Result<()> {
-        self.plies.clear();
-        self.keys.clear();
-        self.open.clear();
+        self.begin();
         let mut first = None;
         for (i, record) in records.chunks_exact(size).enumerate() {
             let frame = Frame::new(record)?;
@@ -63,6 +61,13 @@ impl Replay {
         Ok(())
     }
 
+    /// Forgets the game before.
+    pub(super) fn begin(&mut self) {
+        self.plies.clear();
+        self.keys.clear();
+        self.open.clear();
+    }
+
     /// Notes how the policy indices of the last ply may be read.
     fn read_by(&mut self, mappings: &[PolicyMapping]) {
         let last = self.plies.len() - 1;
@@ -72,7 +77,8 @@ impl Replay {
         }
     }
 
-    fn push(&mut self, mut ply: Ply) {
+    /// Adds a position, and counts how often it occurred before.
+    pub(super) fn push(&mut self, mut ply: Ply) {
         let key = key(&ply);
         ply.repetitions = self.repetitions(key, ply.board.halfmove_clock());
         self.keys.push(key);
@@ -222,7 +228,7 @@ fn turn(board: &Board) -> u8 {
 }
 
 /// The move that an index of a record stands for; `None` when it can stand for none.
-fn named(ply: &Ply, index: u16, mapping: PolicyMapping) -> Option<Move> {
+pub(super) fn named(ply: &Ply, index: u16, mapping: PolicyMapping) -> Option<Move> {
     let entry = policy::entry(index)?;
     let square = |s: u8| Square::index(usize::from(ply.transform.undo_square(s, mapping) ^ turn(&ply.board)));
     let (from, to) = (square(entry.from), square(entry.to));
@@ -261,7 +267,7 @@ fn key(ply: &Ply) -> u64 {
 }
 
 /// The file of a pawn that just moved two squares, if an enemy pawn attacks the square it passed.
-fn en_passant(board: &Board) -> Option<File> {
+pub(super) fn en_passant(board: &Board) -> Option<File> {
     let file = board.en_passant()?;
     let us = board.side_to_move();
     let passed = Square::new(file, Rank::Sixth.relative_to(us));
