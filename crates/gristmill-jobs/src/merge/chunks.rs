@@ -20,6 +20,7 @@ use gristmill_engine::kinds;
 use gristmill_engine::lineage::Step;
 use gristmill_engine::lineage::WRITER;
 use gristmill_engine::pack::{MANIFEST, METADATA, STAGING};
+use gristmill_engine::sql::SqlValue;
 use gristmill_engine::store::Residence;
 use gristmill_engine::store::files::copy;
 use gristmill_engine::store::publish::{self, Staging};
@@ -73,8 +74,10 @@ impl<'a> Merging<'a> {
         if options.shard_rows.is_some() {
             return Err(Error::config("shard_rows", "files of whole games are taken as they are; leave it out"));
         }
-        let inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
+        let mut inputs = options.inputs.iter().map(|folder| Input::open(folder)).collect::<Result<Vec<_>>>()?;
         let codec = codec(&inputs)?;
+        let all = inputs.iter_mut().flat_map(|input| &mut input.games);
+        all.for_each(|game| game.facts.resize(codec.columns().len(), SqlValue::Null));
         let packs = same_records(&inputs)?;
         let mut known = HashSet::new();
         let wanted: Vec<Vec<bool>> = inputs.iter().map(|input| input.wanted(&mut known)).collect();
@@ -182,7 +185,8 @@ fn codec(inputs: &[Input]) -> Result<&'static dyn Codec> {
         codec.ok_or_else(|| Error::config("packs", format!("chunks of `{name}`; a newer gristmill wrote them")))?;
     let strange = |file: &&File| file.index().codec() != codec.tag();
     let columns = codec.columns().len();
-    let other = |input: &&Input| input.games.first().is_some_and(|game| game.facts.len() != columns);
+    let columns = columns - codec.beside()..=columns;
+    let other = |input: &&Input| input.games.first().is_some_and(|game| !columns.contains(&game.facts.len()));
     if let Some(input) = inputs.iter().find(other) {
         let detail = "its games have other columns: another version wrote it; pack it again";
         let path = input.folder.join(METADATA).display().to_string();

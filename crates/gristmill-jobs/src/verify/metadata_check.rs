@@ -31,7 +31,9 @@ impl Told {
         let facts = file.kind.facts()?;
         let codec =
             kinds::codec_named(file.kind.name()).filter(|codec| codec.format() == file.source.describe().format)?;
-        let columns = codec.columns().into_iter().map(|(name, _)| name).collect();
+        // What the packed file said beside its records, these do not say again.
+        let said = codec.columns().len() - codec.beside();
+        let columns = codec.columns().into_iter().take(said).map(|(name, _)| name).collect();
         let path = Path::new(&file.path);
         let folder = path.parent()?;
         let files = Manifest::read(folder).ok()?.files;

@@ -62,6 +62,7 @@ impl Opened {
     ///
     /// Errors: what the format finds, with the place.
     pub(crate) fn decode(&self, i: usize, stored: &[u8], chunk: &mut Chunk) -> Result<()> {
+        chunk.said.clear();
         self.source.decode(i, stored, &self.limits, chunk).map_err(|e| e.in_chunk(i).in_source(&self.path))
     }
 

@@ -32,6 +32,18 @@ pub trait Codec: Debug + Send + Sync {
     /// Names and SQL types of the columns that its facts fill, in order: after those of every pack.
     fn columns(&self) -> Vec<(&'static str, &'static str)>;
 
+    /// How many of the columns, the last ones, are of what the packed file said beside its records: NULL where it did not, and
+    /// where a pack of before has no such column.
+    fn beside(&self) -> usize {
+        0
+    }
+
+    /// What the packed file said of a game, from the values of all columns: names and values.
+    fn said(&self, facts: &[SqlValue]) -> Vec<(String, String)> {
+        let _ = facts;
+        Vec::new()
+    }
+
     /// The layout of the records of a pack; `first` reads the stored bytes of its first chunk, where that says it.
     ///
     /// Errors: those of `first`; `Corrupt`, `Truncated`.

@@ -64,7 +64,15 @@ impl Writer {
             statement.column_names().map(str::to_owned).collect()
         };
         let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-        if found != names {
+        // A pack of before lacks what may be unknown: it gets the columns, and its games stay unknown.
+        let lacks = columns.get(found.len()..).unwrap_or_default();
+        if names.starts_with(&found.iter().map(String::as_str).collect::<Vec<_>>())
+            && lacks.iter().all(|(_, sql)| !sql.contains("NOT NULL"))
+        {
+            for (name, sql) in lacks {
+                writer.db.execute_batch(&format!("ALTER TABLE games ADD COLUMN {name} {sql}")).map_err(refuse)?;
+            }
+        } else {
             let detail = format!(
                 "the table `games` has the columns {found:?}, expected {names:?}: another version wrote it; pack it again"
             );
@@ -236,5 +244,19 @@ mod tests {
         assert!(games.connection().execute("DELETE FROM games", []).is_err());
         std::fs::write(&path, "no database").unwrap();
         assert!(Games::open(&path).and_then(|games| games.contents()).unwrap_err().to_string().contains("metadata.db"));
+    }
+
+    #[test]
+    fn a_table_of_before_gets_columns_that_may_be_unknown_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metadata.db");
+        let columns = [("colour", "TEXT NOT NULL"), ("shape", "TEXT"), ("size", "INT")];
+        Writer::of_games(&path, &columns[..1]).unwrap().finish().unwrap();
+        let refused = Writer::of_games(&path, &[columns[0], ("size", "INT NOT NULL")]).unwrap_err().to_string();
+        assert!(refused.contains("\"size\"") && refused.contains("pack it again"), "{refused}");
+        for _ in 0..2 {
+            Writer::of_games(&path, &columns).unwrap().finish().unwrap();
+        }
+        assert!(Games::open(&path).unwrap().connection().prepare("SELECT colour, shape, size FROM games").is_ok());
     }
 }

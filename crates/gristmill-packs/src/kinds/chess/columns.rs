@@ -1,5 +1,5 @@
 //! The records of a chess game -> what a pack says of it in SQL. A column more is a line in `COLUMNS`.
-//! Looks at records alone; what they do not say is not guessed.
+//! Looks at records, and at tags where the file has them; what they do not say is not guessed.
 
 use gristmill_format::Result;
 use gristmill_format::chess::identity::{Identity, identity};
@@ -26,10 +26,50 @@ const COLUMNS: [Column<Facts>; 12] = [
     Column { name: WEIGHT, sql: "REAL NOT NULL", value: |game| f64::from(game.weight).into() },
 ];
 
+/// The columns behind those, of what files in PGN say of a game, and the tags that they are of: NULL where the file that was packed
+/// did not say it.
+const SAID: [(&str, &str, &str); 11] = [
+    ("white", "TEXT", "White"),
+    ("black", "TEXT", "Black"),
+    ("white_elo", "INT", "WhiteElo"),
+    ("black_elo", "INT", "BlackElo"),
+    ("eco", "TEXT", "ECO"),
+    ("opening", "TEXT", "Opening"),
+    ("event", "TEXT", "Event"),
+    ("site", "TEXT", "Site"),
+    ("date", "TEXT", "Date"),
+    ("time_control", "TEXT", "TimeControl"),
+    ("termination", "TEXT", "Termination"),
+];
+
+/// What a tag says, of a column of this type; NULL where it is absent, says that nobody knows, or is no number.
+fn said(game: &Chunk, (_, sql, tag): &(&str, &str, &str)) -> SqlValue {
+    let known = game.said(tag).map(str::trim).filter(|said| !said.trim_matches(['?', '-', '.']).is_empty());
+    match known {
+        None => SqlValue::Null,
+        Some(said) if *sql == "INT" => said.parse::<u32>().map_or(SqlValue::Null, |number| i64::from(number).into()),
+        Some(said) => said.to_owned().into(),
+    }
+}
+
+/// The tags behind the values of all columns of a game.
+pub fn tags(facts: &[SqlValue]) -> Vec<(String, String)> {
+    let values = facts.get(COLUMNS.len()..).unwrap_or_default();
+    let tag = |((_, _, tag), value): (&(&str, &str, &str), &SqlValue)| match value {
+        SqlValue::Text(text) => Some(((*tag).to_owned(), text.clone())),
+        SqlValue::Integer(number) => Some(((*tag).to_owned(), number.to_string())),
+        _ => None,
+    };
+    SAID.iter().zip(values).filter_map(tag).collect()
+}
+
 /// Names and SQL types of the columns.
 pub fn columns() -> Vec<(&'static str, &'static str)> {
-    names(&COLUMNS)
+    [names(&COLUMNS), SAID.map(|(name, sql, _)| (name, sql)).to_vec()].concat()
 }
+
+/// How many of the columns, the last ones, no record says.
+pub const BESIDE: usize = SAID.len();
 
 /// The column that has what a game weighs by [`WEIGHER`].
 pub const WEIGHT: &str = "weight";
@@ -98,5 +138,5 @@ pub fn facts(version: Version, game: &Chunk) -> Result<Vec<SqlValue>> {
         few_men,
         weight: total(weights),
     };
-    Ok(values(&COLUMNS, &facts))
+    Ok([values(&COLUMNS, &facts), SAID.iter().map(|column| said(game, column)).collect()].concat())
 }

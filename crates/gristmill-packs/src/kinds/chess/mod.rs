@@ -17,6 +17,7 @@ use gristmill_format::layout::Layout;
 use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::weigh::Weigher;
 use gristmill_runtime::error::Result;
+use gristmill_runtime::sql::SqlValue;
 use gristmill_runtime::table::Pick;
 use gristmill_stages::config::EncoderConfig;
 use xxhash_rust::xxh3::xxh3_128;
@@ -47,7 +48,7 @@ impl Kind for Chess {
     }
 
     fn files(&self) -> &'static str {
-        "games of chess (.gz, plain records, or a .tar of them)"
+        "games of chess (.gz, plain records, a .tar of them, or PGN)"
     }
 
     fn encoder(&self) -> EncoderConfig {
@@ -78,6 +79,14 @@ impl Codec for Chess {
 
     fn columns(&self) -> Vec<(&'static str, &'static str)> {
         columns::columns()
+    }
+
+    fn beside(&self) -> usize {
+        columns::BESIDE
+    }
+
+    fn said(&self, facts: &[SqlValue]) -> Vec<(String, String)> {
+        columns::tags(facts)
     }
 
     /// V7, whatever was packed.
