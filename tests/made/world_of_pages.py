@@ -1,5 +1,6 @@
 """What the lines of the guides are about: each name that a line says, made small, and what stands in a line for it."""
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -45,7 +46,10 @@ SHORTER = {
 }
 
 #: Lines about a pack that is of chess games.
-CHESS = ("inspect pack", "verify pack", "mark pack", "dedup pack", "verify-run", "xray")
+CHESS = (
+    *("inspect pack", "verify pack", "mark pack", "dedup pack", "verify-run", "xray"),
+    *("convert pack games.pgn", "convert pack positions.fen"),
+)
 
 
 class World:
@@ -74,6 +78,8 @@ class World:
             shutil.copy(tar, self.root / name)
         self.do("pack", "games", "chess-pack")
         self.do("convert", "games", "v7", "--version", "7")
+        self.do("convert", "games", "x.pgn")
+        (self.root / "lichess.pgn.gz").write_bytes(gzip.compress((self.root / "x.pgn").read_bytes()))
 
     def rows(self) -> None:
         for name, seed in [("drop", "1"), ("drop2", "50"), ("drop3", "90")]:

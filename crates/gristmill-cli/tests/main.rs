@@ -16,6 +16,7 @@ mod marks;
 mod memory;
 mod nothing;
 mod pack;
+mod pgn;
 mod places;
 mod python;
 mod real_sample;

@@ -15,6 +15,7 @@ pub mod inspect;
 pub mod mark;
 pub mod merge;
 pub mod meter;
+pub mod notation;
 pub mod pack;
 pub mod recover;
 pub mod rewrite;

@@ -59,7 +59,7 @@ pub(crate) struct Chess {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Of folders of 2048 rows: packs, self-play, legacy packs, exponents")]
 pub(crate) struct G2048 {
-    /// Form of the new rows. Done by the Python package, which has options of its own: parquet, arrow.
+    /// Form of the new rows, or of games of chess. Done by the Python package, which has options of its own: parquet, arrow.
     #[arg(long, value_name = "FORM", value_enum)]
     pub(crate) to: Option<To>,
     /// Join the fields of these rows by game and step: a folder, or FOLDER/NAME for its files NAME.npy and
@@ -105,4 +105,12 @@ pub(crate) enum To {
     Legacy,
     /// Boards as exponents, by game and step, with all that is known of each step.
     Exponents,
+    /// Games of chess as records of version 6.
+    V6,
+    /// Games of chess as records of version 7.
+    V7,
+    /// Games of chess as one text of their moves. OUT.pgn says it, too.
+    Pgn,
+    /// Positions of chess as one text, a line for each. OUT.fen says it, too.
+    Fen,
 }

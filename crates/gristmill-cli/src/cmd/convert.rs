@@ -8,9 +8,9 @@ use gristmill_format::chess::Version;
 use gristmill_jobs::convert::{self as rows, ConvertOptions, Kind};
 use gristmill_jobs::rewrite::{self as job, Recast};
 
-use super::{demos, rewrite};
+use super::{demos, notation, rewrite};
 use crate::args::RecordVersion;
-use crate::args::convert::{Chess, Container, Convert, To};
+use crate::args::convert::{Chess, Container, Convert, G2048, To};
 use crate::failure::{Failure, Result};
 use crate::report::{self, converting};
 use crate::stopping;
@@ -19,6 +19,9 @@ use crate::stopping;
 const GAMES_PER_TAR: u32 = 1000;
 
 pub(crate) fn run(args: &Convert) -> Result<()> {
+    if let Some(words) = notation::asked(args) {
+        return notation::run(args, words);
+    }
     let kind = match Kind::of(&args.rewriting.path, &args.rewriting.out)? {
         Kind::Games if args.demos.said().is_some() => Kind::Demonstrations,
         kind => kind,
@@ -67,6 +70,9 @@ fn g2048(args: &Convert) -> Result<()> {
         Some(To::SelfPlay) => rows::To::SelfPlay,
         Some(To::Legacy) => rows::To::Legacy,
         Some(To::Exponents) => rows::To::Exponents,
+        Some(To::V6 | To::V7 | To::Pgn | To::Fen) => {
+            return Err(Failure::Usage(format!("{path} holds rows of 2048; this --to is for games of chess")));
+        }
         None => return Err(Failure::Usage(format!("{path} holds rows of 2048; say what they become with --to FORM"))),
     };
     let options = ConvertOptions {
@@ -101,15 +107,33 @@ fn g2048(args: &Convert) -> Result<()> {
 }
 
 fn chess(args: &Convert) -> Result<()> {
-    if args.g2048.to.is_some() {
-        let path = args.rewriting.path.display();
-        return Err(Failure::Usage(format!("--to is for folders of 2048 rows; there is no {METADATA} in {path}")));
+    let to = match args.g2048.to {
+        None => None,
+        Some(To::V6) => Some(RecordVersion::V6),
+        Some(To::V7) => Some(RecordVersion::V7),
+        Some(_) => {
+            let path = args.rewriting.path.display();
+            let text = format!("this --to is for folders of 2048 rows; there is no {METADATA} in {path}");
+            return Err(Failure::Usage(format!("{text}. Games of chess become v6 or v7")));
+        }
+    };
+    let G2048 { to: _, join, inner: false, defaults: false, renumber: false, shard_rows: None, overwrite: _ } =
+        &args.g2048
+    else {
+        return Err(Failure::Usage("options of rows of 2048 do not apply to games of chess".to_owned()));
+    };
+    if !join.is_empty() {
+        return Err(Failure::Usage("--join is for rows of 2048".to_owned()));
     }
+    if to.is_some() && args.chess.version.is_some() {
+        return Err(Failure::Usage("--to v6 and v7 say what --version says; give one of them".to_owned()));
+    }
+    let version = args.chess.version.or(to);
     if args.g2048.overwrite {
         return Err(Failure::Usage("--overwrite is for rows and demonstrations; games go to a new folder".to_owned()));
     }
     let words = &args.chess;
-    if args.lossy && words.version.is_none() {
+    if args.lossy && version.is_none() {
         return Err(Failure::Usage("--lossy goes with --version".to_owned()));
     }
     let container = match (words.container, words.games_per_tar) {
@@ -118,10 +142,10 @@ fn chess(args: &Convert) -> Result<()> {
         (Some(Container::Loose), None) => job::Container::Loose,
         (None, None) => job::Container::Same,
     };
-    if words.version.is_none() && words.container.is_none() {
+    if version.is_none() && words.container.is_none() {
         return Err(Failure::Usage("nothing to convert to; give --version, --container or both".to_owned()));
     }
-    let version = words.version.map(|version| match version {
+    let version = version.map(|version| match version {
         RecordVersion::V6 => Version::V6,
         RecordVersion::V7 => Version::V7,
     });

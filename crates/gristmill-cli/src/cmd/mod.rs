@@ -10,6 +10,7 @@ pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod mark;
 pub(crate) mod merge;
+mod notation;
 pub(crate) mod pack;
 pub(crate) mod recover;
 pub(crate) mod rescore;

@@ -1,11 +1,26 @@
-//! What came of converting rows of 2048, as text. Prints nothing.
+//! What came of converting rows of 2048, and games to text. Prints nothing.
 
 use std::fmt::Write;
 
 use gristmill_jobs::convert::Converted;
+use gristmill_jobs::notation::Told;
 
 /// At most this many lines are about single runs.
 const LINES: usize = 20;
+
+/// The text of games that were told.
+pub(crate) fn told(told: &Told) -> String {
+    let mut out = String::new();
+    told.faults.iter().for_each(|fault| _ = writeln!(out, "left out: {fault}"));
+    let left_out: u64 = told.left_out.values().sum();
+    let verb = if told.dry_run { "would hold" } else { "holds" };
+    let Told { output, games, frames, bytes, to, .. } = told;
+    let _ = write!(out, "{output} {verb} {games} games of {frames} positions as {}, {bytes} bytes", to.name());
+    if left_out > 0 {
+        let _ = write!(out, "; {left_out} games or files left out");
+    }
+    out
+}
 
 /// The text of a conversion.
 pub(crate) fn text(converted: &Converted) -> String {

@@ -88,6 +88,7 @@ pub(crate) const HOUSES: [House; 9] = [
             ("feed", &["meter", "npy"]),
             ("mark", &["in_order", "meter"]),
             ("merge", &["in_order", "meter"]),
+            ("notation", &["files", "merge", "meter", "work"]),
             ("rewrite", &["files", "work"]),
             ("verify_run", &["selected"]),
             ("xray", &["selected"]),

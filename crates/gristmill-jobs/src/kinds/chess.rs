@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use gristmill_engine::error::Result;
 use gristmill_format::Result as FormatResult;
 use gristmill_format::chess::check::{self, Rules};
-use gristmill_format::chess::{KIND, Version, game};
+use gristmill_format::chess::{Board, Frame, KIND, Version, game, pgn};
 use gristmill_format::container::salvage;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 
 use crate::work::drawn::chess;
-use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Verification, Work};
+use crate::work::{Counting, Decoded, Fault, FramePlace, FrameView, Opened, Verification, Words, Work};
 
 pub(super) struct Chess;
 
@@ -44,6 +44,20 @@ impl Work for Chess {
 
     fn view(&self, place: FramePlace, _: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView> {
         Ok(FrameView::Chess(Box::new(chess::view(place, record)?)))
+    }
+
+    fn tell(&self, chunk: &Chunk, words: Words, out: &mut String) -> FormatResult<()> {
+        match words {
+            Words::Pgn => pgn::write(&pgn::told(chunk)?, out),
+            Words::Fen => {
+                for frame in 0..chunk.frames {
+                    let board = Frame::new(chunk.record(frame)).and_then(|frame| Board::from_frame(&frame));
+                    out.push_str(&board.map_err(|e| e.in_frame(frame))?.fen());
+                    out.push('\n');
+                }
+            }
+        }
+        Ok(())
     }
 
     fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()> {

@@ -9,6 +9,7 @@ use gristmill_engine::error::{Error, Result};
 use gristmill_engine::runtime::scheduler::{Lane, Signal, Tasks};
 use gristmill_engine::store::publish::Staged;
 use gristmill_format::chess::pack::PACKED;
+use gristmill_format::chess::pgn::source::FORMAT as PGN;
 use gristmill_format::container::gzip;
 use gristmill_format::source::Chunk;
 
@@ -18,6 +19,9 @@ use crate::work::Opened;
 
 /// Level of compression: the default of zlib, which self-play uses.
 const LEVEL: u8 = 6;
+
+/// Formats whose chunks are no files of records: these are made of what is stored.
+const MADE: [&str; 2] = [PACKED, PGN];
 
 /// One chunk to work on.
 pub(super) struct Order {
@@ -141,14 +145,14 @@ impl Line {
         }
         answer.stored = stored.len() as u64;
         let mut fate = Fate::Keep;
-        let packed = file.source.describe().format == PACKED;
-        if (packed || self.rewrite.reads())
+        let made = MADE.contains(&file.source.describe().format);
+        if (made || self.rewrite.reads())
             && let Err(e) = file.decode(*i, stored, chunk)
         {
             return Answer { outcome: Outcome::Damaged(e), ..answer };
         }
-        if packed {
-            // A packed game is no file by itself: from here on it is what it was packed from.
+        if made {
+            // A packed game is no file by itself, and text no record: from here on it is a file of its records.
             match gzip::compress(LEVEL, chunk.records()) {
                 Ok(game) => *stored = game,
                 Err(e) => return Answer { outcome: Outcome::Failed(e.into()), ..answer },

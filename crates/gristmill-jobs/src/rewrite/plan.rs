@@ -17,15 +17,20 @@ use gristmill_format::source::Access;
 
 use super::MESSAGES;
 
-/// What the names of chunk files end with: packs are made by another job, so that games come out of them in tars.
-const CHUNKS: &str = ".chunks";
+/// What the names of files end with of which games come out in tars: packs are made by another job, and text by another.
+const MADE: [&str; 5] = [".chunks", ".pgn", ".pgn.gz", ".pgn.zst", ".pgn.zstd"];
+
+/// A name without such an ending.
+fn stem(name: &str) -> Option<&str> {
+    MADE.iter().find_map(|ending| name.strip_suffix(ending))
+}
 
 /// What the games are put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     /// What they were in.
     Same,
-    /// A file each; those of `a.tar` or `a.chunks` in a folder `a`.
+    /// A file each; those of `a.tar`, `a.chunks` or `a.pgn` in a folder `a`.
     Loose,
     /// Tars of at most this many games; an existing tar stays one.
     Tars(usize),
@@ -140,7 +145,7 @@ fn is_tar(store: &dyn Store, stat: &FileStat) -> gristmill_format::Result<Option
         format = detect(&stat.name, &head[..n])?;
     }
     Ok(match format {
-        Some(Format::ChessTar) => Some(true),
+        Some(Format::ChessTar | Format::Pgn | Format::PackedPgn) => Some(true),
         Some(Format::Chunks) => holds_chess(store, stat)?.then_some(true),
         Some(Format::ChessGame) => Some(false),
         Some(format) if access(format) == Access::Solid => refuse_packed_tar(stat.key()).map(|()| None)?,
@@ -183,12 +188,12 @@ fn units(sources: Vec<(FileStat, bool)>, container: Container) -> Vec<Unit> {
     for (stat, tar) in sources {
         let name = stat.name.to_string();
         let target = match (container, tar) {
-            (Container::Same | Container::Tars(_), true) => match name.strip_suffix(CHUNKS) {
+            (Container::Same | Container::Tars(_), true) => match stem(&name) {
                 Some(stem) => Target::Tar(format!("{stem}.tar")),
                 None => Target::Tar(name),
             },
             (Container::Same | Container::Loose, false) => Target::File(name),
-            (Container::Loose, true) => match name.strip_suffix(".tar").or(name.strip_suffix(CHUNKS)) {
+            (Container::Loose, true) => match name.strip_suffix(".tar").or(stem(&name)) {
                 Some(stem) if !folders.contains(stem) => Target::Folder(stem.to_owned()),
                 _ => Target::Folder(name),
             },
@@ -243,6 +248,9 @@ mod tests {
         let packed = |container| units(vec![(stat_of("p/games-00000.chunks"), true)], container)[0].target.clone();
         assert_eq!(packed(Container::Same), Target::Tar("p/games-00000.tar".to_owned()));
         assert_eq!(packed(Container::Loose), Target::Folder("p/games-00000".to_owned()));
+        let text = |container| units(vec![(stat_of("a.pgn.zst"), true)], container)[0].target.clone();
+        assert_eq!(text(Container::Tars(7)), Target::Tar("a.tar".to_owned()));
+        assert_eq!(text(Container::Loose), Target::Folder("a".to_owned()));
         let names = ["a/1.gz", "a/2.gz", "a/3.gz", "b.tar", "b/1.gz", "c.tar", "games-000000.tar", "x.gz"];
         let same = planned(&names, Container::Same);
         assert_eq!(same.iter().filter(|(target, _)| target.starts_with("Tar")).count(), 3);

@@ -11,6 +11,7 @@ use gristmill_engine::store::Store;
 use gristmill_engine::store::files::is_folder;
 use gristmill_engine::store::publish::{Staged, withdraw};
 use gristmill_format::container::tar::TarWriter;
+use gristmill_format::source::Span;
 
 use super::line::{Answer, Line, Order, Outcome};
 use super::plan::{Target, Unit};
@@ -132,7 +133,15 @@ impl Writer {
             }
             // A name of its own for each member, whatever the tar calls them.
             let base = file.member(chunk).map(|name| name.rsplit('/').next().unwrap_or(name).to_owned());
-            let full = file.member(chunk).unwrap_or(&file.source.describe().key).to_owned();
+            let whole = file.source.locate(chunk).is_some_and(|(span, _)| span == Span::WHOLE);
+            // Games of a text have no names: they get those of self-play.
+            let numbered = format!("training.{chunk}.gz");
+            let full = match file.member(chunk) {
+                Some(name) => name.to_owned(),
+                None if whole => file.source.describe().key.clone(),
+                None => numbered.clone(),
+            };
+            let base = base.or((!whole).then_some(numbered));
             let name = match &unit.target {
                 Target::File(name) => Some(name.clone()),
                 Target::Tar(_) => None,

@@ -62,10 +62,39 @@ pub(crate) trait Work: Sync {
     /// Errors: those of a record that cannot be.
     fn view(&self, place: FramePlace, layout: Option<&Layout>, record: &[u8]) -> FormatResult<FrameView>;
 
+    /// Appends a chunk in the words of its game, with what its file said of it.
+    ///
+    /// Errors: `Unsupported` for a kind that has no words; those of records that no words can tell.
+    fn tell(&self, chunk: &Chunk, words: Words, out: &mut String) -> FormatResult<()> {
+        let _ = (chunk, words, out);
+        let detail = format!("frames of `{}` have no {}; games of chess have", self.name(), words.name());
+        Err(Error::new(Kind::Unsupported, detail))
+    }
+
     /// Counts what is in a file.
     ///
     /// Errors: what is no fault of the data.
     fn count(&self, file: &Opened, counting: &mut dyn Counting) -> Result<()>;
+}
+
+/// Words that a game can be told in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Words {
+    /// Portable Game Notation: a game with its moves.
+    Pgn,
+    /// Forsyth-Edwards notation: a line for each frame.
+    Fen,
+}
+
+impl Words {
+    /// Their name in options and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Words::Pgn => "pgn",
+            Words::Fen => "fen",
+        }
+    }
 }
 
 /// What counts the chunks of opened files.

@@ -1,0 +1,196 @@
+//! Games of any form, in files or packs -> one file of text: their moves, or their positions. Games that no words can tell are left
+//! out and named; the file appears whole or not at all.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use gristmill_engine::chunks::manifest::Manifest;
+use gristmill_engine::chunks::metadata::Games;
+use gristmill_engine::error::{Error, Result};
+use gristmill_engine::kinds;
+use gristmill_engine::pack::METADATA;
+use gristmill_engine::store::files::is_file;
+use gristmill_engine::store::place::{resolved, writable};
+use gristmill_engine::store::publish::Staged;
+use gristmill_format::source::Chunk;
+use serde::Serialize;
+
+use crate::files::{self, Found};
+use crate::merge::danger;
+use crate::meter::Meter;
+pub use crate::work::Words;
+use crate::work::{Opened, is_unreadable};
+
+/// Messages about what was left out that are kept for people to read.
+const MESSAGES: usize = 20;
+
+/// Bytes of text that are written at a time.
+const PIECE: usize = 1 << 20;
+
+/// What to tell, and where.
+#[derive(Debug, Clone)]
+pub struct NotationOptions {
+    /// A file, or a folder with everything below it, a pack among them.
+    pub path: PathBuf,
+    /// The file of text.
+    pub out: PathBuf,
+    /// What the text says.
+    pub words: Words,
+    /// Replace a file that is there.
+    pub overwrite: bool,
+    /// Read everything, and write nothing.
+    pub dry_run: bool,
+    /// Set from another thread to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Told {
+    /// The file.
+    pub output: String,
+    /// What it says.
+    pub to: Words,
+    /// Games in it.
+    pub games: u64,
+    /// Frames of these games.
+    pub frames: u64,
+    /// Bytes of text.
+    pub bytes: u64,
+    /// Games and files that were left out, by the kind of their fault.
+    pub left_out: BTreeMap<String, u64>,
+    /// What was wrong with them, at most the first few.
+    pub faults: Vec<String>,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    /// How long it took by the clock.
+    pub seconds: f64,
+}
+
+/// Tells all games at a path, in order of name and number. `progress` gets the number of games so far.
+///
+/// Errors: `Config` for an output that is there, or inside the input; `Path`; `Format` for what cannot be read; `Stopped`.
+pub fn notation(options: &NotationOptions, progress: &mut dyn FnMut(u64)) -> Result<Told> {
+    let (path, out) = (resolved(&options.path)?.into_owned(), writable(&options.out, "output")?.into_owned());
+    danger::check(std::slice::from_ref(&path), &out)?;
+    if out.exists() && !options.overwrite {
+        let text = format!("{}: there is something already; --overwrite replaces it", out.display());
+        return Err(Error::config("output", text));
+    }
+    let (meter, mut telling) = (Meter::default(), Telling::new(options, &out));
+    let before = meter.now();
+    let mut staged = if options.dry_run { None } else { Some(Staged::within(out)?) };
+    files::walk(&path, &mut |found| match found {
+        Found::File(file) => telling.file(&file, &mut staged, progress),
+        Found::Fault(e) => telling.fault(e),
+        Found::Unlisted(unlisted) => Err(Error::State(format!("files could not be listed: {}", unlisted.latest))),
+        Found::Pack(folder) => {
+            let text = format!("{} is a pack of rows of 2048, which have no such words", folder.display());
+            Err(Error::config("path", text))
+        }
+        Found::Other => Ok(()),
+    })?;
+    if telling.told.games == 0 {
+        let first = telling.told.faults.first().map(|fault| format!("; the first that was left out: {fault}"));
+        let text = format!("no game in {} could be told{}", path.display(), first.unwrap_or_default());
+        return Err(Error::config("path", text));
+    }
+    if let Some(mut staged) = staged {
+        staged.append(telling.text.as_bytes())?;
+        staged.seal()?;
+        staged.publish()?;
+    }
+    telling.told.seconds = meter.now().wall - before.wall;
+    Ok(telling.told)
+}
+
+struct Telling<'a> {
+    options: &'a NotationOptions,
+    told: Told,
+    text: String,
+    stored: Vec<u8>,
+    chunk: Chunk,
+}
+
+impl<'a> Telling<'a> {
+    fn new(options: &'a NotationOptions, out: &Path) -> Self {
+        let told = Told {
+            output: out.display().to_string(),
+            to: options.words,
+            games: 0,
+            frames: 0,
+            bytes: 0,
+            left_out: BTreeMap::new(),
+            faults: Vec::new(),
+            dry_run: options.dry_run,
+            seconds: 0.0,
+        };
+        Telling { options, told, text: String::new(), stored: Vec::new(), chunk: Chunk::default() }
+    }
+
+    /// Leaves a game or a file out; one that could not be read ends the job, since its content is unknown.
+    fn fault(&mut self, e: gristmill_format::Error) -> Result<()> {
+        if is_unreadable(&e) {
+            return Err(e.into());
+        }
+        *self.told.left_out.entry(e.kind().name().to_owned()).or_default() += 1;
+        if self.told.faults.len() < MESSAGES {
+            self.told.faults.push(e.to_string());
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, file: &Opened, staged: &mut Option<Staged>, progress: &mut dyn FnMut(u64)) -> Result<()> {
+        let tags = said(file).unwrap_or_default();
+        for i in 0..file.source.len() {
+            if self.options.stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            let before = self.text.len();
+            let told = file.fetch(i, &mut self.stored).and_then(|()| {
+                file.decode(i, &self.stored, &mut self.chunk)?;
+                if let Some(tags) = tags.get(&(i as u64)) {
+                    self.chunk.said.clone_from(tags);
+                }
+                let told = file.kind.tell(&self.chunk, self.options.words, &mut self.text);
+                told.map_err(|e| e.in_chunk(i).in_source(&file.path))
+            });
+            if let Err(e) = told {
+                self.text.truncate(before);
+                self.fault(e)?;
+                continue;
+            }
+            self.told.games += 1;
+            self.told.frames += self.chunk.frames as u64;
+            self.told.bytes += (self.text.len() - before) as u64;
+            if self.text.len() >= PIECE {
+                if let Some(staged) = staged {
+                    staged.append(self.text.as_bytes())?;
+                }
+                self.text.clear();
+                progress(self.told.games);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the database of a pack says of the games in one of its files, by their numbers there; none for any other file.
+fn said(file: &Opened) -> Option<BTreeMap<u64, Vec<(String, String)>>> {
+    let codec = kinds::codec_named(file.kind.name()).filter(|codec| codec.format() == file.source.describe().format)?;
+    let path = Path::new(&file.path);
+    let folder = path.parent().filter(|folder| is_file(&folder.join(METADATA)))?;
+    let files = Manifest::read(folder).ok()?.files;
+    let number = files.iter().position(|one| path.file_name().is_some_and(|name| name == &*one.name))?;
+    let first = files[..number].iter().map(|one| one.games).sum::<u64>();
+    let mut found = BTreeMap::new();
+    let read = Games::open(&folder.join(METADATA)).and_then(|games| {
+        games.of(first..first + files[number].games, &mut |game| {
+            found.insert(game.chunk, codec.said(&game.facts));
+            Ok(())
+        })
+    });
+    read.ok().map(|()| found)
+}
