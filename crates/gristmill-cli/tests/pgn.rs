@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gristmill_format::container::gzip::compress;
+use gristmill_format::container::zstd;
 
 use crate::command::{run, text};
 
@@ -143,4 +144,19 @@ fn a_text_becomes_records_and_a_pack_becomes_the_text_again() {
     assert!(refused.code == 2 && refused.err.contains("--overwrite"), "{refused:?}");
     let rows = run(&["convert", text(&at("a.pgn")), text(&at("d")), "--to", "exponents"]);
     assert!(rows.code == 2 && rows.err.contains("v6"), "{rows:?}");
+}
+
+#[test]
+fn a_compressed_text_that_is_cut_gives_its_games_and_a_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pgn.zst");
+    let whole = zstd::compress(3, games(900).as_bytes()).unwrap();
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(run(&["verify", text(&path), "--json"]).ok().json()["checked"].as_u64(), Some(3600));
+    fs::write(&path, [&whole[..], &zstd::compress(3, games(3).as_bytes()).unwrap()[..40]].concat()).unwrap();
+    let verified = run(&["verify", text(&path), "--json"]).json();
+    assert_eq!((verified["ok"].as_bool(), verified["checked"].as_u64()), (Some(false), Some(3600)), "{verified}");
+    assert!(verified["faults"][0].to_string().contains("truncated"), "{verified}");
+    fs::write(&path, &whole[..20]).unwrap();
+    assert!(run(&["verify", text(&path)]).code != 0);
 }

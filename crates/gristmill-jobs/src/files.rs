@@ -11,11 +11,13 @@ use gristmill_engine::row_files;
 use gristmill_engine::store::files::{is_file, is_folder};
 use gristmill_engine::store::place::resolved;
 use gristmill_engine::store::{self, Store};
+use gristmill_format::chess::pgn::source::PgnFile;
 use gristmill_format::demo::source::DemoFile;
 use gristmill_format::source::ChunkSource;
 use gristmill_format::{Error, Kind, Result, detect};
 
 use crate::kinds;
+use crate::unpacked::unpacked;
 use crate::work::Opened;
 
 pub use crate::work::is_unreadable;
@@ -178,7 +180,7 @@ pub(super) fn file(path: &Path) -> Found {
 /// Opens one file of a store; `path` is its name for people. Only `in_folder` may it be something else than data.
 pub(super) fn open(store: &dyn Store, name: &str, path: String, in_folder: bool) -> Found {
     let opened = || -> Result<Option<Opened>> {
-        let bytes = store.open(name)?;
+        let mut bytes = store.open(name)?;
         let size = bytes.len()?;
         let Some(format) = detect::detect_alone(name, &*bytes)? else { return Ok(None) };
         let key = name.rsplit('/').next().unwrap_or(name);
@@ -187,6 +189,13 @@ pub(super) fn open(store: &dyn Store, name: &str, path: String, in_folder: bool)
                 // What comes after its end is a fault of the file; what lies before is still read.
                 let file = Arc::new(DemoFile::open_as(key, bytes.as_ref(), false)?);
                 (file.clone(), Some(file))
+            }
+            detect::Format::PackedPgn => {
+                // Longer than memory, often: its text is read where it was unpacked to.
+                let (plain, fault) = unpacked(&bytes)?;
+                let games = PgnFile::open(key, &plain)?.noting(fault);
+                bytes = Arc::new(plain);
+                (Arc::new(games), None)
             }
             other => (detect::open(other, key, bytes.as_ref())?, None),
         };

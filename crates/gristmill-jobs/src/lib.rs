@@ -33,4 +33,5 @@ mod in_order;
 mod kinds;
 mod npy;
 mod sidecar;
+mod unpacked;
 mod work;

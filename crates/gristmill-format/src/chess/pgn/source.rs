@@ -41,6 +41,7 @@ pub struct PgnFile {
     starts: Vec<u64>,
     /// Their lengths; at most what 32 bits hold, which is beyond every bound.
     lens: Vec<u32>,
+    faults: Vec<Error>,
 }
 
 impl PgnFile {
@@ -49,7 +50,7 @@ impl PgnFile {
     /// Errors: `Io`; `Truncated` where the file shrinks.
     pub fn open(key: impl Into<String>, from: &(impl ReadAt + ?Sized)) -> Result<Self> {
         let description = Description { key: key.into(), format: FORMAT, kind: KIND };
-        let mut file = PgnFile { description, starts: Vec::new(), lens: Vec::new() };
+        let mut file = PgnFile { description, starts: Vec::new(), lens: Vec::new(), faults: Vec::new() };
         let (mut splitter, mut at, mut window) = (Splitter::default(), 0, vec![0; WINDOW]);
         loop {
             let n = from.read_at(at, &mut window)?;
@@ -61,6 +62,13 @@ impl PgnFile {
         }
         splitter.finish(&mut |start, end| file.add(start, end));
         Ok(file)
+    }
+
+    /// The same, with a fault of what was around its text.
+    #[must_use]
+    pub fn noting(mut self, fault: Option<Error>) -> Self {
+        self.faults.extend(fault);
+        self
     }
 
     fn add(&mut self, start: u64, end: u64) {
@@ -114,6 +122,10 @@ impl ChunkSource for PgnFile {
             e.in_chunk(i)
         })
     }
+
+    fn faults(&self) -> &[Error] {
+        &self.faults
+    }
 }
 
 /// A compressed file, of at most `max` bytes unpacked, as plain bytes and the games in them.
@@ -146,7 +158,6 @@ fn unpacked(stored: Vec<u8>, max: usize) -> Result<(Vec<u8>, Vec<Error>)> {
 pub struct PackedPgn {
     games: PgnFile,
     plain: Vec<u8>,
-    faults: Vec<Error>,
 }
 
 impl PackedPgn {
@@ -157,7 +168,8 @@ impl PackedPgn {
         let mut stored = Vec::new();
         read_span(from, Span::WHOLE, MAX_BYTES as u64, &mut stored)?;
         let (plain, faults) = unpacked(stored, MAX_BYTES)?;
-        Ok(PackedPgn { games: PgnFile::open(key, plain.as_slice())?, plain, faults })
+        let games = PgnFile::open(key, plain.as_slice())?.noting(faults.into_iter().next());
+        Ok(PackedPgn { games, plain })
     }
 }
 
@@ -182,6 +194,6 @@ impl ChunkSource for PackedPgn {
     }
 
     fn faults(&self) -> &[Error] {
-        &self.faults
+        self.games.faults()
     }
 }
