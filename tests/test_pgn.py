@@ -19,7 +19,7 @@ def game(seed: int, plies: int, number: int | None = None) -> chess.pgn.Game:
     board = chess.Board() if number is None else chess.Board.from_chess960_pos(number)
     played = chess.pgn.Game()
     played.setup(board)
-    played.headers.update({"White": f"w{seed}", "Black": 'b"\\', "WhiteElo": str(1500 + seed), "BlackElo": "?"})
+    played.headers.update({"White": f"w{seed}", "Black": "J\u00f6rg", "WhiteElo": str(1500 + seed), "BlackElo": "?"})
     played.headers["ECO"] = "A00"
     node: chess.pgn.GameNode = played
     while len(list(played.mainline())) < plies and not node.board().is_game_over():
@@ -92,6 +92,25 @@ def test_a_pack_is_asked_for_its_players_and_becomes_the_text_again(
     done = gm.convert(path, tmp_path / "v6", version=6)
     assert done.chunks == len(games)
     assert gm.verify(tmp_path / "v6").ok
+    assert gm.convert(path, tmp_path / "v7", to="v7").changed == len(games)
+    told = gm.convert(tmp_path / "pack", tmp_path / "again.pgn", to="pgn")
+    assert (told.games, told.frames, told.left_out) == (len(games), len(pack), {})
+    with (tmp_path / "again.pgn").open() as text:
+        for game in games:
+            again = chess.pgn.read_game(text)
+            assert again is not None
+            assert not again.errors
+            assert [node.move for node in again.mainline()] == [node.move for node in game.mainline()]
+            assert again.board().board_fen() == game.board().board_fen()
+            assert [again.headers[name] for name in ("Result", "White", "Black", "WhiteElo")] == [
+                game.headers[name] for name in ("Result", "White", "Black", "WhiteElo")
+            ]
+    fens = gm.convert(path, tmp_path / "all.fen", to="fen")
+    assert (tmp_path / "all.fen").read_text().count("\n") == fens.frames == len(pack)
+    with pytest.raises(gm.ConfigError, match="overwrite"):
+        gm.convert(path, tmp_path / "all.fen", to="fen")
+    with pytest.raises(gm.ConfigError, match="container"):
+        gm.convert(path, tmp_path / "b.fen", to="fen", container="tar")  # type: ignore[call-overload]
 
 
 def test_a_bad_game_is_named_and_the_others_stay(path: Path) -> None:

@@ -50,7 +50,7 @@ from gristmill.errors import (
     StateError,
     StoppedError,
 )
-from gristmill.jobs.converting import Converted, ConvertedDemos, ConvertedGames, convert
+from gristmill.jobs.converting import Converted, ConvertedDemos, ConvertedGames, ToldGames, convert
 from gristmill.jobs.generating import Made, generate
 from gristmill.jobs.looking import Verification, stats, verify
 from gristmill.jobs.packing import (
@@ -151,6 +151,7 @@ __all__ = [
     "TensorGeneratorConfig",
     "TensorSpec",
     "ThreeWaySplit",
+    "ToldGames",
     "Trajectories",
     "Valued",
     "Vanished",

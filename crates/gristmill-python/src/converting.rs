@@ -1,4 +1,4 @@
-//! Options of a conversion in, what came of it out, as JSON text: rows of 2048, games of chess, demonstrations.
+//! Options of a conversion in, what came of it out, as JSON text: rows of 2048, games of chess, also as text, demonstrations.
 //! What lies at a path decides which of them takes it; Ctrl-C ends a job between two blocks, files or trajectories.
 
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use gristmill_format::demo::native::Semantics;
 use gristmill_format::demo::shard::Members;
 use gristmill_jobs::convert::{ConvertOptions, Kind, convert};
 use gristmill_jobs::demos::{self, Choice, SpaceOptions, TaskOptions};
+use gristmill_jobs::notation::{NotationOptions, Words, notation};
 use gristmill_jobs::rewrite::{Container, Recast, RewriteOptions, rewrite};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -69,6 +70,25 @@ pub(crate) fn convert_games(py: Python<'_>, options: &str) -> Result<String, Fau
     };
     let stop = AtomicBool::new(false);
     watched(py, &stop, |look| rewrite(Arc::new(recast), &options, &stop, &mut |_| look()))
+}
+
+/// Options for games that become text, checked in Python.
+#[derive(Deserialize)]
+struct Text {
+    input: PathBuf,
+    output: PathBuf,
+    to: Words,
+    overwrite: bool,
+    dry_run: bool,
+}
+
+/// Writes games as text.
+#[pyfunction]
+pub(crate) fn tell_games(py: Python<'_>, options: &str) -> Result<String, Fault> {
+    let Text { input: path, output: out, to: words, overwrite, dry_run } = parsed(options)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let options = NotationOptions { path, out, words, overwrite, dry_run, stop: Arc::clone(&stop) };
+    watched(py, &stop, |look| notation(&options, &mut |_| look()))
 }
 
 /// Options for demonstrations, checked in Python.

@@ -49,7 +49,7 @@ mod _gristmill {
         config_to_textproto, config_to_toml, overlay_config, place_in_text, preset_lc0, proto_descriptors,
     };
     #[pymodule_export]
-    use crate::converting::{convert_demos, convert_games, convert_rows, convertible};
+    use crate::converting::{convert_demos, convert_games, convert_rows, convertible, tell_games};
     #[pymodule_export]
     use crate::demos::{Demos, Spill, holds_demos, open_demos};
     #[pymodule_export]

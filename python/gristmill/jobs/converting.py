@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, cast, overload
 
 from gristmill import _gristmill
 from gristmill.config import Path, to_json
@@ -15,6 +15,9 @@ from gristmill.options.arguments import named
 
 #: What rows of 2048 become.
 RowForm: TypeAlias = Literal["aligned48", "packed46", "self-play", "legacy", "exponents", "parquet", "arrow"]
+
+#: What games of chess become: records, or one text of moves or positions.
+GameForm: TypeAlias = Literal["v6", "v7", "pgn", "fen"]
 
 #: What each kind of data is called in errors.
 _KINDS = {"rows": "rows of 2048", "games": "games of chess", "demonstrations": "demonstrations"}
@@ -82,6 +85,23 @@ class ConvertedGames:
 
 
 @dataclass(frozen=True)
+class ToldGames:
+    """What came of games that were written as text."""
+
+    output: str
+    #: `pgn` or `fen`.
+    to: str
+    games: int
+    frames: int
+    bytes: int
+    #: Games and files that were left out, by the kind of their fault, and what was wrong with the first few.
+    left_out: dict[str, int]
+    faults: list[str]
+    dry_run: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
 class ConvertedDemos:
     """What came of demonstrations."""
 
@@ -121,6 +141,28 @@ def convert(
     overwrite: bool = ...,
     dry_run: bool = ...,
 ) -> Converted: ...
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    to: Literal["pgn", "fen"],
+    *,
+    overwrite: bool = ...,
+    dry_run: bool = ...,
+) -> ToldGames: ...
+@overload
+def convert(
+    input: Path,
+    output: Path,
+    to: Literal["v6", "v7"],
+    *,
+    st_q_theta: float | None = ...,
+    lossy: bool = ...,
+    container: Literal["loose", "tar"] | None = ...,
+    games_per_tar: int = ...,
+    threads: int | None = ...,
+    dry_run: bool = ...,
+) -> ConvertedGames: ...
 @overload
 def convert(
     input: Path,
@@ -174,7 +216,7 @@ def convert(
 def convert(
     input: Path,  # noqa: A002  (the name of the option)
     output: Path,
-    to: RowForm | None = None,
+    to: RowForm | GameForm | None = None,
     *,
     join: Iterable[Path] = (),
     inner: bool = False,
@@ -207,12 +249,12 @@ def convert(
     color_space: Literal["gray", "rgb"] | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
-) -> Converted | ConvertedGames | ConvertedDemos:
+) -> Converted | ConvertedGames | ConvertedDemos | ToldGames:
     """Makes data of another form. What lies at `input` decides which options apply; the others are refused.
 
-    A folder of 2048 rows needs `to`, and appears whole or not at all. Games of chess need `version`, `container` or
-    both; the same call resumes one that was interrupted. Of demonstrations the name of the output decides the form.
-    Minari data sets have `gristmill.demos.minari.write` and `write_shards`.
+    A folder of 2048 rows needs `to`, and appears whole or not at all. Games of chess, PGN among them, need `to`,
+    `version`, `container` or both; the same call resumes one that was interrupted. Of demonstrations the name of the
+    output decides the form. Minari data sets have `gristmill.demos.minari.write` and `write_shards`.
 
     Args:
         input: rows: a pack, self-play, a legacy pack, or exponents. Games: a file, or a folder with all below it.
@@ -221,7 +263,8 @@ def convert(
             `.npz`, or the folder of a data set of demonstrations.
         to: a pack of 48-byte or 46-byte rows; self-play; a legacy pack; `exponents`: boards decoded, in order of game
             and step, with everything that is known of each step. `parquet` and `arrow` hold what `exponents` does,
-            and need pyarrow (`pip install gristmill[arrow]`).
+            and need pyarrow (`pip install gristmill[arrow]`). Games of chess: `v6` and `v7` say what `version` says;
+            `pgn` and `fen` make one file of text, of all games or a line for each position.
         join: rows whose fields are joined by game and step: folders, or `folder/name` for its files `name.npy` and
             `name-<digits>.npy`. Only with `exponents`, `parquet` and `arrow`.
         inner: leave out steps that one of `join` does not have, rather than refuse.
@@ -252,7 +295,7 @@ def convert(
         action_bounds: lowest and highest value of an action.
         obs_bounds: lowest and highest value of an observation.
         color_space: colours of the frames.
-        overwrite: replace what rows or demonstrations are in the output.
+        overwrite: replace what rows, demonstrations or text are in the output.
         dry_run: look only.
 
     Raises:
@@ -266,10 +309,18 @@ def convert(
     if kind == "games" and any(given[name] != value for name, value in _OF["demonstrations"].items()):
         kind = "demonstrations"
     options = {"input": os.fspath(input), "output": os.fspath(output), **_options(kind, os.fspath(input), given)}
+    if kind == "games" and (to == "pgn" or to == "fen"):
+        return _told(options, to, overwrite)
+    if kind == "games" and (to == "v6" or to == "v7"):
+        if version is not None:
+            raise ConfigError("`version`: to= says it already; give one of them", field="version")
+        options["version"], to = int(to[1]), None
     if to is not None and kind != "rows":
-        raise ConfigError(f"`to`: for rows of 2048; {input} holds {_KINDS[kind]}", field="to")
+        raise ConfigError(f"`to`: `{to}` is for rows of 2048; {input} holds {_KINDS[kind]}", field="to")
     if kind == "rows":
-        return _rows(options, to, overwrite)
+        if to in ("v6", "v7", "pgn", "fen"):
+            raise ConfigError(f"`to`: `{to}` is for games of chess; {input} holds {_KINDS[kind]}", field="to")
+        return _rows(options, cast("RowForm | None", to), overwrite)
     if kind == "games":
         return _games(options, overwrite)
     return _demos(options, overwrite)
@@ -324,6 +375,14 @@ def _games(options: dict[str, Any], overwrite: bool) -> ConvertedGames:
     # An interrupted one raises.
     del result["interrupted"]
     return ConvertedGames(**result)
+
+
+def _told(options: dict[str, Any], to: str, overwrite: bool) -> ToldGames:
+    for name, default in _OF["games"].items():
+        if options[name] != default:
+            raise ConfigError(f"`{name}`: for records; text has none of it", field=name)
+    given = {name: options[name] for name in ("input", "output", "dry_run")}
+    return ToldGames(**json.loads(_gristmill.tell_games(json.dumps({**given, "to": to, "overwrite": overwrite}))))
 
 
 def _check_whole(options: Mapping[str, Any], name: str, least: int, most: int = 2**32 - 1) -> None:

@@ -13,7 +13,7 @@ use gristmill_engine::sql::SqlValue;
 use gristmill_format::layout::Layout;
 use gristmill_format::source::Chunk;
 use gristmill_format::{Error, Kind, Result as FormatResult};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use drawn::{FramePlace, FrameView};
 pub(crate) use findings::{Fault, Verification};
@@ -78,7 +78,7 @@ pub(crate) trait Work: Sync {
 }
 
 /// Words that a game can be told in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Words {
     /// Portable Game Notation: a game with its moves.
