@@ -7,9 +7,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::games::{game, tar};
+use gristmill_engine::runtime::scheduler::Rounds;
 use gristmill_engine::stage::discover::Search;
 use gristmill_engine::stage::load::{Arrival, LogSpec, Source, SourceLog};
-use gristmill_engine::store::{DirStore, MemoryStore, Store};
+use gristmill_engine::store::{DirStore, MemoryStore, Store, Take};
 use gristmill_format::Kind;
 use gristmill_format::source::{Chunk, Limits};
 
@@ -47,7 +48,8 @@ impl Log {
             *signal.0.lock().unwrap() += 1;
             signal.1.notify_all();
         });
-        let spawn = |name: &str, task: Box<dyn FnOnce() + Send>| {
+        let spawn = |name: &str, mut rounds: Rounds| {
+            let task = move || while rounds().map(std::thread::sleep).is_some() {};
             std::thread::Builder::new().name(name.to_owned()).spawn(task).unwrap();
         };
         let log = SourceLog::start(spec, &spawn, on_change);
@@ -236,12 +238,17 @@ fn stopping_ends_the_thread_soon_and_without_an_end_of_the_scan() {
 #[test]
 fn a_failed_search_is_said() {
     let store = Arc::new(MemoryStore::new());
-    let find = Box::new(|_: &mut dyn FnMut(gristmill_engine::store::Change)| panic!("on purpose"));
+    let find = Box::new(|take: Take| -> Rounds {
+        Box::new(move || {
+            let _told = &take;
+            panic!("on purpose")
+        })
+    });
     let spec =
         LogSpec { store, find, provider: 0, version: None, fits: |_| Ok(()), facts: None, solids: None, waits: false };
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
-    let spawn = |_: &str, task: Box<dyn FnOnce() + Send>| drop(std::thread::spawn(task).join());
+    let spawn = |_: &str, rounds: Rounds| drop(std::thread::spawn(rounds).join());
     let log = SourceLog::start(
         spec,
         &spawn,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use gristmill_engine::runtime::scheduler::Rounds;
 use gristmill_engine::stage::discover::Search;
 use gristmill_engine::stage::load::{LogSpec, SourceLog};
 use gristmill_engine::store::DirStore;
@@ -56,7 +57,9 @@ fn a_hundred_thousand_files() {
             solids: None,
             waits: false,
         };
-        let spawn = |_: &str, task: Box<dyn FnOnce() + Send>| drop(std::thread::spawn(task));
+        let spawn = |_: &str, mut rounds: Rounds| {
+            std::thread::spawn(move || while rounds().map(std::thread::sleep).is_some() {});
+        };
         let log = SourceLog::start(spec, &spawn, Arc::new(move || tell.send(()).unwrap_or_default()));
         while log.initial().is_none() {
             told.recv_timeout(Duration::from_secs(60)).unwrap();

@@ -41,7 +41,7 @@ pub(crate) fn restart(store: &Arc<MemoryStore>, facts: Option<&Arc<Facts>>) -> (
         waits: false,
     };
     let before = store.reads();
-    let log = SourceLog::start(spec, &|_, task| task(), Arc::new(|| ()));
+    let log = SourceLog::start(spec, &|_, mut rounds| while rounds().is_some() {}, Arc::new(|| ()));
     let sources = log.initial().unwrap().iter().map(|e| log.open(e.id).unwrap()).collect();
     (sources, store.reads() - before)
 }

@@ -1,10 +1,11 @@
 //! The threads: workers that decode and encode, readers that only wait for storage, and the odd watcher.
 //! Takes anything that can `run` one task at a time; knows nothing of what the tasks do. The one file that spawns.
 
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Which threads a task belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,35 @@ pub trait Tasks: Send + Sync {
 
     /// A task panicked with the message `what`: those that wait for its result must get an error.
     fn panicked(&self, what: &str);
+}
+
+/// What a thread does again and again: one round without a pause, and how long to pause after it; `None` when it has ended.
+pub type Rounds = Box<dyn FnMut() -> Option<Duration> + Send>;
+
+/// Takes the place of threads and of the clock: who decides which task runs next, and what time it is. The simulated mill does.
+pub trait Crew: Send + Sync + Debug {
+    /// Takes over tasks that `count` threads of a lane would run, which sleep by this signal.
+    fn staff(&self, lane: Lane, count: usize, tasks: &Arc<[Arc<dyn Tasks>]>, signal: Arc<Signal>);
+
+    /// Takes over what a thread of this name would do in rounds.
+    fn rounds(&self, name: &str, rounds: Rounds);
+
+    /// Time since some beginning; never goes back.
+    fn now(&self) -> Duration;
+}
+
+/// What time it is: that of this machine, or what a crew says.
+#[derive(Debug, Clone)]
+pub struct Time {
+    began: Instant,
+    crew: Option<Arc<dyn Crew>>,
+}
+
+impl Time {
+    /// Time since some beginning.
+    pub fn now(&self) -> Duration {
+        self.crew.as_ref().map_or_else(|| self.began.elapsed(), |crew| crew.now())
+    }
 }
 
 /// Runs one task, `false` when there is none; a panic ends the task, not the thread.
@@ -53,6 +83,11 @@ impl Signal {
             Lane::Read => &self.read,
             Lane::Work => &self.work,
         }
+    }
+
+    /// How often it moved in a lane; threads sleep while it does not.
+    pub fn seen(&self, lane: Lane) -> u64 {
+        *self.lane(lane).lock()
     }
 
     /// Wakes the sleeping threads of a lane to look again.
@@ -104,6 +139,7 @@ pub struct Scheduler {
     signal: Arc<Signal>,
     stop: Arc<AtomicBool>,
     roll: Arc<Roll>,
+    time: Time,
 }
 
 impl Default for Scheduler {
@@ -115,7 +151,18 @@ impl Default for Scheduler {
 impl Scheduler {
     /// A scheduler without threads.
     pub fn new() -> Self {
-        Scheduler { signal: Arc::default(), stop: Arc::default(), roll: Arc::default() }
+        Scheduler::of(None)
+    }
+
+    /// The same; or one that never has any, because a crew does their work.
+    pub fn of(crew: Option<Arc<dyn Crew>>) -> Self {
+        let time = Time { began: Instant::now(), crew };
+        Scheduler { signal: Arc::default(), stop: Arc::default(), roll: Arc::default(), time }
+    }
+
+    /// The clock that tasks go by.
+    pub fn time(&self) -> Time {
+        self.time.clone()
     }
 
     /// What tasks use to say that there may be more to do.
@@ -129,8 +176,11 @@ impl Scheduler {
     }
 
     /// Starts one named thread that ends by itself or when the stop flag is set.
-    /// Errors: the system has no more threads.
+    /// Errors: the system has no more threads, or a crew takes their place.
     pub fn spawn(&self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        if self.time.crew.is_some() {
+            return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, "this runs without threads"));
+        }
         let roll = Arc::clone(&self.roll);
         let own = name.to_owned();
         roll.running.lock().unwrap_or_else(PoisonError::into_inner).push(own.clone());
@@ -142,8 +192,27 @@ impl Scheduler {
         Ok(())
     }
 
+    /// Starts one named thread that goes through rounds until they end.
+    ///
+    /// Errors: the system has no more threads.
+    pub fn rounds(&self, name: &str, mut rounds: Rounds) -> std::io::Result<()> {
+        if let Some(crew) = &self.time.crew {
+            crew.rounds(name, rounds);
+            return Ok(());
+        }
+        self.spawn(name, move || {
+            while let Some(pause) = rounds() {
+                std::thread::sleep(pause);
+            }
+        })
+    }
+
     /// Starts `count` threads that run the tasks of `lane`.
     pub fn staff(&self, lane: Lane, count: usize, tasks: &Arc<[Arc<dyn Tasks>]>) -> std::io::Result<()> {
+        if let Some(crew) = &self.time.crew {
+            crew.staff(lane, count, tasks, self.signal());
+            return Ok(());
+        }
         for i in 0..count {
             let (tasks, signal, stop) = (Arc::clone(tasks), self.signal(), self.stop_flag());
             let name = format!("{}-{i}", if lane == Lane::Read { "read" } else { "work" });

@@ -1,6 +1,8 @@
 //! What discovery finds out about the files of a store, as the source log takes it.
 //! Files are numbered: those of the first scan in key order, later ones as they come.
 
+use crate::runtime::scheduler::Rounds;
+
 use super::{Faults, FileStat};
 
 /// One step of what is known about the files.
@@ -57,5 +59,8 @@ pub enum Change {
     },
 }
 
-/// A search that is ready to run in a thread: it tells `take` what it finds until it is stopped.
-pub type Discover = Box<dyn FnOnce(&mut dyn FnMut(Change)) + Send>;
+/// What takes the steps of a search.
+pub type Take = Box<dyn FnMut(Change) + Send>;
+
+/// A search that is ready to run: its rounds tell what takes its steps what they find, until it is stopped.
+pub type Discover = Box<dyn FnOnce(Take) -> Rounds + Send>;

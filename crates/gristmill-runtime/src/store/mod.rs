@@ -20,13 +20,16 @@ mod watch;
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
 
-pub use change::{Change, Discover};
+use crate::runtime::scheduler::Crew;
+
+pub use change::{Change, Discover, Take};
 pub use dir::DirStore;
 pub use faults::Faults;
 pub use files::open_file;
@@ -88,6 +91,14 @@ pub enum Hint {
 pub trait Watch: Send {
     /// Appends what was noticed since the last call; never waits.
     fn poll(&mut self, hints: &mut Vec<Hint>);
+}
+
+/// What a loader stands on where that is not this machine: who does its work, what time it is, and where its files are.
+pub trait World: Crew {
+    /// The store of a place.
+    ///
+    /// Errors: as [`place::open`].
+    fn open(&self, place: &Path) -> crate::Result<Arc<dyn Store>>;
 }
 
 /// A place with named bytes.

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::events::{Event, Events, Level};
+use gristmill_runtime::runtime::scheduler::Time;
 use gristmill_stages::config::IoErrors;
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ struct Outage {
     why: String,
     tries: u32,
     pause: Duration,
-    due: Instant,
+    due: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +54,7 @@ struct Known {
 pub(in crate::pipeline) struct Outages {
     policy: IoErrors,
     events: Arc<Events>,
+    time: Time,
     /// How many, for those who only want to know that there are none.
     count: AtomicUsize,
     known: Mutex<Known>,
@@ -67,8 +69,8 @@ pub(in crate::pipeline) fn of_reading(error: &Error) -> Option<&gristmill_format
 }
 
 impl Outages {
-    pub(in crate::pipeline) fn new(policy: IoErrors, events: Arc<Events>) -> Self {
-        Outages { policy, events, count: AtomicUsize::new(0), known: Mutex::default() }
+    pub(in crate::pipeline) fn new(policy: IoErrors, events: Arc<Events>, time: Time) -> Self {
+        Outages { policy, events, time, count: AtomicUsize::new(0), known: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -77,13 +79,13 @@ impl Outages {
 
     /// Whether a file could not be read a moment ago, and must not be tried again yet.
     pub(in crate::pipeline) fn rests(&self, id: u64) -> bool {
-        self.count.load(Ordering::Acquire) > 0 && self.lock().out.get(&id).is_some_and(|out| Instant::now() < out.due)
+        self.count.load(Ordering::Acquire) > 0 && self.lock().out.get(&id).is_some_and(|out| self.time.now() < out.due)
     }
 
     /// A file that may have been moved just now is tried again in a moment; that is no error.
     pub(in crate::pipeline) fn rest(&self, id: u64) {
         let mut known = self.lock();
-        let due = Instant::now() + FIRST_PAUSE;
+        let due = self.time.now() + FIRST_PAUSE;
         let new = || Outage { why: "it may have been moved".to_owned(), tries: 0, pause: FIRST_PAUSE, due };
         known.out.entry(id).or_insert_with(new).due = due;
         self.count.store(known.out.len(), Ordering::Release);
@@ -96,7 +98,7 @@ impl Outages {
         let mut known = self.lock();
         *known.by_kind.entry(error.kind().name()).or_default() += 1;
         let fresh = known.out.get(&id).is_none_or(|out| out.tries == 0);
-        let now = Instant::now();
+        let now = self.time.now();
         let new = || Outage { why: String::new(), tries: 0, pause: FIRST_PAUSE, due: now };
         let out = known.out.entry(id).or_insert_with(new);
         (out.why, out.tries, out.due) = (error.to_string(), out.tries + 1, now + out.pause);
@@ -148,6 +150,7 @@ impl Outages {
 #[cfg(test)]
 mod tests {
     use gristmill_format::Kind;
+    use gristmill_runtime::runtime::scheduler::Scheduler;
 
     use super::*;
 
@@ -155,7 +158,7 @@ mod tests {
     fn a_stream_that_does_not_wait_ends_after_some_tries_of_one_file() {
         let error = gristmill_format::Error::new(Kind::Away, "its folder is away").in_source("games/a.gz");
         for (policy, ends) in [(IoErrors::Wait, false), (IoErrors::Raise, true)] {
-            let outages = Outages::new(policy, Arc::default());
+            let outages = Outages::new(policy, Arc::default(), Scheduler::new().time());
             assert!(!outages.rests(7));
             for _ in 1..TRIES {
                 outages.failed(7, &error).unwrap();

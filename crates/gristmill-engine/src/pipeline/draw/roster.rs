@@ -451,7 +451,8 @@ pub(in crate::pipeline) fn record(id: u64, stat: &FileStat) -> Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gristmill_runtime::store::{Change, DirStore, Store};
+    use gristmill_runtime::runtime::scheduler::{Rounds, Scheduler};
+    use gristmill_runtime::store::{Change, DirStore, Store, Take};
     use gristmill_stages::config::IoErrors;
     use gristmill_stages::stage::load::LogSpec;
 
@@ -465,7 +466,10 @@ mod tests {
         let name = |game: u64| format!("training.{game}.gz");
         (0..2).for_each(|game| std::fs::write(games.join(name(game)), "a game").unwrap());
         let files: Vec<FileStat> = (0..2).map(|game| store.stat(&name(game)).unwrap()).collect();
-        let find = Box::new(move |take: &mut dyn FnMut(Change)| take(Change::Scanned(files)));
+        let find = Box::new(move |mut take: Take| {
+            take(Change::Scanned(files));
+            Box::new(|| None) as Rounds
+        });
         let spec = LogSpec {
             store,
             find,
@@ -476,9 +480,9 @@ mod tests {
             solids: None,
             waits: false,
         };
-        let log = SourceLog::start(spec, &|_, body| body(), Arc::new(|| ()));
+        let log = SourceLog::start(spec, &|_, mut rounds| while rounds().is_some() {}, Arc::new(|| ()));
         let spill = Arc::new(Spill::open(&spill, (0, 1), 1 << 20).unwrap());
-        let outages = Arc::new(Outages::new(IoErrors::Wait, Arc::default()));
+        let outages = Arc::new(Outages::new(IoErrors::Wait, Arc::default(), Scheduler::new().time()));
         let roster = Roster::new("load".into(), log, None, (Some(spill), outages));
         assert!(roster.ready());
         std::fs::remove_file(games.join(name(1))).unwrap();

@@ -27,6 +27,6 @@ impl DataLoader {
         let seed = recall.seed.or_else(|| self.noted_seed());
         let root = *self.root.get_or_init(|| seed.unwrap_or_else(fresh_root));
         let anchors = Arc::clone(&self.anchors);
-        Launch::new(&self.config, (&self.plan, self.sight), root, (recall, journal), anchors)
+        Launch::new(&self.config, (&self.plan, self.sight), root, (recall, journal), (anchors, self.world.as_ref()))
     }
 }

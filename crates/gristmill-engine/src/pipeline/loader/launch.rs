@@ -13,9 +13,9 @@ use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::facts::Facts;
 use gristmill_runtime::runtime::events::Events;
 use gristmill_runtime::runtime::journal::{self, Journal};
-use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
+use gristmill_runtime::runtime::scheduler::{Crew, Lane, Rounds, Scheduler, Tasks};
 use gristmill_runtime::store::place::resolved;
-use gristmill_runtime::store::{self, Spill};
+use gristmill_runtime::store::{self, Spill, World};
 use gristmill_stages::config::{BadChunks, DataLoaderConfig, FrameFormat, IoErrors, SplitBy};
 use gristmill_stages::stage::discover::Search;
 use gristmill_stages::stage::load::{LogSpec, Solids, SourceLog};
@@ -87,7 +87,7 @@ impl Launch {
         (plan, sight): (&Plan, Option<Reads>),
         root: u64,
         (recall, journal): (Recall, Option<Journal>),
-        anchors: Arc<Anchors>,
+        (anchors, within): (Arc<Anchors>, Option<&Arc<dyn World>>),
     ) -> Result<Self> {
         if recall.seed.is_some_and(|seed| seed != root) {
             return Err(Error::State(format!("it was made with another seed than {root}")));
@@ -98,15 +98,15 @@ impl Launch {
         // Who only looks has no use for errors in between.
         let policy = if sight.is_some() { BadChunks::Skip } else { config.bad_chunks };
         let verdicts = Arc::new(Verdicts::new(policy, report, Arc::clone(&events))?);
+        let scheduler = Scheduler::of(within.map(|world| Arc::clone(world) as Arc<dyn Crew>));
         // Who only looks wants an answer, and can ask again.
         let io_errors = if sight.is_some() { IoErrors::Raise } else { config.io_errors };
-        let outages = Arc::new(Outages::new(io_errors, Arc::clone(&events)));
-        let scheduler = Scheduler::new();
+        let outages = Arc::new(Outages::new(io_errors, Arc::clone(&events), scheduler.time()));
         let limit = config.spill_limit.map_or(SPILL_LIMIT, |limit| limit.0);
         let Ranks { rank, world, .. } = Ranks::of(config)?;
         let spill = config.spill.as_ref().map(|folder| Spill::open(folder, (rank, world), limit).map(Arc::new));
         let spill = spill.transpose()?;
-        let rosters = rosters(config, plan, &scheduler, &recall, (spill.as_ref(), io_errors, &outages))?;
+        let rosters = rosters(config, plan, (&scheduler, within), &recall, (spill.as_ref(), io_errors, &outages))?;
         let journal = journal.map(|journal| Arc::new(Mutex::new(journal.to_open(recall.opening))));
         let book = match &config.ledger {
             Some(path) if !config.replay => Some(Arc::new(Book::open(path, begin(config, plan, root, &recall)?)?)),
@@ -200,14 +200,15 @@ impl Launch {
         scheduler.staff(Lane::Read, observer.readers, &tasks).map_err(failed)?;
         let (stop, sampler) = (scheduler.stop_flag(), observer.clone());
         let sample = move || {
-            while !stop.load(Ordering::Relaxed) {
-                sampler.sample();
-                sampler.notice();
-                sampler.forget();
-                std::thread::sleep(SAMPLE);
+            if stop.load(Ordering::Relaxed) {
+                return None;
             }
+            sampler.sample();
+            sampler.notice();
+            sampler.forget();
+            Some(SAMPLE)
         };
-        scheduler.spawn("metrics", sample).map_err(failed)?;
+        scheduler.rounds("metrics", Box::new(sample)).map_err(failed)?;
         notices::started(&observer, budget::workers(config), recall.how());
         let marks = recall.marks(config);
         Ok(Running { scheduler, observer, book, journal, marks })
@@ -217,7 +218,7 @@ impl Launch {
 fn rosters(
     config: &DataLoaderConfig,
     plan: &Plan,
-    scheduler: &Scheduler,
+    (scheduler, world): (&Scheduler, Option<&Arc<dyn World>>),
     recall: &Recall,
     (spill, io_errors, outages): (Option<&Arc<Spill>>, IoErrors, &Arc<Outages>),
 ) -> Result<Vec<Arc<Roster>>> {
@@ -226,13 +227,15 @@ fn rosters(
         let place = resolved(&log.directory).map_err(|e| e.in_stage(&log.files))?;
         // What cannot be read yet is reported, and tried again, where its chunks are.
         let encoders = config.stage.iter().filter_map(|stage| Some(&stage.tensor_generator.as_ref()?.encoder));
-        let fits =
-            codec_of(&place).and_then(|codec| codec.map_or(Ok(()), |codec| kinds::fed_by(codec.name(), encoders)));
+        let codec = if world.is_some() { Ok(None) } else { codec_of(&place) };
+        let fits = codec.and_then(|codec| codec.map_or(Ok(()), |codec| kinds::fed_by(codec.name(), encoders)));
         if let Err(e) = fits.or_else(|e| if e.kind() == Kind::Unsupported { Err(e) } else { Ok(()) }) {
             let text = format!("{}: {}", log.directory.display(), e.detail());
             return Err(Error::field(&log.files, "directory", text));
         }
-        let store = store::open(&place).map_err(|e| e.in_stage(&log.files))?;
+        let store = world
+            .map_or_else(|| store::open(&place), |world| world.open(&place))
+            .map_err(|e| e.in_stage(&log.files))?;
         let find = Search {
             store: Arc::clone(&store),
             watch: log.watch && !config.replay,
@@ -256,9 +259,9 @@ fn rosters(
             waits: log.waits && !config.replay,
         };
         let signal = scheduler.signal();
-        let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
+        let spawn = |name: &str, rounds: Rounds| {
             // A thread that cannot be started shows as a log that ends at once: no chunk will come.
-            let _ = scheduler.spawn(name, body);
+            let _ = scheduler.rounds(name, rounds);
         };
         let source_log = SourceLog::start(spec, &spawn, Arc::new(move || signal.notify_all()));
         let with = (spill.cloned(), Arc::clone(outages));

@@ -17,6 +17,7 @@ use gristmill_format::encode::TensorSpec;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::runtime::events::{Event, Level};
 use gristmill_runtime::runtime::handoff::{Taken, WhenFull};
+use gristmill_runtime::store::World;
 use gristmill_stages::config::{DataLoaderConfig, IoErrors};
 use waits::{START_POLL, may_pass};
 
@@ -69,6 +70,8 @@ pub struct DataLoader {
     plan: Plan,
     /// Which chunks are read where the stream is only planned.
     sight: Option<Reads>,
+    /// Where it runs, if not on this machine's threads and files.
+    world: Option<Arc<dyn World>>,
     outputs: Vec<Output>,
     made_in: u32,
     root: OnceLock<u64>,
@@ -131,12 +134,23 @@ impl DataLoader {
             config,
             plan,
             sight: None,
+            world: None,
             outputs,
             made_in: std::process::id(),
             root,
             running: OnceLock::new(),
             control: Mutex::default(),
         })
+    }
+
+    /// [`DataLoader::new`], over a world of its own: it has the files of all directories, does all work and says what time it is.
+    /// Journal, ledger and report stay files of this machine.
+    ///
+    /// Errors: as there.
+    pub fn within(config: DataLoaderConfig, world: Arc<dyn World>) -> Result<Self> {
+        let mut loader = Self::new(config)?;
+        loader.world = Some(world);
+        Ok(loader)
     }
 
     /// The config, with the seed that the run uses once it has started.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use gristmill_format::detect::detect;
-use gristmill_runtime::store::{Change, Discover, Faults, FileStat, Hint, Store, Watch};
+use gristmill_runtime::store::{Change, Discover, Faults, FileStat, Hint, Store, Take, Watch};
 
 use super::registry::{Registry, by_key};
 
@@ -58,41 +58,31 @@ pub struct Search {
 }
 
 impl Search {
-    /// The search as a task for a thread.
+    /// The search as rounds for a thread.
     pub fn ready(self) -> Discover {
-        Box::new(move |take| run(&self, take))
+        Box::new(move |take: Take| {
+            let mut found = Discovery::new(self, take);
+            Box::new(move || found.round().then_some(POLL))
+        })
     }
 }
 
 /// Runs the search: the first scan, then changes until it is stopped, or only the scan when not watching.
 pub fn run(search: &Search, take: &mut dyn FnMut(Change)) {
-    let mut found = Discovery {
-        search,
-        registry: Registry::new(search.store.clone(), search.stop.clone()),
-        unsettled: BTreeMap::new(),
-        leaving: BTreeMap::new(),
-        round: 0,
-        skipped: HashSet::new(),
-        watch: None,
-        take,
-    };
-    // Watched first and listed second: what changes in between is seen twice rather than never.
-    found.watch_anew();
-    let Some((files, faults)) = found.list_whole() else { return };
-    let files = found.settled(files);
-    let files = found.registry.scan(files, &search.expected);
-    if found.stopped() {
-        return;
+    let mut found = Discovery::new(search.clone(), take);
+    while found.round() {
+        thread::sleep(POLL);
     }
-    if found.watch.is_some() {
-        // From the first draw on, a file that is not there may have been moved.
-        search.store.readings().looked();
-    }
-    (found.take)(Change::Scanned(files));
-    found.listed(faults);
-    if search.watch {
-        found.follow();
-    }
+}
+
+/// What a search does next.
+enum Phase {
+    /// Lists after `rest` rounds more, having listed this number of times.
+    Listing { tries: u32, rest: u64 },
+    /// Waits until the files of the first listing, of which these are complete, do not grow any more.
+    Settling(Vec<FileStat>, Faults),
+    /// Sees what changes.
+    Following,
 }
 
 /// A file that may still be growing.
@@ -101,8 +91,15 @@ struct Unsettled {
     due: u64,
 }
 
-struct Discovery<'a> {
-    search: &'a Search,
+struct Discovery<T: FnMut(Change)> {
+    search: Search,
+    phase: Phase,
+    /// What was said of listings that failed.
+    told: Faults,
+    /// Rounds since the last listing.
+    since_list: u64,
+    /// Whether notices were lost since.
+    lost: bool,
     registry: Registry,
     /// Files that may still be growing, as they were at the last check.
     unsettled: BTreeMap<Arc<str>, Unsettled>,
@@ -112,10 +109,44 @@ struct Discovery<'a> {
     /// Names that no format claims.
     skipped: HashSet<Box<str>>,
     watch: Option<Box<dyn Watch>>,
-    take: &'a mut dyn FnMut(Change),
+    take: T,
 }
 
-impl Discovery<'_> {
+impl<T: FnMut(Change)> Discovery<T> {
+    fn new(search: Search, take: T) -> Self {
+        Discovery {
+            registry: Registry::new(search.store.clone(), search.stop.clone()),
+            search,
+            phase: Phase::Listing { tries: 0, rest: 0 },
+            told: Faults::default(),
+            since_list: 0,
+            lost: false,
+            unsettled: BTreeMap::new(),
+            leaving: BTreeMap::new(),
+            round: 0,
+            skipped: HashSet::new(),
+            watch: None,
+            take,
+        }
+    }
+
+    /// One round, without a pause in it; whether there is another.
+    fn round(&mut self) -> bool {
+        match std::mem::replace(&mut self.phase, Phase::Following) {
+            Phase::Listing { tries, rest: 0 } => self.list_whole(tries + 1),
+            Phase::Listing { tries, rest } => {
+                self.phase = Phase::Listing { tries, rest: rest - 1 };
+                !self.stopped()
+            }
+            Phase::Settling(mut files, faults) => {
+                self.round += 1;
+                files.extend(self.take_settled());
+                self.settled(files, faults)
+            }
+            Phase::Following => self.follow(),
+        }
+    }
+
     fn stopped(&self) -> bool {
         self.search.stop.load(Ordering::Relaxed)
     }
@@ -161,29 +192,29 @@ impl Discovery<'_> {
     }
 
     /// The first listing: made again while parts of the tree cannot be read. A run would never know of what it lacks.
-    fn list_whole(&mut self) -> Option<(Vec<FileStat>, Faults)> {
-        let mut told = Faults::default();
-        for tries in 1.. {
-            let (files, faults) = self.list()?;
-            if PASSING.iter().all(|kind| faults.count(kind) == 0) {
-                return Some((files, faults));
-            }
-            for kind in PASSING.iter().filter(|kind| told.count(kind) == 0 && faults.count(kind) > 0) {
-                let why = faults.latest(kind).unwrap_or("a folder");
-                self.fault(kind, format!("{why}; the first scan is made again until it can be read"));
-            }
-            told.merge(&faults);
-            if !self.search.waits && tries == LISTINGS {
-                return None;
-            }
-            for _ in 0..PAUSE {
-                if self.stopped() {
-                    return None;
-                }
-                thread::sleep(POLL);
-            }
+    fn list_whole(&mut self, tries: u32) -> bool {
+        if tries == 1 {
+            // Watched first and listed second: what changes in between is seen twice rather than never.
+            self.watch_anew();
         }
-        None
+        let Some((files, faults)) = self.list() else { return false };
+        if PASSING.iter().all(|kind| faults.count(kind) == 0) {
+            // One that was changed a moment ago must prove that it does not grow.
+            let (recent, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.changed_within(SETTLED));
+            let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE });
+            self.unsettled = recent.into_iter().map(unsettled).collect();
+            return self.settled(files, faults);
+        }
+        for kind in PASSING {
+            if self.told.count(kind) > 0 || faults.count(kind) == 0 {
+                continue;
+            }
+            let why = faults.latest(kind).unwrap_or("a folder");
+            self.fault(kind, format!("{why}; the first scan is made again until it can be read"));
+        }
+        self.told.merge(&faults);
+        self.phase = Phase::Listing { tries, rest: PAUSE - 1 };
+        (self.search.waits || tries < LISTINGS) && !self.stopped()
     }
 
     fn listed(&mut self, faults: Faults) {
@@ -191,17 +222,13 @@ impl Discovery<'_> {
         (self.take)(Change::Listed { skipped, duplicates, growing: self.unsettled.len() as u64, faults });
     }
 
-    /// Of the files of the first scan those that are complete: one that was changed a moment ago must prove that it does not
-    /// grow. Those that do are taken when they are complete or, without a watch, after a while as they are.
-    fn settled(&mut self, files: Vec<FileStat>) -> Vec<FileStat> {
-        let (recent, mut files): (Vec<_>, Vec<_>) = files.into_iter().partition(|file| file.changed_within(SETTLED));
-        let unsettled = |then: FileStat| (then.name.clone(), Unsettled { then, due: SETTLE });
-        self.unsettled = recent.into_iter().map(unsettled).collect();
+    /// Goes on to the scan with the files of the first listing that are complete, once no other grows. Those that do are taken
+    /// when they are complete or, without a watch, after a while as they are.
+    fn settled(&mut self, mut files: Vec<FileStat>, faults: Faults) -> bool {
         let rounds = if self.search.watch { 2 * SETTLE } else { PATIENCE };
-        while !self.unsettled.is_empty() && !self.stopped() && self.round < rounds {
-            thread::sleep(POLL);
-            self.round += 1;
-            files.extend(self.take_settled());
+        if !self.unsettled.is_empty() && !self.stopped() && self.round < rounds {
+            self.phase = Phase::Settling(files, faults);
+            return true;
         }
         if !self.search.watch {
             for (name, file) in std::mem::take(&mut self.unsettled) {
@@ -209,51 +236,61 @@ impl Discovery<'_> {
                 files.push(file.then);
             }
         }
-        files
+        let files = self.registry.scan(files, &self.search.expected);
+        if self.stopped() {
+            return false;
+        }
+        if self.watch.is_some() {
+            // From the first draw on, a file that is not there may have been moved.
+            self.search.store.readings().looked();
+        }
+        (self.take)(Change::Scanned(files));
+        self.listed(faults);
+        self.search.watch && self.follow()
     }
 
-    /// Runs until it is stopped.
-    fn follow(&mut self) {
+    /// Sees what changed since the round before.
+    fn follow(&mut self) -> bool {
+        if self.stopped() {
+            return false;
+        }
         let rescan = (self.search.rescan.as_millis() / POLL.as_millis()).max(1) as u64;
         let mut hints = Vec::new();
-        let (mut since_list, mut lost) = (0, false);
-        while !self.stopped() {
-            self.round += 1;
-            since_list += 1;
-            if let Some(watch) = &mut self.watch {
-                watch.poll(&mut hints);
-            }
-            for hint in hints.drain(..) {
-                match hint {
-                    Hint::Closed(name) => self.closed(&name),
-                    Hint::Seen(name) => self.seen(&name),
-                    Hint::Left(name) => {
-                        if self.registry.has(&name) {
-                            self.leaving.insert(name.into(), self.round + GONE);
-                        }
-                    }
-                    Hint::Blind(reason) => self.fault("unwatched", reason),
-                    Hint::Lost(reason) => {
-                        lost = true;
-                        self.fault("watch", reason);
-                    }
-                }
-                if self.stopped() {
-                    return;
-                }
-            }
-            if since_list >= rescan || lost && since_list >= PAUSE {
-                (since_list, lost) = (0, false);
-                self.list_again();
-            }
-            self.settle();
-            self.part();
-            match &self.watch {
-                Some(_) => self.search.store.readings().looked(),
-                None => self.search.store.readings().ended(),
-            }
-            thread::sleep(POLL);
+        self.round += 1;
+        self.since_list += 1;
+        if let Some(watch) = &mut self.watch {
+            watch.poll(&mut hints);
         }
+        for hint in hints {
+            match hint {
+                Hint::Closed(name) => self.closed(&name),
+                Hint::Seen(name) => self.seen(&name),
+                Hint::Left(name) => {
+                    if self.registry.has(&name) {
+                        self.leaving.insert(name.into(), self.round + GONE);
+                    }
+                }
+                Hint::Blind(reason) => self.fault("unwatched", reason),
+                Hint::Lost(reason) => {
+                    self.lost = true;
+                    self.fault("watch", reason);
+                }
+            }
+            if self.stopped() {
+                return false;
+            }
+        }
+        if self.since_list >= rescan || self.lost && self.since_list >= PAUSE {
+            (self.since_list, self.lost) = (0, false);
+            self.list_again();
+        }
+        self.settle();
+        self.part();
+        match &self.watch {
+            Some(_) => self.search.store.readings().looked(),
+            None => self.search.store.readings().ended(),
+        }
+        true
     }
 
     /// Stat of a file that a hint names, if a format claims it and it is there.
@@ -321,7 +358,7 @@ impl Discovery<'_> {
                 Err(e) if e.kind().is_of_reading() => _ = self.leaving.insert(name, self.round + GONE),
                 Err(_) => {
                     self.leaving.remove(&name);
-                    self.registry.leave(&name).into_iter().for_each(&mut *self.take);
+                    self.registry.leave(&name).into_iter().for_each(&mut self.take);
                 }
                 // Back, or another: notices and listings say which.
                 Ok(_) => _ = self.leaving.remove(&name),

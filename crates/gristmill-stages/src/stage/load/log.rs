@@ -9,14 +9,15 @@ use gristmill_format::detect;
 use gristmill_format::source::{Access, Limits};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::facts::Facts;
+use gristmill_runtime::runtime::scheduler::Rounds;
 use gristmill_runtime::store::{Change, Discover, Faults, FileStat, Held, Store};
 
 use super::index::{Indexed, Untouched};
 use super::solid::{Solid, Solids};
 use super::source::{Digests, Moves, Source, Which, of_index};
 
-/// Starts a thread of the given name.
-pub type Spawn<'a> = dyn Fn(&str, Box<dyn FnOnce() + Send>) + 'a;
+/// Starts a thread of the given name that goes through rounds.
+pub type Spawn<'a> = dyn Fn(&str, Rounds) + 'a;
 
 /// Containers that stay open though no drawer may have taken them in yet.
 const LATEST: usize = 64;
@@ -161,11 +162,8 @@ impl SourceLog {
             on_change,
         });
         let writer = Ending(log.clone());
-        let task = move || {
-            let writer = writer;
-            find(&mut |change| writer.0.take(change));
-        };
-        spawn(&format!("discover-{provider}"), Box::new(task));
+        let rounds = find(Box::new(move |change| writer.0.take(change)));
+        spawn(&format!("discover-{provider}"), rounds);
         log
     }
 
