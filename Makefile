@@ -13,13 +13,16 @@ GAMES ?=
 TORCH_INDEX ?=
 SOAK_SECONDS ?= 600
 FUZZ_SECONDS ?= 60
+SIM_RUNS ?= 1000000
+RUNS ?=
+SEED ?=
 FLAKES ?=
 BASE ?= main
 # Tests wait for disks and processes most of their time, so there are more at once than processors.
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes soak fuzz docs clean tools
+.PHONY: help demo wheel test-wheel check test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes sim soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -32,6 +35,7 @@ help:
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
+	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON"
 	@echo "make soak               100 000 positions against other libraries, 1200 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
@@ -115,7 +119,12 @@ bench: tables
 flakes: package tables
 	PYTHON="$(PYTHON)" CARGO="$(CARGO)" bash scripts/flakes.sh $(FLAKES)
 
+# One line of JSON at the end; a failure says its seed, which is shrunk, and replayed by SEED=.
+sim:
+	@RUNS="$(RUNS)" SEED="$(SEED)" $(CARGO) run --locked --quiet -p gristmill-sim
+
 soak: package tables
+	RUNS=$(SIM_RUNS) $(CARGO) run --locked --release -p gristmill-sim
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_rescoring_tablebase.py
 	bash scripts/syzygy.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture

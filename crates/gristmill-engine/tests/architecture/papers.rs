@@ -114,6 +114,7 @@ fn pages_and_tests_that_are_named_exist() {
                     "crates/gristmill-stages",
                     "crates/gristmill-cli",
                     "crates/gristmill-jobs",
+                    "crates/gristmill-sim",
                 ];
                 if (page || test) && !crates.iter().any(|folder| root.join(folder).join(word).exists()) {
                     breaches.push(format!(

@@ -36,7 +36,7 @@ const PLACES: [Place; 6] = [
             ("gristmill-runtime/src/store/", "modification times of files"),
             ("gristmill-jobs/src/meter.rs", "what feed and bench report"),
             ("gristmill-engine/src/pipeline/loader/mod.rs", "how long the consumer wants to wait"),
-            ("gristmill-engine/src/pipeline/draw/outage.rs", "when a file that cannot be read is tried again"),
+            ("gristmill-runtime/src/runtime/scheduler.rs", "what time it is, where no simulated world says it"),
             ("gristmill-cli/src/report.rs", "how often progress is shown"),
             ("gristmill-cli/src/top/terminal.rs", "how often the live view is drawn"),
             ("gristmill-python/src/loader.rs", "timeouts of Python calls, between looks for Ctrl-C"),
@@ -63,6 +63,7 @@ const PLACES: [Place; 6] = [
             "crossterm::terminal",
         ],
         allowed: &[
+            ("gristmill-sim/src/main.rs", "the line that `make sim` ends with"),
             ("gristmill-cli/build.rs", "what Cargo hears from a build script"),
             ("gristmill-cli/src/report.rs", "the file that prints"),
             ("gristmill-cli/src/top/terminal.rs", "the live view takes the terminal there, and gives it back"),

@@ -11,7 +11,7 @@ use crate::repository::{SourceFile, files, report, root};
 const TESTS_KNOW: [(&str, &str); 1] = [("crates/gristmill-engine", "gristmill-jobs")];
 
 /// Each room and the rooms it may know.
-const ROOMS: [(&str, &[&str]); 10] = [
+const ROOMS: [(&str, &[&str]); 11] = [
     ("crates/gristmill-bytes", &[]),
     ("crates/gristmill-format", &["gristmill-bytes"]),
     ("crates/gristmill-runtime", &["gristmill-format"]),
@@ -21,6 +21,7 @@ const ROOMS: [(&str, &[&str]); 10] = [
     ("crates/gristmill-jobs", &["gristmill-format", "gristmill-engine"]),
     ("crates/gristmill-cli", &["gristmill-format", "gristmill-engine", "gristmill-jobs"]),
     ("crates/gristmill-python", &["gristmill-format", "gristmill-engine", "gristmill-jobs"]),
+    ("crates/gristmill-sim", &["gristmill-format", "gristmill-engine"]),
     ("fuzz", &["gristmill-format", "gristmill-engine"]),
 ];
 
@@ -88,7 +89,7 @@ fn rooms_know_only_the_rooms_below_them() {
         );
     }
     report(
-        "Crates stand in one order: container <- format <- runtime <- stages <- packs <- engine <- jobs <- {cli, python}.",
+        "Crates stand in one order: container <- format <- runtime <- stages <- packs <- engine <- jobs <- {cli, python}; sim and fuzz stand beside them.",
         breaches,
     );
 }

@@ -3,7 +3,7 @@
 
 use crate::arrows::House;
 
-pub(crate) const HOUSES: [House; 9] = [
+pub(crate) const HOUSES: [House; 10] = [
     House {
         source: "crates/gristmill-bytes/src/",
         rooms: &[
@@ -142,6 +142,20 @@ pub(crate) const HOUSES: [House; 9] = [
             ("selection", &["array", "demos", "encoding", "error", "layout", "marking"]),
             ("loader", &["array", "chess", "error", "pairs", "selection"]),
             ("tokenizer", &["error", "selection"]),
+        ],
+    },
+    House {
+        source: "crates/gristmill-sim/src/",
+        rooms: &[
+            ("boards", &[]),
+            ("chooser", &[]),
+            ("coverage", &[]),
+            ("oracle", &[]),
+            ("scenario", &["boards", "chooser"]),
+            ("disk", &["coverage"]),
+            ("world", &["chooser", "disk"]),
+            ("run", &["boards", "chooser", "coverage", "disk", "oracle", "scenario", "world"]),
+            ("shrink", &["run", "scenario"]),
         ],
     },
 ];

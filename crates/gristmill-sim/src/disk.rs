@@ -1,0 +1,300 @@
+//! Files in memory that answer as a directory does, and as one whose disk, folder or notices fail. What was made to fail, and
+//! how often it was met, is counted. The files outlast a process that ends; what a process knows of them does not.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use gristmill_engine::store::{Faults, FileStat, Hint, Readings, Store, Watch};
+use gristmill_format::source::ReadAt;
+use gristmill_format::{Error, Kind, Result};
+
+use crate::coverage::{Coverage, Fault, Stage};
+
+/// What runs while a read waits.
+pub trait Meanwhile: Send + Sync {
+    /// Lets others run.
+    fn meanwhile(&self);
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    bytes: Arc<[u8]>,
+    mtime_ns: i64,
+    inode: u64,
+}
+
+/// What is wrong with the disk now.
+#[derive(Debug, Clone, Default)]
+pub struct Troubles {
+    /// Files that cannot be read, and how.
+    pub broken: BTreeMap<String, Fault>,
+    /// Whether the folder is away.
+    pub away: bool,
+    /// Whether reads give less than they could.
+    pub short: bool,
+    /// Whether the next listing is the one before.
+    pub stale: bool,
+    /// Whether the next listing has files twice.
+    pub repeated: bool,
+    /// Whether notices come twice.
+    pub doubled: bool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    files: BTreeMap<String, Node>,
+    clock: i64,
+    hints: Vec<Weak<Mutex<Vec<Hint>>>>,
+    troubles: Troubles,
+    /// The listing before.
+    listed: Vec<FileStat>,
+    stage: Stage,
+    coverage: Coverage,
+    /// Every version of every file, by name and time.
+    versions: BTreeMap<(String, i64), Arc<[u8]>>,
+    reads: u64,
+}
+
+impl Inner {
+    fn hint(&mut self, hint: &Hint) {
+        let times = if self.troubles.doubled { 2 } else { 1 };
+        if self.troubles.doubled {
+            self.met(Fault::HintsDoubled);
+        }
+        for queue in self.hints.iter().filter_map(Weak::upgrade) {
+            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            (0..times).for_each(|_| queue.push(hint.clone()));
+        }
+    }
+
+    fn met(&mut self, fault: Fault) {
+        self.coverage.met(fault, self.stage);
+    }
+
+    fn stat(&self, name: &str) -> Option<FileStat> {
+        let node = self.files.get(name)?;
+        let (size, mtime_ns, inode) = (node.bytes.len() as u64, node.mtime_ns, node.inode);
+        Some(FileStat { name: name.into(), size, mtime_ns, device: 1, inode })
+    }
+
+    /// What hinders a reader of this file.
+    fn hindered(&mut self, name: &str, opened: bool) -> Result<()> {
+        if self.troubles.away && !opened {
+            self.met(Fault::Away);
+            return Err(Error::new(Kind::Away, "its folder is away").in_source(name));
+        }
+        match self.troubles.broken.get(name).copied() {
+            Some(Fault::Broken) => {
+                self.met(Fault::Broken);
+                Err(Error::from(io::Error::from_raw_os_error(5)).in_source(name))
+            }
+            Some(fault) if !opened => {
+                self.met(fault);
+                Err(Error::from(io::Error::from_raw_os_error(13)).in_source(name))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A directory, as one process has it.
+#[derive(Default)]
+pub struct Disk {
+    inner: Arc<Mutex<Inner>>,
+    readings: Readings,
+    world: OnceLock<Weak<dyn Meanwhile>>,
+}
+
+impl std::fmt::Debug for Disk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Disk").finish_non_exhaustive()
+    }
+}
+
+impl Disk {
+    /// The same files, as the next process has them.
+    pub fn again(&self) -> Self {
+        self.lock().hints.clear();
+        Disk { inner: Arc::clone(&self.inner), ..Disk::default() }
+    }
+
+    /// Says who runs while a read waits.
+    pub fn inhabit(&self, world: Weak<dyn Meanwhile>) {
+        _ = self.world.set(world);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a file there. `closed`: its writer is done, and a notice says so; else it still grows.
+    pub fn write(&self, name: &str, bytes: Vec<u8>, closed: bool) {
+        let mut inner = self.lock();
+        inner.clock += 1;
+        let (mtime_ns, bytes): (_, Arc<[u8]>) = (inner.clock, bytes.into());
+        let inode = if closed { mtime_ns as u64 } else { inner.files.get(name).map_or(mtime_ns as u64, |n| n.inode) };
+        inner.versions.insert((name.to_owned(), mtime_ns), Arc::clone(&bytes));
+        inner.files.insert(name.to_owned(), Node { bytes, mtime_ns, inode });
+        inner.hint(&if closed { Hint::Closed(name.to_owned()) } else { Hint::Seen(name.to_owned()) });
+    }
+
+    /// Takes a file away.
+    pub fn remove(&self, name: &str) {
+        let mut inner = self.lock();
+        if inner.files.remove(name).is_some() {
+            inner.hint(&Hint::Left(name.to_owned()));
+        }
+    }
+
+    /// Gives a file another name.
+    pub fn rename(&self, from: &str, to: &str) {
+        let mut inner = self.lock();
+        if let Some(node) = inner.files.remove(from) {
+            inner.versions.insert((to.to_owned(), node.mtime_ns), Arc::clone(&node.bytes));
+            inner.files.insert(to.to_owned(), node);
+            inner.hint(&Hint::Left(from.to_owned()));
+            inner.hint(&Hint::Closed(to.to_owned()));
+        }
+    }
+
+    /// Loses the notices that were not taken, and says so.
+    pub fn lose_hints(&self) {
+        for queue in self.lock().hints.iter().filter_map(Weak::upgrade) {
+            *queue.lock().unwrap_or_else(PoisonError::into_inner) = vec![Hint::Lost("the queue was full".into())];
+        }
+    }
+
+    /// Changes what is wrong.
+    pub fn trouble(&self, change: impl FnOnce(&mut Troubles)) {
+        change(&mut self.lock().troubles);
+    }
+
+    /// Notes a fault that no answer shows.
+    pub fn met(&self, fault: Fault) {
+        self.lock().met(fault);
+    }
+
+    /// Says where the chain is.
+    pub fn reached(&self, stage: Stage) {
+        self.lock().stage = stage;
+    }
+
+    /// Names of the files now.
+    pub fn names(&self) -> Vec<String> {
+        self.lock().files.keys().cloned().collect()
+    }
+
+    /// Bytes that a file of this name had at this time.
+    pub fn version(&self, name: &str, mtime_ns: i64) -> Option<Arc<[u8]>> {
+        self.lock().versions.get(&(name.to_owned(), mtime_ns)).cloned()
+    }
+
+    /// Which faults met which states.
+    pub fn coverage(&self) -> Coverage {
+        self.lock().coverage.clone()
+    }
+}
+
+impl Store for Disk {
+    fn root(&self) -> String {
+        "sim:".to_owned()
+    }
+
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        let mut inner = self.lock();
+        let mut faults = Faults::default();
+        let mut files: Vec<FileStat> = inner.files.keys().filter_map(|name| inner.stat(name)).collect();
+        if inner.troubles.away {
+            inner.met(Fault::Away);
+            faults.error(&Error::new(Kind::Away, "the folder is away"));
+            return faults;
+        }
+        if std::mem::take(&mut inner.troubles.stale) {
+            inner.met(Fault::Stale);
+            files.clone_from(&inner.listed);
+        } else {
+            inner.listed.clone_from(&files);
+        }
+        if std::mem::take(&mut inner.troubles.repeated) {
+            inner.met(Fault::Repeated);
+            files.extend_from_within(..);
+        }
+        drop(inner);
+        for file in files {
+            if each(file).is_break() {
+                break;
+            }
+        }
+        faults
+    }
+
+    fn stat(&self, name: &str) -> Result<FileStat> {
+        let mut inner = self.lock();
+        if inner.troubles.away {
+            inner.hindered(name, false)?;
+        }
+        inner.stat(name).ok_or_else(|| Error::from(io::Error::from(io::ErrorKind::NotFound)).in_source(name))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        let mut inner = self.lock();
+        if inner.stage == Stage::Scanning {
+            inner.stage = Stage::Filling;
+        }
+        inner.hindered(name, false)?;
+        let missing = || Error::from(io::Error::from(io::ErrorKind::NotFound)).in_source(name);
+        let bytes = Arc::clone(&inner.files.get(name).ok_or_else(missing)?.bytes);
+        let (files, world) = (Arc::clone(&self.inner), self.world.get().cloned());
+        Ok(Arc::new(Open { name: name.to_owned(), bytes, files, world }))
+    }
+
+    fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
+        let queue = Arc::<Mutex<Vec<Hint>>>::default();
+        self.lock().hints.push(Arc::downgrade(&queue));
+        Ok(Some(Box::new(Hints(queue))))
+    }
+}
+
+struct Hints(Arc<Mutex<Vec<Hint>>>);
+
+impl Watch for Hints {
+    fn poll(&mut self, hints: &mut Vec<Hint>) {
+        hints.append(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// An open file: its bytes stay when its name goes.
+struct Open {
+    name: String,
+    bytes: Arc<[u8]>,
+    files: Arc<Mutex<Inner>>,
+    world: Option<Weak<dyn Meanwhile>>,
+}
+
+impl ReadAt for Open {
+    fn len(&self) -> Result<u64> {
+        ReadAt::len(&*self.bytes)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        lock().hindered(&self.name, true)?;
+        if let Some(world) = self.world.as_ref().and_then(Weak::upgrade) {
+            world.meanwhile();
+        }
+        let mut inner = lock();
+        inner.reads += 1;
+        let short = inner.troubles.short && buf.len() > 1;
+        if short {
+            inner.met(Fault::Short);
+        }
+        let most = if short { 1 + inner.reads as usize % (buf.len() - 1) } else { buf.len() };
+        self.bytes.read_at(offset, &mut buf[..most])
+    }
+}

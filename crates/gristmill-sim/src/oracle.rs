@@ -1,0 +1,335 @@
+//! Which row stands where in each batch, and what is in it: by docs/format/order.md, lanes.md, journal.md and bulletformat.md
+//! alone. Sequential, slow and obvious; nothing here calls gristmill, and what no page says is a fault of the pages.
+
+use std::collections::VecDeque;
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// A board, as it is stored.
+pub type Board = [u8; 32];
+
+/// A file: its name below the directory and its chunks. One that is refused as a whole has none.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Name below the directory.
+    pub name: String,
+    /// The boards of each chunk; none for a bad one.
+    pub chunks: Vec<Option<Vec<Board>>>,
+}
+
+impl File {
+    /// The file with these bytes (bulletformat.md).
+    pub fn of(name: &str, bytes: &[u8]) -> Self {
+        let (boards, rest) = bytes.as_chunks::<32>();
+        let whole = if rest.is_empty() { boards } else { &[] };
+        // Of what is no board, only a wrong result occurs here.
+        let chunk = |boards: &[Board]| boards.iter().all(|board| board[26] < 3).then(|| boards.to_vec());
+        File { name: name.to_owned(), chunks: whole.chunks(256).map(chunk).collect() }
+    }
+
+    fn key(&self) -> &str {
+        self.name.rsplit('/').next().unwrap_or(&self.name)
+    }
+}
+
+/// A file that came later, as the journal has it.
+#[derive(Debug, Clone)]
+pub struct Later {
+    /// Of which lane.
+    pub lane: u64,
+    /// The draw before which it was taken in.
+    pub at: u64,
+    /// Its id.
+    pub id: u64,
+    /// The id of the file that it replaces.
+    pub old: Option<u64>,
+    /// The file.
+    pub file: File,
+}
+
+/// What decides a stream.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// Root of all draws.
+    pub seed: u64,
+    /// Chunks of the window; without it whole passes, in order.
+    pub pool: Option<u64>,
+    /// How many passes.
+    pub epochs: u64,
+    /// Share of the frames of each use; one of it and `count`.
+    pub rate: Option<f32>,
+    /// How many frames of each use.
+    pub count: Option<u64>,
+    /// Rows of the reservoir.
+    pub reservoir: u64,
+    /// Number of lanes.
+    pub lanes: u64,
+    /// Rows of a batch.
+    pub batch: usize,
+}
+
+/// 32-bit words of `key.at(n)`.
+struct Draws {
+    key: [u32; 2],
+    n: u64,
+    block: u64,
+    words: VecDeque<u32>,
+}
+
+impl Draws {
+    fn word(&mut self) -> u32 {
+        if self.words.is_empty() {
+            let halves = |x: u64| [x as u32, (x >> 32) as u32];
+            let ([a, b], [c, d]) = (halves(self.n), halves(self.block));
+            self.words.extend(philox([a, b, c, d], self.key));
+            self.block += 1;
+        }
+        self.words.pop_front().unwrap_or_default()
+    }
+
+    fn bits(&mut self) -> u64 {
+        let low = u64::from(self.word());
+        low + (u64::from(self.word()) << 32)
+    }
+
+    fn below(&mut self, m: u64) -> u64 {
+        loop {
+            let product = u128::from(self.bits()) * u128::from(m);
+            if product as u64 >= m.wrapping_neg() % m {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 * 2f64.powi(-53)
+    }
+}
+
+fn philox(mut c: [u32; 4], mut k: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let (p, q) = (u64::from(c[0]) * 0xD251_1F53, u64::from(c[2]) * 0xCD9E_8D57);
+        c = [(q >> 32) as u32 ^ c[1] ^ k[0], q as u32, (p >> 32) as u32 ^ c[3] ^ k[1], p as u32];
+        k = [k[0].wrapping_add(0x9E37_79B9), k[1].wrapping_add(0xBB67_AE85)];
+    }
+    c
+}
+
+fn key(seed: u64, domain: &str) -> u64 {
+    xxh3_64(&[&seed.to_le_bytes(), domain.as_bytes()].concat())
+}
+
+fn of(key: u64, name: &str, number: u64) -> u64 {
+    xxh3_64(&[&key.to_le_bytes()[..], &number.to_le_bytes(), name.as_bytes()].concat())
+}
+
+fn at(key: u64, n: u64) -> Draws {
+    Draws { key: [key as u32, (key >> 32) as u32], n, block: 0, words: VecDeque::new() }
+}
+
+fn perm(key: u64, n: u64, mut x: u64) -> u64 {
+    let bits = 64 - (n - 1).leading_zeros();
+    let half = bits.div_ceil(2).max(1);
+    let mut draws = at(key, n);
+    let keys: Vec<u64> = (0..8).map(|_| draws.bits()).collect();
+    loop {
+        for k in &keys {
+            let (left, right) = (x >> half, x & ((1 << half) - 1));
+            let mut m = (right ^ k).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            m = (m ^ m >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+            x = (right << half) + ((left ^ m >> 29) & ((1 << half) - 1));
+        }
+        if x < n {
+            return x;
+        }
+    }
+}
+
+/// A name in natural order: runs of digits as numbers, all else byte by byte.
+fn natural(key: &str) -> Vec<(u8, u128)> {
+    let (mut parts, mut bytes) = (Vec::new(), key.bytes().peekable());
+    while let Some(byte) = bytes.next() {
+        if !byte.is_ascii_digit() {
+            parts.push((byte, 0));
+            continue;
+        }
+        let mut number = u128::from(byte - b'0');
+        while let Some(digit) = bytes.next_if(u8::is_ascii_digit) {
+            number = number * 10 + u128::from(digit - b'0');
+        }
+        parts.push((b'0', number));
+    }
+    parts
+}
+
+/// A row: number of the file in what was given, chunk, frame.
+pub type Row = (usize, usize, usize);
+
+/// A chunk of a window.
+#[derive(Clone, Copy)]
+struct Held {
+    id: u64,
+    file: usize,
+    chunk: usize,
+    uses: u64,
+    undrawn: bool,
+    gone: bool,
+}
+
+impl Stream {
+    fn stage(&self, name: &str, lane: u64) -> u64 {
+        let key = key(self.seed, name);
+        if self.lanes > 1 { of(key, "lane", lane) } else { key }
+    }
+
+    fn share(&self, size: u64, lane: u64) -> u64 {
+        size / self.lanes + u64::from(lane < size % self.lanes)
+    }
+
+    fn own(&self, file: &File, chunk: usize, lane: u64) -> bool {
+        let name = [file.key().as_bytes(), &[0], &(chunk as u64).to_le_bytes()].concat();
+        self.lanes == 1 || xxh3_64_with_seed(&name, 1) % self.lanes == lane
+    }
+
+    /// Frames of a use of a chunk with `n` of them.
+    fn frames(&self, file: &File, chunk: usize, n: u64, used: u64) -> Vec<usize> {
+        let key = of(key(self.seed, "unpack"), file.key(), chunk as u64);
+        if let Some(count) = self.count {
+            let count = count.min(n);
+            let place = |q: u64| perm(of(key, "pass", q / n), n, q % n) as usize;
+            return (used * count..(used + 1) * count).map(place).collect();
+        }
+        let f = f64::from(self.rate.unwrap_or(1.0));
+        if f >= 1.0 {
+            return (0..n as usize).collect();
+        }
+        let mut draws = at(key, 0);
+        let (mut carried, mut wanted) = (f, used as f64);
+        let (mut passed, mut given) = (vec![false; n as usize], Vec::new());
+        loop {
+            let whole = ((1.0 - carried) / f + 1.0).trunc();
+            let left = 1.0 - (carried + (whole - 1.0) * f);
+            let mut next = vec![false; n as usize];
+            for frame in (0..n as usize).filter(|frame| !passed[*frame]) {
+                let t = ((draws.unit() - carried) / f + 1.0).trunc();
+                if t == wanted {
+                    given.push(frame);
+                }
+                next[frame] = t >= whole;
+            }
+            if wanted < whole {
+                return given;
+            }
+            (wanted, carried, passed) = (wanted - whole, f - left, next);
+        }
+    }
+
+    /// Chunks in the order of their draws, with their use: `files` are those of the first scan, with ids from 0 in their order,
+    /// and then those of `later`. At most `most`.
+    fn draws(&self, files: &[File], later: &[Later], first: usize, lane: u64, most: usize) -> Vec<(usize, usize, u64)> {
+        let chunks = |file: usize| (0..files[file].chunks.len()).filter(move |c| self.own(&files[file], *c, lane));
+        let all: Vec<(usize, usize)> = (0..first).flat_map(|f| chunks(f).map(move |c| (f, c))).collect();
+        let Some(pool) = self.pool else {
+            let passes = (0..self.epochs).flat_map(|e| all.iter().map(move |(f, c)| (*f, *c, e % 65536)));
+            return passes.take(most).collect();
+        };
+        let size = self.share(pool, lane) as usize;
+        let held = |id, file, chunk| Held { id, file, chunk, uses: 0, undrawn: true, gone: false };
+        let mut window: VecDeque<Held> = all.into_iter().map(|(f, c)| held(f as u64, f, c)).collect();
+        let shrink = |window: &mut VecDeque<Held>| window.drain(..window.len().saturating_sub(size)).for_each(drop);
+        shrink(&mut window);
+        let (mut drawn, mut coming) = (Vec::new(), later.iter().enumerate().filter(|(_, l)| l.lane == lane).peekable());
+        let key = self.stage("pool", lane);
+        for d in 0..most as u64 {
+            while let Some((n, came)) = coming.next_if(|(_, later)| later.at <= d) {
+                window.iter_mut().filter(|held| Some(held.id) == came.old).for_each(|held| held.gone = true);
+                window.extend(chunks(first + n).map(|chunk| held(came.id, first + n, chunk)));
+                shrink(&mut window);
+            }
+            if !window.iter().any(|held| held.undrawn && !held.gone) {
+                window.iter_mut().for_each(|held| held.undrawn = true);
+            }
+            let open: Vec<usize> = (0..window.len()).filter(|i| window[*i].undrawn && !window[*i].gone).collect();
+            if open.is_empty() {
+                break;
+            }
+            let one = &mut window[open[at(key, d).below(open.len() as u64) as usize]];
+            drawn.push((one.file, one.chunk, one.uses % 65536));
+            (one.undrawn, one.uses) = (false, one.uses + 1);
+        }
+        drawn
+    }
+
+    /// At most `most` rows of one lane.
+    fn lane(&self, files: &[File], later: &[Later], first: usize, lane: u64, most: usize) -> Vec<Row> {
+        let size = self.share(self.reservoir, lane) as usize;
+        // A draw gives a row at least once in a while; of those that give none there is a bounded number.
+        let draws = self.draws(files, later, first, lane, 64 * (most + size) + 4096);
+        let rows = draws.into_iter().flat_map(|(file, chunk, used)| {
+            let boards = files[file].chunks[chunk].as_ref();
+            let frames = boards.map(|boards| self.frames(&files[file], chunk, boards.len() as u64, used));
+            frames.unwrap_or_default().into_iter().map(move |frame| (file, chunk, frame))
+        });
+        if size == 0 {
+            return rows.take(most).collect();
+        }
+        let (key, mut d) = (self.stage("sample", lane), 0);
+        let (mut held, mut given): (Vec<Row>, Vec<Row>) = (Vec::new(), Vec::new());
+        for row in rows {
+            if given.len() == most {
+                return given;
+            }
+            if held.len() < size {
+                held.push(row);
+                continue;
+            }
+            let place = at(key, d).below(size as u64) as usize;
+            given.push(std::mem::replace(&mut held[place], row));
+            d += 1;
+        }
+        while !held.is_empty() && self.pool.is_none() && given.len() < most {
+            let place = at(key, d).below(held.len() as u64) as usize;
+            given.push(held.swap_remove(place));
+            d += 1;
+        }
+        given
+    }
+
+    /// At most `most` rows of the stream: `files` are those of the first scan in any order, `later` in that of the journal. Rows
+    /// name files by their number in the list that is returned with them.
+    pub fn rows(&self, files: &[File], later: &[Later], most: usize) -> (Vec<Row>, Vec<File>) {
+        let mut all = files.to_vec();
+        all.sort_by_cached_key(|file| (natural(file.key()), file.key().to_owned(), file.name.clone()));
+        let first = all.len();
+        all.extend(later.iter().map(|later| later.file.clone()));
+        let each = most.div_ceil(self.lanes as usize);
+        let lanes: Vec<Vec<Row>> = (0..self.lanes).map(|lane| self.lane(&all, later, first, lane, each)).collect();
+        let row = |g: usize| lanes[g % lanes.len()].get(g / lanes.len()).copied();
+        ((0..most).map_while(row).collect(), all)
+    }
+}
+
+/// What a batch of these boards has in its four columns (bulletformat.md), with `shown` rows.
+pub fn columns(boards: &[Board], shown: usize) -> [Vec<u8>; 4] {
+    let mut out: [Vec<u8>; 4] = Default::default();
+    for board in boards {
+        let occupied = u64::from_le_bytes(board[..8].try_into().unwrap_or_default());
+        let (mut own, mut other) = (Vec::new(), Vec::new());
+        for (i, square) in (0..64i32).filter(|square| occupied >> square & 1 == 1).enumerate() {
+            let man = i32::from(board[8 + i / 2] >> (4 * (i % 2)) & 15);
+            let (sort, side) = (man & 7, man >> 3);
+            own.push(384 * side + 64 * sort + square);
+            other.push(384 * (1 - side) + 64 * sort + (square ^ 56));
+        }
+        for (column, mut features) in [(0, own), (1, other)] {
+            features.resize(32, -1);
+            out[column].extend(features.into_iter().flat_map(i32::to_le_bytes));
+        }
+        out[2].extend(f32::from(i16::from_le_bytes([board[24], board[25]])).to_le_bytes());
+        out[3].extend((f32::from(board[26]) / 2.0).to_le_bytes());
+    }
+    for (column, size) in out.iter_mut().zip([128, 128, 4, 4]) {
+        column.resize(shown * size, 0);
+    }
+    out
+}

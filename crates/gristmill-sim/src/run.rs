@@ -1,0 +1,423 @@
+//! A scenario -> whether the production chain did in it what the pages say, and which faults met which states.
+//! Drives the loader by its public calls alone; every batch is compared to the byte with the oracle's.
+
+mod journal;
+mod ledger;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
+
+use crate::boards;
+use crate::chooser::Chooser;
+use crate::coverage::{Coverage, Fault, Stage};
+use crate::disk::Disk;
+use crate::oracle::{self, Board, File};
+use crate::scenario::{Deed, EVENTFUL, Given, Scenario};
+use crate::world::World;
+
+/// Steps within which a batch comes once nothing is wrong any more.
+const PATIENCE: u64 = 20_000;
+
+/// Steps within which all that runs in rounds ends after a stop.
+const STOPPED: u64 = 2_000;
+
+/// What a run came to.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// What went wrong.
+    pub failure: Option<String>,
+    /// Which faults met which states.
+    pub coverage: Coverage,
+    /// Steps that were made.
+    pub steps: u64,
+    /// Batches that were compared.
+    pub batches: u64,
+    /// Tasks that were found only because a thread woke by itself while the consumer waited.
+    pub unsignalled: u64,
+}
+
+/// A batch as bytes: number, rows, columns.
+struct Got {
+    number: u64,
+    rows: usize,
+    columns: Vec<Vec<u8>>,
+}
+
+impl Got {
+    fn of(batch: &Batch) -> Self {
+        let columns = batch.columns.iter().map(|column| column.bytes().to_vec()).collect();
+        Got { number: batch.number, rows: batch.rows, columns }
+    }
+}
+
+struct Run<'a> {
+    scenario: &'a Scenario,
+    folder: Option<tempfile::TempDir>,
+    disk: Arc<Disk>,
+    step: u64,
+    next_deed: usize,
+    stalled: u64,
+    growing: Vec<Given>,
+    /// What came, by number: a batch that comes again must be the same.
+    got: Vec<Got>,
+    ended: Option<u64>,
+    /// Why no batch follows, where the oracle must find none either.
+    refusal: Option<String>,
+    crashes: Vec<u64>,
+    compared: u64,
+    /// Batches that survive: those before the state that the last process resumed from, and what it gave.
+    stands: u64,
+    unsignalled: u64,
+}
+
+type Found<T> = Result<T, String>;
+
+/// Runs a scenario.
+pub fn run(scenario: &Scenario) -> Outcome {
+    let needs = scenario.watch || scenario.ledger;
+    let folder = needs.then(folder).transpose();
+    let folder = match folder {
+        Ok(folder) => folder,
+        Err(e) => return Outcome { failure: Some(format!("no folder for the journal: {e}")), ..Outcome::default() },
+    };
+    let mut crashes = scenario.crashes.clone();
+    crashes.sort_unstable();
+    crashes.reverse();
+    let mut run = Run {
+        scenario,
+        folder,
+        disk: Arc::default(),
+        step: 0,
+        next_deed: 0,
+        stalled: 0,
+        growing: Vec::new(),
+        got: Vec::new(),
+        ended: None,
+        refusal: None,
+        crashes,
+        compared: 0,
+        stands: 0,
+        unsignalled: 0,
+    };
+    for file in &scenario.files {
+        run.disk.write(&file.name, bytes(file), true);
+    }
+    let failure = run.whole().err();
+    Outcome {
+        failure,
+        coverage: run.disk.coverage(),
+        steps: run.step,
+        batches: run.compared,
+        unsignalled: run.unsignalled,
+    }
+}
+
+fn folder() -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }
+}
+
+fn bytes(file: &Given) -> Vec<u8> {
+    boards::file(file.content, file.boards, file.damage)
+}
+
+impl Run<'_> {
+    /// One process after the other, until all batches were taken; then all of them against the oracle.
+    fn whole(&mut self) -> Found<()> {
+        let mut state = None;
+        for process in 0.. {
+            if process > 0 {
+                self.disk = Arc::new(self.disk.again());
+                self.disk.reached(Stage::Resumed);
+            }
+            state = self.process(process, state)?;
+            if state.is_none() {
+                break;
+            }
+        }
+        self.compare()
+    }
+
+    /// One process; the state that the next one resumes from, where this one crashed.
+    fn process(&mut self, process: u64, state: Option<String>) -> Found<Option<String>> {
+        let chooser = Chooser::new(self.scenario.seed).apart(process + 1);
+        let world = World::new(chooser.clone(), Arc::clone(&self.disk));
+        let config = self.scenario.config(self.folder.as_ref().map(tempfile::TempDir::path));
+        let loader = config.and_then(|config| DataLoader::within(config, Arc::clone(&world) as _));
+        let loader = loader.map_err(|e| format!("the configuration is refused: {e}"))?;
+        let done = self.drive(&loader, &world, chooser.apart(7), state);
+        if matches!(done, Ok(Some(_))) {
+            // Threads end where they stand, and nobody says goodbye.
+            world.clear();
+        }
+        let stopped = self.stop(&loader, &world, matches!(done, Ok(Some(_))));
+        world.clear();
+        let done = done?;
+        stopped?;
+        Ok(done)
+    }
+
+    fn drive(
+        &mut self,
+        loader: &DataLoader,
+        world: &World,
+        mut chooser: Chooser,
+        state: Option<String>,
+    ) -> Found<Option<String>> {
+        let resumed = state.is_some();
+        if let Some(state) = &state {
+            loader.restore_with(state, Missing::Refuse).map_err(|e| format!("its own state is refused: {e}"))?;
+        }
+        let mut latest = state;
+        let mut since = 0;
+        loop {
+            self.step += 1;
+            since += 1;
+            self.deeds();
+            if self.scenario.stop_at.is_some_and(|at| self.step >= at) {
+                self.disk.met(Fault::Stopped);
+                return Ok(None);
+            }
+            if let Some(broke) = world.broke() {
+                return Err(broke);
+            }
+            // Once nothing is wrong any more, every task that can run does run.
+            if since > PATIENCE && self.step > EVENTFUL + PATIENCE {
+                return Err(format!("no batch in {PATIENCE} steps: {:?}", loader.io_errors()));
+            }
+            if self.stalled > 0 || chooser.below(4) > 0 {
+                self.stalled = self.stalled.saturating_sub(1);
+                world.step();
+                continue;
+            }
+            let next = match loader.next("", Some(Duration::ZERO)) {
+                Ok(next) => next,
+                Err(error) => return self.refused(&error),
+            };
+            match next {
+                Next::Pending => {
+                    world.hungers(true);
+                    world.step();
+                }
+                Next::End => {
+                    self.ended = Some(self.got.len() as u64);
+                    return Ok(None);
+                }
+                Next::Batch(batch) => {
+                    world.hungers(false);
+                    since = 0;
+                    if !resumed {
+                        self.disk.reached(Stage::Running);
+                    }
+                    let before = latest.take();
+                    self.take(Got::of(&batch))?;
+                    let number = batch.number;
+                    drop(batch);
+                    let crashes = self.crashes.last() == Some(&number);
+                    let stale = self.scenario.stale_state && crashes && before.is_some();
+                    self.stands = if stale { number } else { number + 1 };
+                    latest = match stale {
+                        true => before,
+                        false => Some(loader.state().map_err(|e| format!("no state: {e}"))?),
+                    };
+                    if crashes {
+                        self.crashes.pop();
+                        self.disk.met(Fault::Crashed);
+                        return Ok(latest);
+                    }
+                    if number + 1 >= self.scenario.batches {
+                        self.unsignalled = self.count_unsignalled(world);
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a batch: the next, or again one that came before a crash.
+    fn take(&mut self, got: Got) -> Found<()> {
+        let place = got.number as usize;
+        match self.got.get(place) {
+            Some(before) if before.rows != got.rows || before.columns != got.columns => {
+                Err(format!("batch {place} came again after a crash, and differs"))
+            }
+            Some(_) => Ok(()),
+            None if place == self.got.len() => {
+                self.got.push(got);
+                Ok(())
+            }
+            None => Err(format!("batch {place} came after {} batches", self.got.len())),
+        }
+    }
+
+    /// Tasks that nobody was woken for while the consumer waited. Files that are tried again later are the exception.
+    fn count_unsignalled(&self, world: &World) -> u64 {
+        let met = self.disk.coverage();
+        let rests = [Fault::Broken, Fault::Forbidden, Fault::Away, Fault::Renamed, Fault::Vanished];
+        if rests.iter().any(|fault| met.of(*fault) > 0) { 0 } else { world.unsignalled() }
+    }
+
+    /// The loader ended with an error: only where the pages say so.
+    fn refused(&mut self, error: &Error) -> Found<Option<String>> {
+        let text = error.to_string();
+        // Files that its state needs are not what they were: it says so, and what it gave before is compared.
+        let met = self.disk.coverage();
+        let changed = [Fault::Grew, Fault::Stale, Fault::Replaced, Fault::Vanished, Fault::Renamed];
+        if text.contains("saved state does not fit") && changed.iter().any(|fault| met.of(*fault) > 0) {
+            return Ok(None);
+        }
+        if ["bad", "lane", "no game", "no chunk"].iter().any(|word| text.contains(word)) {
+            self.refusal = Some(text);
+            return Ok(None);
+        }
+        Err(format!("it ended with an error: {text}"))
+    }
+
+    /// Does what is due.
+    fn deeds(&mut self) {
+        if self.step == EVENTFUL {
+            for file in std::mem::take(&mut self.growing) {
+                self.disk.write(&file.name, bytes(&file), true);
+            }
+            self.disk.trouble(|troubles| *troubles = Default::default());
+        }
+        while let Some((at, deed)) = self.scenario.deeds.get(self.next_deed)
+            && *at <= self.step
+        {
+            self.next_deed += 1;
+            self.deed(deed);
+        }
+    }
+
+    fn deed(&mut self, deed: &Deed) {
+        let disk = Arc::clone(&self.disk);
+        let name = |file: usize| self.scenario.files.get(file).map(|file| file.name.clone()).unwrap_or_default();
+        match deed {
+            Deed::Break(file, disk_fault) => {
+                let fault = if *disk_fault { Fault::Broken } else { Fault::Forbidden };
+                disk.trouble(|troubles| _ = troubles.broken.insert(name(*file), fault));
+            }
+            Deed::Mend => disk.trouble(|troubles| *troubles = Default::default()),
+            Deed::Away => disk.trouble(|troubles| troubles.away = true),
+            Deed::Short => disk.trouble(|troubles| troubles.short = true),
+            Deed::Stale => disk.trouble(|troubles| troubles.stale = true),
+            Deed::Repeated => disk.trouble(|troubles| troubles.repeated = true),
+            Deed::Double => disk.trouble(|troubles| troubles.doubled = true),
+            Deed::Lose => {
+                disk.met(Fault::HintsLost);
+                disk.lose_hints();
+            }
+            Deed::Arrive(file) => {
+                disk.met(Fault::Arrived);
+                disk.write(&file.name, bytes(file), true);
+            }
+            Deed::Grow(file) => {
+                disk.met(Fault::Grew);
+                let whole = bytes(file);
+                disk.write(&file.name, whole[..whole.len() / 2].to_vec(), false);
+                self.growing.push(file.clone());
+            }
+            Deed::Replace(file, content) => {
+                disk.met(Fault::Replaced);
+                let boards = self.scenario.files[*file].boards;
+                disk.write(&name(*file), boards::file(*content, boards, None), true);
+            }
+            Deed::Vanish(file) => {
+                disk.met(Fault::Vanished);
+                disk.remove(&name(*file));
+            }
+            Deed::Rename(file) => {
+                disk.met(Fault::Renamed);
+                let (folder, key) = (format!("moved-{file}"), name(*file));
+                disk.rename(&key, &format!("{folder}/{}", key.rsplit('/').next().unwrap_or(&key)));
+            }
+            Deed::Stall(steps) => {
+                disk.met(Fault::Stalled);
+                self.stalled = *steps;
+            }
+        }
+    }
+
+    /// Stops the loader: what ran ends within a bounded number of steps. After a crash nothing runs.
+    fn stop(&mut self, loader: &DataLoader, world: &World, crashed: bool) -> Found<()> {
+        let copies = self.folder.as_ref().filter(|_| crashed).map(|folder| written(folder.path()));
+        let hung = loader.stop();
+        if !hung.is_empty() {
+            return Err(format!("threads hang where there are none: {hung:?}"));
+        }
+        // What the end of this process wrote, a crashed one did not.
+        for (path, bytes) in copies.into_iter().flatten() {
+            std::fs::write(&path, bytes).map_err(|e| e.to_string())?;
+        }
+        for _ in 0..STOPPED {
+            if world.is_quiet() {
+                return Ok(());
+            }
+            world.step();
+        }
+        Err(format!("something still runs {STOPPED} steps after the stop"))
+    }
+
+    /// The boards of the files, as the oracle takes them.
+    fn files(&self) -> Vec<File> {
+        self.scenario.files.iter().map(|file| File::of(&file.name, &bytes(file))).collect()
+    }
+
+    /// All that came against all that must.
+    fn compare(&mut self) -> Found<()> {
+        let s = self.scenario;
+        let stream = oracle::Stream {
+            seed: s.seed,
+            pool: s.pool,
+            epochs: s.epochs.into(),
+            rate: s.rate,
+            count: s.count.map(u64::from),
+            reservoir: s.reservoir as u64,
+            lanes: s.lanes.into(),
+            batch: s.batch,
+        };
+        let (files, later) = match self.folder.as_ref().filter(|_| s.watch) {
+            Some(folder) => journal::read(&folder.path().join("journal"), &self.disk)?,
+            None => (self.files(), Vec::new()),
+        };
+        let beyond = self.ended.is_some() || self.refusal.is_some();
+        let most = (self.got.len() + usize::from(beyond)) * s.batch;
+        let (rows, files) = stream.rows(&files, &later, most);
+        let board = |row: &oracle::Row| -> Board {
+            files[row.0].chunks[row.1].as_ref().map(|boards| boards[row.2]).unwrap_or([0; 32])
+        };
+        let drops = s.last == gristmill_engine::config::LastBatch::Drop;
+        let whole = if drops { rows.len() / s.batch } else { rows.len().div_ceil(s.batch) };
+        if self.ended.is_some_and(|ended| ended != whole as u64) {
+            return Err(format!("it ended after {:?} batches of {whole}", self.ended));
+        }
+        if let Some(refusal) = self.refusal.as_ref().filter(|_| rows.len() == most) {
+            return Err(format!("it ended with an error where the pages have another batch: {refusal}"));
+        }
+        for got in &self.got {
+            let expected: Vec<Board> =
+                rows.iter().skip(got.number as usize * s.batch).take(s.batch).map(board).collect();
+            let pads = s.last == gristmill_engine::config::LastBatch::Pad;
+            let shown = if pads { s.batch } else { expected.len() };
+            let columns = oracle::columns(&expected, shown);
+            if got.rows != expected.len() || got.columns != columns {
+                let detail = format!("{} rows of {}", got.rows, expected.len());
+                return Err(format!("batch {} is not what the pages say: {detail}", got.number));
+            }
+            self.compared += 1;
+        }
+        match self.folder.as_ref().filter(|_| s.ledger) {
+            Some(folder) => ledger::check(&folder.path().join("ledger"), s, (&rows, &files), self.stands),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The files in a folder, as they are.
+fn written(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.path(), std::fs::read(entry.path()).ok()?))).collect()
+}

@@ -1,0 +1,202 @@
+//! One number -> what a run is: files, configuration, faults with the step at which each comes, crashes. Runs nothing.
+
+use std::path::{Path, PathBuf};
+
+use gristmill_engine::config::{DataLoaderConfig, EncoderConfig, LastBatch};
+use gristmill_engine::preset::{Lc0Preset, Weighted, lc0};
+
+use crate::boards::Damage;
+use crate::chooser::Chooser;
+
+/// A file that is there, or comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// Name below the directory.
+    pub name: String,
+    /// What tells its boards from those of other files.
+    pub content: u64,
+    /// How many boards.
+    pub boards: usize,
+    /// What is wrong with it.
+    pub damage: Option<Damage>,
+}
+
+/// What happens to the disk or by the consumer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// A file cannot be read: a fault of the disk, or permission.
+    Break(usize, bool),
+    /// All that was wrong is over.
+    Mend,
+    /// The folder goes away.
+    Away,
+    /// Reads give less than they could.
+    Short,
+    /// The next listing is the one before.
+    Stale,
+    /// The next listing has files twice.
+    Repeated,
+    /// Notices are lost.
+    Lose,
+    /// Notices come twice.
+    Double,
+    /// A file comes.
+    Arrive(Given),
+    /// The first part of a file comes, and the rest later, by the same name.
+    Grow(Given),
+    /// A file is replaced by one with as many other bytes.
+    Replace(usize, u64),
+    /// A file vanishes.
+    Vanish(usize),
+    /// A file gets another name.
+    Rename(usize),
+    /// The consumer takes nothing for this number of steps.
+    Stall(u64),
+}
+
+/// A whole run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scenario {
+    /// The number that it is made of.
+    pub seed: u64,
+    /// Files of the first scan.
+    pub files: Vec<Given>,
+    /// What happens, at which step.
+    pub deeds: Vec<(u64, Deed)>,
+    /// Batches after which the process ends without a word and another resumes from its state.
+    pub crashes: Vec<u64>,
+    /// Whether the state is one batch older than the crash.
+    pub stale_state: bool,
+    /// The step after which the loader is stopped, whatever it does.
+    pub stop_at: Option<u64>,
+    /// Chunks of the window; without it whole passes.
+    pub pool: Option<u64>,
+    /// How many passes.
+    pub epochs: u32,
+    /// Share of the frames of each use; one of it and `count`.
+    pub rate: Option<f32>,
+    /// How many frames of each use.
+    pub count: Option<u32>,
+    /// Rows of the reservoir.
+    pub reservoir: usize,
+    /// Rows of a batch.
+    pub batch: usize,
+    /// Number of lanes.
+    pub lanes: u32,
+    /// What becomes of the last batch.
+    pub last: LastBatch,
+    /// Threads of each lane of the scheduler: workers, readers.
+    pub threads: (usize, usize),
+    /// Batches that may wait.
+    pub queue: usize,
+    /// Batches that are taken at most.
+    pub batches: u64,
+    /// Whether files that come later are taken.
+    pub watch: bool,
+    /// Whether there is a ledger.
+    pub ledger: bool,
+}
+
+/// The steps in which deeds are done.
+pub const EVENTFUL: u64 = 400;
+
+impl Scenario {
+    /// The run of a number.
+    pub fn new(seed: u64) -> Self {
+        let mut chooser = Chooser::new(seed);
+        let c = &mut chooser;
+        let pool = c.once_in(2).then(|| c.within(2, 12));
+        let watch = pool.is_some() && c.once_in(3);
+        let mut content = 0;
+        let mut given = |c: &mut Chooser, first: bool| {
+            content += 1;
+            let folder = c.of(&["", "", "a/", "b/c/"]);
+            let boards = if c.once_in(8) { 250 + c.below(300) as usize } else { 1 + c.below(30) as usize };
+            let damage = match c.below(12) {
+                0 if !first => Some(Damage::Board(c.below(boards as u64) as usize)),
+                1 if !first => Some(Damage::Cut),
+                _ => None,
+            };
+            Given { name: format!("{folder}games{}-{content}.bf", c.below(30)), content, boards, damage }
+        };
+        let files: Vec<Given> = (0..c.within(1, 6)).map(|i| given(c, i == 0)).collect();
+        let any = files.len() as u64;
+        let mut deeds = Vec::new();
+        for _ in 0..c.below(6) {
+            let within = c.of(&[25, 60, 150, EVENTFUL]);
+            let at = c.below(within);
+            let file = c.below(any) as usize;
+            let deed = match c.below(if watch { 16 } else { 9 }) {
+                0 => Deed::Break(file, true),
+                1 => Deed::Break(file, false),
+                2 => Deed::Away,
+                3 => Deed::Short,
+                4 => Deed::Stall(c.below(200)),
+                5..=8 => Deed::Mend,
+                9 => Deed::Lose,
+                10 => Deed::Double,
+                11 => Deed::Stale,
+                12 => Deed::Repeated,
+                13 => Deed::Grow(given(c, false)),
+                _ => Deed::Arrive(given(c, false)),
+            };
+            deeds.push((at, deed));
+        }
+        deeds.sort_by_key(|(at, _)| *at);
+        let batches = c.within(2, 12);
+        let counted = c.once_in(3);
+        let lanes = if pool.is_some() && c.once_in(4) { 2 } else { 1 };
+        Scenario {
+            seed,
+            deeds,
+            crashes: (0..c.below(3)).map(|_| c.below(batches)).collect(),
+            stale_state: c.once_in(3),
+            stop_at: c.once_in(10).then(|| c.below(EVENTFUL)),
+            pool,
+            epochs: c.within(1, 3) as u32,
+            rate: (!counted).then(|| c.of(&[1.0, 0.5, 0.3, 0.07])),
+            count: counted.then(|| c.within(1, 9) as u32),
+            reservoir: if c.once_in(3) { 0 } else { c.within(2, 60) as usize },
+            batch: 2 * c.within(1, 12) as usize,
+            lanes,
+            last: c.of(&[LastBatch::Keep, LastBatch::Drop, LastBatch::Pad]),
+            threads: (c.within(1, 4) as usize, c.within(1, 3) as usize),
+            queue: c.within(1, 5) as usize,
+            batches,
+            watch,
+            ledger: c.once_in(40),
+            files,
+        }
+    }
+
+    /// The configuration, with the files that it writes in `folder`.
+    ///
+    /// Errors: what the preset says.
+    pub fn config(&self, folder: Option<&Path>) -> gristmill_engine::Result<DataLoaderConfig> {
+        let beside = |name: &str, wanted: bool| folder.filter(|_| wanted).map(|folder| folder.join(name));
+        let directories = vec![Weighted { directory: PathBuf::from("/sim"), weight: 1.0 }];
+        let mut config = lc0(&Lc0Preset {
+            directories,
+            pool: self.pool.unwrap_or(1),
+            reservoir: Some(self.reservoir),
+            batch_size: self.batch,
+            sampling_rate: self.rate,
+            position_count: self.count,
+            epochs: self.pool.is_none().then_some(self.epochs),
+            watch: Some(self.watch),
+            encoder: EncoderConfig::Of("bullet".into()),
+            tensors: Vec::new(),
+            last_batch: self.last,
+            queue_capacity: Some(self.queue),
+            lanes: (self.lanes > 1).then_some(self.lanes),
+            seed: Some(self.seed),
+            threads: Some(self.threads.0),
+            journal: beside("journal", self.watch),
+            index: Some("off".into()),
+            ..Lc0Preset::default()
+        })?;
+        config.io_threads = Some(self.threads.1);
+        config.ledger = beside("ledger", self.ledger);
+        Ok(config)
+    }
+}

@@ -1,0 +1,36 @@
+//! Some worlds of the simulated mill, in the ordinary suite; more by `make sim` and `make soak`.
+#![allow(clippy::print_stdout, reason = "it says how many worlds it ran")]
+
+use gristmill_sim::coverage::Coverage;
+use gristmill_sim::run::run;
+use gristmill_sim::scenario::Scenario;
+
+/// Worlds that are run, which takes some seconds without optimization.
+const WORLDS: u64 = 300;
+
+fn kept() -> impl Iterator<Item = u64> {
+    include_str!("../seeds.txt").lines().filter_map(|line| line.split('#').next()?.trim().parse().ok())
+}
+
+#[test]
+fn batches_are_what_the_pages_say_whatever_fails() {
+    let mut coverage = Coverage::default();
+    let mut batches = 0;
+    for seed in kept().chain(0..WORLDS) {
+        let outcome = run(&Scenario::new(seed));
+        assert_eq!(outcome.failure, None, "replay it by: make sim SEED={seed}");
+        coverage.merge(&outcome.coverage);
+        batches += outcome.batches;
+    }
+    let (met, of) = coverage.pairs();
+    println!("{WORLDS} worlds, {batches} batches compared, {met} of {of} pairs of fault and state met");
+    assert!(batches > WORLDS, "worlds that give batches");
+}
+
+#[test]
+fn one_number_is_one_run() {
+    for seed in 0..5 {
+        let [one, other] = [0, 1].map(|_| run(&Scenario::new(seed)));
+        assert_eq!((one.steps, one.batches, one.coverage), (other.steps, other.batches, other.coverage));
+    }
+}
