@@ -166,6 +166,21 @@ fn a_bad_game_is_refused_with_byte_and_move() {
     assert_eq!(refused("1. e4 e5 2. Nf6 1-0").place().frame, Some(2));
 }
 
+#[test]
+fn what_would_take_memory_without_end_is_no_game() {
+    let shuffle = "Nf3 Nf6 Ng1 Ng8 ".repeat(5001);
+    for (text, says) in [
+        (format!("{shuffle}1/2-1/2"), "moves"),
+        ("[A \"\"]\n".repeat(1001), "tags"),
+        (format!("e4 {}", "(".repeat(1001)), "variations"),
+    ] {
+        let e = refused(&text);
+        assert!(e.kind() == Kind::TooLarge && e.detail().contains(says) && e.place().offset.is_some(), "{e}");
+    }
+    let text = format!("[FEN \"4k3/8/8/8/8/8/8/R3K3 w Q - 200 65535\"]\n{} 1-0", "Ra2 Ke7 Ra1 Ke8 ".repeat(9));
+    keep_the_rules(&read(text.as_bytes()).unwrap());
+}
+
 /// The records of a game, as a chunk.
 fn records(game: &Game, format: InputFormat) -> Chunk {
     let mut chunk = Chunk::default();
@@ -285,7 +300,7 @@ fn random(seed: u64, most: usize, start: &Board) -> (String, Vec<Move>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn random_games_come_back_and_keep_the_rules(seed: u64, plies in 1usize..120, number in 0u32..960) {
@@ -307,6 +322,30 @@ proptest! {
             prop_assert_eq!(words(&again), words(&game));
             prop_assert_eq!((again.outcome, &again.plies[0].board.to_string()), (game.outcome, &game.plies[0].board.to_string()));
             prop_assert!(records(&again, usual_format(&game)).records() == chunk.records());
+        }
+    }
+
+    #[test]
+    fn damage_is_refused_with_its_place_or_makes_another_game(
+        hits in prop::collection::vec((0usize..2000, prop::sample::select(b"[](){}\"\\ \n;%$*10-/=+#NKRxae4\x00\xff".to_vec())), 1..12),
+        cut in prop::option::of(0usize..2000),
+    ) {
+        let mut file = format!("{LICHESS}{}", LICHESS.replace("1. e4", "1. e4 (1. d4 (1. c4))")).into_bytes();
+        let len = file.len();
+        hits.into_iter().for_each(|(at, byte)| file[at % len] = byte);
+        file.truncate(cut.unwrap_or(len));
+        let source = PgnFile::open("a.pgn", &file[..]).unwrap();
+        let (mut stored, mut chunk) = (Vec::new(), Chunk::default());
+        for i in 0..source.len() {
+            let (span, _) = source.locate(i).unwrap();
+            read_span(&file[..], span, 1 << 20, &mut stored).unwrap();
+            match source.decode(i, &stored, &Limits::default(), &mut chunk) {
+                Ok(()) => keep_the_rules(&read(&stored).unwrap()),
+                Err(e) => {
+                    let at = e.place().offset.unwrap();
+                    prop_assert!((span.offset..=span.offset + span.len).contains(&at), "{}", e);
+                }
+            }
         }
     }
 

@@ -13,6 +13,9 @@ pub const RESULT: &str = "result";
 /// What games are refused by that have a word where a legal move should be.
 pub const MOVES: &str = "moves";
 
+/// Maximum number of moves of a game, of its tags, and of variations in variations: more are no game, and would take memory.
+const MOST: (usize, usize, usize) = (20_000, 1000, 1000);
+
 /// How a game ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -89,7 +92,7 @@ fn find<'a>(tags: &'a [(String, String)], name: &str) -> Option<&'a str> {
 /// Reads a game. Each error has the byte within the game.
 ///
 /// Errors: `Empty` for no moves; `Truncated` where it ends without a result; `Refused` as [`MOVES`] or [`RESULT`]; `Unsupported`
-/// for variants; `OutOfRange` for a first position that cannot be; `Corrupt` for what is no PGN.
+/// for variants; `OutOfRange` for a first position that cannot be; `TooLarge`; `Corrupt` for what is no PGN.
 pub fn read(bytes: &[u8]) -> Result<Game> {
     let mut reading = Reading::default();
     let mut tokens = Tokens::new(bytes);
@@ -117,11 +120,15 @@ impl Reading {
     fn token(&mut self, at: usize, token: Token<'_>) -> Result<()> {
         match token {
             Token::Tag(name, value) if self.board.is_none() => {
+                within(self.tags.len(), MOST.1, "tags", at)?;
                 self.tags.push((text(name).into_owned(), unescaped(value)));
             }
             Token::Tag(..) => return Err(corrupt("a tag among moves", at)),
             Token::Open if self.plies.is_empty() => return Err(corrupt("a variation before the first move", at)),
-            Token::Open => self.open.push(at),
+            Token::Open => {
+                within(self.open.len(), MOST.2, "variations in variations", at)?;
+                self.open.push(at);
+            }
             Token::Close => {
                 self.open.pop().ok_or_else(|| corrupt("`)` where no variation is open", at))?;
             }
@@ -172,6 +179,7 @@ impl Reading {
             self.board = Some(first(&self.tags).map_err(|e| e.at_byte(at as u64))?);
         }
         let Some(board) = &mut self.board else { return Ok(()) };
+        within(self.plies.len(), MOST.0, "moves", at)?;
         let played = san::read(board, word).map_err(|fault| {
             let number = board.fullmove_number();
             let dots = if board.side_to_move() == Color::White { "." } else { "..." };
@@ -210,6 +218,14 @@ impl Reading {
             return refuse(format!("the last board is {}, the game says {}", reached.word(), outcome.word()));
         }
         Ok(Game { tags: self.tags, plies: self.plies, last, outcome, on_board: over })
+    }
+}
+
+/// Errors: `TooLarge` where there are `most` already.
+fn within(count: usize, most: usize, what: &str, at: usize) -> Result<()> {
+    match count < most {
+        true => Ok(()),
+        false => Err(Error::new(Kind::TooLarge, format!("more than {most} {what} in one game")).at_byte(at as u64)),
     }
 }
 
