@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes sim soak fuzz docs clean tools
+.PHONY: help demo wheel test-wheel check test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -36,6 +36,7 @@ help:
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
 	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON"
+	@echo "make sim-planted        the faults in crates/gristmill-sim/planted, one after the other: which does the simulation find?"
 	@echo "make soak               100 000 positions against other libraries, 1200 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
@@ -122,6 +123,9 @@ flakes: package tables
 # One line of JSON at the end; a failure says its seed, which is shrunk, and replayed by SEED=.
 sim:
 	@RUNS="$(RUNS)" SEED="$(SEED)" $(CARGO) run --locked --quiet -p gristmill-sim
+
+sim-planted:
+	@CARGO="$(CARGO)" bash scripts/sim_planted.sh
 
 soak: package tables
 	RUNS=$(SIM_RUNS) $(CARGO) run --locked --release -p gristmill-sim

@@ -75,6 +75,13 @@ struct Run<'a> {
 
 type Found<T> = Result<T, String>;
 
+/// What follows a process.
+enum After {
+    Nothing,
+    /// Another, from this state or from the beginning.
+    Another(Option<String>),
+}
+
 /// Runs a scenario.
 pub fn run(scenario: &Scenario) -> Outcome {
     let needs = scenario.watch || scenario.ledger;
@@ -133,27 +140,28 @@ impl Run<'_> {
                 self.disk = Arc::new(self.disk.again());
                 self.disk.reached(Stage::Resumed);
             }
-            state = self.process(process, state)?;
-            if state.is_none() {
-                break;
+            match self.process(process, state)? {
+                After::Nothing => break,
+                After::Another(from) => state = from,
             }
         }
         self.compare()
     }
 
-    /// One process; the state that the next one resumes from, where this one crashed.
-    fn process(&mut self, process: u64, state: Option<String>) -> Found<Option<String>> {
+    /// One process; whether it crashed, and what the next one resumes from.
+    fn process(&mut self, process: u64, state: Option<String>) -> Found<After> {
         let chooser = Chooser::new(self.scenario.seed).apart(process + 1);
         let world = World::new(chooser.clone(), Arc::clone(&self.disk));
         let config = self.scenario.config(self.folder.as_ref().map(tempfile::TempDir::path));
         let loader = config.and_then(|config| DataLoader::within(config, Arc::clone(&world) as _));
         let loader = loader.map_err(|e| format!("the configuration is refused: {e}"))?;
         let done = self.drive(&loader, &world, chooser.apart(7), state);
-        if matches!(done, Ok(Some(_))) {
+        let crashed = matches!(done, Ok(After::Another(_)));
+        if crashed {
             // Threads end where they stand, and nobody says goodbye.
             world.clear();
         }
-        let stopped = self.stop(&loader, &world, matches!(done, Ok(Some(_))));
+        let stopped = self.stop(&loader, &world, crashed);
         world.clear();
         let done = done?;
         stopped?;
@@ -166,7 +174,7 @@ impl Run<'_> {
         world: &World,
         mut chooser: Chooser,
         state: Option<String>,
-    ) -> Found<Option<String>> {
+    ) -> Found<After> {
         let resumed = state.is_some();
         if let Some(state) = &state {
             loader.restore_with(state, Missing::Refuse).map_err(|e| format!("its own state is refused: {e}"))?;
@@ -179,7 +187,7 @@ impl Run<'_> {
             self.deeds();
             if self.scenario.stop_at.is_some_and(|at| self.step >= at) {
                 self.disk.met(Fault::Stopped);
-                return Ok(None);
+                return Ok(After::Nothing);
             }
             if let Some(broke) = world.broke() {
                 return Err(broke);
@@ -204,7 +212,7 @@ impl Run<'_> {
                 }
                 Next::End => {
                     self.ended = Some(self.got.len() as u64);
-                    return Ok(None);
+                    return Ok(After::Nothing);
                 }
                 Next::Batch(batch) => {
                     world.hungers(false);
@@ -226,11 +234,13 @@ impl Run<'_> {
                     if crashes {
                         self.crashes.pop();
                         self.disk.met(Fault::Crashed);
-                        return Ok(latest);
+                        let state = latest.filter(|_| !self.scenario.begins_again);
+                        self.stands = if state.is_some() { self.stands } else { 0 };
+                        return Ok(After::Another(state));
                     }
                     if number + 1 >= self.scenario.batches {
                         self.unsignalled = self.count_unsignalled(world);
-                        return Ok(None);
+                        return Ok(After::Nothing);
                     }
                 }
             }
@@ -261,17 +271,17 @@ impl Run<'_> {
     }
 
     /// The loader ended with an error: only where the pages say so.
-    fn refused(&mut self, error: &Error) -> Found<Option<String>> {
+    fn refused(&mut self, error: &Error) -> Found<After> {
         let text = error.to_string();
         // Files that its state needs are not what they were: it says so, and what it gave before is compared.
         let met = self.disk.coverage();
         let changed = [Fault::Grew, Fault::Stale, Fault::Replaced, Fault::Vanished, Fault::Renamed];
         if text.contains("saved state does not fit") && changed.iter().any(|fault| met.of(*fault) > 0) {
-            return Ok(None);
+            return Ok(After::Nothing);
         }
         if ["bad", "lane", "no game", "no chunk"].iter().any(|word| text.contains(word)) {
             self.refusal = Some(text);
-            return Ok(None);
+            return Ok(After::Nothing);
         }
         Err(format!("it ended with an error: {text}"))
     }
@@ -349,7 +359,10 @@ impl Run<'_> {
             return Err(format!("threads hang where there are none: {hung:?}"));
         }
         // What the end of this process wrote, a crashed one did not.
-        for (path, bytes) in copies.into_iter().flatten() {
+        for (path, mut bytes) in copies.into_iter().flatten() {
+            let last = bytes.split_inclusive(|byte| *byte == b'\n').next_back().unwrap_or_default();
+            let torn = last[..self.scenario.torn.min(last.len().saturating_sub(1))].to_vec();
+            bytes.extend(torn);
             std::fs::write(&path, bytes).map_err(|e| e.to_string())?;
         }
         for _ in 0..STOPPED {

@@ -67,6 +67,10 @@ pub struct Scenario {
     pub crashes: Vec<u64>,
     /// Whether the state is one batch older than the crash.
     pub stale_state: bool,
+    /// Whether the states are lost with a crash: the next process begins again, by the journal where there is one.
+    pub begins_again: bool,
+    /// Bytes of a line that was being written to the journal and to the ledger at a crash: this number of its first.
+    pub torn: usize,
     /// The step after which the loader is stopped, whatever it does.
     pub stop_at: Option<u64>,
     /// Chunks of the window; without it whole passes.
@@ -146,11 +150,13 @@ impl Scenario {
         let batches = c.within(2, 12);
         let counted = c.once_in(3);
         let lanes = if pool.is_some() && c.once_in(4) { 2 } else { 1 };
-        Scenario {
+        let made = Scenario {
             seed,
             deeds,
             crashes: (0..c.below(3)).map(|_| c.below(batches)).collect(),
             stale_state: c.once_in(3),
+            begins_again: false,
+            torn: 0,
             stop_at: c.once_in(10).then(|| c.below(EVENTFUL)),
             pool,
             epochs: c.within(1, 3) as u32,
@@ -166,7 +172,10 @@ impl Scenario {
             watch,
             ledger: c.once_in(40),
             files,
-        }
+        };
+        // A ledger refuses to begin again where a state was given out.
+        let begins_again = !made.ledger && c.once_in(4);
+        Scenario { begins_again, torn: c.below(60) as usize, ..made }
     }
 
     /// The configuration, with the files that it writes in `folder`.

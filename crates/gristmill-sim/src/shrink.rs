@@ -18,6 +18,8 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     push(&|s| s.stop_at = None);
     push(&|s| s.stale_state = false);
     push(&|s| s.ledger = false);
+    push(&|s| s.begins_again = false);
+    push(&|s| s.torn = 0);
     (0..of.deeds.len()).for_each(|i| push(&|s| _ = s.deeds.remove(i)));
     (0..of.crashes.len()).for_each(|i| push(&|s| _ = s.crashes.remove(i)));
     (1..of.files.len()).for_each(|i| push(&|s| _ = s.files.remove(i)));

@@ -27,6 +27,20 @@ fn batches_are_what_the_pages_say_whatever_fails() {
     assert!(batches > WORLDS, "worlds that give batches");
 }
 
+/// A process crashes while it writes a line of the journal and of the ledger: wherever that line is torn, the next process
+/// resumes from the state, or begins again without one, and the same batches follow.
+#[test]
+fn a_line_may_be_torn_at_every_byte() {
+    let watched = (0..).map(Scenario::new).find(|s| s.watch && !s.ledger && s.stop_at.is_none() && s.batches > 4);
+    let base = Scenario { crashes: vec![1, 2], batches: 4, ..watched.expect("a world that watches") };
+    for torn in 0..250 {
+        for (begins_again, ledger) in [(false, true), (true, false)] {
+            let scenario = Scenario { torn, begins_again, ledger, ..base.clone() };
+            assert_eq!(run(&scenario).failure, None, "{scenario:?}");
+        }
+    }
+}
+
 #[test]
 fn one_number_is_one_run() {
     for seed in 0..5 {
