@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use gristmill_engine::pipeline::StageMetrics;
 use gristmill_engine::{Batch, DataLoader, Error, Missing, Next};
 
 use crate::boards;
@@ -155,7 +156,10 @@ impl Run<'_> {
         let config = self.scenario.config(self.folder.as_ref().map(tempfile::TempDir::path));
         let loader = config.and_then(|config| DataLoader::within(config, Arc::clone(&world) as _));
         let loader = loader.map_err(|e| format!("the configuration is refused: {e}"))?;
+        let before = self.disk.coverage();
         let done = self.drive(&loader, &world, chooser.apart(7), state);
+        let said =
+            if matches!(done, Ok(After::Nothing)) { said(&loader, &before, &self.disk.coverage()) } else { Ok(()) };
         let crashed = matches!(done, Ok(After::Another(_)));
         if crashed {
             // Threads end where they stand, and nobody says goodbye.
@@ -165,6 +169,7 @@ impl Run<'_> {
         world.clear();
         let done = done?;
         stopped?;
+        said?;
         Ok(done)
     }
 
@@ -427,6 +432,23 @@ impl Run<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// No fault is silent: what could not be read is counted, by its kind or among the faults of the folder.
+fn said(loader: &DataLoader, before: &Coverage, after: &Coverage) -> Found<()> {
+    let metrics = loader.metrics();
+    let of_folder = |stage: &StageMetrics| stage.count("faults").is_some_and(|faults| faults.total > 0);
+    // Of a loader that was stopped before it ran there are no metrics.
+    if metrics.stages.is_empty() || metrics.stages.iter().any(of_folder) {
+        return Ok(());
+    }
+    // One error may hide another of the same file: any is enough.
+    let met =
+        [Fault::Broken, Fault::Forbidden, Fault::Away].into_iter().find(|fault| after.of(*fault) > before.of(*fault));
+    if let Some(fault) = met.filter(|_| metrics.io_errors.by_kind.is_empty()) {
+        return Err(format!("files could not be read ({fault:?}), and nothing says so"));
+    }
+    Ok(())
 }
 
 /// The files in a folder, as they are.

@@ -33,6 +33,11 @@ fn smaller(of: &Scenario) -> Vec<Scenario> {
     found
 }
 
+/// What sort of failure it is: its first words, without numbers.
+fn sort(failure: &str) -> String {
+    failure.chars().filter(|c| !c.is_ascii_digit()).take(18).collect()
+}
+
 /// The smallest failing run that is found by taking one thing away at a time, in at most `tries` runs; and how it fails.
 pub fn shrink(scenario: &Scenario, tries: usize) -> (Scenario, Outcome) {
     let (mut best, mut outcome, mut left) = (scenario.clone(), run(scenario), tries);
@@ -43,7 +48,7 @@ pub fn shrink(scenario: &Scenario, tries: usize) -> (Scenario, Outcome) {
             }
             left -= 1;
             let found = run(&other);
-            if found.failure.is_some() {
+            if found.failure.as_deref().map(sort) == outcome.failure.as_deref().map(sort) {
                 (best, outcome) = (other, found);
                 continue 'again;
             }
