@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from buckets import FaultServer, built
 from demo_files import write_dm_control
 
 import gristmill as gm
@@ -78,8 +79,18 @@ def demonstrations(names: dict[str, Any]) -> None:
     names["step"] = lambda *arrays: None
 
 
+def buckets(names: dict[str, Any]) -> None:
+    """A server with what the page calls `s3://games`."""
+    bucket = Path("buckets/games")
+    gm.generate("chess", bucket / "2026", games=20, seed=1)
+    gm.pack(bucket / "2026", bucket / "packs" / "june")
+    names["server"] = FaultServer(built(), Path("buckets"), "--anonymous")
+    gm.stores.reach("s3://", endpoint=names["server"].address, anonymous=True)
+    gm.stores.cache("twins")
+
+
 #: What a page takes for granted: files of names that it uses, and names.
-PREAMBLES: dict[str, Callable[[dict[str, Any]], None]] = {"demonstrations.md": demonstrations}
+PREAMBLES: dict[str, Callable[[dict[str, Any]], None]] = {"buckets.md": buckets, "demonstrations.md": demonstrations}
 
 
 @contextmanager
@@ -119,6 +130,8 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest
     for value in names.values():
         if isinstance(value, gm.DataLoader):
             value.stop()
+        if isinstance(value, FaultServer):
+            value.close()
     if missing:
         pytest.skip(f"{page}: all ran but for the blocks that need {', '.join(missing)}")
 

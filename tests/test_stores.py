@@ -200,11 +200,11 @@ def test_places_that_cannot_be_used_say_why(drops: Path, tmp_path: Path) -> None
     with pytest.raises(FileNotFoundError):
         next(iter(stream("memory://here/at/c")))
     for call in (
-        lambda: gm.open("s3://bucket/pack"),
-        lambda: next(iter(stream("s3://bucket/games"))),
-        lambda: gm.pack("s3://bucket/games", tmp_path / "out"),
+        lambda: gm.open("ftp://host/pack"),
+        lambda: next(iter(stream("ftp://host/games"))),
+        lambda: gm.pack("ftp://host/games", tmp_path / "out"),
     ):
-        with pytest.raises(gm.ConfigError, match=r"places of `s3:` cannot be read; expected a path, file: or memory:"):
+        with pytest.raises(gm.ConfigError, match=r"places of `ftp:` cannot be read; expected a path, file: or memory:"):
             call()
     for output in ("memory://here/out", "memory:out"):
         with pytest.raises(gm.ConfigError, match=r"is read only; write into a folder of this machine"):

@@ -1,17 +1,92 @@
-"""Places that are not folders of this machine: their names as URLs, and files in memory for notebooks and tests.
+"""Places that are not folders of this machine: buckets and servers by their URLs, and files in memory.
 
-Wherever data is read, a place is a path, a `file:` URL, or `memory://NAME/FOLDER`: a stream's `directory`,
-`gristmill.open`, packs, and the jobs that read. See docs/guide/places.md.
+Wherever data is read, a place is a path, a `file:` URL, or a URL of `s3:`, `gs:`, `az:`, `http:`, `https:` or
+`memory:`: a stream's `directory`, `gristmill.open`, packs, and the jobs that read. See docs/guide/places.md and
+docs/guide/buckets.md.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
 
 from gristmill import _gristmill
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "Requests", "cache", "reach", "requests"]
+
+_SCHEMES = ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://", "http://", "https://")
+
+
+def reach(
+    url: str,
+    *,
+    endpoint: str | None = None,
+    anonymous: bool = False,
+    allow_http: bool = False,
+    patience: float | None = None,
+) -> None:
+    """Says how a bucket, or every bucket of a scheme, is reached from now on. What is open already stays as it is.
+
+        gristmill.stores.reach("s3://", endpoint="http://127.0.0.1:9000")
+        gristmill.stores.reach("s3://open-games", anonymous=True)
+
+    What is not said here comes from where the tools of each cloud look: environment variables, profiles, roles.
+
+    Args:
+        url: a bucket, such as `s3://games`, or a scheme, such as `s3://`.
+        endpoint: the URL of the service, where it is not its usual one.
+        anonymous: sign no request, for public buckets.
+        allow_http: let requests pass without encryption to other machines; to this one they may without it.
+        patience: seconds for which a request is tried again; 30 where nothing is said.
+
+    Raises:
+        ValueError: `url` is of no bucket or scheme, or `patience` is not positive.
+    """
+    scheme = next((scheme for scheme in _SCHEMES if url.startswith(scheme)), None)
+    if scheme is None or "/" in url.removeprefix(scheme).rstrip("/"):
+        raise ValueError(f"{url!r} is neither a bucket, such as 's3://games', nor a scheme, such as 's3://'")
+    if patience is not None and not patience > 0:
+        raise ValueError(f"patience is a positive number of seconds; found {patience!r}")
+    _gristmill.set_bucket(url if url == scheme else url.rstrip("/"), endpoint, anonymous, allow_http, patience)
+
+
+def cache(folder: str | os.PathLike[str] | None = None, *, limit: int | None = None) -> None:
+    """Says where the bytes that are fetched of packs are kept from now on, and how many at most.
+
+    Several processes of a machine share them. Files that nobody uses make room for others.
+
+    Args:
+        folder: on a local disk; where nothing is said `gristmill/twins` in `$XDG_CACHE_HOME`, else in `~/.cache`.
+        limit: bytes; half of what is free on that disk where nothing is said.
+
+    Raises:
+        ValueError: `limit` is negative.
+    """
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit is a number of bytes; found {limit!r}")
+    _gristmill.set_cache(folder, limit)
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What was asked of one bucket by this process."""
+
+    #: Requests, each counted once however often it was tried.
+    requests: int
+    #: Tries after the first.
+    retries: int
+    #: Second requests beside a slow first one.
+    hedges: int
+    #: Requests that were given up.
+    failures: int
+    #: Bytes that came.
+    bytes: int
+
+
+def requests() -> dict[str, Requests]:
+    """What was asked of each bucket that this process opened, by its URL."""
+    return {url: Requests(*counts) for url, counts in _gristmill.bucket_counts()}
 
 
 class Memory(MutableMapping[str, bytes]):

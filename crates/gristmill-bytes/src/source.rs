@@ -17,6 +17,23 @@ pub trait ReadAt: Send + Sync {
     /// Reads up to `buf.len()` bytes at `offset`; fewer only at the end.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
 
+    /// A number that other bytes under the same name do not have; none where the name itself must be trusted.
+    fn version(&self) -> Option<u64> {
+        None
+    }
+
+    /// Reads spans whole, as many at a time as the place of the bytes does best, and gives each with its number as it comes.
+    ///
+    /// Errors: the first of reading, `Truncated` among them; and those of `each`. Other spans may have come before.
+    fn read_spans(&self, spans: &[Span], each: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+        let mut bytes = Vec::new();
+        for (i, span) in spans.iter().enumerate() {
+            read_span(self, *span, span.len, &mut bytes)?;
+            each(i, &bytes)?;
+        }
+        Ok(())
+    }
+
     /// Whether there are no bytes at all.
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)

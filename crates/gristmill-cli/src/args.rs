@@ -4,6 +4,7 @@ pub(crate) mod address;
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod demos;
+pub(crate) mod elsewhere;
 pub(crate) mod manner;
 pub(crate) mod mark;
 pub(crate) mod pack;
@@ -20,6 +21,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use convert::Convert;
 use dedup::Dedup;
+use elsewhere::Elsewhere;
 use manner::Shared;
 use mark::Mark;
 use pack::{Checksum, Merge, Pack, Recover, Values};
@@ -41,6 +43,8 @@ or of why it failed; all else goes to stderr. `gristmill COMMAND --help` has opt
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    pub(crate) elsewhere: Elsewhere,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

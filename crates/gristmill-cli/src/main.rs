@@ -50,6 +50,7 @@ fn run(words: &[OsString], shared: Shared) -> Result<ExitCode> {
         Err(e) => return Err(e.into()),
     };
     report::begin(cli.shared);
+    cli.elsewhere.begin();
     stopping::listen()?;
     command(cli.command).map(|()| ExitCode::SUCCESS)
 }

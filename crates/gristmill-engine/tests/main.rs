@@ -1,6 +1,7 @@
 //! Parts of the engine through their public face. One program, since each that is linked costs as much as its tests.
 
 mod acceptance_queue;
+mod bucket_faults;
 mod chess_rules;
 mod config_corpus;
 mod config_faults;

@@ -1,4 +1,4 @@
-//! What every store promises, shown on the directory store and the memory store by the same suite.
+//! What every store promises, shown on directories, memory and buckets by the same suite.
 #![allow(clippy::unwrap_used, reason = "a test may fail, and says what it skips")]
 
 use std::fs;
@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gristmill_engine::store::bucket::{Options, set_options};
 use gristmill_engine::store::publish::write_whole;
 use gristmill_engine::store::{DirStore, FileStat, Hint, MemoryStore, Store};
+use gristmill_faultserver::Network;
 use gristmill_format::Kind;
 
 /// A store under test, and how its files come to be.
@@ -81,6 +83,45 @@ impl Place for Url {
     }
     fn remove(&self, name: &str) {
         self.0.remove(&format!("some/folder/{name}"));
+    }
+}
+
+/// A folder of a bucket, on a server of this process.
+struct Bucket(tempfile::TempDir);
+
+impl Bucket {
+    fn new(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join(name)).unwrap();
+        let network = Network { anonymous: true, ..Network::default() };
+        let server = gristmill_faultserver::start(folder.path().into(), network).unwrap();
+        let (endpoint, patience) = (Some(server.address.clone()), Some(Duration::from_secs(2)));
+        set_options(&format!("s3://{name}"), Options { endpoint, patience, anonymous: true, ..Options::default() });
+        Bucket(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        let path = self.0.path().join("conforming/some/folder").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+}
+
+impl Place for Bucket {
+    fn store(&self) -> Arc<dyn Store> {
+        self.write("first", b"");
+        let store = gristmill_engine::store::open(Path::new("s3://conforming/some/folder")).unwrap();
+        self.remove("first");
+        store
+    }
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+    fn rename(&self, from: &str, to: &str) {
+        fs::rename(self.path(from), self.path(to)).unwrap();
+    }
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.path(name)).unwrap();
     }
 }
 
@@ -204,6 +245,11 @@ fn a_directory_conforms() {
 #[test]
 fn memory_conforms() {
     conforms(&Memory(Arc::new(MemoryStore::new())));
+}
+
+#[test]
+fn a_bucket_conforms() {
+    conforms(&Bucket::new("conforming"));
 }
 
 #[test]

@@ -127,7 +127,7 @@ pub(super) fn list(path: &Path) -> Result<Listing> {
     };
     let path = &*resolved(path).map_err(unusable)?;
     let mut listing = Listing::default();
-    if !is_folder(path) && (is_file(path) || std::fs::metadata(path).map_err(refused).is_ok()) {
+    if !is_folder(path)? && (is_file(path)? || std::fs::metadata(path).map_err(refused).is_ok()) {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let name = path.file_name().ok_or_else(|| refused(ErrorKind::InvalidInput.into()))?;
         let name = name.to_string_lossy().into_owned();
@@ -171,7 +171,11 @@ fn split(name: &str) -> (&str, &str) {
 /// The one file at `path`.
 pub(super) fn file(path: &Path) -> Found {
     match list(path) {
-        Ok(Listing { files, .. }) if files.len() == 1 && !is_folder(path) => files[0].open(),
+        Ok(Listing { files, .. }) if files.len() == 1 => match is_folder(path) {
+            Ok(false) => files[0].open(),
+            Ok(true) => Found::Other,
+            Err(e) => Found::Fault(e),
+        },
         Ok(_) => Found::Other,
         Err(e) => Found::Fault(e),
     }

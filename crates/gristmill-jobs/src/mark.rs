@@ -88,7 +88,7 @@ pub fn mark(
 ) -> Result<Marked> {
     let started = Started::now();
     marks::check_name(&options.name)?;
-    if !options.replace && marks::exists(pack.folder(), &options.name) {
+    if !options.replace && marks::exists(pack.folder(), &options.name)? {
         let text = format!("there is a mark `{}` already; say --replace (replace=True) to make it again", options.name);
         return Err(Error::config("name", text));
     }

@@ -37,6 +37,10 @@ pub(super) fn read(path: &Path) -> Result<(Sidecar, String)> {
 pub(super) fn beside(log: &str) -> Result<Option<Sidecar>> {
     let Some(base) = log.strip_suffix(STEPS_SUFFIX) else { return Ok(None) };
     let names = [".meta.json", ".meta.json.gz"].map(|suffix| format!("{base}{suffix}"));
-    let Some(name) = names.into_iter().find(|name| is_file(Path::new(name))) else { return Ok(None) };
-    read(Path::new(&name)).map(|(sidecar, _)| Some(sidecar)).map_err(|e| e.moved_to(&name))
+    for name in names {
+        if is_file(Path::new(&name))? {
+            return read(Path::new(&name)).map(|(sidecar, _)| Some(sidecar)).map_err(|e| e.moved_to(&name));
+        }
+    }
+    Ok(None)
 }

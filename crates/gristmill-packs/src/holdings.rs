@@ -109,7 +109,7 @@ impl Holdings {
     pub fn told(&self, place: &Path) -> String {
         let told = self.held(place);
         match told.strip_prefix("holds ") {
-            Some(rest) if is_file(place) => format!("is {rest}"),
+            Some(rest) if is_file(place).unwrap_or(false) => format!("is {rest}"),
             _ => told,
         }
     }
@@ -121,8 +121,12 @@ impl Holdings {
                 "holds what a job left that was killed, or is at work: `gristmill recover {path}` finishes it"
             );
         }
-        if self.found.is_empty() && !is_folder(folder) && !is_file(folder) {
-            return "names no file".to_owned();
+        if self.found.is_empty() {
+            match is_folder(folder).and_then(|is| Ok(is || is_file(folder)?)) {
+                Ok(true) => {}
+                Ok(false) => return "names no file".to_owned(),
+                Err(e) => return format!("cannot be read: {e}"),
+            }
         }
         let Some((what, (count, first))) = self.found.first_key_value() else { return "is empty".to_owned() };
         let files = |one: &str, many: &str| match count {

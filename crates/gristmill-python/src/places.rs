@@ -5,8 +5,11 @@ use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use gristmill_engine::store::{MemoryStore, Store, files, place};
+use gristmill_engine::store::bucket::{self, Options};
+use gristmill_engine::store::{self, Cache, MemoryStore, Store, files, place};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -27,8 +30,38 @@ pub(crate) fn is_local(path: PathBuf) -> bool {
 
 /// Whether a resolved place is a folder, wherever it is.
 #[pyfunction]
-pub(crate) fn is_folder(path: PathBuf) -> bool {
-    files::is_folder(&path)
+pub(crate) fn is_folder(py: Python<'_>, path: PathBuf) -> Result<bool, Fault> {
+    Ok(py.detach(|| files::is_folder(&path))?)
+}
+
+/// Says how a bucket, or every bucket of a scheme, is reached from now on.
+#[pyfunction]
+#[pyo3(signature = (url, endpoint, anonymous, allow_http, patience))]
+pub(crate) fn set_bucket(
+    url: &str,
+    endpoint: Option<String>,
+    anonymous: bool,
+    allow_http: bool,
+    patience: Option<f64>,
+) {
+    let patience = patience.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    bucket::set_options(url, Options { endpoint, anonymous, allow_http, patience });
+}
+
+/// Says where what is fetched of packs is kept from now on, and how many bytes at most.
+#[pyfunction]
+pub(crate) fn set_cache(folder: Option<PathBuf>, limit: Option<u64>) {
+    store::set_cache(Cache { folder, limit });
+}
+
+/// What was asked of the buckets of this process: for each URL requests, retries, hedges, failures and bytes.
+#[pyfunction]
+pub(crate) fn bucket_counts() -> Vec<(String, [u64; 5])> {
+    let of = |counts: &bucket::Counts| {
+        [&counts.requests, &counts.retries, &counts.hedges, &counts.failures, &counts.bytes]
+            .map(|n| n.load(Ordering::Relaxed))
+    };
+    bucket::counts().into_iter().map(|(url, counts)| (url, of(&counts))).collect()
 }
 
 /// The files of one `memory:` place.

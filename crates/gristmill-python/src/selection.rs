@@ -45,7 +45,7 @@ pub(crate) fn open_pack(
     verify: Option<String>,
 ) -> Result<Selection, Fault> {
     let residence = if memory { Residence::Memory } else { Residence::Mapped };
-    if holds_games(path.clone()) {
+    if py.detach(|| gristmill_engine::chunks::is_pack(&path))? {
         return py.detach(|| Ok(Selection(Chosen::all(Arc::new(ChunkPack::open(&path, residence)?)))));
     }
     let named = |name: String| {
@@ -61,8 +61,8 @@ pub(crate) fn open_pack(
 
 /// Whether a folder is a chunk pack.
 #[pyfunction]
-pub(crate) fn holds_games(path: PathBuf) -> bool {
-    gristmill_engine::chunks::is_pack(&path)
+pub(crate) fn holds_games(py: Python<'_>, path: PathBuf) -> Result<bool, Fault> {
+    Ok(py.detach(|| gristmill_engine::chunks::is_pack(&path))?)
 }
 
 /// A value bound to a question mark.

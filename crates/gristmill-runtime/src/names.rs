@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use gristmill_format::Result;
+
 use crate::store::files::is_file;
 
 /// Name of the database in a pack.
@@ -38,6 +40,8 @@ pub fn is_sums(name: &str) -> bool {
 }
 
 /// Whether the folder is a chunk pack, or was to become one.
-pub fn is_pack(folder: &Path) -> bool {
+///
+/// Errors: as [`is_file`].
+pub fn is_pack(folder: &Path) -> Result<bool> {
     is_file(&folder.join(file_name(0)))
 }

@@ -31,7 +31,7 @@ pub fn open_within(path: &Path, limits: Limits) -> Result<OpenSource> {
 fn opened(path: &Path, limits: Option<Limits>) -> Result<OpenSource> {
     let place = |e: Error| e.in_source(path.display().to_string());
     let path = &*resolved(path).map_err(|e| place(Error::new(Kind::Unsupported, e.to_string())))?;
-    if is_folder(path) {
+    if is_folder(path)? {
         let advice = "a folder, not a file; give one file of it, or read the folder with a loader";
         return Err(place(Error::new(Kind::Unsupported, advice)));
     }

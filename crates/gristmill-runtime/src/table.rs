@@ -51,6 +51,18 @@ pub trait FrameTable: Send + Sync + Debug {
     /// Says that records `start..end` will be wanted soon.
     fn want(&self, start: u64, end: u64);
 
+    /// Whether records are read without waiting for more than a disk: not where they are elsewhere.
+    fn is_near(&self) -> bool {
+        true
+    }
+
+    /// Fetches what these records are read from, as far as it is elsewhere: then [`FrameTable::gather`] waits for no network.
+    ///
+    /// Errors: as [`FrameTable::gather`].
+    fn fetch(&self, _rows: &[u64]) -> Result<()> {
+        Ok(())
+    }
+
     /// The file that a record is in, and its number there.
     fn locate(&self, row: u64) -> (String, u64);
 
@@ -246,14 +258,38 @@ impl FileTable {
 
     /// Sees to it that these records are there, and those that are checked with them.
     fn have(&self, rows: &[u64]) -> Result<()> {
+        let ranges = self.ranges(rows)?;
+        self.parts.iter().zip(&ranges).try_for_each(|(part, ranges)| part.file.have_all(ranges))
+    }
+
+    /// Fetches these records again, and those that are checked with them.
+    fn again(&self, rows: &[u64]) -> Result<()> {
+        let ranges = self.ranges(rows)?;
+        self.parts.iter().zip(&ranges).try_for_each(|(part, ranges)| part.file.again(ranges).map(drop))
+    }
+
+    /// The bytes of each part that these records need.
+    fn ranges(&self, rows: &[u64]) -> Result<Vec<Vec<(usize, usize)>>> {
         let size = self.layout.size();
+        let mut ranges: Vec<Vec<(usize, usize)>> = vec![Vec::new(); self.parts.len()];
         for &row in rows {
             let part = self.checked(row)?;
-            let (Held { file, guard, .. }, row) = (&self.parts[part], row - self.first[part]);
-            let block = guard.as_ref().map_or(row..row + 1, |guard| guard.block(row));
-            file.have(block.start as usize * size, (block.end as usize).saturating_mul(size))?;
+            let row = row - self.first[part];
+            let block = self.parts[part].guard.as_ref().map_or(row..row + 1, |guard| guard.block(row));
+            ranges[part].push((block.start as usize * size, (block.end as usize).saturating_mul(size)));
         }
-        Ok(())
+        Ok(ranges)
+    }
+
+    /// The records, of which each is there.
+    fn gather_here(&self, rows: &[u64], out: &mut [u8]) -> Result<()> {
+        // Copies of a length known in advance are several times as quick; these are the lengths of 2048 rows and their values.
+        match self.layout.size() {
+            48 => self.gather_sized::<48>(rows, out),
+            46 => self.gather_sized::<46>(rows, out),
+            24 => self.gather_sized::<24>(rows, out),
+            _ => self.gather_any(rows, out),
+        }
     }
 
     /// The part of a record that there is.
@@ -332,23 +368,23 @@ impl FrameTable for FileTable {
             let detail = format!("{} bytes for {} records of {}", out.len(), rows.len(), self.layout.size());
             return Err(Error::new(Kind::WrongSize, detail));
         }
-        if !self.whole {
-            self.have(rows)?;
+        if self.whole {
+            return self.gather_here(rows, out);
         }
-        // Copies of a length known in advance are several times as quick; these are the lengths of 2048 rows and their values.
-        match self.layout.size() {
-            48 => self.gather_sized::<48>(rows, out),
-            46 => self.gather_sized::<46>(rows, out),
-            24 => self.gather_sized::<24>(rows, out),
-            _ => self.gather_any(rows, out),
+        self.have(rows)?;
+        match self.gather_here(rows, out) {
+            // What came over a network may come right the next time.
+            Err(e) if e.kind() == Kind::Corrupt => {
+                self.again(rows)?;
+                self.gather_here(rows, out)
+            }
+            gathered => gathered,
         }
     }
 
     fn gathered(&self, rows: &[u64]) -> Result<Vec<u8>> {
-        if !self.whole {
-            self.have(rows)?;
-        }
         let found = match self.layout.size() {
+            _ if !self.whole => None,
             48 => self.gathered_sized::<48>(rows)?,
             46 => self.gathered_sized::<46>(rows)?,
             24 => self.gathered_sized::<24>(rows)?,
@@ -370,6 +406,14 @@ impl FrameTable for FileTable {
                 held.want((start.max(first) - first) as usize * size, (end.min(behind) - first) as usize * size);
             }
         }
+    }
+
+    fn is_near(&self) -> bool {
+        self.whole
+    }
+
+    fn fetch(&self, rows: &[u64]) -> Result<()> {
+        if self.whole { Ok(()) } else { self.have(rows) }
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from unicodedata import category
 
 from gristmill.command import convert, generate, lczero, look, pack
-from gristmill.command.options import Parser, WrongWordsError
+from gristmill.command.options import Parser, WrongWordsError, reach
 from gristmill.errors import ConfigError, GristmillError
 from gristmill.jobs.publish import newest
 
@@ -55,6 +55,7 @@ def main(words: Sequence[str]) -> int:
     try:
         signal.signal(signal.SIGTERM, _stop)
         signal.signal(signal.SIGINT, _stop)
+        reach(args)
         result, text = args.run(args)
         sys.stdout.write((json.dumps(result) if args.json else _shown(text)) + "\n")
         sys.stdout.flush()

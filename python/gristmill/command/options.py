@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
+
+from gristmill import stores
 
 #: The result for `--json`, and the text for people.
 Told = tuple[dict[str, Any], str]
@@ -46,6 +49,26 @@ def shared(parser: argparse.ArgumentParser) -> None:
     every.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="use colours [default: %(default)s]"
     )
+    places = parser.add_argument_group("places that are URLs")
+    places.add_argument("--endpoint", metavar="URL", help="ask the object store at this URL")
+    places.add_argument("--anonymous", action="store_true", help="sign no request: for public buckets")
+    places.add_argument("--cache", metavar="DIR", help="keep what is fetched of packs in this folder")
+    places.add_argument("--cache-limit", metavar="N", type=_bytes, help="keep at most N bytes there, such as 500G")
+
+
+def reach(words: argparse.Namespace) -> None:
+    """Says how places that are URLs are reached, as the words do."""
+    if words.endpoint is not None or words.anonymous:
+        for scheme in ("s3://", "s3a://", "gs://", "az://", "abfs://", "abfss://"):
+            stores.reach(scheme, endpoint=words.endpoint, anonymous=words.anonymous)
+    stores.cache(words.cache, limit=words.cache_limit)
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([KMGT]?)", text.upper())
+    if found is None:
+        raise argparse.ArgumentTypeError("expected a number of bytes, such as 500000000, 500M or 2T")
+    return int(found[1]) << 10 * (" KMGT".index(found[2]) if found[2] else 0)
 
 
 def verb(verbs: Verbs, name: str, about: str, run: Callable[[argparse.Namespace], Told], examples: str) -> Any:

@@ -12,13 +12,23 @@ struct Place {
     advice: &'static str,
 }
 
-const PLACES: [Place; 6] = [
+const PLACES: [Place; 7] = [
     Place {
         law: "Threads are started in one file.",
         under: "crates/",
         words: &["thread::spawn", "thread::scope", "thread::Builder", "rayon::"],
-        allowed: &[("gristmill-runtime/src/runtime/scheduler.rs", "the one that names, counts and joins them")],
+        allowed: &[
+            ("gristmill-runtime/src/runtime/scheduler.rs", "the one that names, counts and joins them"),
+            ("gristmill-runtime/src/store/bucket/net.rs", "the one that runs requests, as long as the process lives"),
+        ],
         advice: "take a `spawn` closure, or be a task of the scheduler",
+    },
+    Place {
+        law: "Only requests to buckets run asynchronously.",
+        under: "crates/",
+        words: &["tokio::", "futures_util::", "async fn", "async move", ".await?"],
+        allowed: &[("gristmill-runtime/src/store/bucket/", "one thread runs all requests; readers wait for it")],
+        advice: "ask a store from a reader; be a task of the scheduler",
     },
     Place {
         law: "Random numbers come from one file.",

@@ -29,7 +29,7 @@ impl Kind {
     /// Errors: `Path` for what is not there.
     pub fn of(input: &Path, output: &Path) -> Result<Self> {
         let input = &*resolved(input)?;
-        if is_file(&input.join(METADATA)) && !is_pack(input) {
+        if is_file(&input.join(METADATA))? && !is_pack(input)? {
             return Ok(Kind::Rows);
         }
         let name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -255,7 +255,7 @@ impl Join {
     ///
     /// Errors: `Path`; `Format` with the file: as [`shards::list`]; `Missing` for rows without `run_id` and step.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let found = if is_folder(path) { shards::list(path)? } else { named(path)? };
+        let found = if is_folder(path)? { shards::list(path)? } else { named(path)? };
         let place = |e: FormatError| e.in_source(found[0].path.display().to_string());
         let layout = found[0].layout.clone();
         if let Some(other) = found.iter().find(|shard| shard.layout != layout) {

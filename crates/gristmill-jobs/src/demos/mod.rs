@@ -280,7 +280,7 @@ fn check_ends(options: &ConvertOptions, found: &Gathered, chosen: &[usize]) -> R
 /// The files that are meant: at the path, or below it where the configuration says.
 fn find(options: &ConvertOptions, task: &Task) -> Result<Vec<PathBuf>> {
     let path = &options.input;
-    if options.task.config.is_none() || !is_folder(path) {
+    if options.task.config.is_none() || !is_folder(path)? {
         return Ok(source::files(path)?);
     }
     // What the configuration names goes before what lies in the folder itself.

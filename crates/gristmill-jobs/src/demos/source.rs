@@ -16,7 +16,7 @@ use gristmill_format::{Error, Kind, Result};
 ///
 /// Errors, with the path: `Io`; as of a pack's first file.
 pub fn is_demonstrations(path: &Path) -> Result<bool> {
-    match is_folder(path) {
+    match is_folder(path)? {
         true if is_trajectories(path)? => Ok(true),
         true => listed(path)?.first().map_or(Ok(false), |first| holds(first)),
         false => holds(path),
@@ -27,7 +27,7 @@ pub fn is_demonstrations(path: &Path) -> Result<bool> {
 ///
 /// Errors: `Io`; `Empty` for a folder without either.
 pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>> {
-    if !is_folder(path) {
+    if !is_folder(path)? {
         open_file(path)?;
         return Ok(vec![path.to_owned()]);
     }

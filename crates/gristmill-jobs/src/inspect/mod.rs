@@ -17,7 +17,7 @@ use gristmill_engine::lineage;
 use gristmill_engine::pack::metadata::Metadata;
 use gristmill_engine::pack::{METADATA, shards};
 use gristmill_engine::store::Residence;
-use gristmill_engine::store::files::{is_file, is_folder};
+use gristmill_engine::store::files::{is_file, is_folder, stat};
 use gristmill_engine::store::place::resolved;
 use gristmill_engine::table::FrameTable;
 use gristmill_format::demo::source::DemoFile;
@@ -130,15 +130,17 @@ pub enum Which {
 pub fn inspect(path: &Path, which: Option<Which>) -> Result<Inspection> {
     let mut seen = Inspection { path: path.display().to_string(), ..Inspection::default() };
     let path = &*resolved(path)?;
-    if is_folder(path) {
+    if is_folder(path)? {
         let is_rows = || is_file(&path.join(METADATA));
-        if let Some(which) = which.filter(|_| is_pack(path) || is_rows()) {
+        if let Some(which) = which
+            && (is_pack(path)? || is_rows()?)
+        {
             seen.frame = Some(pack_frame::view(path, which)?);
         } else if which.is_some() {
             let detail = "a directory has no chunk of its own; name one of its files, or a pack";
             return Err(Error::new(Kind::Missing, detail).in_source(&seen.path).into());
         }
-        if is_pack(path) {
+        if is_pack(path)? {
             seen.chunk_pack(path)?;
         } else {
             files::walk(path, &mut |found| {
@@ -233,7 +235,7 @@ impl Inspection {
         let held = ChunkPack::open(folder, Residence::Mapped)?;
         for (name, _) in held.checksums() {
             let path = folder.join(name);
-            self.size += std::fs::metadata(&path).map_err(|e| gristmill_engine::Error::path(&path, &e))?.len();
+            self.size += stat(&path)?.size;
             self.files += 1;
         }
         (self.chunks, self.frames) = (held.games(), held.len());

@@ -42,7 +42,10 @@ struct Input {
 ///
 /// Errors: `Config` where some are and others are not.
 pub(super) fn are_chunks(inputs: &[PathBuf]) -> Result<bool> {
-    let (chunks, others): (Vec<&PathBuf>, Vec<&PathBuf>) = inputs.iter().partition(|input| is_pack(input));
+    let (mut chunks, mut others) = (Vec::new(), Vec::new());
+    for input in inputs {
+        if is_pack(input)? { &mut chunks } else { &mut others }.push(input);
+    }
     match (chunks.first(), others.first()) {
         (Some(chunks), Some(other)) => {
             let (chunks, other) = (chunks.display(), other.display());
@@ -107,8 +110,8 @@ impl super::Merging for Merging<'_> {
         &self.marks
     }
 
-    fn is_alike(&self, folder: &Path) -> bool {
-        is_pack(folder)
+    fn is_alike(&self, folder: &Path) -> Result<bool> {
+        Ok(is_pack(folder)?)
     }
 
     fn files(&self, folder: &Path) -> Result<Vec<String>> {

@@ -163,7 +163,7 @@ trait Merging {
     fn marks(&self) -> &marks::Plan;
 
     /// Whether a pack in a folder has their layout.
-    fn is_alike(&self, folder: &Path) -> bool;
+    fn is_alike(&self, folder: &Path) -> Result<bool>;
 
     /// The files of a pack of this layout, marks excepted, by their names in its folder.
     ///
@@ -235,7 +235,7 @@ fn stage(options: &MergeOptions, merging: &dyn Merging) -> Result<Staging> {
     let refuse = |message: &str| Err(Error::config("output", format!("{}: {message}", options.output.display())));
     // Half of a pack is finished first.
     let there = !publish::is_interrupted(&options.output, pack::STAGING) && !merging.files(&options.output)?.is_empty();
-    if there && !merging.is_alike(&options.output) {
+    if there && !merging.is_alike(&options.output)? {
         return refuse("there is a pack of something else; take another folder, or remove it first");
     }
     if there && !options.overwrite {

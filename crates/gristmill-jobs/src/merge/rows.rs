@@ -88,8 +88,8 @@ impl super::Merging for Merging<'_> {
         &self.marks
     }
 
-    fn is_alike(&self, folder: &Path) -> bool {
-        !is_pack(folder)
+    fn is_alike(&self, folder: &Path) -> Result<bool> {
+        Ok(!is_pack(folder)?)
     }
 
     fn files(&self, folder: &Path) -> Result<Vec<String>> {

@@ -24,7 +24,7 @@ pub(super) trait Layout {
     fn files(folder: &Path) -> Result<Vec<String>>;
 
     /// Whether the files in a folder that is not empty are those of a pack in another layout.
-    fn is_other(folder: &Path) -> bool;
+    fn is_other(folder: &Path) -> Result<bool>;
 
     /// A file that a standing names, and that no pack has.
     fn stranger(standing: &Self::Standing) -> Option<&str>;
@@ -161,7 +161,7 @@ pub(super) fn refuse<T>(options: &PackOptions, message: &str) -> Result<T> {
 fn fits<L: Layout>(options: &PackOptions) -> Result<()> {
     let there = !L::files(&options.output)?.is_empty();
     match options.existing {
-        _ if there && L::is_other(&options.output) => {
+        _ if there && L::is_other(&options.output)? => {
             refuse(options, "there is a pack of something else; take another folder, or remove it first")
         }
         _ if publish::is_staged(&options.output, STAGING) => Ok(()),

@@ -119,7 +119,7 @@ fn games(root: &Path, folder: &str, mut names: Vec<String>, found: &mut Discover
     let mut taken: HashSet<String> = HashSet::new();
     for name in &names {
         let Some(steps) = steps_name(name) else { continue };
-        if !there.contains(steps.as_str()) || !is_file(&root.join(below(folder, &steps))) {
+        if !there.contains(steps.as_str()) || matches!(is_file(&root.join(below(folder, &steps))), Ok(false)) {
             found.halves.push(half(folder, name, &format!("there is no log `{steps}` beside it")));
         } else if taken.insert(steps) {
             found.sidecars.push(below(folder, name));

@@ -234,7 +234,7 @@ pub fn pack(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
         output: writable(&options.output, "output")?.into_owned(),
         ..options.clone()
     };
-    if !is_data_file(&options.input) {
+    if !is_data_file(&options.input)? {
         names(&options.input)?;
     }
     let meter = Meter::default();
@@ -251,7 +251,7 @@ pub(crate) fn finish_left(output: &Path) -> Result<()> {
     let (staging, _) = Staging::open(output, STAGING, Existing::Resume.job())?;
     staging.owned()?;
     if staging.names()?.iter().any(|name| gristmill_engine::chunks::is_chunks(name))
-        || gristmill_engine::chunks::is_pack(output)
+        || gristmill_engine::chunks::is_pack(output)?
     {
         return begin::publish_left::<chunks::Chunks>(output, staging);
     }
@@ -259,9 +259,9 @@ pub(crate) fn finish_left(output: &Path) -> Result<()> {
 }
 
 /// Whether the input is a single file: one of demonstrations, or of chess games.
-fn is_data_file(path: &Path) -> bool {
+fn is_data_file(path: &Path) -> Result<bool> {
     let known = |listing: crate::files::Listing| listing.files.iter().any(|file| file.format().is_some());
-    is_file(path) && crate::files::list(path).is_ok_and(known)
+    Ok(is_file(path)? && crate::files::list(path).is_ok_and(known))
 }
 
 /// Packs the games of the first kind that the input holds, as the table of kinds has them in order.
@@ -287,7 +287,7 @@ fn one_kind(options: &PackOptions, progress: &mut dyn FnMut(Progress)) -> Result
                 // What these files are, only a reading tells.
                 Ok(chunks::Games { fault: Some(e), .. }) if is_unreadable(&e) => return Err(e.into()),
                 Ok(chunks::Games { unopened: Some(e), .. })
-                    if e.kind() == Cause::Unsupported || is_file(&options.input) =>
+                    if e.kind() == Cause::Unsupported || is_file(&options.input)? =>
                 {
                     return Err(e.into());
                 }

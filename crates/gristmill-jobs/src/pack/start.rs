@@ -17,6 +17,7 @@ use gristmill_engine::pack::valuation::ValuationTypes;
 use gristmill_engine::pack::writer::{RowWriter, hash_rows};
 use gristmill_engine::pack::{self, layout_name, layout_of, values};
 use gristmill_engine::row_files;
+use gristmill_engine::store::files::len;
 use gristmill_engine::store::publish::Staging;
 use gristmill_format::{Error as FormatError, Kind};
 use xxhash_rust::xxh3::Xxh3;
@@ -166,8 +167,8 @@ impl Layout for Rows {
         pack::files(folder)
     }
 
-    fn is_other(folder: &Path) -> bool {
-        is_pack(folder)
+    fn is_other(folder: &Path) -> Result<bool> {
+        Ok(is_pack(folder)?)
     }
 
     fn stranger(standing: &Standing) -> Option<&str> {
@@ -274,7 +275,7 @@ fn resumed<'a>(
     }
     let mut resized = None;
     Metadata::open(staging.path(pack::METADATA))?.extras(&mut |extra| {
-        let there = || fs::metadata(options.input.join(&extra.source)).is_ok_and(|log| log.len() == extra.stored_bytes);
+        let there = || matches!(len(&options.input.join(&extra.source)), Ok(Some(len)) if len == extra.stored_bytes);
         if extra.run_id >= standing.runs_before && !there() {
             resized.get_or_insert(extra.source);
         }

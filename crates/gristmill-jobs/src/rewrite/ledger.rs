@@ -10,6 +10,7 @@ use gristmill_engine::lineage::{self, Step, WRITER, of_file, of_folder};
 use gristmill_engine::pack::METADATA;
 use gristmill_engine::row_files;
 use gristmill_engine::runtime::journal::{Journal, Opening};
+use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::publish::{Touched, withdraw};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
@@ -199,7 +200,9 @@ pub(crate) fn left_in(path: &Path) -> Option<Vec<Step>> {
         .or_else(|| of_folder(path))
         .or_else(|| of_run(path))
         // Values in a folder of their own; those of a pack do not tell how the pack came to be.
-        .or_else(|| (!path.join(METADATA).exists()).then(|| of_file(&path.join(row_files::VALUES_MADE)))?)
+        .or_else(|| {
+            matches!(is_file(&path.join(METADATA)), Ok(false)).then(|| of_file(&path.join(row_files::VALUES_MADE)))?
+        })
 }
 
 /// Errors: `Config` when something visible or another ledger is in the folder.

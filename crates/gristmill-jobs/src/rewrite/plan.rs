@@ -80,7 +80,7 @@ impl Plan {
     ///
     /// Errors: `Path` when it cannot be read, `Config` when it is a file of no known format.
     pub(super) fn new(path: &Path, container: Container) -> Result<Self> {
-        let folder = is_folder(path);
+        let folder = is_folder(path)?;
         let root = match folder {
             true => path,
             false => path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")),

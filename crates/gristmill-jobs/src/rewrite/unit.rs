@@ -61,7 +61,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(line: Arc<Line>, options: &RewriteOptions, threads: usize) -> Self {
         let path = &options.path;
-        let root = if is_folder(path) { Some(path.as_path()) } else { path.parent() };
+        let root = if is_folder(path).unwrap_or(true) { Some(path.as_path()) } else { path.parent() };
         Writer {
             line,
             outs: options.outs.clone(),

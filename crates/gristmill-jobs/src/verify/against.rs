@@ -34,7 +34,7 @@ impl Pack {
     /// Errors: `Config` for what is no pack of chess games; `Format` with the file.
     fn open(folder: &Path) -> Result<Self> {
         let refuse = |text: String| Err(gristmill_engine::Error::config("against", text));
-        if !is_pack(folder) {
+        if !is_pack(folder)? {
             return refuse(format!(
                 "{} is no pack of whole games; sources can be compared with such only",
                 folder.display()

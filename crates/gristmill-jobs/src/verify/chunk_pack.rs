@@ -31,7 +31,15 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
     let (mut whole, mut as_listed, mut unread) = (true, true, Vec::new());
     match Manifest::read(folder) {
         Ok(manifest) => {
-            for file in manifest.files.iter().filter(|file| !is_file(&folder.join(&file.name))) {
+            let (mut listed, mut missing) = (Vec::new(), Vec::new());
+            for file in &manifest.files {
+                match is_file(&folder.join(&file.name)) {
+                    Ok(true) => listed.push(file),
+                    Ok(false) => missing.push(file),
+                    Err(e) => unread.push(e),
+                }
+            }
+            for file in missing {
                 tell(&file.name, "the manifest lists it; it is not there".to_owned());
                 (whole, as_listed) = (false, false);
             }
@@ -41,7 +49,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
                 whole = false;
             }
             // What is wrong with a damaged index is reported where files are checked, a missing file above.
-            for file in manifest.files.iter().filter(|file| is_file(&folder.join(&file.name))) {
+            for file in listed {
                 match index(&folder.join(&file.name)) {
                     Ok(index) => {
                         let Some(detail) = differs(file, &index) else { continue };
@@ -58,7 +66,7 @@ pub(super) fn verify(folder: &Path, keep: usize, found: &mut Verification) {
             None => tell(MANIFEST, what(&e)),
         },
     }
-    if !is_file(&folder.join(METADATA)) {
+    if matches!(is_file(&folder.join(METADATA)), Ok(false)) {
         return tell(METADATA, "it is not there".to_owned());
     }
     // Games are numbered over all files: where one is missing, the others do not have their numbers.
@@ -108,7 +116,7 @@ fn wrong_sums(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(&chunks);
     // A file that cannot be opened was reported before.
     let Ok(index) = index(&path) else {
-        return (!path.exists()).then(|| format!("there is no {chunks}; delete it"));
+        return matches!(is_file(&path), Ok(false)).then(|| format!("there is no {chunks}; delete it"));
     };
     let Some(kept) = kept(&path, &index, rule) else {
         return Some(format!("it is damaged, or not of {chunks} as it is; it is not used, and can be deleted"));
@@ -141,8 +149,11 @@ fn differs(said: &ChunkFileEntry, index: &ChunkFile) -> Option<String> {
 
 /// The same for one chunk file, where it lies in a pack: what manifest and database say of this one.
 pub(super) fn verify_file(path: &Path, keep: usize, found: &mut Verification) {
-    let named = path.file_name().and_then(|name| name.to_str()).filter(|name| is_chunks(name) && is_file(path));
-    let folder = path.parent().filter(|folder| is_file(&folder.join(MANIFEST)));
+    let named = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .filter(|name| is_chunks(name) && matches!(is_file(path), Ok(true)));
+    let folder = path.parent().filter(|folder| matches!(is_file(&folder.join(MANIFEST)), Ok(true)));
     let (Some(name), Some(folder)) = (named, folder) else { return };
     // A damaged index is reported where its chunks are checked.
     let index = match index(path) {

@@ -115,7 +115,7 @@ fn one_path(
         report.absorb(keep, found);
         progress(report, None);
     }
-    if is_pack(path) {
+    if is_pack(path)? {
         chunk_pack::verify(path, keep, report);
     } else {
         chunk_pack::verify_file(path, keep, report);

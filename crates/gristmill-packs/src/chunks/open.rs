@@ -1,7 +1,7 @@
 //! The folder of a chunk pack -> its frames by number: mapped files, their indexes, and a table that makes tensors straight.
 //! Each game is held against its checksum before its first position is read; nothing is ever changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,7 +58,11 @@ impl File {
         let place = |e: Error| e.in_source(path.display().to_string());
         let from = open_file(&path)?;
         let held = HeldFile::open(&path, 0, from.len().map_err(place)?, residence)?;
-        let index = ChunkFile::open(&held).map_err(place)?;
+        let index = match ChunkFile::open(&held) {
+            Err(e) if !e.kind().is_of_reading() && held.again(&[(0, usize::MAX)])? => ChunkFile::open(&held),
+            index => index,
+        };
+        let index = index.map_err(place)?;
         let codec = codecs(index.codec()).map_err(place)?;
         let checked = (0..index.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(File { path, held, index, codec, checked })
@@ -92,7 +96,13 @@ impl File {
     pub(crate) fn stored(&self, i: usize) -> FormatResult<(&[u8], bool)> {
         let bytes = self.bytes(i)?;
         let known = self.checked[i / 64].load(Ordering::Relaxed) & (1u64 << (i % 64)) != 0;
-        if !known {
+        if !known && let Err(e) = self.index().check(i, bytes) {
+            // What came over a network may come right the next time.
+            let span = self.index().span(i).unwrap_or_default();
+            let range = (span.offset as usize, (span.offset + span.len) as usize);
+            if !self.held.again(&[range])? {
+                return Err(e);
+            }
             self.index().check(i, bytes)?;
         }
         Ok((bytes, known))
@@ -278,6 +288,25 @@ impl FrameTable for ChunkPack {
                 file.held.want(from.offset as usize, (last.offset + last.len) as usize);
             }
         }
+    }
+
+    fn is_near(&self) -> bool {
+        self.files.iter().all(|file| file.held.is_whole())
+    }
+
+    fn fetch(&self, rows: &[u64]) -> FormatResult<()> {
+        let mut games: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.files.len()];
+        for row in rows {
+            if let Some((file, game, _)) = self.find(*row) {
+                games[file].insert(game);
+            }
+        }
+        for (file, games) in self.files.iter().zip(games) {
+            let spans = games.into_iter().filter_map(|game| file.index().span(game));
+            let ranges: Vec<_> = spans.map(|span| (span.offset as usize, (span.offset + span.len) as usize)).collect();
+            file.held.have_all(&ranges)?;
+        }
+        Ok(())
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

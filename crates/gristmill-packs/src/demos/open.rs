@@ -33,7 +33,7 @@ const BLOCK_BYTES: usize = 4 << 20;
 ///
 /// Errors, with the path: `Io`; as of a pack's first file.
 pub fn holds(path: &Path) -> Result<bool> {
-    if is_folder(path) {
+    if is_folder(path)? {
         return Ok(!shards(path)?.is_empty() || is_trajectories(path)?);
     }
     // What `detect_alone` refuses is no demonstration; opening it reports why.
@@ -46,7 +46,7 @@ pub fn holds(path: &Path) -> Result<bool> {
 /// Errors, with the file: as [`read`]; `Empty` for a folder without shards; `TooLarge` beyond the bound; `OutOfRange` for
 /// shards whose metadata does not mix.
 pub fn open_demos(path: &Path, options: &ReadOptions) -> Result<DemoFile> {
-    if !is_folder(path) {
+    if !is_folder(path)? {
         return one(path, options);
     }
     let names = shards(path)?;
@@ -95,8 +95,9 @@ pub fn open(
         let detail = "one file of a pack; name its folder, or open the file as a source of chunks";
         return Err(Error::new(Kind::Unsupported, detail).in_source(path.display().to_string()).into());
     }
-    let pack = is_folder(path) && is_trajectories(path)?;
-    let files = match is_folder(path) {
+    let folder = is_folder(path)?;
+    let pack = folder && is_trajectories(path)?;
+    let files = match folder {
         true if pack => chunks::files(path)?.iter().map(|name| path.join(name)).collect(),
         true => shards(path)?,
         false => vec![path.to_owned()],

@@ -40,7 +40,7 @@ impl File {
 /// Errors, with the file: `Io`; as [`ChunkFile::open`]; `Unsupported` for chunks of a kind that is not known here.
 pub fn codec_of(folder: &Path) -> FormatResult<Option<&'static dyn Codec>> {
     let path = folder.join(file_name(0));
-    if !is_file(&path) {
+    if !is_file(&path)? {
         return Ok(None);
     }
     let found = open_file(&path).and_then(|file| ChunkFile::open(&*file)).and_then(|file| codec(file.codec()));

@@ -110,8 +110,10 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// Whether a pack has a mark of this name.
-pub fn exists(folder: &Path, name: &str) -> bool {
-    files::is_file(&path_of(folder, name))
+///
+/// Errors: those of looking there.
+pub fn exists(folder: &Path, name: &str) -> Result<bool> {
+    Ok(files::is_file(&path_of(folder, name))?)
 }
 
 /// Reads a mark, whatever it is of.
@@ -123,7 +125,7 @@ pub fn read(pack: &dyn PackTable, name: &str) -> Result<Mark> {
     let path = path_of(pack.folder(), name);
     let place = |e: FormatError| Error::Format(e.in_source(path.display().to_string()));
     // A bitmap of frames chosen without pattern takes a bit for each; nothing takes twice as much.
-    if let Some(len) = files::len(&path).filter(|len| *len > (1 << 20) + MOST_RULE as u64 + pack.total() / 4) {
+    if let Some(len) = files::len(&path)?.filter(|len| *len > (1 << 20) + MOST_RULE as u64 + pack.total() / 4) {
         let detail = format!("{len} bytes for {} frames, which is more than any mark has", pack.total());
         return Err(place(FormatError::new(Kind::TooLarge, detail).at_byte(0)));
     }
@@ -224,7 +226,7 @@ pub fn write(folder: &Path, name: &str, mark: &Mark) -> Result<()> {
 /// Errors: as [`read`] for one that does not exist; `Path`.
 pub fn remove(pack: &dyn PackTable, name: &str) -> Result<()> {
     check_name(name)?;
-    if !exists(pack.folder(), name) {
+    if !exists(pack.folder(), name)? {
         read(pack, name)?;
     }
     own_folder(pack.folder())?;

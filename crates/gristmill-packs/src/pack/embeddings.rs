@@ -32,7 +32,7 @@ pub fn list(folder: &Path, shards: &[Shard]) -> Result<Option<Vec<Vectors>>> {
     let mut without = None;
     for shard in shards {
         let path = folder.join(beside(&shard.path.file_name().unwrap_or_default().to_string_lossy(), VECTORS));
-        if !is_file(&path) {
+        if !is_file(&path)? {
             without = without.or(Some((shard, path)));
             continue;
         }

@@ -47,6 +47,14 @@ impl FrameTable for RunTable {
         self.rows.want(start, end);
     }
 
+    fn is_near(&self) -> bool {
+        self.rows.is_near()
+    }
+
+    fn fetch(&self, rows: &[u64]) -> Result<()> {
+        self.rows.fetch(rows)
+    }
+
     fn locate(&self, row: u64) -> (String, u64) {
         self.rows.locate(row)
     }

@@ -64,6 +64,10 @@ pub fn files(folder: &Path) -> Result<Vec<String>> {
     names.extend(values::names(folder)?);
     let logs = ["-wal", "-shm"].map(|ending| format!("{METADATA}{ending}"));
     let others = [METADATA, VALUATION_TYPES, MANIFEST, QUARANTINE, lineage::FILE].map(str::to_owned);
-    names.extend(others.into_iter().chain(logs).filter(|name| is_file(&folder.join(name))));
+    for name in others.into_iter().chain(logs) {
+        if is_file(&folder.join(&name))? {
+            names.push(name);
+        }
+    }
     Ok(names)
 }

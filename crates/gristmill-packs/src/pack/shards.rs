@@ -54,7 +54,7 @@ pub fn complete(pack: &Path) -> Result<Vec<String>> {
     }
     let names = names(pack)?;
     if names.is_empty() {
-        if gristmill_runtime::names::is_pack(pack) {
+        if gristmill_runtime::names::is_pack(pack)? {
             return refuse(Kind::Unfit, "this is a pack of whole games; a pack of rows of 2048 is needed here");
         }
         let none = "no steps.npy and no steps-*.npy: this folder is no pack";

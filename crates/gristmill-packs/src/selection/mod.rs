@@ -30,7 +30,7 @@ use gristmill_stages::config::EncoderConfig;
 ///
 /// Errors: as the layout's.
 pub fn open(folder: &Path, residence: Residence) -> Result<Arc<dyn PackTable>> {
-    if is_pack(folder) {
+    if is_pack(folder)? {
         return Ok(Arc::new(ChunkPack::open(folder, residence)?));
     }
     Ok(Arc::new(RowPack::open(folder, residence)?))

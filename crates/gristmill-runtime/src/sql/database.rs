@@ -81,7 +81,7 @@ pub fn open_connection(path: &Path) -> Result<Connection> {
     let file = open_file(path)?;
     let mut log = OsString::from(path);
     log.push("-wal");
-    let logged = files::len(Path::new(&log)).is_some_and(|len| len > 0);
+    let logged = files::len(Path::new(&log))?.is_some_and(|len| len > 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let whole = match is_local(path) {
         true => None,

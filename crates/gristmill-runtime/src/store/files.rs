@@ -74,14 +74,25 @@ pub fn copy(path: &Path, to: &mut dyn Write, name: &Path) -> crate::Result<()> {
 }
 
 /// The length of a file; none where there is no such file.
-pub fn len(path: &Path) -> Option<u64> {
-    match elsewhere(path) {
-        None => std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len()),
-        Some(found) => {
-            let (store, name) = found.ok()?;
-            store.stat(&name).ok().map(|stat| stat.size)
-        }
+///
+/// Errors, with the path: what keeps a place elsewhere from saying so.
+pub fn len(path: &Path) -> Result<Option<u64>> {
+    let Some(found) = elsewhere(path) else {
+        return Ok(std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len()));
+    };
+    let (store, name) = match found {
+        Err(e) if is_missing(&e) => return Ok(None),
+        found => found.map_err(crate::Error::of_reading)?,
+    };
+    match store.stat(&name) {
+        Ok(stat) => Ok(Some(stat.size)),
+        Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => Ok(None),
+        Err(e) => Err(e),
     }
+}
+
+fn is_missing(e: &crate::Error) -> bool {
+    matches!(e, crate::Error::Path { kind: ErrorKind::NotFound, .. })
 }
 
 /// What is known of a file without reading it.
@@ -98,16 +109,21 @@ pub fn stat(path: &Path) -> crate::Result<FileStat> {
 }
 
 /// Whether there is such a file.
-pub fn is_file(path: &Path) -> bool {
-    len(path).is_some()
+///
+/// Errors: as [`len`].
+pub fn is_file(path: &Path) -> Result<bool> {
+    Ok(len(path)?.is_some())
 }
 
 /// Whether there is such a folder. Elsewhere than on this machine a folder is what names of files begin with.
-pub fn is_folder(path: &Path) -> bool {
+///
+/// Errors: as [`len`].
+pub fn is_folder(path: &Path) -> Result<bool> {
     match elsewhere(path) {
-        None => path.is_dir(),
-        Some(Ok((store, name))) => !below(&*store, &name, 1).is_empty(),
-        Some(Err(_)) => false,
+        None => Ok(path.is_dir()),
+        Some(Ok((store, name))) => Ok(!below(&*store, &name, 1)?.is_empty()),
+        Some(Err(e)) if is_missing(&e) => Ok(false),
+        Some(Err(e)) => Err(e.of_reading()),
     }
 }
 
@@ -125,7 +141,7 @@ pub fn names(folder: &Path) -> crate::Result<Vec<String>> {
         }
         Some(found) => {
             let (store, name) = found?;
-            names.extend(below(&*store, &name, usize::MAX));
+            names.extend(below(&*store, &name, usize::MAX)?);
             if names.is_empty() {
                 return Err(refuse(ErrorKind::NotFound.into()));
             }
@@ -136,14 +152,19 @@ pub fn names(folder: &Path) -> crate::Result<Vec<String>> {
 }
 
 /// At most `most` names directly below a name of a store.
-fn below(store: &dyn Store, name: &str, most: usize) -> BTreeSet<String> {
+///
+/// Errors: `Io` where not all could be listed.
+fn below(store: &dyn Store, name: &str, most: usize) -> Result<BTreeSet<String>> {
     let folder = if name.is_empty() { String::new() } else { format!("{name}/") };
     let mut names = BTreeSet::new();
-    store.list(&mut |stat| {
+    let faults = store.list_below(name, &mut |stat| {
         if let Some(rest) = stat.name.strip_prefix(&folder) {
             names.insert(rest.split('/').next().unwrap_or(rest).to_owned());
         }
         if names.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    names
+    match faults.messages().last() {
+        Some(why) => Err(Error::new(Kind::Io(ErrorKind::Other), why).in_source(format!("{}/{name}", store.root()))),
+        None => Ok(names),
+    }
 }

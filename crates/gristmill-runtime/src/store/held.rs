@@ -91,9 +91,32 @@ impl HeldFile {
     /// Errors, with the path: those of reading; `Truncated` where the file became shorter.
     pub fn have(&self, start: usize, end: usize) -> Result<()> {
         match &self.bytes {
-            Bytes::Twin(_, twin) => twin.have((self.offset + start) as u64, (self.offset + end.min(self.len)) as u64),
+            Bytes::Twin(..) => self.have_all(&[(start, end)]),
             Bytes::Mapped(_) | Bytes::Memory(_) => Ok(()),
         }
+    }
+
+    /// The same of several ranges at once.
+    ///
+    /// Errors: as [`HeldFile::have`].
+    pub fn have_all(&self, ranges: &[(usize, usize)]) -> Result<()> {
+        let Bytes::Twin(_, twin) = &self.bytes else { return Ok(()) };
+        twin.have(&self.within(ranges))
+    }
+
+    /// Fetches these ranges again, once, where their bytes turned out to be wrong: `false` of a file that is all here, whose
+    /// bytes stay what they are.
+    ///
+    /// Errors: as [`HeldFile::have`].
+    pub fn again(&self, ranges: &[(usize, usize)]) -> Result<bool> {
+        let Bytes::Twin(_, twin) = &self.bytes else { return Ok(false) };
+        twin.again(&self.within(ranges)).map(|()| true)
+    }
+
+    fn within(&self, ranges: &[(usize, usize)]) -> Vec<(u64, u64)> {
+        let of =
+            |(start, end): &(usize, usize)| ((self.offset + start) as u64, (self.offset + end.min(&self.len)) as u64);
+        ranges.iter().map(of).collect()
     }
 
     /// Says that bytes `start..end` will be wanted soon. Costs nothing where they are in memory; never fails.

@@ -1,7 +1,9 @@
 //! Places with named bytes: list, stat, open at an offset, watch. `place` says which store a path or a URL means: a directory
-//! (`dir`) or memory (`memory`); `files` reads one file or folder of any of them.
+//! (`dir`), memory (`memory`), a bucket or a server (`bucket`); `files` reads one file or folder of any of them.
 //! Knows no format and no stage; what a watch says are hints, the truth is always a stat or a list.
 
+pub mod bucket;
+mod cache;
 mod change;
 mod dir;
 mod faults;
@@ -29,6 +31,7 @@ use gristmill_format::source::ReadAt;
 
 use crate::runtime::scheduler::Crew;
 
+pub use cache::{Cache, set_cache};
 pub use change::{Change, Discover, Take};
 pub use dir::DirStore;
 pub use faults::Faults;
@@ -118,6 +121,16 @@ pub trait Store: Send + Sync + Debug {
     /// Gives every visible file to `each`, in no particular order. Never gives up by itself: what could
     /// not be read is counted in the result. Ends early when `each` breaks.
     fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults;
+
+    /// The same of the files in one folder, by its name, and in those under it; all for an empty name. Names stay whole.
+    fn list_below(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.list(&mut |stat| match folder.is_empty()
+            || stat.name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+        {
+            true => each(stat),
+            false => ControlFlow::Continue(()),
+        })
+    }
 
     /// What is known of one file.
     ///

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::bucket::Bucket;
 use super::memory::MemoryStore;
 use super::under::Under;
 use super::{DirStore, Store};
@@ -16,7 +17,17 @@ use crate::{Error, Result};
 type Open = fn(&Path, &str) -> Result<(Arc<dyn Store>, String)>;
 
 /// Schemes of URLs whose places are not of this machine's files.
-const SCHEMES: [(&str, Open); 1] = [("memory", MemoryStore::found)];
+const SCHEMES: [(&str, Open); 9] = [
+    ("memory", MemoryStore::found),
+    ("s3", Bucket::found),
+    ("s3a", Bucket::found),
+    ("gs", Bucket::found),
+    ("az", Bucket::found),
+    ("abfs", Bucket::found),
+    ("abfss", Bucket::found),
+    ("http", Bucket::found),
+    ("https", Bucket::found),
+];
 
 /// The scheme of files of this machine.
 const FILE: &str = "file";
@@ -142,9 +153,10 @@ mod tests {
         assert!(told("file:data").contains("such as file:///data/games"), "{}", told("file:data"));
         assert!(told("file://server/data").contains("absolute path"));
         assert!(told("file:///a%2").contains("hexadecimal") && told("file:///a%zz").contains("hexadecimal"));
-        let refusal = told("s3://bucket/games");
+        assert_eq!(told("s3://bucket/games/"), "s3://bucket/games");
+        let refusal = told("ftp://host/games");
         assert!(
-            refusal.contains("s3://bucket/games: places of `s3:`") && refusal.contains("file: or memory:"),
+            refusal.contains("ftp://host/games: places of `ftp:`") && refusal.contains("file: or memory:, s3:"),
             "{refusal}"
         );
     }

@@ -188,7 +188,9 @@ impl Spill {
         let _ = withdraw(&new);
         match link(path, &new) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(Gone),
-            Err(_) if copy(path, &new, file).is_err() => return if is_file(path) { Ok(None) } else { Err(Gone) },
+            Err(_) if copy(path, &new, file).is_err() => {
+                return if is_file(path).unwrap_or(true) { Ok(None) } else { Err(Gone) };
+            }
             _ => {}
         }
         let stat = fs::metadata(&new).ok().map(|meta| stat_of(&name, &meta));

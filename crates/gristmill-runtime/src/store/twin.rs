@@ -1,21 +1,26 @@
-//! A file that is elsewhere -> a sparse file in memory of the same length, filled in blocks as they are wanted, and mapped like any other.
-//! A block is fetched once; nothing reads a byte of a block that was not fetched.
+//! A file that is elsewhere -> a sparse file of this machine of the same length, filled in blocks as they are wanted, and mapped
+//! like any other. A journal beside it has the checksum of each block that is there; nothing reads a block that was not held
+//! against it in this process, so that no other process, kill or hole makes a wrong byte.
 
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use gristmill_format::source::{ReadAt, Span, read_span};
+use gristmill_format::source::{ReadAt, Span};
 use gristmill_format::{Error, Kind, Result};
 use rustix::fs::{MemfdFlags, memfd_create};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::cache::{self, Place};
 
 /// Bytes of a block.
 const BLOCK: u64 = 256 << 10;
 
 /// Bytes that one request asks for at most.
-const REQUEST: u64 = 8 << 20;
+const REQUEST: u64 = 4 << 20;
 
 /// The sparse file, and which of its blocks are there.
 pub(super) struct Twin {
@@ -23,12 +28,17 @@ pub(super) struct Twin {
     from: Arc<dyn ReadAt>,
     len: u64,
     file: File,
-    /// A bit for each block that is there.
+    /// Checksums of blocks, 8 bytes each, where several processes share them; none for a twin in memory.
+    journal: Option<File>,
+    /// A bit for each block that is there, and was held against its checksum.
     there: Vec<AtomicU64>,
     /// Blocks that are not.
     missing: AtomicU64,
-    /// Held by the one thread that fetches.
-    fetching: Mutex<Vec<u8>>,
+    /// Blocks that a thread of this process fetches.
+    fetched: Mutex<BTreeSet<u64>>,
+    arrived: Condvar,
+    /// Kept while the twin lives.
+    _place: Option<Place>,
 }
 
 impl std::fmt::Debug for Twin {
@@ -38,18 +48,38 @@ impl std::fmt::Debug for Twin {
 }
 
 impl Twin {
-    /// A twin of the bytes of `from`, which people call `path`. Nothing is fetched yet.
+    /// A twin of the bytes of `from`, which people call `path`: in the cache of this machine where they have a version, else in
+    /// memory. Nothing is fetched yet.
     ///
-    /// Errors: `Io`; `TooLarge` where there is no file of that length.
+    /// Errors: `Io`; `TooLarge` where there is no room for a file of that length.
     pub(super) fn new(path: &Path, from: Arc<dyn ReadAt>) -> Result<Self> {
-        let len = from.len()?;
-        let made = memfd_create("gristmill", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
-        let file = File::from(made);
-        file.set_len(len).map_err(|e| Error::new(Kind::TooLarge, format!("no room for {len} bytes: {e}")))?;
+        let (len, version) = (from.len()?, from.version());
         let blocks = len.div_ceil(BLOCK);
+        let sized = |file: &File, len: u64| {
+            file.set_len(len).map_err(|e| Error::new(Kind::TooLarge, format!("no room for {len} bytes: {e}")))
+        };
+        let (file, journal, place) = match version {
+            None => {
+                let made = memfd_create("gristmill", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?;
+                (File::from(made), None, None)
+            }
+            Some(version) => {
+                let place = cache::place(path, version, len)?;
+                let open = |name: &str| {
+                    let path = place.folder.join(name);
+                    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+                    file.map_err(|e| Error::from(e).in_source(path.display().to_string()))
+                };
+                let journal = open("blocks")?;
+                sized(&journal, blocks * 8)?;
+                (open("bytes")?, Some(journal), Some(place))
+            }
+        };
+        sized(&file, len)?;
         let there = (0..blocks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let missing = AtomicU64::new(blocks);
-        Ok(Twin { path: path.to_owned(), from, len, file, there, missing, fetching: Mutex::default() })
+        let (fetched, arrived) = (Mutex::default(), Condvar::new());
+        Ok(Twin { path: path.to_owned(), from, len, file, journal, there, missing, fetched, arrived, _place: place })
     }
 
     /// The sparse file.
@@ -57,61 +87,172 @@ impl Twin {
         &self.file
     }
 
-    /// Sees to it that bytes `start..end` are there, as far as the file reaches.
+    /// Sees to it that the bytes of these ranges are there, as far as the file reaches: each block is fetched once.
     ///
     /// Errors, with the path: those of reading; `Truncated` where the file became shorter.
-    pub(super) fn have(&self, start: u64, end: u64) -> Result<()> {
-        let end = end.min(self.len);
-        if start >= end || self.missing.load(Ordering::Acquire) == 0 {
+    pub(super) fn have(&self, ranges: &[(u64, u64)]) -> Result<()> {
+        if self.missing.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let blocks = start / BLOCK..end.div_ceil(BLOCK);
-        if blocks.clone().all(|block| self.is_there(block)) {
-            return Ok(());
+        let mut wanted = BTreeSet::new();
+        for (start, end) in ranges {
+            let end = (*end).min(self.len);
+            if *start < end {
+                wanted.extend((start / BLOCK..end.div_ceil(BLOCK)).filter(|block| !self.is_there(*block)));
+            }
         }
-        let mut buffer = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut next = blocks.start;
-        while next < blocks.end {
-            if self.is_there(next) {
-                next += 1;
+        self.bring(wanted).map_err(|e| e.in_source(self.path.display().to_string()))
+    }
+
+    /// Fetches again what is there of these ranges: it was found to be wrong.
+    ///
+    /// Errors: as [`Twin::have`].
+    pub(super) fn again(&self, ranges: &[(u64, u64)]) -> Result<()> {
+        let mut wrong = BTreeSet::new();
+        for (start, end) in ranges {
+            wrong.extend((start / BLOCK..(*end).min(self.len).div_ceil(BLOCK)).filter(|block| self.is_there(*block)));
+        }
+        for block in &wrong {
+            if let Some(journal) = &self.journal {
+                journal.write_all_at(&[0; 8], block * 8)?;
+            }
+            let bit = 1 << (block % 64);
+            if self.there[(block / 64) as usize].fetch_and(!bit, Ordering::AcqRel) & bit != 0 {
+                self.missing.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+        self.bring(wrong).map_err(|e| e.in_source(self.path.display().to_string()))
+    }
+
+    /// Brings blocks that were not there: those that nobody brings now; waits for the others.
+    fn bring(&self, mut wanted: BTreeSet<u64>) -> Result<()> {
+        while !wanted.is_empty() {
+            let mut fetched = self.fetching();
+            wanted.retain(|block| !self.is_there(*block));
+            let ours: Vec<u64> = wanted.iter().filter(|block| !fetched.contains(block)).copied().collect();
+            if ours.is_empty() {
+                if !wanted.is_empty() {
+                    drop(self.arrived.wait(fetched));
+                }
                 continue;
             }
-            let most = blocks.end.min(next + REQUEST / BLOCK);
-            let behind = (next..most).find(|block| self.is_there(*block)).unwrap_or(most);
-            self.fetch(next, behind, &mut buffer).map_err(|e| e.in_source(self.path.display().to_string()))?;
-            next = behind;
+            fetched.extend(&ours);
+            drop(fetched);
+            let claim = Claim { twin: self, blocks: &ours };
+            let brought = self.known(&ours).and_then(|unknown| self.fetch(&unknown));
+            drop(claim);
+            brought?;
         }
         Ok(())
+    }
+
+    fn fetching(&self) -> MutexGuard<'_, BTreeSet<u64>> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_there(&self, block: u64) -> bool {
         self.there[(block / 64) as usize].load(Ordering::Acquire) >> (block % 64) & 1 == 1
     }
 
-    /// Fetches blocks that are not there, in one request.
-    fn fetch(&self, first: u64, behind: u64, buffer: &mut Vec<u8>) -> Result<()> {
+    fn arrive(&self, block: u64) {
+        self.there[(block / 64) as usize].fetch_or(1 << (block % 64), Ordering::Release);
+        self.missing.fetch_sub(1, Ordering::Release);
+    }
+
+    fn span(&self, first: u64, behind: u64) -> Span {
         let offset = first * BLOCK;
-        let len = (behind * BLOCK).min(self.len) - offset;
-        read_span(&*self.from, Span { offset, len }, REQUEST, buffer)?;
-        self.file.write_all_at(buffer, offset)?;
-        for block in first..behind {
-            self.there[(block / 64) as usize].fetch_or(1 << (block % 64), Ordering::Release);
-            self.missing.fetch_sub(1, Ordering::Release);
+        Span { offset, len: (behind * BLOCK).min(self.len) - offset }
+    }
+
+    /// Of blocks that this process has not, those that no other process brought whole either.
+    fn known(&self, blocks: &[u64]) -> Result<Vec<u64>> {
+        let Some(journal) = &self.journal else { return Ok(blocks.to_vec()) };
+        let (mut unknown, mut bytes) = (Vec::new(), Vec::new());
+        for block in blocks {
+            let mut noted = [0; 8];
+            journal.read_exact_at(&mut noted, block * 8)?;
+            let noted = u64::from_le_bytes(noted);
+            if noted != 0 {
+                let span = self.span(*block, block + 1);
+                bytes.resize(span.len as usize, 0);
+                self.file.read_exact_at(&mut bytes, span.offset)?;
+                if checksum(&bytes) == noted {
+                    self.arrive(*block);
+                    continue;
+                }
+            }
+            unknown.push(*block);
         }
-        Ok(())
+        Ok(unknown)
+    }
+
+    /// Fetches blocks, neighbours in one request.
+    fn fetch(&self, blocks: &[u64]) -> Result<()> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        for block in blocks {
+            match runs.last_mut() {
+                Some((first, behind)) if *behind == *block && (*behind - *first) * BLOCK < REQUEST => *behind += 1,
+                _ => runs.push((*block, block + 1)),
+            }
+        }
+        let spans: Vec<Span> = runs.iter().map(|(first, behind)| self.span(*first, *behind)).collect();
+        self.from.read_spans(&spans, &mut |i, bytes| {
+            self.file.write_all_at(bytes, spans[i].offset)?;
+            for (block, bytes) in (runs[i].0..runs[i].1).zip(bytes.chunks(BLOCK as usize)) {
+                if let Some(journal) = &self.journal {
+                    journal.write_all_at(&checksum(bytes).to_le_bytes(), block * 8)?;
+                }
+                self.arrive(block);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The checksum of a block, as the journal has it: never the 0 of a block that is not there.
+fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes).max(1)
+}
+
+/// Blocks that a thread brings; others wait for them until this ends, however it does.
+struct Claim<'a> {
+    twin: &'a Twin,
+    blocks: &'a [u64],
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut fetched = self.twin.fetching();
+        self.blocks.iter().for_each(|block| {
+            fetched.remove(block);
+        });
+        self.twin.arrived.notify_all();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::cache::{Cache, set_cache};
     use super::*;
     use std::sync::atomic::AtomicUsize;
 
     /// Bytes whose reads are counted, and fail while they are to.
     struct Far {
         bytes: Vec<u8>,
+        version: Option<u64>,
         reads: AtomicUsize,
         fails: AtomicU64,
+    }
+
+    impl Far {
+        fn new(len: u64, version: Option<u64>) -> Arc<Far> {
+            let bytes = (0..len).map(|i| (i / 1000) as u8).collect();
+            Arc::new(Far { bytes, version, reads: AtomicUsize::new(0), fails: AtomicU64::new(0) })
+        }
+
+        fn reads(&self) -> usize {
+            self.reads.load(Ordering::Relaxed)
+        }
     }
 
     impl ReadAt for Far {
@@ -126,30 +267,80 @@ mod tests {
             self.reads.fetch_add(1, Ordering::Relaxed);
             self.bytes.read_at(offset, buf)
         }
+
+        fn version(&self) -> Option<u64> {
+            self.version
+        }
+    }
+
+    fn holds(twin: &Twin, far: &Far, start: u64, end: u64) {
+        twin.have(&[(start, end)]).unwrap();
+        let mut got = vec![0; (end - start) as usize];
+        twin.file().read_exact_at(&mut got, start).unwrap();
+        assert!(got == far.bytes[start as usize..end as usize], "{start}..{end}");
     }
 
     #[test]
     fn a_block_is_fetched_once_and_a_failed_one_again() {
-        let bytes: Vec<u8> = (0..3 * BLOCK + 100).map(|i| (i / 1000) as u8).collect();
-        let far = Arc::new(Far { bytes: bytes.clone(), reads: AtomicUsize::new(0), fails: AtomicU64::new(0) });
+        let far = Far::new(3 * BLOCK + 100, None);
         let twin = Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap();
-        let holds = |start: u64, end: u64| {
-            twin.have(start, end).unwrap();
-            let mut got = vec![0; (end - start) as usize];
-            twin.file().read_exact_at(&mut got, start).unwrap();
-            assert_eq!(got, bytes[start as usize..end as usize]);
-        };
-        holds(BLOCK - 1, BLOCK + 1);
-        assert_eq!(far.reads.load(Ordering::Relaxed), 1, "two blocks, one request");
-        holds(0, 2 * BLOCK);
-        assert_eq!(far.reads.load(Ordering::Relaxed), 1);
+        holds(&twin, &far, BLOCK - 1, BLOCK + 1);
+        assert_eq!(far.reads(), 1, "two blocks, one request");
+        holds(&twin, &far, 0, 2 * BLOCK);
+        assert_eq!(far.reads(), 1);
         far.fails.store(1, Ordering::Relaxed);
-        let e = twin.have(0, u64::MAX).unwrap_err();
+        let e = twin.have(&[(0, u64::MAX)]).unwrap_err();
         assert!(e.to_string().contains("memory://x/rows") && e.to_string().contains("no answer"), "{e}");
         far.fails.store(0, Ordering::Relaxed);
-        holds(0, 3 * BLOCK + 100);
-        holds(5, 6);
-        assert_eq!(far.reads.load(Ordering::Relaxed), 2);
-        assert!(twin.have(7 * BLOCK, 9 * BLOCK).is_ok(), "nothing is beyond the end");
+        holds(&twin, &far, 0, 3 * BLOCK + 100);
+        holds(&twin, &far, 5, 6);
+        assert_eq!(far.reads(), 2);
+        assert!(twin.have(&[(7 * BLOCK, 9 * BLOCK)]).is_ok(), "nothing is beyond the end");
+    }
+
+    #[test]
+    fn many_threads_fetch_each_block_once() {
+        let far = Far::new(40 * BLOCK, None);
+        let twin = Twin::new(Path::new("memory://x/rows"), far.clone()).unwrap();
+        std::thread::scope(|threads| {
+            for thread in 0..4 {
+                let (twin, far) = (&twin, &far);
+                threads.spawn(move || {
+                    (0..40).for_each(|i| {
+                        holds(twin, far, (i * 7 + thread) % 40 * BLOCK, (i * 7 + thread) % 40 * BLOCK + 9)
+                    })
+                });
+            }
+        });
+        assert_eq!(far.reads(), 40);
+    }
+
+    #[test]
+    fn what_one_process_fetched_another_has_and_wrong_blocks_are_fetched_again() {
+        let folder = tempfile::tempdir().unwrap();
+        set_cache(Cache { folder: Some(folder.path().into()), limit: None });
+        let path = Path::new("s3://x/rows");
+        let far = Far::new(5 * BLOCK + 10, Some(7));
+        let first = Twin::new(path, far.clone()).unwrap();
+        holds(&first, &far, 0, 3 * BLOCK);
+        let second = Twin::new(path, far.clone()).unwrap();
+        holds(&second, &far, 0, 3 * BLOCK);
+        assert_eq!(far.reads(), 1, "it was there");
+        holds(&second, &far, 4 * BLOCK, 5 * BLOCK + 10);
+        holds(&first, &far, 0, 5 * BLOCK + 10);
+        assert_eq!(far.reads(), 3);
+        drop((first, second));
+        // A hole, a torn block and a block that was never noted, as a machine leaves them that lost its power.
+        let kept = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+        let open = |name: &str| OpenOptions::new().write(true).open(kept.join(name)).unwrap();
+        open("bytes").write_all_at(&vec![0; BLOCK as usize], BLOCK).unwrap();
+        open("bytes").write_all_at(&[9; 100], 3 * BLOCK - 50).unwrap();
+        open("blocks").write_all_at(&[0; 8], 32).unwrap();
+        let third = Twin::new(path, far.clone()).unwrap();
+        holds(&third, &far, 0, 5 * BLOCK + 10);
+        assert_eq!(far.reads(), 4, "blocks 1 to 4, in one request");
+        let other = Twin::new(path, Far::new(5 * BLOCK + 10, Some(8))).unwrap();
+        assert_eq!(other.missing.load(Ordering::Relaxed), 6, "another version is another file");
+        set_cache(Cache::default());
     }
 }

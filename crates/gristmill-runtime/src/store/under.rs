@@ -1,12 +1,13 @@
 //! A store and a name in it -> what lies under that name, as a store: a folder, one file, or what a pattern names.
 //! Passes everything on, names apart; keeps no bytes.
 
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gristmill_format::Result;
 use gristmill_format::source::ReadAt;
+use gristmill_format::{Kind, Result};
 
 use super::only::Only;
 use super::{Faults, FileStat, Hint, Readings, Store, Watch};
@@ -36,6 +37,7 @@ impl Under {
                 let (folder, file) = above(name);
                 (folder, Only::File(file))
             }
+            Err(e) if e.kind() != Kind::Io(ErrorKind::NotFound) && !name.is_empty() => return Err(e.into()),
             Err(_) => {
                 let (folder, only) = Only::divided(Path::new(name))?;
                 let folder = folder.display().to_string();
@@ -46,19 +48,26 @@ impl Under {
         let meant = only.text().len();
         let root = if meant == 0 { text.as_str() } else { text[..text.len() - meant].trim_end_matches('/') };
         let under = Under { store, folder, only, root: root.into(), readings: Readings::default() };
-        let mut is_there = under.folder.is_empty();
-        under.each(&mut |_| {
+        let mut is_there = false;
+        let faults = under.each(&mut |_| {
             is_there = true;
             ControlFlow::Break(())
         });
-        match is_there || matches!(under.only, Only::Named(_)) {
-            true => Ok(under),
-            false => Err(crate::Error::path(place, &std::io::ErrorKind::NotFound.into())),
+        match (is_there, faults.messages().last()) {
+            (false, Some(why)) => {
+                let (path, message) = (place.to_owned(), why.to_owned());
+                Err(crate::Error::Path { path, kind: ErrorKind::Other, message })
+            }
+            (false, None) if !under.folder.is_empty() && !matches!(under.only, Only::Named(_)) => {
+                Err(crate::Error::path(place, &ErrorKind::NotFound.into()))
+            }
+            _ => Ok(under),
         }
     }
 
     fn each(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
-        self.store.list(&mut |stat| match stat.name.strip_prefix(&self.folder) {
+        self.store.list_below(self.folder.trim_end_matches('/'), &mut |stat| match stat.name.strip_prefix(&self.folder)
+        {
             Some(name) if self.only.has(name) => each(FileStat { name: name.into(), ..stat.clone() }),
             _ => ControlFlow::Continue(()),
         })

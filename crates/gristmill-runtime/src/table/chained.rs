@@ -105,6 +105,19 @@ impl FrameTable for ChainedTable {
         }
     }
 
+    fn is_near(&self) -> bool {
+        self.tables.iter().all(|table| table.is_near())
+    }
+
+    fn fetch(&self, rows: &[u64]) -> Result<()> {
+        let mut own: Vec<Vec<u64>> = vec![Vec::new(); self.tables.len()];
+        for row in rows {
+            let table = self.table(*row);
+            own[table].push(row - self.first[table]);
+        }
+        self.tables.iter().zip(&own).try_for_each(|(table, rows)| table.fetch(rows))
+    }
+
     fn locate(&self, row: u64) -> (String, u64) {
         let table = self.table(row);
         self.tables[table].locate(row - self.first[table])

@@ -68,6 +68,15 @@ impl FrameTable for JoinedTable {
         self.beside.want(start, end);
     }
 
+    fn is_near(&self) -> bool {
+        self.rows.is_near() && self.beside.is_near()
+    }
+
+    fn fetch(&self, rows: &[u64]) -> Result<()> {
+        self.rows.fetch(rows)?;
+        self.beside.fetch(rows)
+    }
+
     fn locate(&self, row: u64) -> (String, u64) {
         self.rows.locate(row)
     }

@@ -222,7 +222,30 @@ impl Assembly {
 
     /// Finds the steps of `rows` and reads what is not read while it is encoded.
     pub(super) fn gather(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<()> {
-        let Scratch { parts, rows: numbers, stored, mask } = scratch;
+        self.find_all(rows, scratch)?;
+        if self.table.straight().is_some() {
+            return Ok(());
+        }
+        let Scratch { parts, rows: numbers, stored, .. } = scratch;
+        for (part, scratch) in self.parts.iter().zip(parts) {
+            numbers.clear();
+            numbers.extend(scratch.picks.iter().map(|pick| pick.row));
+            let size = part.encoder.input().size();
+            feed::records(&*self.table, part.conform.as_ref(), size, numbers, stored, &mut scratch.records)?;
+        }
+        Ok(())
+    }
+
+    /// Fetches what the steps of `rows` are read from, where the table is elsewhere.
+    pub(super) fn fetch(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<()> {
+        self.find_all(rows, scratch)?;
+        let numbers: Vec<u64> = scratch.parts.iter().flat_map(|part| part.picks.iter().map(|pick| pick.row)).collect();
+        Ok(self.table.fetch(&numbers)?)
+    }
+
+    /// Finds the steps of `rows` for each part.
+    fn find_all(&self, rows: &[Pick], scratch: &mut Scratch) -> Result<()> {
+        let Scratch { parts, mask, .. } = scratch;
         parts.resize_with(self.parts.len(), PartScratch::default);
         mask.clear();
         let is_viewed = self.parts.iter().any(|part| part.window.is_some());
@@ -239,12 +262,6 @@ impl Assembly {
                     scratch.picks.extend_from_slice(rows);
                     scratch.runs.push(0..rows.len());
                 }
-            }
-            if self.table.straight().is_none() {
-                numbers.clear();
-                numbers.extend(scratch.picks.iter().map(|pick| pick.row));
-                let size = part.encoder.input().size();
-                feed::records(&*self.table, part.conform.as_ref(), size, numbers, stored, &mut scratch.records)?;
             }
         }
         Ok(())

@@ -16,6 +16,7 @@ use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::assembly::{Assembly, Scratch};
+use super::fetch::Fetched;
 use super::plan::{Ahead, Plan, Share};
 use crate::pipeline::ledger::{Book, Digests};
 use crate::pipeline::loader::output::{Batch, Delivery};
@@ -73,6 +74,8 @@ struct Inner {
     asked: Option<(u64, u64)>,
     wanted: Option<Vec<(u64, u64)>>,
     failed: bool,
+    /// What of a table that is elsewhere was fetched; none of one that is not.
+    fetched: Option<Fetched>,
 }
 
 /// A batch that was begun.
@@ -104,7 +107,8 @@ impl Feed {
         let piece = (fit.min(PIECE_STEPS) / assembly.steps().max(1)).max(1);
         let pieces = plan.batch_rows().div_ceil(piece);
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
-        let inner = Inner { next: plan.beyond(first), delivered: first, ..Inner::default() };
+        let fetched = (!assembly.table().is_near()).then(|| Fetched::from(first));
+        let inner = Inner { next: plan.beyond(first), delivered: first, fetched, ..Inner::default() };
         Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
@@ -179,7 +183,12 @@ impl Feed {
                     *self.untold() = Some((number, delivery, digests));
                     return Taken::Item(Err(error));
                 }
-                self.lock().delivered = number + 1;
+                let mut inner = self.lock();
+                inner.delivered = number + 1;
+                if inner.fetched.is_some() {
+                    self.shared.signal.notify(Lane::Read);
+                }
+                drop(inner);
                 self.shared.signal.notify(Lane::Work);
                 Taken::Item(delivery)
             }
@@ -222,6 +231,9 @@ impl Feed {
         if inner.failed || ended || inner.open.len() + self.handoff.counts().waiting >= self.most {
             return false;
         }
+        if inner.fetched.as_ref().is_some_and(|fetched| !fetched.has(inner.next)) {
+            return false;
+        }
         let sheet = match self.sheets.take() {
             Ok(sheet) => Arc::new(sheet),
             Err(e) => {
@@ -234,7 +246,9 @@ impl Feed {
         let (number, share) = (inner.next, self.plan.share(inner.next));
         inner.next = self.plan.beyond(number + 1);
         let digests = Digests::default();
-        inner.open.push_back(Open { number, share, sheet, started: 0, done: 0, error: None, digests });
+        let error = inner.fetched.as_ref().and_then(|fetched| fetched.error(number));
+        let begun = if error.is_some() { share.shown } else { 0 };
+        inner.open.push_back(Open { number, share, sheet, started: begun, done: begun, error, digests });
         if share.shown > self.piece {
             self.shared.signal.notify(Lane::Work);
         }
@@ -295,6 +309,33 @@ impl Feed {
             }
         }
         self.settle(&mut inner);
+        true
+    }
+
+    /// Fetches the batches that come next of a table that is elsewhere.
+    fn fetch_some(&self) -> bool {
+        let mut inner = self.lock();
+        let (delivered, end) = (inner.delivered, self.plan.batches());
+        let Some(range) = inner.fetched.as_mut().and_then(|fetched| fetched.begin(delivered, end)) else {
+            return false;
+        };
+        let (mut picks, mut scratch) = inner.spare.pop().unwrap_or_default();
+        drop(inner);
+        let mut all = Vec::new();
+        let found = range.clone().filter(|number| self.plan.beyond(*number) == *number).try_for_each(|number| {
+            let rows = self.plan.share(number).rows;
+            self.plan.picks(number, 0, rows, &mut picks, false)?;
+            all.append(&mut picks);
+            Ok(())
+        });
+        let fetched = found.and_then(|()| self.assembly.fetch(&all, &mut scratch));
+        let mut inner = self.lock();
+        inner.spare.push((picks, scratch));
+        if let Some(known) = &mut inner.fetched {
+            known.end(range, fetched.err());
+        }
+        drop(inner);
+        self.shared.signal.notify(Lane::Work);
         true
     }
 
@@ -402,7 +443,7 @@ impl Tasks for Feed {
         match lane {
             Lane::Work => self.work_one(),
             Lane::Read => {
-                let Some(wanted) = self.lock().wanted.take() else { return false };
+                let Some(wanted) = self.lock().wanted.take() else { return self.fetch_some() };
                 wanted.iter().for_each(|(start, end)| self.assembly.table().want(*start, *end));
                 true
             }

@@ -35,6 +35,9 @@ use crate::pipeline::watch::metrics::Metrics;
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::RunState;
 
+/// Threads that fetch what a table elsewhere is read from.
+const READERS: usize = 4;
+
 /// The shortest time between two samples of the totals for rates; a request for a batch takes one.
 const SAMPLE: Duration = Duration::from_millis(250);
 
@@ -254,7 +257,8 @@ impl IndexLoader {
         let tasks: Arc<[Arc<dyn Tasks>]> = Arc::new([Arc::clone(&feed) as Arc<dyn Tasks>]);
         let failed = |e: std::io::Error| Error::config("threads", format!("no thread could be started: {e}"));
         scheduler.staff(Lane::Work, workers, &tasks).map_err(failed)?;
-        scheduler.staff(Lane::Read, 1, &tasks).map_err(failed)?;
+        let readers = if self.assembly.table().is_near() { 1 } else { READERS };
+        scheduler.staff(Lane::Read, readers, &tasks).map_err(failed)?;
         Ok(self.running.get_or_init(|| Running { scheduler, feed, rates: Arc::default() }))
     }
 

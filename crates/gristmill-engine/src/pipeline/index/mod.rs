@@ -7,6 +7,7 @@
 //! | `weighted` | number of a draw -> the row, where rows are drawn by weight |
 //! | `assembly` | rows, and the steps that a view shows of them -> tensors |
 //! | `only` | some tensors of an encoder |
+//! | `fetch` | which batches of a table that is elsewhere were fetched, and which come next |
 //! | `feed` | the tasks: gather, encode, hand out in order |
 //! | `loader` | the public interface |
 //! | `encode` | single rows, by number |
@@ -18,6 +19,7 @@
 mod assembly;
 mod encode;
 mod feed;
+mod fetch;
 mod loader;
 mod lookup;
 mod mixed;

@@ -80,7 +80,7 @@ impl Demos {
             let folder = path.parent().map(Path::to_owned).unwrap_or_default();
             let name = below(root, closed.path());
             let place = match closed.format() {
-                Some(Format::Demonstrations) if is_folder(root) && shards(&folder)?.contains(&path) => {
+                Some(Format::Demonstrations) if is_folder(root)? && shards(&folder)?.contains(&path) => {
                     if folders.contains(&folder) {
                         continue;
                     }
@@ -111,7 +111,7 @@ impl Demos {
             found.skipped.push(Skipped::new(&below(root, &root.display().to_string()), &e));
             worst(&mut found.fault, e);
         }
-        let adds = matches!(options.existing, Existing::Append | Existing::Resume) && is_pack(&options.output);
+        let adds = matches!(options.existing, Existing::Append | Existing::Resume) && is_pack(&options.output)?;
         if adds && let Ok(pack) = ChunkPack::open(&options.output, Residence::Mapped) {
             found.layout = Some(Arc::new(pack.layout().clone()));
         }

@@ -183,8 +183,8 @@ impl Layout for Chunks {
         chunks::files(folder)
     }
 
-    fn is_other(folder: &Path) -> bool {
-        !chunks::is_pack(folder)
+    fn is_other(folder: &Path) -> Result<bool> {
+        Ok(!chunks::is_pack(folder)?)
     }
 
     fn stranger(standing: &Standing) -> Option<&str> {

@@ -16,6 +16,7 @@ use gristmill_engine::pack::metadata::{Extra, Metadata, Run};
 use gristmill_engine::pack::rows::{self, RowBlock, RowsOf};
 use gristmill_engine::pack::shards::{self, Shard};
 use gristmill_engine::pack::valuation::ValuationTypes;
+use gristmill_engine::store::files::is_file;
 use gristmill_engine::store::{HeldFile, Residence};
 use gristmill_format::g2048::check::Rule;
 use gristmill_format::{Error as FormatError, Kind};
@@ -230,7 +231,7 @@ fn against(
     }
     for gone in said {
         let path = folder.join(&gone.name);
-        if !path.exists() {
+        if matches!(is_file(&path), Ok(false)) {
             let detail = format!("the manifest lists this file of {} rows", gone.rows);
             differs(MANIFEST, path.display().to_string(), Kind::Missing, detail);
         }

@@ -1,0 +1,89 @@
+//! Which batches of a table that is elsewhere were fetched, and which are fetched next: those that the plan says come soonest.
+//! Counts batches; the requests are the table's, made by readers, so that no worker waits for a network.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use gristmill_runtime::error::Error;
+
+/// Batches that are fetched ahead of those that wait for the consumer.
+const AHEAD: u64 = 64;
+
+/// Batches that a reader fetches at once, at most: enough that neighbours share requests.
+const AT_ONCE: u64 = 8;
+
+/// How far fetching is.
+#[derive(Debug, Default)]
+pub(super) struct Fetched {
+    /// The next batch that nobody fetches yet.
+    next: u64,
+    /// All batches below are there.
+    below: u64,
+    /// Ranges beyond `below` that are there, by their first.
+    done: BTreeMap<u64, u64>,
+    /// Ranges that could not be fetched.
+    failed: Vec<(Range<u64>, Error)>,
+}
+
+impl Fetched {
+    /// Nothing is fetched from batch `first` on.
+    pub(super) fn from(first: u64) -> Self {
+        Fetched { next: first, below: first, ..Fetched::default() }
+    }
+
+    /// The batches that are fetched now, none where enough is; `delivered` is the consumer's next batch, `end` follows the last.
+    pub(super) fn begin(&mut self, delivered: u64, end: Option<u64>) -> Option<Range<u64>> {
+        let most = (delivered + AHEAD).min(end.unwrap_or(u64::MAX));
+        if self.next >= most {
+            return None;
+        }
+        // The first ones are wanted at once; later ones share requests.
+        let at_once = (self.next - delivered.min(self.next)).clamp(1, AT_ONCE);
+        let range = self.next..most.min(self.next + at_once);
+        self.next = range.end;
+        Some(range)
+    }
+
+    /// Says that batches were fetched, or that they could not be.
+    pub(super) fn end(&mut self, range: Range<u64>, error: Option<Error>) {
+        if let Some(error) = error {
+            self.failed.push((range.clone(), error));
+        }
+        self.done.insert(range.start, range.end);
+        while let Some(end) = self.done.remove(&self.below) {
+            self.below = end;
+        }
+    }
+
+    /// Whether a batch is there, or was given up.
+    pub(super) fn has(&self, batch: u64) -> bool {
+        batch < self.below
+    }
+
+    /// Why a batch is not there.
+    pub(super) fn error(&self, batch: u64) -> Option<Error> {
+        self.failed.iter().find(|(range, _)| range.contains(&batch)).map(|(_, error)| error.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_there_in_order_whoever_fetches_them_first() {
+        let mut fetched = Fetched::from(10);
+        let ranges: Vec<Range<u64>> = std::iter::from_fn(|| fetched.begin(10, Some(30))).collect();
+        assert_eq!(ranges, [10..11, 11..12, 12..14, 14..18, 18..26, 26..30]);
+        fetched.end(11..12, None);
+        assert!(!fetched.has(10) && !fetched.has(11), "an earlier one is missing");
+        fetched.end(12..14, Some(Error::Stopped));
+        fetched.end(10..11, None);
+        assert!(fetched.has(13) && !fetched.has(14));
+        assert!(fetched.error(12).is_some() && fetched.error(11).is_none());
+        let mut endless = Fetched::from(0);
+        while endless.begin(0, None).is_some() {}
+        assert_eq!(endless.next, AHEAD);
+        assert!(endless.begin(1, None).is_some(), "the consumer took one");
+    }
+}

@@ -1,0 +1,176 @@
+//! A bucket of an object store, or a server of HTTP -> a [`Store`]: its objects by key, lists by prefix, bytes by ranges.
+//! Requests are planned here and retried here; what a bucket says is checked for its length before it is served.
+
+mod asking;
+mod clouds;
+mod net;
+mod object;
+mod profile;
+mod requests;
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gristmill_format::source::ReadAt;
+use gristmill_format::{Error, Kind, Result};
+use object_store::ObjectMeta;
+use object_store::path::Path as Key;
+use xxhash_rust::xxh3::xxh3_64;
+
+use self::asking::innermost;
+use self::object::Object;
+use self::requests::Requests;
+use super::{Faults, FileStat, Readings, Store, Watch};
+
+pub use asking::Counts;
+
+/// What a user says of a bucket beyond what the environment says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Where the service is, where it is not its usual place: a URL.
+    pub endpoint: Option<String>,
+    /// Whether requests are not signed.
+    pub anonymous: bool,
+    /// Whether requests may go over the network without encryption.
+    pub allow_http: bool,
+    /// How long a request is tried again; 30 s where nothing is said.
+    pub patience: Option<Duration>,
+}
+
+/// A bucket, or a server.
+#[derive(Debug, Clone)]
+pub struct Bucket {
+    requests: Arc<Requests>,
+    readings: Arc<Readings>,
+}
+
+/// The buckets of this process, with what was said of each; a fork makes its own clients.
+#[derive(Default)]
+struct Buckets {
+    process: u32,
+    open: BTreeMap<String, Bucket>,
+    options: BTreeMap<String, Options>,
+}
+
+static BUCKETS: Mutex<Option<Buckets>> = Mutex::new(None);
+
+fn with_buckets<T>(work: impl FnOnce(&mut Buckets) -> T) -> T {
+    let mut buckets = BUCKETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let (buckets, process) = (buckets.get_or_insert_default(), std::process::id());
+    if buckets.process != process {
+        buckets.process = process;
+        buckets.open.clear();
+    }
+    work(buckets)
+}
+
+/// Says how a bucket (`s3://bucket`), or every bucket of a scheme (`s3://`), is reached from now on.
+pub fn set_options(url: &str, options: Options) {
+    with_buckets(|buckets| {
+        buckets.open.retain(|open, _| !open.starts_with(url));
+        buckets.options.insert(url.to_owned(), options);
+    });
+}
+
+/// What was asked of each bucket that was opened in this process, by its URL.
+pub fn counts() -> Vec<(String, Arc<Counts>)> {
+    let of = |bucket: &Bucket| (bucket.requests.url.clone(), Arc::clone(&bucket.requests.counts));
+    with_buckets(|buckets| buckets.open.values().map(of).collect())
+}
+
+impl Bucket {
+    /// The bucket that a URL means, and the key there.
+    ///
+    /// Errors: `Config` in `directory` for a URL without a bucket, or settings that are none.
+    pub(super) fn found(url: &Path, rest: &str) -> crate::Result<(Arc<dyn Store>, String)> {
+        let scheme = url.to_str().and_then(|url| url.split_once(':')).map_or("", |(scheme, _)| scheme);
+        let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let refuse = |detail: &str| crate::Error::config("directory", format!("{}: {detail}", url.display()));
+        if host.is_empty() {
+            return Err(refuse("names no bucket; expected a URL such as s3://bucket/folder"));
+        }
+        let root = format!("{scheme}://{host}");
+        let bucket = with_buckets(|buckets| -> crate::Result<Bucket> {
+            if let Some(open) = buckets.open.get(&root) {
+                return Ok(open.clone());
+            }
+            let of_scheme = format!("{scheme}://");
+            let options = [&root, &of_scheme].into_iter().find_map(|name| buckets.options.get(name)).cloned();
+            let options = options.unwrap_or_default();
+            let client = clouds::client(scheme, host, &options).map_err(|e| refuse(&innermost(&e)))?;
+            let patience = options.patience.unwrap_or(asking::PATIENCE);
+            let requests = Requests { url: root.clone(), client, patience, counts: Arc::default() };
+            let bucket = Bucket { requests: Arc::new(requests), readings: Arc::default() };
+            buckets.open.insert(root.clone(), bucket.clone());
+            Ok(bucket)
+        })?;
+        Ok((Arc::new(bucket), key.to_owned()))
+    }
+}
+
+fn key_of(name: &str) -> Result<Key> {
+    Key::parse(name).map_err(|e| Error::new(Kind::Io(ErrorKind::InvalidInput), e.to_string()).in_source(name))
+}
+
+fn stat_of(meta: &ObjectMeta, name: &str) -> FileStat {
+    let mark = meta.e_tag.as_deref().or(meta.version.as_deref()).unwrap_or("");
+    FileStat {
+        name: name.into(),
+        size: meta.size,
+        // Lists know parts of a second, answers about one object do not.
+        mtime_ns: meta.last_modified.timestamp().saturating_mul(1_000_000_000),
+        device: 0,
+        inode: xxh3_64(mark.as_bytes()),
+    }
+}
+
+impl Store for Bucket {
+    fn root(&self) -> String {
+        self.requests.url.clone()
+    }
+
+    fn list(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        self.list_below("", each)
+    }
+
+    fn list_below(&self, folder: &str, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        let mut faults = Faults::default();
+        let listed = key_of(folder).and_then(|prefix| {
+            self.requests.list(&prefix, &mut |meta| {
+                let name = meta.location.as_ref();
+                match name.split('/').any(|part| part.starts_with('.')) {
+                    true => ControlFlow::Continue(()),
+                    false => each(stat_of(&meta, name)),
+                }
+            })
+        });
+        if let Err(e) = listed {
+            faults.error(&e);
+        }
+        faults
+    }
+
+    fn stat(&self, name: &str) -> Result<FileStat> {
+        if name.is_empty() {
+            let e = Error::new(Kind::Io(ErrorKind::NotFound), "a bucket is no object");
+            return Err(e.in_source(self.root()));
+        }
+        Ok(stat_of(&self.requests.head(&key_of(name)?)?, name))
+    }
+
+    fn open(&self, name: &str) -> Result<Arc<dyn ReadAt>> {
+        Ok(Arc::new(Object::open(Arc::clone(&self.requests), key_of(name)?)?))
+    }
+
+    fn readings(&self) -> &Readings {
+        &self.readings
+    }
+
+    fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,211 @@
+//! Requests to one bucket, each asked until there is a good answer or an end: bytes of an object, what is known of it, lists.
+//! An answer of another range, length or version than was asked for is no answer. Errors name the URL.
+
+use std::io::ErrorKind;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use gristmill_format::source::Span;
+use gristmill_format::{Error, Kind, Result};
+use object_store::path::Path as Key;
+use object_store::{Error as Refusal, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
+use tokio::sync::mpsc;
+
+use super::asking::{Counts, Failed, Try, innermost};
+use super::net;
+
+/// Objects that one request of a list gives. A server of HTTP gives all of them, in any order.
+const PAGE: usize = 1000;
+
+/// Requests for bytes of one object that are made at once.
+const AT_ONCE: usize = 8;
+
+/// What requests are made with.
+#[derive(Debug)]
+pub(super) struct Requests {
+    /// `s3://bucket`.
+    pub(super) url: String,
+    pub(super) client: Arc<dyn ObjectStore>,
+    pub(super) patience: Duration,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl Requests {
+    /// What is known of an object.
+    ///
+    /// Errors, with the URL: `Io` with the cause.
+    pub(super) fn head(self: &Arc<Self>, key: &Key) -> Result<ObjectMeta> {
+        let (own, key) = (Arc::clone(self), key.clone());
+        net::wait(async move {
+            let make = |client: Arc<dyn ObjectStore>| -> Try<ObjectMeta> {
+                let key = key.clone();
+                Box::pin(async move { client.head(&key).await })
+            };
+            own.ask(&key, 0, make).await
+        })?
+    }
+
+    /// What is known of an object, and its first `most` bytes.
+    ///
+    /// Errors: as [`Requests::head`].
+    pub(super) fn beginning(self: &Arc<Self>, key: &Key, most: u64) -> Result<(ObjectMeta, Bytes)> {
+        match net::wait(Arc::clone(self).range(key.clone(), 0..most, None))? {
+            // No range of an empty object is one.
+            Err(e) if e.kind() == Kind::Io(ErrorKind::Other) => {
+                let meta = self.head(key)?;
+                if meta.size == 0 { Ok((meta, Bytes::new())) } else { Err(e) }
+            }
+            answer => answer,
+        }
+    }
+
+    /// Bytes of an object that was opened before.
+    ///
+    /// Errors, with the URL: `Io` with the cause; `Refused` for one that was replaced; `Truncated` for one that is shorter.
+    pub(super) fn get(self: &Arc<Self>, key: &Key, range: Range<u64>, opened: &ObjectMeta) -> Result<Bytes> {
+        net::wait(Arc::clone(self).bytes(key.clone(), range, opened.clone()))?
+    }
+
+    /// Spans of an object that was opened before, several at once; each is given with its number as it comes.
+    ///
+    /// Errors: as [`Requests::get`], and those of `each`.
+    pub(super) fn get_all(
+        self: &Arc<Self>,
+        key: &Key,
+        spans: &[Span],
+        opened: &ObjectMeta,
+        each: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (send, mut receive) = mpsc::channel(AT_ONCE);
+        let (own, key, opened, spans) = (Arc::clone(self), key.clone(), opened.clone(), spans.to_vec());
+        net::start(async move {
+            let one = |(i, span): (usize, Span)| {
+                let asked = Arc::clone(&own).bytes(key.clone(), span.offset..span.offset + span.len, opened.clone());
+                async move { (i, asked.await) }
+            };
+            let mut answers = stream::iter(spans.into_iter().enumerate()).map(one).buffer_unordered(AT_ONCE);
+            while let Some(answer) = answers.next().await {
+                // Nobody waits any more after an error.
+                if send.send(answer).await.is_err() {
+                    return;
+                }
+            }
+        })?;
+        while let Some((i, bytes)) = receive.blocking_recv() {
+            each(i, &bytes?)?;
+        }
+        Ok(())
+    }
+
+    /// The objects below `prefix`, page after page, until `each` breaks.
+    ///
+    /// Errors: as [`Requests::head`].
+    pub(super) fn list(
+        self: &Arc<Self>,
+        prefix: &Key,
+        each: &mut dyn FnMut(ObjectMeta) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let most = if self.url.starts_with("http") { usize::MAX } else { PAGE };
+        let mut after: Option<Key> = None;
+        loop {
+            let page = net::wait(Arc::clone(self).page(prefix.clone(), after, most))??;
+            let is_last = page.len() < most;
+            after = page.iter().map(|meta| &meta.location).max().cloned();
+            for meta in page {
+                if each(meta).is_break() {
+                    return Ok(());
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn page(self: Arc<Self>, prefix: Key, after: Option<Key>, most: usize) -> Result<Vec<ObjectMeta>> {
+        let make = |client: Arc<dyn ObjectStore>| -> Try<Vec<ObjectMeta>> {
+            let (prefix, after) = (prefix.clone(), after.clone());
+            Box::pin(async move {
+                let all = match &after {
+                    None => client.list(Some(&prefix)),
+                    Some(after) => client.list_with_offset(Some(&prefix), after),
+                };
+                all.take(most).try_collect().await
+            })
+        };
+        self.ask(&prefix, 0, make).await
+    }
+
+    async fn bytes(self: Arc<Self>, key: Key, range: Range<u64>, opened: ObjectMeta) -> Result<Bytes> {
+        let (start, wanted) = (range.start, range.end - range.start);
+        let (meta, bytes) = Arc::clone(&self).range(key.clone(), range, opened.e_tag.clone()).await?;
+        if (meta.size, &meta.e_tag) != (opened.size, &opened.e_tag) {
+            let refusal = Refusal::Precondition { path: key.to_string(), source: "another object".into() };
+            return Err(self.named(&key, Failed::Refused(refusal)));
+        }
+        if bytes.len() as u64 != wanted {
+            let detail = format!("expected {wanted} bytes, the answer has {}", bytes.len());
+            return Err(Error::new(Kind::Truncated, detail).at_byte(start).in_source(format!("{}/{key}", self.url)));
+        }
+        Ok(bytes)
+    }
+
+    /// What of a range an object has.
+    async fn range(self: Arc<Self>, key: Key, range: Range<u64>, etag: Option<String>) -> Result<(ObjectMeta, Bytes)> {
+        let make = |client: Arc<dyn ObjectStore>| -> Try<(ObjectMeta, Bytes)> {
+            let (key, range, if_match, counts) = (key.clone(), range.clone(), etag.clone(), Arc::clone(&self.counts));
+            Box::pin(async move {
+                let options =
+                    GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match, ..GetOptions::default() };
+                let answer = client.get_opts(&key, options).await?;
+                let (meta, got) = (answer.meta.clone(), answer.range.clone());
+                let bytes = answer.bytes().await?;
+                counts.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                let expected = range.start..range.end.min(meta.size);
+                if got != expected || bytes.len() as u64 != expected.end - expected.start {
+                    let source = format!("bytes {expected:?} were asked for, {} of {got:?} came", bytes.len()).into();
+                    return Err(Refusal::Generic { store: "bucket", source });
+                }
+                Ok((meta, bytes))
+            })
+        };
+        self.ask(&key, range.end - range.start, make).await
+    }
+
+    async fn ask<T>(&self, key: &Key, len: u64, mut make: impl FnMut(Arc<dyn ObjectStore>) -> Try<T>) -> Result<T> {
+        let answer = self.counts.ask(len, self.patience, || make(Arc::clone(&self.client))).await;
+        answer.map_err(|failed| self.named(key, failed))
+    }
+
+    /// What did not work, with the URL.
+    fn named(&self, key: &Key, failed: Failed) -> Error {
+        let io = |kind: ErrorKind, detail: String| Error::new(Kind::Io(kind), detail);
+        let error = match failed {
+            Failed::GaveUp(tries, time, said) => {
+                let detail = format!("no good answer in {:.1} s, {tries} tries; the last: {said}", time.as_secs_f64());
+                io(ErrorKind::TimedOut, detail)
+            }
+            Failed::Refused(refusal) => {
+                let said = innermost(&refusal);
+                match refusal {
+                    Refusal::NotFound { .. } => io(ErrorKind::NotFound, "no such object".to_owned()),
+                    Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => {
+                        let detail =
+                            format!("{said}; set credentials that may read it, or ask without any (anonymous)");
+                        io(ErrorKind::PermissionDenied, detail)
+                    }
+                    Refusal::Precondition { .. } => {
+                        let detail = "it was replaced after it was opened; begin again with what is there now";
+                        Error::new(Kind::Refused("replaced"), detail)
+                    }
+                    _ => io(ErrorKind::Other, said),
+                }
+            }
+        };
+        error.in_source(format!("{}/{key}", self.url))
+    }
+}

@@ -1,0 +1,163 @@
+//! The folder of this machine in which what was fetched from elsewhere is kept, within a bound: one folder for each file.
+//! What a process uses is locked and stays; of the rest the files that were used last stay longest.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use gristmill_format::{Error, Kind, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Name of the file in a kept file's folder that says what it is of, and that its users lock.
+const NAME: &str = "name";
+
+/// Where files are kept, and how many bytes of the disk they may take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cache {
+    /// The folder; `$XDG_CACHE_HOME/gristmill/twins`, else `~/.cache/gristmill/twins`, where nothing is said.
+    pub folder: Option<PathBuf>,
+    /// Bytes; half of what is free where nothing is said.
+    pub limit: Option<u64>,
+}
+
+static CACHE: Mutex<Cache> = Mutex::new(Cache { folder: None, limit: None });
+
+/// Says where files are kept from now on.
+pub fn set_cache(cache: Cache) {
+    *CACHE.lock().unwrap_or_else(PoisonError::into_inner) = cache;
+}
+
+/// A kept file's folder, which stays while this lives.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    /// Locked, as by every process that uses it.
+    _name: File,
+}
+
+/// The folder of what is kept of `path`, in this version of it, of `len` bytes; room is made for all of them.
+///
+/// Errors: `Io` with the folder; `TooLarge` for more than may be kept, with what to do.
+pub(super) fn place(path: &Path, version: u64, len: u64) -> Result<Place> {
+    let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let root = match &cache.folder {
+        Some(folder) => folder.clone(),
+        None => default_folder().ok_or_else(|| {
+            let detail = "there is no home to keep what is fetched in; name a folder for it (cache)";
+            Error::new(Kind::Io(ErrorKind::NotFound), detail)
+        })?,
+    };
+    let refused = |e: io::Error| {
+        let detail = format!("what is fetched cannot be kept there: {e}; name another folder (cache)");
+        Error::new(Kind::Io(e.kind()), detail).in_source(root.display().to_string())
+    };
+    fs::create_dir_all(&root).map_err(refused)?;
+    let text = path.display().to_string();
+    let own = root.join(format!("{:016x}-{version:016x}", xxh3_64(text.as_bytes())));
+    loop {
+        fs::create_dir_all(&own).map_err(refused)?;
+        let name = own.join(NAME);
+        let file = OpenOptions::new().create(true).append(true).open(&name);
+        let file = match file {
+            // It was removed by a process that made room.
+            Err(e) if e.kind() == ErrorKind::NotFound => continue,
+            file => file.map_err(refused)?,
+        };
+        file.lock_shared().map_err(refused)?;
+        let is_there = fs::metadata(&name).is_ok_and(|meta| file.metadata().is_ok_and(|own| own.ino() == meta.ino()));
+        if !is_there {
+            continue;
+        }
+        fs::write(&name, &text).map_err(refused)?;
+        make_room(&root, &own, len, cache.limit).map_err(|e| e.in_source(text.clone()))?;
+        return Ok(Place { folder: own, _name: file });
+    }
+}
+
+/// Removes what nobody uses until `len` bytes more fit.
+fn make_room(root: &Path, own: &Path, len: u64, limit: Option<u64>) -> Result<()> {
+    let refused = |e: io::Error| Error::from(e).in_source(root.display().to_string());
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(root).map_err(refused)? {
+        let folder = entry.map_err(refused)?.path();
+        let used = fs::metadata(folder.join(NAME)).and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let bytes = taken(&folder);
+        kept.push((used, folder, bytes));
+    }
+    kept.sort();
+    let mut all: u64 = kept.iter().map(|(_, _, bytes)| bytes).sum();
+    let here = kept.iter().find(|(_, folder, _)| folder == own).map_or(0, |(_, _, bytes)| *bytes);
+    let more = len.saturating_sub(here);
+    let limit = match limit {
+        Some(limit) => limit,
+        None => all + rustix::fs::statvfs(root).map(|disk| disk.f_bavail * disk.f_frsize / 2).unwrap_or(0),
+    };
+    for (_, folder, bytes) in kept.iter().filter(|(_, folder, _)| folder != own) {
+        if all + more <= limit {
+            return Ok(());
+        }
+        if removed(folder) {
+            all -= bytes;
+        }
+    }
+    if all + more <= limit {
+        return Ok(());
+    }
+    let detail = format!(
+        "{len} bytes, and what is kept on this machine may take {limit}, of which files in use take {}; raise cache_limit, or \
+         name a folder on a larger disk (cache)",
+        all - here
+    );
+    Err(Error::new(Kind::TooLarge, detail))
+}
+
+/// Bytes of the disk that a folder takes.
+fn taken(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    entries.filter_map(|entry| Some(entry.ok()?.metadata().ok()?.blocks() * 512)).sum()
+}
+
+/// Removes a kept file unless somebody uses it.
+fn removed(folder: &Path) -> bool {
+    let Ok(name) = File::open(folder.join(NAME)) else { return fs::remove_dir_all(folder).is_ok() };
+    match name.try_lock() {
+        Ok(()) => fs::remove_dir_all(folder).is_ok(),
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
+    }
+}
+
+fn default_folder() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    Some(cache.or_else(|| Some(std::env::home_dir()?.join(".cache")))?.join("gristmill/twins"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_long_ago_makes_room_and_what_is_in_use_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let kept = |name: &str| {
+            let folder = root.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            fs::write(folder.join(NAME), name).unwrap();
+            fs::write(folder.join("bytes"), vec![1; 100_000]).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            folder
+        };
+        let (old, used, new) = (kept("old"), kept("used"), kept("new"));
+        let user = File::open(used.join(NAME)).unwrap();
+        user.lock_shared().unwrap();
+        let own = root.path().join("own");
+        make_room(root.path(), &own, 50_000, Some(400_000)).unwrap();
+        assert!(old.exists(), "there is room");
+        make_room(root.path(), &own, 150_000, Some(400_000)).unwrap();
+        assert!(!old.exists() && used.exists() && new.exists());
+        let e = make_room(root.path(), &own, 350_000, Some(400_000)).unwrap_err().to_string();
+        assert!(used.exists() && !new.exists() && e.contains("raise cache_limit"), "{e}");
+    }
+}
