@@ -181,7 +181,7 @@ impl<'a> Telling<'a> {
 fn said(file: &Opened) -> Option<BTreeMap<u64, Vec<(String, String)>>> {
     let codec = kinds::codec_named(file.kind.name()).filter(|codec| codec.format() == file.source.describe().format)?;
     let path = Path::new(&file.path);
-    let folder = path.parent().filter(|folder| is_file(&folder.join(METADATA)))?;
+    let folder = path.parent().filter(|folder| matches!(is_file(&folder.join(METADATA)), Ok(true)))?;
     let files = Manifest::read(folder).ok()?.files;
     let number = files.iter().position(|one| path.file_name().is_some_and(|name| name == &*one.name))?;
     let first = files[..number].iter().map(|one| one.games).sum::<u64>();
