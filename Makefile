@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs clean tools
+.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -46,7 +46,16 @@ demo:
 	@bash scripts/check-tools.sh --rust "$(CARGO)"
 	@GAMES="$(GAMES)" bash scripts/demo.sh
 
-test: tools lint-rust docs tables test-rust package lint-python test-python
+# Two things at once where one of them waits: for a registry while lints compile, for processes and disks while tests of the other
+# language run.
+test: tools
+	$(MAKE) -j2 --output-sync=line lint-rust .venv/ready
+	$(MAKE) docs tables built
+	$(MAKE) -j2 --output-sync=line test-rust lint-python test-python
+
+# All that tests of both languages run.
+built: package
+	$(CARGO) test --locked --no-run --quiet
 
 # Changed files and what has their names, incrementally.
 check:

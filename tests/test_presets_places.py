@@ -33,8 +33,8 @@ def test_a_tar_a_pattern_and_the_home_folder(tmp_path: Path, monkeypatch: pytest
     assert seen("run-?") == 21 + 22 + 20
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/games", "https://example.org/games.tar", "gs://x"])
-def test_urls_are_named(url: str) -> None:
+@pytest.mark.parametrize("url", ["ftp://host/games", "sftp://host/games.tar", "hf://x"])
+def test_urls_of_unknown_schemes_are_named(url: str) -> None:
     with pytest.raises(gm.ConfigError, match="cannot be read; expected a path, file: or memory:") as caught:
         gm.DataLoader(gm.presets.lc0(url, seed=1)).start()
     assert url in str(caught.value)

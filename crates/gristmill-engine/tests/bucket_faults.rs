@@ -127,6 +127,10 @@ fn many_objects_are_listed_in_pages_and_small_reads_one_after_the_other_are_few_
     });
     assert_eq!((seen, faults.total()), (2345, 0));
     served.write("big.tar", &bytes(20 << 20));
+    let across = files::open_file(Path::new("s3://many-objects/big.tar")).unwrap();
+    let mut both = vec![0; 1000];
+    assert_eq!(across.read_at((64 << 10) - 500, &mut both).unwrap(), 1000, "the beginning and what follows it");
+    assert!(both == bytes(20 << 20)[(64 << 10) - 500..][..1000]);
     served.server.obey(r#"{"counts": true}"#);
     let file = files::open_file(Path::new("s3://many-objects/big.tar")).unwrap();
     let whole = bytes(20 << 20);

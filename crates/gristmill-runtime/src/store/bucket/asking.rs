@@ -178,7 +178,9 @@ pub(super) fn innermost(refusal: &dyn std::error::Error) -> String {
     while let Some(source) = at.source() {
         at = source;
     }
-    let mut said = at.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = at.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    // An answer without a body leaves a colon.
+    let mut said = said.trim_end_matches([':', ' ']).to_owned();
     if said.len() > 300 {
         let end = (0..=300).rev().find(|end| said.is_char_boundary(*end)).unwrap_or(0);
         said.truncate(end);

@@ -9,6 +9,7 @@ use gristmill_format::source::{ReadAt, Span};
 use gristmill_format::{Error, Kind, Result};
 use object_store::ObjectMeta;
 use object_store::path::Path as Key;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::requests::Requests;
 
@@ -56,6 +57,35 @@ impl Object {
     fn fetch(&self, range: Range<u64>) -> Result<Bytes> {
         self.requests.get(&self.key, range, &self.meta)
     }
+
+    /// Reads at least one byte, of those that there are.
+    fn read_some(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let n = copied(0, &self.head, offset, buf);
+        if n > 0 {
+            return Ok(n);
+        }
+        let latest = || self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let ahead = {
+            let latest = latest();
+            let n = copied(latest.offset, &latest.bytes, offset, buf);
+            if n > 0 {
+                return Ok(n);
+            }
+            let end = if latest.bytes.is_empty() { self.head.len() as u64 } else { latest.end() };
+            // Headers of a tar are read one after the other, with what they describe between them.
+            let follows = offset >= end && offset - end <= latest.ahead.max(HEAD);
+            if follows { (latest.ahead * 2).clamp(HEAD, AHEAD) } else { 0 }
+        };
+        let bytes = self.fetch(offset..(offset + ahead.max(buf.len() as u64)).min(self.meta.size))?;
+        let n = copied(offset, &bytes, offset, buf);
+        if n == 0 {
+            return Err(Error::new(Kind::Truncated, "a request brought no bytes").at_byte(offset));
+        }
+        if bytes.len() as u64 <= AHEAD {
+            *latest() = Latest { offset, bytes, ahead };
+        }
+        Ok(n)
+    }
 }
 
 /// Copies what of `bytes`, which begin at `start`, lies from `offset` on; nothing where they do not have that.
@@ -74,7 +104,8 @@ impl ReadAt for Object {
     }
 
     fn version(&self) -> Option<u64> {
-        Some(super::stat_of(&self.meta, "").inode ^ self.meta.size)
+        let stat = super::stat_of(&self.meta, "");
+        Some(xxh3_64(format!("{} {} {}", stat.inode, stat.size, stat.mtime_ns).as_bytes()))
     }
 
     fn read_spans(&self, spans: &[Span], each: &mut dyn FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
@@ -82,35 +113,11 @@ impl ReadAt for Object {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        let len = self.meta.size;
-        let wanted = (buf.len() as u64).min(len.saturating_sub(offset));
-        if wanted == 0 {
-            return Ok(0);
+        let wanted = (buf.len() as u64).min(self.meta.size.saturating_sub(offset)) as usize;
+        let mut done = 0;
+        while done < wanted {
+            done += self.read_some(offset + done as u64, &mut buf[done..wanted])?;
         }
-        let n = copied(0, &self.head, offset, buf);
-        if n > 0 {
-            return Ok(n);
-        }
-        let latest = |()| self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let ahead = {
-            let latest = latest(());
-            let n = copied(latest.offset, &latest.bytes, offset, buf);
-            if n > 0 {
-                return Ok(n);
-            }
-            let end = if latest.bytes.is_empty() { self.head.len() as u64 } else { latest.end() };
-            // Headers of a tar are read one after the other, with what they describe between them.
-            let follows = offset >= end && offset - end <= latest.ahead.max(HEAD);
-            if follows { (latest.ahead * 2).clamp(HEAD, AHEAD) } else { 0 }
-        };
-        let bytes = self.fetch(offset..(offset + wanted.max(ahead)).min(len))?;
-        let n = copied(offset, &bytes, offset, buf);
-        if n == 0 {
-            return Err(Error::new(Kind::Truncated, "a request brought no bytes").at_byte(offset));
-        }
-        if bytes.len() as u64 <= AHEAD {
-            *latest(()) = Latest { offset, bytes, ahead };
-        }
-        Ok(n)
+        Ok(done)
     }
 }

@@ -143,7 +143,9 @@ impl Requests {
     async fn bytes(self: Arc<Self>, key: Key, range: Range<u64>, opened: ObjectMeta) -> Result<Bytes> {
         let (start, wanted) = (range.start, range.end - range.start);
         let (meta, bytes) = Arc::clone(&self).range(key.clone(), range, opened.e_tag.clone()).await?;
-        if (meta.size, &meta.e_tag) != (opened.size, &opened.e_tag) {
+        let is_same = (meta.size, &meta.e_tag) == (opened.size, &opened.e_tag);
+        // Without a tag the time tells.
+        if !is_same || meta.e_tag.is_none() && meta.last_modified != opened.last_modified {
             let refusal = Refusal::Precondition { path: key.to_string(), source: "another object".into() };
             return Err(self.named(&key, Failed::Refused(refusal)));
         }
