@@ -57,6 +57,7 @@ class Tally:
         """One run of a test; `output` is what it said where it failed."""
         self.runs[test] += 1
         if output is not None:
+            say(f"failed: {test}")
             self.bad[test] += 1
             self.said.setdefault(test, output)
 
