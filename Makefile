@@ -49,9 +49,9 @@ demo:
 # Two things at once where one of them waits: for a registry while lints compile, for processes and disks while tests of the other
 # language run.
 test: tools
-	$(MAKE) -j2 --output-sync=line lint-rust .venv/ready
-	$(MAKE) docs tables built
-	$(MAKE) -j2 --output-sync=line test-rust lint-python test-python
+	$(MAKE) -j2 lint-rust .venv/ready
+	$(MAKE) docs tables built lint-python
+	$(MAKE) -j2 test-rust test-python
 
 # All that tests of both languages run.
 built: package

@@ -1,9 +1,9 @@
-"""A pack of 2048 rows in a bucket beside the same pack on disk: rows a second, bytes fetched, and what the consumer waits.
+"""A pack of 2048 rows in a bucket beside the same pack on disk: rows a second, bytes fetched, and time spent waiting.
 
     python scripts/bench_buckets.py SERVER [ROWS]
 
-SERVER is the program `gristmill-faultserver`; each of its answers takes 50 ms and comes at 200 MB/s. Rows are shuffled in
-blocks, as for a pack that is read for the first time, and then wholly, from what was kept. Ratios are of one run.
+SERVER is the program `gristmill-faultserver`; each of its answers takes 50 ms and comes at 200 MB/s. Rows are shuffled
+in blocks, as for a pack that is read for the first time, and then wholly, from what was kept. Ratios are of one run.
 """
 
 import sys
@@ -23,7 +23,7 @@ BATCH = 1024
 
 
 def fed(source: Any, shuffle: Any) -> tuple[float, float, float]:
-    """Rows a second after the first second, the time to the first batch, and the share of the time that was waited for."""
+    """Rows a second after the first second, seconds to the first batch, and the share of the time spent waiting."""
     loader = gm.DataLoader(source, encoder=gm.g2048.HardMove(), batch_size=BATCH, seed=1, epochs=1, shuffle=shuffle)
     began = time.perf_counter()
     first, rows, since, waited = 0.0, 0, 0.0, 0.0
