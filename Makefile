@@ -66,6 +66,7 @@ lint: tools lint-rust package lint-python
 lint-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	CARGO="$(CARGO)" $(PYTHON) scripts/compiled_once.py
 
 test-rust:
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --no-fail-fast
@@ -96,7 +97,7 @@ test-envs: package
 
 # The Python package, built like the tests so that nothing is compiled twice.
 package: .venv/ready
-	$(BIN)/maturin develop --locked --quiet
+	$(BIN)/maturin develop --locked --quiet --features as-tested
 
 .venv/ready: pyproject.toml scripts/requirements.py
 	$(PYTHON) -m venv .venv
