@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs clean tools
+.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -32,6 +32,7 @@ help:
 	@echo "make test-wheel         the wheel in an empty environment without Rust (after make wheel)"
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate or datasets (a download of up to 3 GB)"
+	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
@@ -84,6 +85,12 @@ test-torch: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/pip install --quiet --disable-pip-version-check torchdata lightning accelerate datasets
 	$(BIN)/pytest -k "torch or hugging"
+
+# Apart from `test`, because of its size; see `test-torch` for TORCH_INDEX.
+test-ray: package
+	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(BIN)/pip install --quiet --disable-pip-version-check "ray[train]==2.60.*"
+	$(BIN)/pytest -k "ray"
 
 # Apart from `test`, because of their size. Procgen wants NumPy 1, and so a place of its own.
 test-envs: package
@@ -139,6 +146,7 @@ sim-planted:
 
 soak: package tables
 	RUNS=$(SIM_RUNS) $(CARGO) run --locked --release -p gristmill-sim
+	GRISTMILL_EXITS=50 $(BIN)/pytest -q tests/test_loader_processes.py
 	GRISTMILL_POSITIONS=100000 $(BIN)/pytest -q tests/test_check.py tests/test_rescoring_tablebase.py
 	bash scripts/syzygy.sh agree
 	GRISTMILL_KILLS=200 $(CARGO) test --locked -p gristmill-engine --test murder -- --nocapture

@@ -14,13 +14,18 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def built() -> Path:
-    """The server, built where cargo is; a test that wants it is skipped where it cannot be had."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    """The server, as the Rust tests made it, else built where cargo is; a test is skipped where it cannot be had."""
+    program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "debug", "gristmill-faultserver")
+    sources = (ROOT / "tests" / "faultserver").rglob("*.*")
+    if program.exists() and program.stat().st_mtime > max(source.stat().st_mtime for source in sources):
+        return program
     cargo = shutil.which(os.environ.get("CARGO", "cargo"))
     if cargo is None:
         pytest.skip("skipped: no cargo to build the server of buckets with")
-    subprocess.run([cargo, "build", "--locked", "--quiet", "-p", "gristmill-faultserver"], cwd=ROOT, check=True)
-    return target / "debug" / "gristmill-faultserver"
+    # With the features of the whole workspace, so that little is compiled again.
+    command = [cargo, "build", "--locked", "--quiet", "--workspace", "--bin", "gristmill-faultserver"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return program
 
 
 class FaultServer:
