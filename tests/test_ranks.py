@@ -12,7 +12,16 @@ from generated_games import write_games
 import gristmill as gm
 from gristmill.loaders.ranks import find_rank
 
-VARIABLES = ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE")
+VARIABLES = (
+    "RANK",
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "SLURM_PROCID",
+    "GROUP_RANK",
+)
 STREAM: dict[str, Any] = {
     "pool": 24,
     "reservoir": 48,
@@ -165,6 +174,21 @@ def test_ranks_are_found_where_launchers_say_them(crowd: Path, monkeypatch: pyte
         monkeypatch.delenv(name)
     with pytest.raises(gm.ConfigError, match="world_size 2 alone"):
         find_rank(None, 2)
+
+
+def test_one_torchrun_on_each_machine_is_one_group(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Slurm starts torchrun on each of two machines, and each of these four processes."""
+    caplog.set_level("INFO", "gristmill")
+    variables = {"RANK": 5, "WORLD_SIZE": 8, "GROUP_RANK": 1, "GROUP_WORLD_SIZE": 2}
+    for name, value in {**variables, "SLURM_PROCID": 1, "SLURM_STEP_NUM_TASKS": 2}.items():
+        monkeypatch.setenv(name, str(value))
+    assert find_rank(None, None) == find_rank(None, None) == (5, 8)
+    assert caplog.text.count("rank 5 of 8: RANK and WORLD_SIZE says so") == 1
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    with pytest.raises(gm.ConfigError, match="SLURM_PROCID and SLURM_STEP_NUM_TASKS says rank 0 of 2"):
+        find_rank(None, None)
 
 
 def test_frameworks_that_are_in_use_say_the_rank(monkeypatch: pytest.MonkeyPatch) -> None:

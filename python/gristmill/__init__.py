@@ -71,6 +71,7 @@ from gristmill.jobs.packing import (
 from gristmill.loaders.batch import Batch
 from gristmill.loaders.loader import DataLoader
 from gristmill.loaders.outputs import ChunkAnchor, Output, TensorSpec
+from gristmill.loaders.resuming import resume
 from gristmill.loaders.sampling import Blocks, Hanse
 from gristmill.loaders.states import OldestNeeded, Vanished, merge_states
 from gristmill.packs.games import Games
@@ -175,6 +176,7 @@ __all__ = [
     "pairs",
     "presets",
     "recover",
+    "resume",
     "safe_pickle",
     "stats",
     "value_rows",
@@ -215,6 +217,7 @@ _BEGIN = [
     "open",
     "pack",
     "recover",
+    "resume",
     "stats",
     "value_rows",
     "verify",

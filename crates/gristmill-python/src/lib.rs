@@ -59,7 +59,7 @@ mod _gristmill {
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]
-    use crate::loader::{Loader, checksum_of, is_older, merge_states};
+    use crate::loader::{Loader, checksum_of, is_older, merge_states, saved_steps};
     #[pymodule_export]
     use crate::looking::{generate_2048, generate_chess, stats_of_paths, verify_paths};
     #[pymodule_export]

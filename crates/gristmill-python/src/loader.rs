@@ -379,6 +379,13 @@ pub(crate) fn merge_states(py: Python<'_>, states: Vec<String>) -> Result<String
     py.detach(|| Ok(gristmill_engine::merge_states(&states)?))
 }
 
+/// The steps that were saved in a folder, the newest first: batches, ranks, and a rank whose part is not there.
+#[pyfunction]
+pub(crate) fn saved_steps(py: Python<'_>, folder: PathBuf) -> Result<Vec<(u64, u32, Option<u32>)>, Fault> {
+    let steps = py.detach(|| gristmill_engine::pipeline::saved_steps(&folder))?;
+    Ok(steps.into_iter().map(|saved| (saved.step, saved.world_size, saved.lacks)).collect())
+}
+
 /// The checksum of a document: of what it says, whatever the order of its fields, but for `checksum` itself.
 #[pyfunction]
 pub(crate) fn checksum_of(document: &str) -> PyResult<String> {

@@ -34,7 +34,7 @@ pub use plan::budget::promise;
 pub use plan::sight::Reads;
 pub use resume::needed::OldestNeeded;
 pub use resume::parts::merge_states;
-pub use resume::saved::read as read_state;
+pub use resume::saved::{SavedStep, read as read_state, steps as saved_steps};
 pub use resume::state::differences;
 pub use resume::vanished::{Missing, Vanished};
 pub use watch::counted::Counted;

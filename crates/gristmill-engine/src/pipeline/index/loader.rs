@@ -15,7 +15,6 @@ use gristmill_runtime::runtime::metrics::Rates;
 use gristmill_runtime::runtime::scheduler::{Lane, Scheduler, Tasks};
 use gristmill_runtime::runtime::seed::fresh_root;
 use gristmill_runtime::sink::http::Pages;
-use gristmill_runtime::store::publish::write_whole;
 use gristmill_runtime::table::IndexInput;
 use gristmill_stages::config::IndexConfig;
 
@@ -31,6 +30,7 @@ use super::weighted::Sampler;
 use crate::pipeline::ledger::{Book, By};
 use crate::pipeline::loader::{Next, Output};
 use crate::pipeline::plan::encoder::fingerprint_of_rows;
+use crate::pipeline::resume::saved;
 use crate::pipeline::watch::metrics::Metrics;
 use crate::pipeline::watch::serve::{endpoint, failed};
 use crate::pipeline::watch::status::RunState;
@@ -322,32 +322,39 @@ impl IndexLoader {
     ///
     /// Errors: `Forked`; `Path` for a ledger that cannot be written.
     pub fn state(&self) -> Result<String> {
+        Ok(self.stands()?.to_json())
+    }
+
+    /// Where the loader stands; the ledger notes that a state was taken.
+    fn stands(&self) -> Result<IndexState> {
         self.here()?;
         let state = self.state_at(self.position());
         if let Some(book) = self.running.get().and_then(|running| running.feed.book()) {
             book.state(BTreeMap::from([(String::new(), state.batch)]))?;
         }
-        Ok(state.to_json())
+        Ok(state)
     }
 
-    /// Writes [`IndexLoader::state`] as the file `path`: durable when it returns, and at no moment half written. Every rank
-    /// may call it; it is the same for all, and rank 0 writes it.
+    /// Writes [`IndexLoader::state`] as the file `path`, or as a step into the folder `path`: durable when it returns, and at no
+    /// moment half written. Every rank may call it; it is the same for all, and rank 0 writes it.
     ///
     /// Errors: `Forked`, `Path`.
     pub fn save(&self, path: &Path) -> Result<()> {
-        self.here()?;
-        let state = self.state()?;
+        let state = self.stands()?;
         if self.config.rank > 0 {
             return Ok(());
         }
-        write_whole(path, &[state.as_bytes()])
+        saved::write(path, &state.to_json(), None, state.batch)
     }
 
     /// Takes over what was saved at `path`; the loader must not have started.
     ///
-    /// Errors: `Path`, and as [`IndexLoader::restore`].
+    /// Errors: `Path`, and as [`IndexLoader::restore`]; `State` for a folder in which nothing was saved.
     pub fn load(&self, path: &Path) -> Result<()> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::path(path, &e))?;
+        let text = match path.is_dir() {
+            true => saved::first(path)?,
+            false => std::fs::read_to_string(path).map_err(|e| Error::path(path, &e))?,
+        };
         self.restore(&text).map_err(|e| e.of_state(path))
     }
 

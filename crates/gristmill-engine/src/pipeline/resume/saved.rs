@@ -34,6 +34,26 @@ impl Name {
     }
 }
 
+/// A step in a folder of parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SavedStep {
+    /// Batches of all outputs together.
+    pub step: u64,
+    /// How many ranks saved it together.
+    pub world_size: u32,
+    /// A rank whose part is not there; `None` of a whole step.
+    pub lacks: Option<u32>,
+}
+
+impl std::fmt::Display for SavedStep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.lacks {
+            Some(rank) => write!(f, "step {} lacks rank {rank} of {}", self.step, self.world_size),
+            None => write!(f, "step {} of {} ranks", self.step, self.world_size),
+        }
+    }
+}
+
 /// Writes a state: as the file `path`, or into the folder `path` where it is a part or the folder is there.
 ///
 /// Errors: `Path`.
@@ -78,35 +98,63 @@ fn names(folder: &Path) -> Result<Vec<Name>> {
 ///
 /// Errors: `Path`; `State` for a damaged file, with its path; for a folder without a whole step, with what each lacks.
 pub fn read(path: &Path) -> Result<String> {
-    let text = |path: &Path| {
-        let bytes = std::fs::read(path).map_err(|e| Error::path(path, &e))?;
-        let damaged = |what: String| Error::State(format!("{}: {what}", path.display()));
-        let text = String::from_utf8(bytes).map_err(|e| damaged(format!("{e}: {}", document::DAMAGED)))?;
-        let said: serde_json::Value =
-            serde_json::from_str(&text).map_err(|e| damaged(format!("no JSON: {e}: {}", document::DAMAGED)))?;
-        if let serde_json::Value::Object(mut fields) = said {
-            document::unseal(&mut fields).map_err(damaged)?;
-        }
-        Ok(text)
-    };
     if !path.is_dir() {
-        return text(path);
+        return document(path);
     }
-    let mut names = names(path)?;
-    names.sort_unstable();
-    let mut lacking = Vec::new();
-    for step in names.chunk_by(|a, b| (a.step, a.world) == (b.step, b.world)).rev() {
-        let Name { step: number, world, .. } = step[0];
-        match (0..world).find(|rank| step.iter().all(|name| name.rank != *rank)) {
-            Some(rank) => lacking.push(format!("step {number} lacks rank {rank} of {world}")),
-            None => {
-                let parts = step.iter().map(|name| text(&path.join(name.text()))).collect::<Result<Vec<_>>>()?;
-                return Ok(format!("[{}]", parts.join(",")));
-            }
-        }
+    Ok(format!("[{}]", newest(path)?.join(",")))
+}
+
+/// The first part of the newest step that is whole in a folder: the state of what has the same on every rank.
+///
+/// Errors: as [`read`].
+pub(in crate::pipeline) fn first(folder: &Path) -> Result<String> {
+    Ok(newest(folder)?.swap_remove(0))
+}
+
+/// The parts of the newest step that is whole.
+fn newest(folder: &Path) -> Result<Vec<String>> {
+    let steps = by_step(folder)?;
+    if let Some((_, parts)) = steps.iter().find(|(step, _)| step.lacks.is_none()) {
+        return parts.iter().map(|name| document(&folder.join(name.text()))).collect();
     }
+    let lacking: Vec<_> = steps.iter().map(|(step, _)| step.to_string()).collect();
     let found = if lacking.is_empty() { "it has no saved step".to_owned() } else { lacking.join("; ") };
-    Err(Error::State(format!("{}: {found}", path.display())))
+    Err(Error::State(format!("{}: {found}", folder.display())))
+}
+
+/// The text of a document that is as it was written.
+fn document(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).map_err(|e| Error::path(path, &e))?;
+    let damaged = |what: String| Error::State(format!("{}: {what}", path.display()));
+    let text = String::from_utf8(bytes).map_err(|e| damaged(format!("{e}: {}", document::DAMAGED)))?;
+    let said: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| damaged(format!("no JSON: {e}: {}", document::DAMAGED)))?;
+    if let serde_json::Value::Object(mut fields) = said {
+        document::unseal(&mut fields).map_err(damaged)?;
+    }
+    Ok(text)
+}
+
+/// The steps in a folder of parts, the newest first; none where there is no folder.
+///
+/// Errors: `Path`.
+pub fn steps(folder: &Path) -> Result<Vec<SavedStep>> {
+    if !folder.try_exists().map_err(|e| Error::path(folder, &e))? {
+        return Ok(Vec::new());
+    }
+    Ok(by_step(folder)?.into_iter().map(|(step, _)| step).collect())
+}
+
+/// The same with the parts of each, in the order of ranks.
+fn by_step(folder: &Path) -> Result<Vec<(SavedStep, Vec<Name>)>> {
+    let mut names = names(folder)?;
+    names.sort_unstable();
+    let whole = |parts: &[Name]| {
+        let Name { step, world: world_size, .. } = parts[0];
+        let lacks = (0..world_size).find(|rank| parts.iter().all(|name| name.rank != *rank));
+        (SavedStep { step, world_size, lacks }, parts.to_vec())
+    };
+    Ok(names.chunk_by(|a, b| (a.step, a.world) == (b.step, b.world)).rev().map(whole).collect())
 }
 
 #[cfg(test)]
@@ -133,6 +181,8 @@ mod tests {
         assert_eq!(steps(path), [(9, 0, 2), (9, 1, 2), (12, 0, 2), (12, 1, 2)]);
         save(path, 20, 0, 2);
         assert_eq!(read(path).unwrap(), r#"["12/0","12/1"]"#, "rank 1 did not come to save step 20");
+        let said: Vec<_> = super::steps(path).unwrap().iter().map(SavedStep::to_string).collect();
+        assert_eq!(said, ["step 20 lacks rank 1 of 2", "step 12 of 2 ranks", "step 9 lacks rank 0 of 2"]);
         save(path, 20, 1, 2);
         assert_eq!(read(path).unwrap(), r#"["20/0","20/1"]"#);
         (0..2).for_each(|rank| save(path, 15, rank, 2));
@@ -153,9 +203,12 @@ mod tests {
         save(parts, 3, 1, 2);
         assert!(read(parts).unwrap_err().to_string().contains("step 3 lacks rank 0 of 2"));
         write(parts, "{}", None, 4).unwrap();
+        assert_eq!(first(parts).unwrap(), "{}");
         assert_eq!(read(parts).unwrap(), "[{}]", "one process resumes in the folder of several");
         std::fs::create_dir(folder.path().join("empty")).unwrap();
         assert!(read(&folder.path().join("empty")).unwrap_err().to_string().contains("no saved step"));
         assert!(read(&folder.path().join("none")).is_err());
+        assert_eq!(super::steps(&folder.path().join("none")).unwrap(), []);
+        assert!(super::steps(path).is_err(), "a file is no folder of steps");
     }
 }
