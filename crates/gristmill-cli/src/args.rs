@@ -12,6 +12,7 @@ pub(crate) mod pictures;
 pub(crate) mod places;
 pub(crate) mod rewrite;
 pub(crate) mod river;
+pub(crate) mod shell;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
 
@@ -29,6 +30,7 @@ use pictures::Pictures;
 use places::{VerifyRun, Xray};
 use rewrite::{Filter, Rescore, Split};
 use river::River;
+use shell::{Completions, Man};
 use stats::Stats;
 use tokenizer::Tokenizer;
 
@@ -95,6 +97,10 @@ pub(crate) enum Command {
     Tokenizer(Tokenizer),
     /// Watch a running loader: every stage and queue, live.
     Top(Top),
+    /// Print the script that completes the words of this program in a shell.
+    Completions(Completions),
+    /// Write the manual pages of all commands to a folder.
+    Man(Man),
     /// Let the programs of the Lc0 trainer run on this loader; done by the Python package, which knows the options.
     #[command(after_help = "Examples:\n  gristmill install-lczero .venv --dry-run\n  gristmill install-lczero .venv")]
     InstallLczero(Handed),

@@ -78,6 +78,8 @@ fn command(command: Command) -> Result<()> {
         Command::Convert(args) => cmd::convert::run(&args),
         Command::Feed(args) => cmd::feed::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Completions(args) => cmd::completions::run(&args),
+        Command::Man(args) => cmd::man::run(&args),
         Command::Tokenizer(Tokenizer::Fit(args)) => cmd::tokenizer::fit(&args),
         Command::Top(args) => cmd::top::run(&args),
         Command::InstallLczero(_) => handover::run(vec![handover::INSTALL.into()]).map(drop),

@@ -23,6 +23,7 @@ mod python;
 mod real_sample;
 mod recovering;
 mod round_trip;
+mod shell;
 mod terminal;
 mod tokenizer;
 mod tools;

@@ -13,7 +13,7 @@ use super::Cli;
 const HEADLINE: &str = "Game records in, shuffled training batches out: fast, reproducible, resumable.";
 
 /// The commands, by task.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     ("Look at data", &["inspect", "verify", "stats"]),
     (
         "Make data",
@@ -35,6 +35,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
     ),
     ("Feed a trainer", &["feed", "bench", "top", "install-lczero"]),
     ("Trace rows", &["xray", "verify-run"]),
+    ("Set up a shell", &["completions", "man"]),
 ];
 
 /// Where the shared options stand in the help of a command.
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_writes_can_run_dry() {
-        const READERS: [&str; 4] = ["verify", "bench", "top", "verify-run"];
+        const READERS: [&str; 5] = ["verify", "bench", "top", "verify-run", "completions"];
         for (path, command) in all() {
             let reads = READERS.iter().any(|name| path == format!("gristmill {name}"));
             let dry = command.get_arguments().any(|arg| arg.get_long() == Some("dry-run"));

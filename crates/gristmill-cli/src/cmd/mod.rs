@@ -2,12 +2,14 @@
 
 pub(crate) mod bench;
 pub(crate) mod checksum;
+pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod dedup;
 pub(crate) mod feed;
 pub(crate) mod filter;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod man;
 pub(crate) mod mark;
 pub(crate) mod merge;
 mod notation;

@@ -28,7 +28,7 @@ fn commands() -> Vec<Vec<String>> {
 #[test]
 fn every_command_shows_the_shared_options() {
     let help = run(&["--help"]).ok().out;
-    for heading in ["Look at data:", "Make data:", "Feed a trainer:", "Trace rows:"] {
+    for heading in ["Look at data:", "Make data:", "Feed a trainer:", "Trace rows:", "Set up a shell:"] {
         assert!(help.lines().any(|line| line == heading), "no `{heading}` in {help}");
     }
     assert!(help.starts_with("Game records in, shuffled training batches out"));
