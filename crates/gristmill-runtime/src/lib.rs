@@ -3,6 +3,7 @@
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used))]
 
+pub mod calendar;
 pub mod error;
 pub mod facts;
 pub mod key;

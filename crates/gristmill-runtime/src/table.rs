@@ -18,6 +18,7 @@ use gristmill_format::{Error, Kind, Result};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::runtime::intervals::Intervals;
+use crate::store::bucket::Counts;
 use crate::store::{HeldFile, Residence};
 
 pub use chained::ChainedTable;
@@ -61,6 +62,11 @@ pub trait FrameTable: Send + Sync + Debug {
     /// Errors: as [`FrameTable::gather`].
     fn fetch(&self, _rows: &[u64]) -> Result<()> {
         Ok(())
+    }
+
+    /// Counts of what this process asks of the stores that it fetches records from, those of one store perhaps several times.
+    fn counts(&self) -> Vec<Arc<Counts>> {
+        Vec::new()
     }
 
     /// The file that a record is in, and its number there.
@@ -414,6 +420,10 @@ impl FrameTable for FileTable {
 
     fn fetch(&self, rows: &[u64]) -> Result<()> {
         if self.whole { Ok(()) } else { self.have(rows) }
+    }
+
+    fn counts(&self) -> Vec<Arc<Counts>> {
+        self.parts.iter().filter_map(|part| part.file.counts()).collect()
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

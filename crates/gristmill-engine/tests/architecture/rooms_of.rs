@@ -29,6 +29,7 @@ pub(crate) const HOUSES: [House; 10] = [
     House {
         source: "crates/gristmill-runtime/src/",
         rooms: &[
+            ("calendar", &[]),
             ("error", &[]),
             ("key", &[]),
             ("runtime", &[]),

@@ -14,6 +14,7 @@ use gristmill_format::source::{Chunk, Kept};
 use gristmill_format::{Error, Kind, Result as FormatResult};
 use gristmill_runtime::error::Result;
 use gristmill_runtime::names::STAGING;
+use gristmill_runtime::store::bucket::Counts;
 use gristmill_runtime::store::place::resolved;
 use gristmill_runtime::store::publish::is_interrupted;
 use gristmill_runtime::store::{HeldFile, Residence, open_file};
@@ -307,6 +308,10 @@ impl FrameTable for ChunkPack {
             file.held.have_all(&ranges)?;
         }
         Ok(())
+    }
+
+    fn counts(&self) -> Vec<Arc<Counts>> {
+        self.files.iter().filter_map(|file| file.held.counts()).collect()
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

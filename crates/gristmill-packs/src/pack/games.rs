@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Result};
+use gristmill_runtime::store::bucket::Counts;
 use gristmill_runtime::table::{Chunks, FileTable, FrameTable};
 
 use super::runs::RunIndex;
@@ -53,6 +54,10 @@ impl FrameTable for RunTable {
 
     fn fetch(&self, rows: &[u64]) -> Result<()> {
         self.rows.fetch(rows)
+    }
+
+    fn counts(&self) -> Vec<Arc<Counts>> {
+        self.rows.counts()
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

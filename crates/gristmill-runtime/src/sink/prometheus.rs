@@ -95,6 +95,7 @@ impl Quantity {
         match name {
             "stored_bytes" => of("stored", Some("bytes"), 1.0),
             "bytes_held" => of("held", Some("bytes"), 1.0),
+            "store_bytes" => of("store", Some("bytes"), 1.0),
             "hanse_accepted_permille" => of("hanse_accepted", Some("ratio"), 1e3),
             // A gauge must not be called as a counter is.
             "chunks_total" => of("chunks_known", None, 1.0),
@@ -112,6 +113,11 @@ impl Quantity {
             "source_ingestion" => "Thread-seconds that new files took to be looked into",
             "caching" => "Thread-seconds that the position cache took",
             "stored" => "Bytes read, as they are stored",
+            "store" => "Bytes that came from the bucket or server",
+            "store_requests" => "Requests to the bucket or server, each counted once",
+            "store_retries" => "Tries of requests after the first",
+            "store_hedges" => "Second requests beside slow ones",
+            "store_failures" => "Requests that were given up",
             "held" => "Bytes of files that are held for saved states",
             "hanse_accepted" => "Share of the draws that Hanse sampling accepted",
             "queue_waiting" => "Items that wait in the queue after the stage now",

@@ -5,11 +5,13 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Error, Kind, Result};
 use memmap2::{Advice, Mmap, MmapMut};
 
+use super::bucket::{Counts, counts_of};
 use super::open_file;
 use super::place::is_local;
 use super::twin::Twin;
@@ -30,6 +32,7 @@ pub struct HeldFile {
     bytes: Bytes,
     offset: usize,
     len: usize,
+    counts: Option<Arc<Counts>>,
 }
 
 #[derive(Debug)]
@@ -69,7 +72,7 @@ impl HeldFile {
                 (Bytes::Memory(map), 0)
             }
         };
-        Ok(HeldFile { bytes, offset, len })
+        Ok(HeldFile { bytes, offset, len, counts: counts_of(path) })
     }
 
     /// The bytes. Of a file that is elsewhere those that [`HeldFile::have`] was asked for.
@@ -79,6 +82,11 @@ impl HeldFile {
             Bytes::Memory(map) => map,
         };
         &all[self.offset..self.offset + self.len]
+    }
+
+    /// Counts of what this process asks of the store that the file is in; none of this machine.
+    pub fn counts(&self) -> Option<Arc<Counts>> {
+        self.counts.clone()
     }
 
     /// Whether all bytes are there without being asked for.

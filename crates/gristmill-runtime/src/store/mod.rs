@@ -53,7 +53,7 @@ pub struct FileStat {
     pub mtime_ns: i64,
     /// Device the file is on (0 where there is no such thing).
     pub device: u64,
-    /// Number of the file on its device (0 where there is no such thing).
+    /// Number of the file on its device; where there is no device, a hash of what tells its versions apart (0 without either).
     pub inode: u64,
 }
 
@@ -66,6 +66,11 @@ impl FileStat {
     /// Whether both describe the same bytes, whatever the name: device, inode, size and time of change agree.
     pub fn same_file(&self, other: &FileStat) -> bool {
         (self.device, self.inode, self.size, self.mtime_ns) == (other.device, other.inode, other.size, other.mtime_ns)
+    }
+
+    /// Which version of a file this is, where its store tells versions apart by a mark of their own, as buckets do.
+    pub fn version(&self) -> Option<String> {
+        (self.device == 0 && self.inode != 0).then(|| format!("{:016x}", self.inode))
     }
 
     /// Whether it was changed less than `time` ago, or in what the clock of this machine takes for the future.
@@ -150,4 +155,9 @@ pub trait Store: Send + Sync + Debug {
     ///
     /// Errors: `Io` when notices exist but could not be had (limits, permissions).
     fn watch(&self) -> Result<Option<Box<dyn Watch>>>;
+
+    /// Counts of what this process asks of it over a network; none of what is not on one.
+    fn counts(&self) -> Option<Arc<bucket::Counts>> {
+        None
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use gristmill_format::source::ReadAt;
 use gristmill_format::{Kind, Result};
 
+use super::bucket::Counts;
 use super::only::Only;
 use super::{Faults, FileStat, Hint, Readings, Store, Watch};
 
@@ -102,6 +103,10 @@ impl Store for Under {
 
     fn readings(&self) -> &Readings {
         &self.readings
+    }
+
+    fn counts(&self) -> Option<Arc<Counts>> {
+        self.store.counts()
     }
 
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {

@@ -9,6 +9,7 @@ use gristmill_format::layout::Layout;
 use gristmill_format::{Error, Kind, Result};
 
 use super::{Chunks, FrameTable, Pick, Straight};
+use crate::store::bucket::Counts;
 
 /// Records of several tables, numbered through.
 #[derive(Debug)]
@@ -116,6 +117,10 @@ impl FrameTable for ChainedTable {
             own[table].push(row - self.first[table]);
         }
         self.tables.iter().zip(&own).try_for_each(|(table, rows)| table.fetch(rows))
+    }
+
+    fn counts(&self) -> Vec<Arc<Counts>> {
+        self.tables.iter().flat_map(|table| table.counts()).collect()
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

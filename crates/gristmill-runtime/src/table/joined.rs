@@ -7,6 +7,7 @@ use gristmill_format::layout::{Field, Layout};
 use gristmill_format::{Error, Kind, Result};
 
 use super::{Chunks, FrameTable};
+use crate::store::bucket::Counts;
 
 /// Records of one table, each with a field of the record of the same number of another.
 #[derive(Debug)]
@@ -75,6 +76,12 @@ impl FrameTable for JoinedTable {
     fn fetch(&self, rows: &[u64]) -> Result<()> {
         self.rows.fetch(rows)?;
         self.beside.fetch(rows)
+    }
+
+    fn counts(&self) -> Vec<Arc<Counts>> {
+        let mut all = self.rows.counts();
+        all.extend(self.beside.counts());
+        all
     }
 
     fn locate(&self, row: u64) -> (String, u64) {

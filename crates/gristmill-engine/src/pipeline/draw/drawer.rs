@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::pipeline::draw::anchors::Anchors;
 use crate::pipeline::draw::deal::{First, deal, own};
 use crate::pipeline::draw::outage::{Outages, of_reading};
-use crate::pipeline::draw::roster::{Recorded, Roster};
+use crate::pipeline::draw::recorded::Recorded;
+use crate::pipeline::draw::roster::Roster;
 use crate::pipeline::plan::ranks::key;
 use crate::pipeline::plan::{BranchPlan, DrawPlan};
 

@@ -7,7 +7,7 @@ use gristmill_runtime::key::of_name;
 use gristmill_runtime::store::FileStat;
 use gristmill_stages::stage::load::Entry;
 
-use crate::pipeline::draw::roster::Recorded;
+use crate::pipeline::draw::recorded::Recorded;
 
 /// What became of the recorded files.
 #[derive(Debug, Default)]
@@ -72,7 +72,8 @@ impl Finding<'_> {
                 continue;
             };
             let alike: Vec<&Recorded> = versions.iter().rev().filter(|v| v.size == entry.file.size).copied().collect();
-            let very = alike.iter().find(|version| version.mtime == Some(entry.file.mtime_ns)).copied();
+            let (mtime, mark) = (Some(entry.file.mtime_ns), entry.file.version());
+            let very = alike.iter().find(|version| version.is_untouched(mtime, mark.as_deref())).copied();
             let very = very.or_else(|| alike.iter().find(|version| self.has_bytes_of(at, version)).copied());
             // What nothing is recorded of gave no row of any batch: whatever it is now, that is what it was.
             let very = very.or_else(|| alike.first().filter(|newest| newest.digest().is_none()).copied());
@@ -132,7 +133,10 @@ impl Finding<'_> {
     fn among(&mut self, file: &Recorded, mut places: Vec<usize>) -> Option<usize> {
         let (entries, key) = (self.entries, of_name(&file.name));
         // The likeliest first: fewer are read.
-        let of_time = |at: usize| file.mtime == Some(entries[at].file.mtime_ns);
+        let of_time = |at: usize| {
+            let there = &entries[at].file;
+            file.is_untouched(Some(there.mtime_ns), there.version().as_deref())
+        };
         places.sort_by_key(|at| (!of_time(*at), entries[*at].key() != key, *at));
         if file.digest().is_some() {
             return places.into_iter().find(|at| self.has_bytes_of(*at, file));
@@ -165,7 +169,8 @@ mod tests {
 
     fn recorded(files: &[File<'_>]) -> Vec<Recorded> {
         let of = |(id, (name, size, mtime, digest)): (u64, &File<'_>)| {
-            let file = Recorded { id, name: (*name).to_owned(), size: *size, mtime: Some(*mtime), bytes: None };
+            let file =
+                Recorded { id, name: (*name).to_owned(), size: *size, mtime: Some(*mtime), version: None, bytes: None };
             digest.map_or(file.clone(), |digest| file.read(digest))
         };
         (0..).zip(files).map(of).collect()

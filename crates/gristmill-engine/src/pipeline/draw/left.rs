@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use gristmill_runtime::calendar::utc;
 use gristmill_runtime::error::{Error, Result};
 use gristmill_runtime::store::{Spill, Token};
 use gristmill_stages::stage::load::Arrival;
 
 use crate::pipeline::chain::Chain;
-use crate::pipeline::draw::roster::{Names, Roster, record};
+use crate::pipeline::draw::recorded::record;
+use crate::pipeline::draw::roster::{Names, Roster};
 use crate::pipeline::resume::needed::oldest;
 use crate::pipeline::resume::state::LoaderState;
 use crate::pipeline::watch::metrics::Observer;
@@ -27,13 +29,22 @@ impl Roster {
             return None;
         }
         let there = names.to_log.get(&id).and_then(|log| self.log().stat(*log));
-        let Some(size) = there.or_else(|| names.instead.get(&id).cloned()).map(|stat| stat.size) else {
+        let Some(there) = there.or_else(|| names.instead.get(&id).cloned()) else {
             return Some((file.name.clone(), "is gone".into()));
         };
-        if size == file.size && !names.to_log.contains_key(&id) {
-            return Some((file.name.clone(), "was written over with as many bytes".into()));
+        let size = there.size;
+        if size == file.size && names.to_log.contains_key(&id) {
+            return None;
         }
-        (size != file.size).then(|| (file.name.clone(), format!("has {size} bytes, it had {}", file.size)))
+        let why = match (&file.version, there.version()) {
+            (Some(was), Some(is)) => {
+                let was = format!("version {was} of {}, {} bytes", utc(file.mtime.unwrap_or_default()), file.size);
+                format!("was replaced: it was {was}; now it is version {is} of {}, {size} bytes", utc(there.mtime_ns))
+            }
+            _ if size == file.size => "was written over with as many bytes".to_owned(),
+            _ => format!("has {size} bytes, it had {}", file.size),
+        };
+        Some((file.name.clone(), why))
     }
 
     /// Gives ids to what arrived.

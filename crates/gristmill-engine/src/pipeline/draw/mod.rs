@@ -11,5 +11,6 @@ pub(in crate::pipeline) mod left;
 pub(in crate::pipeline) mod numbering;
 pub(in crate::pipeline) mod outage;
 pub(in crate::pipeline) mod passes;
+pub(in crate::pipeline) mod recorded;
 pub(in crate::pipeline) mod roster;
 pub(in crate::pipeline) mod verdict;

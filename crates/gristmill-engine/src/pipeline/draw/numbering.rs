@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::pipeline::draw::roster::Recorded;
+use crate::pipeline::draw::recorded::Recorded;
 use crate::pipeline::resume::parts::Common;
 
 /// No run gives ids from here on: those of providers are below.
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn file(id: u64, name: &str, mtime: i64) -> Recorded {
-        Recorded { id, name: name.to_owned(), size: 5, mtime: Some(mtime), bytes: None }
+        Recorded { id, name: name.to_owned(), size: 5, mtime: Some(mtime), version: None, bytes: None }
     }
 
     /// Digests of the files by common id.

@@ -17,33 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::pipeline::draw::drawer::Admission;
 use crate::pipeline::draw::found::find;
 use crate::pipeline::draw::outage::Outages;
-
-/// A file as a journal or state remembers it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::pipeline) struct Recorded {
-    pub(in crate::pipeline) id: u64,
-    pub(in crate::pipeline) name: String,
-    pub(in crate::pipeline) size: u64,
-    /// Time of change when it was first seen, in nanoseconds since 1970. Absent in what older versions wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::pipeline) mtime: Option<i64>,
-    /// What was first read of it: a digest of its bytes, or of its index, as 16 hexadecimal digits. Absent where nothing was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::pipeline) bytes: Option<String>,
-}
-
-impl Recorded {
-    /// The digest of its first reading.
-    pub(in crate::pipeline) fn digest(&self) -> Option<u64> {
-        u64::from_str_radix(self.bytes.as_deref()?, 16).ok()
-    }
-
-    /// The same file with the digest of its first reading, if it had none.
-    pub(in crate::pipeline) fn read(mut self, digest: u64) -> Self {
-        self.bytes.get_or_insert_with(|| format!("{digest:016x}"));
-        self
-    }
-}
+use crate::pipeline::draw::recorded::{Recorded, record};
 
 /// The files of an earlier run.
 #[derive(Debug, Clone, Default)]
@@ -442,10 +416,6 @@ impl Roster {
         let current = log_id.and_then(|id| self.log.name(id)).map(|name| name.to_string());
         current.or_else(|| self.lock().files.get(&id).map(|file| file.name.clone()))
     }
-}
-
-pub(in crate::pipeline) fn record(id: u64, stat: &FileStat) -> Recorded {
-    Recorded { id, name: stat.name.to_string(), size: stat.size, mtime: Some(stat.mtime_ns), bytes: None }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use gristmill_runtime::runtime::handoff::{Handoff, Taken, WhenFull};
 use gristmill_runtime::runtime::metrics::{Counter, Load};
 use gristmill_runtime::runtime::scheduler::{Lane, Signal, Tasks};
 use gristmill_runtime::runtime::sheet::{Sheet, SheetPool};
+use gristmill_runtime::store::bucket::Traffic;
 use gristmill_runtime::table::{FrameTable, Pick};
 
 use super::assembly::{Assembly, Scratch};
@@ -34,6 +35,8 @@ pub(super) struct Totals {
     pub(super) encoding: Load,
     pub(super) rows: Counter,
     pub(super) batches: Counter,
+    /// What was asked of the stores that the table is in.
+    pub(super) traffic: Traffic,
 }
 
 /// What the feed shares with its loader.
@@ -109,6 +112,7 @@ impl Feed {
         let most = shared.capacity.max(2) + shared.workers.div_ceil(pieces.max(1)).max(1);
         let fetched = (!assembly.table().is_near()).then(|| Fetched::from(first));
         let inner = Inner { next: plan.beyond(first), delivered: first, fetched, ..Inner::default() };
+        let totals = Totals { traffic: Traffic::of(assembly.table().counts()), ..Totals::default() };
         Feed {
             sheets: SheetPool::new(plan.batch_rows(), row_bytes, most + 1),
             handoff: Handoff::new(most, WhenFull::Block),
@@ -119,7 +123,7 @@ impl Feed {
             piece,
             most,
             shared,
-            totals: Totals::default(),
+            totals,
         }
     }
 

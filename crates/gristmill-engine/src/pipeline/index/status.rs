@@ -35,7 +35,8 @@ pub(super) fn stages(feed: &Feed) -> Vec<StageMetrics> {
     let totals = &feed.totals;
     let encoded =
         [("rows", totals.rows.get()), ("batches", totals.batches.get()), ("busy_ns", totals.encoding.nanos())];
-    let gathered = [("rows", totals.rows.get()), ("busy_ns", totals.gathering.nanos())];
+    let mut gathered = vec![("rows", totals.rows.get()), ("busy_ns", totals.gathering.nanos())];
+    gathered.extend(totals.traffic.counts());
     let (selected, all) = feed.rows();
     let gauge = |name, value| Gauge { name, value, capacity: None };
     let passing = vec![gauge("rows_selected", selected), gauge("rows_of_table", all)];

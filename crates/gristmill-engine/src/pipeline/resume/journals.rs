@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipeline::draw::drawer::Admission;
 use crate::pipeline::draw::numbering::Numbering;
-use crate::pipeline::draw::roster::{Event, Recorded};
+use crate::pipeline::draw::recorded::Recorded;
+use crate::pipeline::draw::roster::Event;
 use crate::pipeline::plan::ranks::Ranks;
 use crate::pipeline::resume::parts::Common;
 use crate::pipeline::resume::state::{BOUND, LoaderState, NAMED};

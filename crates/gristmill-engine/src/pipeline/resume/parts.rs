@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gristmill_runtime::error::{Error, Result};
 
-use crate::pipeline::draw::roster::Recorded;
+use crate::pipeline::draw::recorded::Recorded;
 use crate::pipeline::resume::envelope;
 use crate::pipeline::resume::journals::latest;
 use crate::pipeline::resume::needed::both;
@@ -159,7 +159,7 @@ impl Common {
         }
         let taken: BTreeSet<u64> = if versions.is_empty() { BTreeSet::new() } else { ids.values().copied().collect() };
         let free: Vec<u64> = versions.iter().filter(|id| !taken.contains(id)).copied().collect();
-        let of_time = |id: &&u64| self.files[id].mtime.is_some() && self.files[id].mtime == file.mtime;
+        let of_time = |id: &&u64| self.files[id].is_untouched(file.mtime, file.version.as_deref());
         let own = free.iter().find(|id| **id == file.id);
         let known = own.filter(of_time).or_else(|| free.iter().find(of_time)).or(own);
         // Where there are no versions, it is that file, even if it was touched in between.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pipeline::draw::drawer::{Admission, DrawerState};
 use crate::pipeline::draw::passes::Passes;
-use crate::pipeline::draw::roster::Recorded;
+use crate::pipeline::draw::recorded::Recorded;
 use crate::pipeline::plan::{Plan, plan};
 use crate::pipeline::resume::envelope::{Of, opened};
 use crate::pipeline::resume::journals::JournalMark;

@@ -349,20 +349,17 @@ fn sources(roster: &Roster) -> StageMetrics {
     let log = roster.log();
     let found = log.faults();
     let files = log.initial().map_or(0, |files| files.len() as u64) + roster.arrived_so_far();
+    let mut counts = vec![
+        tally("sources", files),
+        tally("skipped_files", found.skipped_files),
+        tally("duplicate_files", found.duplicate_files),
+        tally("faults", found.faults.total()),
+    ];
+    counts.extend(log.traffic().counts().into_iter().map(|(name, total)| tally(name, total)));
     StageMetrics {
         latest: (!found.last_chunk_key.is_empty()).then_some(found.last_chunk_key),
         faults: found.faults.messages().map(str::to_owned).collect(),
-        ..row(
-            &roster.loader,
-            "chunk_source_loader",
-            vec![gauge("files", files, None)],
-            vec![
-                tally("sources", files),
-                tally("skipped_files", found.skipped_files),
-                tally("duplicate_files", found.duplicate_files),
-                tally("faults", found.faults.total()),
-            ],
-        )
+        ..row(&roster.loader, "chunk_source_loader", vec![gauge("files", files, None)], counts)
     }
 }
 

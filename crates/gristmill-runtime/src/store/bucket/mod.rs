@@ -7,6 +7,7 @@ mod net;
 mod object;
 mod profile;
 mod requests;
+mod traffic;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -27,6 +28,7 @@ use self::requests::Requests;
 use super::{Faults, FileStat, Readings, Store, Watch};
 
 pub use asking::Counts;
+pub use traffic::Traffic;
 
 /// What a user says of a bucket beyond what the environment says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,6 +84,13 @@ pub fn counts() -> Vec<(String, Arc<Counts>)> {
     with_buckets(|buckets| buckets.open.values().map(of).collect())
 }
 
+/// What was asked of the bucket of a place, where that is one that is open.
+pub(super) fn counts_of(place: &Path) -> Option<Arc<Counts>> {
+    let (scheme, rest) = place.to_str()?.split_once("://")?;
+    let root = format!("{scheme}://{}", rest.split('/').next()?);
+    with_buckets(|buckets| buckets.open.get(&root).map(|bucket| Arc::clone(&bucket.requests.counts)))
+}
+
 impl Bucket {
     /// The bucket that a URL means, and the key there.
     ///
@@ -117,7 +126,8 @@ fn key_of(name: &str) -> Result<Key> {
 }
 
 fn stat_of(meta: &ObjectMeta, name: &str) -> FileStat {
-    let mark = meta.e_tag.as_deref().or(meta.version.as_deref()).unwrap_or("");
+    // Where nothing tells versions apart, names tell files apart.
+    let mark = meta.e_tag.as_deref().or(meta.version.as_deref()).unwrap_or(name);
     FileStat {
         name: name.into(),
         size: meta.size,
@@ -172,5 +182,9 @@ impl Store for Bucket {
 
     fn watch(&self) -> Result<Option<Box<dyn Watch>>> {
         Ok(None)
+    }
+
+    fn counts(&self) -> Option<Arc<Counts>> {
+        Some(Arc::clone(&self.requests.counts))
     }
 }

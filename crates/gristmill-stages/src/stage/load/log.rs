@@ -10,6 +10,7 @@ use gristmill_format::source::{Access, Limits};
 use gristmill_format::{Error, Kind, Result};
 use gristmill_runtime::facts::Facts;
 use gristmill_runtime::runtime::scheduler::Rounds;
+use gristmill_runtime::store::bucket::Traffic;
 use gristmill_runtime::store::{Change, Discover, Faults, FileStat, Held, Store};
 
 use super::index::{Indexed, Untouched};
@@ -102,6 +103,7 @@ pub struct SourceLog {
     pub(super) lengths: Mutex<HashMap<Which, usize>>,
     pub(super) digests: Arc<Digests>,
     ended: AtomicBool,
+    traffic: Traffic,
     on_change: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -143,6 +145,7 @@ impl SourceLog {
     /// new to see, and must not block.
     pub fn start(spec: LogSpec, spawn: &Spawn<'_>, on_change: Arc<dyn Fn() + Send + Sync>) -> Arc<SourceLog> {
         let LogSpec { store, find, provider, version, fits, facts, solids, waits } = spec;
+        let traffic = Traffic::of(store.counts());
         let log = Arc::new(SourceLog {
             store,
             provider,
@@ -159,6 +162,7 @@ impl SourceLog {
             lengths: Mutex::default(),
             digests: Arc::default(),
             ended: AtomicBool::new(false),
+            traffic,
             on_change,
         });
         let writer = Ending(log.clone());
@@ -175,6 +179,11 @@ impl SourceLog {
     /// What of it is meant, for people.
     pub fn place(&self) -> String {
         self.store.place()
+    }
+
+    /// What was asked of the store since the start; nothing of this machine.
+    pub fn traffic(&self) -> &Traffic {
+        &self.traffic
     }
 
     /// Checks that a file can be reached, or was deleted.
