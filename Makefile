@@ -68,6 +68,7 @@ lint-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	CARGO="$(CARGO)" $(PYTHON) scripts/compiled_once.py
+	CARGO="$(CARGO)" $(PYTHON) scripts/licences.py check
 
 test-rust:
 	RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test --locked --no-fail-fast

@@ -48,6 +48,8 @@ def test_the_wheel_is_small_and_says_what_it_is() -> None:
         name = next(name for name in file.namelist() if name.endswith("METADATA"))
         about = file.read(name).decode()
         assert any(name.endswith(".data/scripts/gristmill") for name in file.namelist())
+        (notices,) = (name for name in file.namelist() if name.endswith("licenses/THIRD-PARTY-NOTICES.txt"))
+        assert "object_store" in file.read(notices).decode()
         (library,) = (one for one in file.infolist() if one.filename.endswith(".so"))
         assert library.file_size < 20_000_000
     for line in ("License-Expression: MIT OR Apache-2.0", "Classifier: Typing :: Typed", "# gristmill"):
