@@ -65,7 +65,7 @@ def is_allowed(expression: str, allowed: set[str]) -> bool:
 
     found = any_of()
     if words:
-        raise ValueError(f"{words[0]!r} behind the end of {expression!r}")
+        raise ValueError(f"{words[0]!r} after the end of {expression!r}")
     return found
 
 
