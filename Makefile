@@ -38,7 +38,7 @@ help:
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
 	@echo "make sim                simulated worlds against the pages: RUNS=2000 from SEED=0, or SEED=N alone to replay one; prints JSON"
 	@echo "make sim-planted        the faults in crates/gristmill-sim/planted, one after the other: which does the simulation find?"
-	@echo "make soak               100 000 positions against other libraries, 1200 kills, a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
+	@echo "make soak               100 000 positions against other libraries, 1200 kills (on disks and buckets), a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
 	@echo "make clean              remove what was built, .venv and demo-data included"

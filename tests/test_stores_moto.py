@@ -1,5 +1,6 @@
 """A second opinion on buckets: moto's S3 answers as the service does, and what boto3 put there is read as from disk."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from certificates import write_certificates
 from generated_games import write_games
 
 import gristmill as gm
@@ -17,6 +19,8 @@ from gristmill import stores
 
 boto3 = pytest.importorskip("boto3", reason="skipped: needs moto[server]")
 pytest.importorskip("moto.server", reason="skipped: needs moto[server]")
+
+KEYS = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
 
 
 @pytest.fixture(scope="module")
@@ -27,33 +31,48 @@ def drops(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def bucket(drops: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a bucket on a server of moto, with all files of `drops`."""
-    said = tmp_path_factory.mktemp("server") / "said"
+@contextlib.contextmanager
+def moto(folder: Path, *options: str | Path) -> Iterator[str]:
+    """The address of a server of moto while it runs."""
+    said = folder / "said"
     with said.open("w") as out:
-        line = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"]
+        line = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0", *options]
         server = subprocess.Popen(line, stdout=out, stderr=subprocess.STDOUT)
     try:
-        address = _address(server, said)
-        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
-        client = boto3.client("s3", endpoint_url=address, **keys)
-        client.create_bucket(Bucket="second-opinion")
-        for path in sorted(path for path in drops.rglob("*") if path.is_file()):
-            client.upload_file(str(path), "second-opinion", str(path.relative_to(drops)))
-        with pytest.MonkeyPatch.context() as environment:
-            for name, value in keys.items():
-                environment.setenv(name.upper().replace("REGION_NAME", "AWS_REGION"), value)
-            stores.reach("s3://second-opinion", endpoint=address, patience=20)
-            yield "s3://second-opinion"
+        yield _address(server, said)
     finally:
         server.kill()
         server.wait()
 
 
+def fill(name: str, drops: Path, address: str, **more: Any) -> None:
+    """Makes a bucket with all files of `drops`."""
+    client = boto3.client("s3", endpoint_url=address, **KEYS, **more)
+    client.create_bucket(Bucket=name)
+    for path in sorted(path for path in drops.rglob("*") if path.is_file()):
+        client.upload_file(str(path), name, str(path.relative_to(drops)))
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name.upper().replace("REGION_NAME", "AWS_REGION"), value)
+
+
+@pytest.fixture(scope="module")
+def bucket(drops: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a bucket on a server of moto, with all files of `drops`."""
+    with moto(tmp_path_factory.mktemp("server")) as address:
+        fill("second-opinion", drops, address)
+        stores.reach("s3://second-opinion", endpoint=address, patience=20)
+        yield "s3://second-opinion"
+
+
 def _address(server: "subprocess.Popen[bytes]", said: Path) -> str:
     for _ in range(600):
-        found = [word for word in said.read_text().split() if word.startswith("http://127.0.0.1:")]
+        found = [
+            word for word in said.read_text().split() if word.startswith(("http://127.0.0.1:", "https://127.0.0.1:"))
+        ]
         if found:
             return found[0]
         assert server.poll() is None, said.read_text()
@@ -83,3 +102,22 @@ def test_a_pack_and_a_stream_are_those_of_the_disk(bucket: str, drops: Path, tmp
 def test_refusals_are_those_of_the_service(bucket: str) -> None:
     with pytest.raises(FileNotFoundError, match=f"{bucket}/none"):
         gm.open(f"{bucket}/none")
+
+
+def test_a_bucket_is_read_over_an_encrypted_connection(
+    drops: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_certificates(tmp_path / "certificates", "127.0.0.1")
+    stores.cache(tmp_path / "twins")
+    with moto(tmp_path, "-c", files.server, "-k", files.key) as address:
+        assert address.startswith("https://")
+        fill("encrypted", drops, address, verify=str(files.authority))
+        stores.reach("s3://encrypted", endpoint=address, patience=20)
+        with pytest.raises(OSError, match=r"invalid peer certificate.*SSL_CERT_FILE"):
+            gm.open("s3://encrypted/chess")
+        monkeypatch.setenv("SSL_CERT_FILE", str(files.authority))
+        stores.reach("s3://encrypted", endpoint=address, patience=20)
+        there, here = batches(gm.open("s3://encrypted/chess")), batches(gm.open(drops / "chess"))
+        assert len(there) == len(here) > 1
+        np.testing.assert_array_equal(there[0]["planes"], here[0]["planes"])
+    stores.cache()

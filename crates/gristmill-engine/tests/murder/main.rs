@@ -4,6 +4,7 @@
 
 #![allow(clippy::print_stdout, reason = "says how much happened")]
 
+mod buckets;
 mod compare;
 mod games;
 
@@ -49,14 +50,16 @@ enum Disk {
     Skips,
     /// They leave at any time, and are held elsewhere.
     Spills,
+    /// They stay, and are objects of a bucket, of which now and then a request fails.
+    Bucket,
 }
 
 impl Disk {
-    const ALL: [Disk; 4] = [Disk::Keeps, Disk::Refuses, Disk::Skips, Disk::Spills];
+    const ALL: [Disk; 5] = [Disk::Keeps, Disk::Refuses, Disk::Skips, Disk::Spills, Disk::Bucket];
 
     fn missing(self) -> Missing {
         match self {
-            Disk::Keeps | Disk::Refuses => Missing::Refuse,
+            Disk::Keeps | Disk::Refuses | Disk::Bucket => Missing::Refuse,
             Disk::Skips => Missing::Skip,
             Disk::Spills => Missing::Spill,
         }
@@ -98,7 +101,23 @@ impl Run {
             world_size: Some(world),
             ..Lc0Preset::default()
         };
-        lc0(&options).unwrap()
+        let mut config = lc0(&options).unwrap();
+        if self.disk == Disk::Bucket {
+            // Nothing but lists tells of new objects.
+            let providers = config.stage.iter_mut().filter_map(|stage| stage.file_path_provider.as_mut());
+            providers.for_each(|provider| provider.rescan_seconds = 0.1);
+        }
+        config
+    }
+
+    /// Where processes find the games.
+    fn games(&self) -> PathBuf {
+        if self.disk == Disk::Bucket { buckets::url("games") } else { self.at("games") }
+    }
+
+    /// Where the games lie on this machine.
+    fn live(&self) -> PathBuf {
+        if self.disk == Disk::Bucket { buckets::folder(&self.folder, "games") } else { self.at("games") }
     }
 
     /// Names of the games that the journals tell of: what was taken in, and so is held.
@@ -158,7 +177,8 @@ fn victim() {
     let disk = Disk::ALL[number("MURDER_DISK") as usize];
     let run = Run { folder: folder.into(), lanes, disk, solid: number("MURDER_SOLID") > 0 };
     let [rank, world, life, until] = ["RANK", "WORLD", "LIFE", "UNTIL"].map(|name| number(&format!("MURDER_{name}")));
-    let loader = DataLoader::new(run.config(&run.at("games"), rank, world)).unwrap();
+    buckets::reach();
+    let loader = DataLoader::new(run.config(&run.games(), rank, world)).unwrap();
     let state = run.at("state");
     match loader.load(&state, disk.missing()) {
         Err(Error::Path { kind: std::io::ErrorKind::NotFound, .. }) => {}
@@ -200,13 +220,14 @@ fn wait_for(what: &str, done: impl Fn() -> bool) {
     }
 }
 
-fn spawn(run: &Run, life: u64, worlds: u32, until: u64) -> Vec<Child> {
+fn spawn(run: &Run, life: u64, (worlds, until): (u32, u64), endpoint: Option<&str>) -> Vec<Child> {
     let child = |rank: u32| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["victim", "--exact", "--ignored", "--nocapture"]).env("MURDER_FOLDER", &run.folder);
         command.env("MURDER_LANES", run.lanes.unwrap_or(1).to_string());
         command.env("MURDER_DISK", (run.disk as u8).to_string());
         command.env("MURDER_SOLID", u8::from(run.solid).to_string());
+        command.envs(endpoint.map(|endpoint| (buckets::ENDPOINT, endpoint)));
         for (name, value) in [("RANK", rank.into()), ("WORLD", worlds.into()), ("LIFE", life), ("UNTIL", until)] {
             command.env(format!("MURDER_{name}"), value.to_string());
         }
@@ -252,7 +273,9 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk, solid: bool
     if lanes.is_some() {
         std::fs::create_dir(run.at("state")).unwrap();
     }
-    let mut games = Games::new((1..=options.games).map(game).collect(), run.at("games"));
+    let mut games = Games::new((1..=options.games).map(game).collect(), run.live());
+    let server = (disk == Disk::Bucket).then(|| buckets::serve(&run.folder));
+    let endpoint = server.as_ref().map(|server| server.address.as_str());
     games.come(POOL as usize);
     let (key, mut refusals) = (Key::new(seed, "murder"), 0);
     let (mut farthest, mut spilled) = (0, BTreeSet::new());
@@ -261,7 +284,7 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk, solid: bool
         let (world, last) = (worlds[life as usize % worlds.len()], life == kills);
         let until = if last { farthest + 40 } else { u64::from(u32::MAX) };
         let seen = |run: &Run| (0..world).map(|rank| run.lines(life, rank).len() as u64).min().unwrap();
-        let mut ranks = spawn(&run, life, world, until);
+        let mut ranks = spawn(&run, life, (world, until), endpoint);
         if life == 0 && (disk != Disk::Keeps || lanes.is_some()) {
             // All ranks find the same games first; those of the window were taken in, and there is a state to resume from.
             wait_for("first batches", || seen(&run) > SAVED_EVERY);
@@ -272,9 +295,14 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk, solid: bool
         if matches!(disk, Disk::Skips | Disk::Spills) {
             (0..now).for_each(|_| games.lose(&run, &mut draws));
         }
-        if matches!(disk, Disk::Keeps | Disk::Spills) {
+        if matches!(disk, Disk::Keeps | Disk::Spills | Disk::Bucket) {
             (0..draws.below(3)).for_each(|_| games.rewrite(&mut draws));
+        }
+        if matches!(disk, Disk::Keeps | Disk::Spills) {
             (0..draws.below(3)).for_each(|_| games.relocate(&mut draws));
+        }
+        if let Some(server) = &server {
+            buckets::fail(server, &mut draws);
         }
         if last {
             loop {
@@ -283,7 +311,7 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk, solid: bool
                     break;
                 }
                 refusals += 1;
-                ranks = spawn(&run, life, world, until);
+                ranks = spawn(&run, life, (world, until), endpoint);
             }
         } else if then < 10 {
             // Amid the start.
@@ -298,7 +326,7 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk, solid: bool
                     ranks.iter_mut().for_each(|rank| drop(rank.wait()));
                     assert!(mend(&run, &games), "a rank ended by itself in life {life}");
                     refusals += 1;
-                    ranks = spawn(&run, life, world, until);
+                    ranks = spawn(&run, life, (world, until), endpoint);
                     start = Instant::now();
                 }
                 std::thread::sleep(Duration::from_millis(1));
@@ -320,11 +348,12 @@ fn murder(seed: u64, lanes: Option<u32>, worlds: &[u32], disk: Disk, solid: bool
     }
     let Games { came, left, rewritten, moved, lost, .. } = games;
     println!("{kills} kills, {disk:?}: {came} games came, {rewritten} were written again, {moved} moved");
-    if matches!(disk, Disk::Keeps | Disk::Spills) {
-        assert!(rewritten as u64 > kills / 4 && moved as u64 > kills / 4, "too few changes to show anything");
-    }
+    let (rewrites, moves) =
+        (matches!(disk, Disk::Keeps | Disk::Spills | Disk::Bucket), matches!(disk, Disk::Keeps | Disk::Spills));
+    let few = |changes: usize| changes as u64 <= kills / 4;
+    assert!(!(rewrites && few(rewritten) || moves && few(moved)), "too few changes to show anything");
     match disk {
-        Disk::Keeps => {
+        Disk::Keeps | Disk::Bucket => {
             assert!(run.lines(kills, 0).iter().find_map(|line| batch_of(line)).unwrap() > 0, "it never went on")
         }
         Disk::Refuses => {
@@ -393,4 +422,9 @@ fn killed_while_games_that_are_read_whole_come_and_move_and_are_written_again() 
 #[test]
 fn killed_while_games_that_are_read_whole_leave_the_disk_and_are_held() {
     murder(7, Some(4), &[1, 2], Disk::Spills, true);
+}
+
+#[test]
+fn killed_while_games_come_into_a_bucket() {
+    murder(8, None, &[1], Disk::Bucket, false);
 }

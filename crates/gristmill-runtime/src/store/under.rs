@@ -67,6 +67,16 @@ impl Under {
     }
 
     fn each(&self, each: &mut dyn FnMut(FileStat) -> ControlFlow<()>) -> Faults {
+        if let Only::File(name) = &self.only {
+            // Found by its name, where nothing can be listed, too.
+            let mut faults = Faults::default();
+            match self.stat(name) {
+                Ok(stat) => _ = each(stat),
+                Err(e) if e.kind() == Kind::Io(ErrorKind::NotFound) => (),
+                Err(e) => faults.error(&e),
+            }
+            return faults;
+        }
         self.store.list_below(self.folder.trim_end_matches('/'), &mut |stat| match stat.name.strip_prefix(&self.folder)
         {
             Some(name) if self.only.has(name) => each(FileStat { name: name.into(), ..stat.clone() }),

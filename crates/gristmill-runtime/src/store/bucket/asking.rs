@@ -162,7 +162,8 @@ fn is_final(refusal: &Refusal) -> bool {
         Refusal::Generic { .. } => {
             let said = innermost(refusal);
             let status = said.split_once("status code: ").and_then(|(_, rest)| rest.get(..3));
-            said.contains("redirect without LOCATION")
+            is_untrusted(&said)
+                || said.contains("redirect without LOCATION")
                 || status.is_some_and(|status| {
                     status == "501" || status.starts_with('4') && !["408", "425", "429"].contains(&status)
                 })
@@ -170,6 +171,16 @@ fn is_final(refusal: &Refusal) -> bool {
         Refusal::JoinError { .. } => false,
         _ => true,
     }
+}
+
+/// Whether a server could not prove who it is.
+pub(super) fn is_untrusted(said: &str) -> bool {
+    said.contains("invalid peer certificate")
+}
+
+/// Whether a store says that credentials, which were good, have run out.
+pub(super) fn is_expired(said: &str) -> bool {
+    ["ExpiredToken", "TokenRefreshRequired", "RequestExpired"].iter().any(|code| said.contains(code))
 }
 
 /// What the store itself said, without what asked it; at most about two lines.

@@ -15,7 +15,7 @@ use object_store::path::Path as Key;
 use object_store::{Error as Refusal, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt};
 use tokio::sync::mpsc;
 
-use super::asking::{Counts, Failed, Try, innermost};
+use super::asking::{Counts, Failed, Try, innermost, is_expired, is_untrusted};
 use super::net;
 
 /// Objects that one request of a list gives. A server of HTTP gives all of them, in any order.
@@ -39,14 +39,21 @@ impl Requests {
     ///
     /// Errors, with the URL: `Io` with the cause.
     pub(super) fn head(self: &Arc<Self>, key: &Key) -> Result<ObjectMeta> {
-        let (own, key) = (Arc::clone(self), key.clone());
-        net::wait(async move {
+        let (own, of) = (Arc::clone(self), key.clone());
+        let answer = net::wait(async move {
             let make = |client: Arc<dyn ObjectStore>| -> Try<ObjectMeta> {
-                let key = key.clone();
+                let key = of.clone();
                 Box::pin(async move { client.head(&key).await })
             };
-            own.ask(&key, 0, make).await
-        })?
+            own.ask(&of, 0, make).await
+        })?;
+        match answer {
+            // Such an answer has no body that would say why; one to a request for a byte has.
+            Err(e) if e.to_string().contains("status code: 400") => {
+                net::wait(Arc::clone(self).range(key.clone(), 0..1, None))?.map(|(meta, _)| meta)
+            }
+            answer => answer,
+        }
     }
 
     /// What is known of an object, and its first `most` bytes.
@@ -194,6 +201,16 @@ impl Requests {
             Failed::Refused(refusal) => {
                 let said = innermost(&refusal);
                 match refusal {
+                    _ if is_untrusted(&said) => {
+                        let to_do = "its certificate is of no authority that this machine trusts, or of another host; name \
+                                     the authority's certificates (PEM) in SSL_CERT_FILE";
+                        io(ErrorKind::ConnectionRefused, format!("{said}: {to_do}"))
+                    }
+                    _ if is_expired(&said) => {
+                        let to_do = "the credentials have run out; log in again or set new ones, and begin again: a saved \
+                                     state goes on where it was";
+                        io(ErrorKind::PermissionDenied, format!("{said}: {to_do}"))
+                    }
                     Refusal::NotFound { .. } => io(ErrorKind::NotFound, "no such object".to_owned()),
                     Refusal::PermissionDenied { .. } | Refusal::Unauthenticated { .. } => {
                         let detail =
