@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs clean tools
+.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -41,6 +41,7 @@ help:
 	@echo "make soak               100 000 positions against other libraries, 1200 kills (on disks and buckets), a long run on a growing directory; SOAK_SECONDS=$(SOAK_SECONDS)"
 	@echo "make fuzz               every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS) (nightly Rust, cargo-fuzz)"
 	@echo "make docs               the Rust documentation, into target/doc"
+	@echo "make site               these pages and references as a site, into target/site"
 	@echo "make clean              remove what was built, .venv and demo-data included"
 
 demo:
@@ -109,7 +110,7 @@ package: .venv/ready
 
 .venv/ready: pyproject.toml scripts/requirements.py
 	$(PYTHON) -m venv .venv
-	$(BIN)/python scripts/requirements.py build test jax | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
+	$(BIN)/python scripts/requirements.py build test jax docs | xargs -d '\n' $(BIN)/pip install --quiet --disable-pip-version-check
 	touch $@
 
 # Optimized for users, and so compiled apart from everything else here.
@@ -164,6 +165,11 @@ fuzz:
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+# Needs the command for its reference.
+site: package
+	$(CARGO) build --locked --workspace --bin gristmill
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	$(CARGO) clean
