@@ -49,8 +49,8 @@ def loads_nothing_from_elsewhere(site: Path) -> None:
 def links_lead_somewhere(site: Path) -> None:
     """What lies beside `docs/` is a page or a plain name, never a link into nothing."""
     for page in site.rglob("*.html"):
-        for target in re.findall(r'href="([^"#:]+)[^"]*"', page.read_text()):
-            if page.name != "404.html" and not target.startswith("/"):
+        for target in re.findall(r'href="([^"#]+)[^"]*"', page.read_text()):
+            if page.name != "404.html" and not target.startswith("/") and "://" not in target:
                 there = (page.parent / target).resolve()
                 assert there.exists(), f"{page.relative_to(site)}: {target}"
 
