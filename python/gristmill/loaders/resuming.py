@@ -12,8 +12,10 @@ from gristmill.errors import StateError
 from gristmill.loaders.hearing import LOGGER
 from gristmill.loaders.loader import DataLoader, Feedable
 from gristmill.loaders.states import Missing, check_missing
+from gristmill.options.arguments import named_as
 
 
+@named_as(DataLoader)
 def resume(
     folder: Path,
     source: Feedable | Sequence[Feedable] | Mapping[str, Any],

@@ -57,6 +57,11 @@ def named_with(options: type[object]) -> Callable[[Callable[_Given, _Result]], C
     return lambda function: _checked(function, list(options.__annotations__))
 
 
+def named_as(taker: Callable[..., object]) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """As `named`, for a function whose `**` goes on to `taker`."""
+    return lambda function: _checked(function, list(inspect.signature(taker).parameters))
+
+
 def named_fields(cls: type[_Class]) -> type[_Class]:
     """As `named`, for the constructor of a class."""
     made: Callable[..., None] = vars(cls)["__init__"]
