@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-arrow test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -33,6 +33,7 @@ help:
 	@echo "make lint               only formatting, lints and types"
 	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate or datasets (a download of up to 3 GB)"
 	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
+	@echo "make test-arrow         the tests that need Polars, pandas, DuckDB or datasets (a download of 250 MB)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
@@ -93,6 +94,11 @@ test-ray: package
 	$(BIN)/pip install --quiet --disable-pip-version-check $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(BIN)/pip install --quiet --disable-pip-version-check "ray[train]==2.60.*"
 	$(BIN)/pytest -k "ray"
+
+# Apart from `test`, because of their size.
+test-arrow: package
+	$(BIN)/pip install --quiet --disable-pip-version-check polars duckdb pandas datasets
+	$(BIN)/pytest tests/test_packs_arrow.py "tests/test_docs_run.py::test_the_blocks_of_a_page_run[tables.md]"
 
 # Apart from `test`, because of their size. Procgen wants NumPy 1, and so a place of its own.
 test-envs: package

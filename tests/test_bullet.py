@@ -1,27 +1,17 @@
 """Boards of bulletformat: opened, fed from a folder and from a pack, resumed, and refused with their place."""
 
-import struct
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bullet_boards import board, write_boards
 
 import gristmill as gm
 
 
-def board(number: int) -> bytes:
-    """The kings and a pawn."""
-    men = sorted([(4, 5), (8 + number % 40, 0), (60, 13)])
-    codes = [man for _, man in men] + [0] * 29
-    halves = bytes(codes[i] | codes[i + 1] << 4 for i in range(0, 32, 2))
-    return struct.pack("<Q16shBBB3x", sum(1 << at for at, _ in men), halves, number - 100, number % 3, 4, 60 ^ 56)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.bf").write_bytes(b"".join(map(board, range(600))))
-    return tmp_path / "in"
+    return write_boards(tmp_path / "in", 600)
 
 
 def expected(number: int) -> np.ndarray:

@@ -66,7 +66,7 @@ pub(crate) fn holds_games(py: Python<'_>, path: PathBuf) -> Result<bool, Fault> 
 }
 
 /// A value bound to a question mark.
-#[derive(FromPyObject)]
+#[derive(FromPyObject, IntoPyObject)]
 pub(crate) enum Parameter {
     /// A whole number.
     Int(i64),
@@ -88,6 +88,19 @@ fn bound(parameters: Vec<Option<Parameter>>) -> Vec<SqlValue> {
     };
     parameters.into_iter().map(value).collect()
 }
+
+fn given_back(value: SqlValue) -> Option<Parameter> {
+    match value {
+        SqlValue::Null => None,
+        SqlValue::Integer(n) => Some(Parameter::Int(n)),
+        SqlValue::Real(x) => Some(Parameter::Real(x)),
+        SqlValue::Text(text) => Some(Parameter::Text(text)),
+        SqlValue::Blob(bytes) => Some(Parameter::Blob(bytes)),
+    }
+}
+
+/// A column of the table of games: its name, its declared type, a value for each game.
+type Column = (String, String, Vec<Option<Parameter>>);
 
 type Range = (Option<u64>, Option<u64>);
 type Sides = (Selection, Selection);
@@ -184,6 +197,19 @@ impl Selection {
     /// Where that game came from.
     fn source(&self, place: usize) -> Option<String> {
         self.0.games().get(place).and_then(|game| self.0.pack().source(*game))
+    }
+
+    /// What the database says of the games of these ids, a list for each column.
+    fn facts(&self, py: Python<'_>, games: Vec<u64>) -> Result<Vec<Column>, Fault> {
+        let facts = py.detach(|| self.0.facts(&games))?;
+        let values = |values: Vec<SqlValue>| values.into_iter().map(given_back).collect();
+        Ok(facts.into_iter().map(|fact| (fact.name, fact.declared, values(fact.values))).collect())
+    }
+
+    /// The frames from one place to another: of each stretch the id of its game, its first frame in the pack, its frames.
+    fn stretches(&self, py: Python<'_>, start: u64, stop: u64) -> Result<Vec<(u64, u64, u64)>, Fault> {
+        let found = py.detach(|| self.0.stretches(start, stop))?;
+        Ok(found.into_iter().map(|one| (one.game, one.first, one.frames)).collect())
     }
 
     /// Those of the games that a condition or query names.

@@ -24,6 +24,7 @@ from gristmill import _gristmill
 from gristmill.config import to_json
 from gristmill.errors import ConfigError
 from gristmill.jobs.publish import published_folder
+from gristmill.packs.arrow import column
 from gristmill.packs.rows import Rows
 
 To: TypeAlias = Literal["parquet", "arrow"]
@@ -64,21 +65,13 @@ def _check(options: dict[str, Any], output: str, to: To) -> None:
         raise ConfigError(f"`output`: {output}: there is something already; {advice}", field="output")
 
 
-def _column(values: npt.NDArray[Any]) -> pa.Array:
-    """An array of any number of axes: lists of a fixed length within each other."""
-    if values.ndim == 1:
-        return pa.array(np.ascontiguousarray(values))
-    inner = _column(values.reshape(-1, *values.shape[2:]))
-    return pa.FixedSizeListArray.from_arrays(inner, values.shape[1])
-
-
 def _batches(rows: Rows) -> Iterator[pa.RecordBatch]:
     names = pa.array(rows.valuation_types, pa.string())
     for first in range(0, max(len(rows), 1), _BATCH):
         records: npt.NDArray[Any] = np.asarray(rows.take(np.arange(first, min(first + _BATCH, len(rows)))))
         if first == 0 and not len(rows):
             records = np.zeros(0, rows.layout.dtype)
-        columns = {name: _column(records[name]) for name in records.dtype.names or ()}
+        columns = {name: column(records[name]) for name in records.dtype.names or ()}
         if "valuation_type" in columns:
             columns["valuation_type"] = pa.DictionaryArray.from_arrays(columns["valuation_type"], names)
         yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
@@ -115,7 +108,7 @@ def _write_runs(source: str, folder: str, to: To) -> None:
     uri = f"file:{os.path.join(source, 'metadata.db').replace('?', '%3f').replace('#', '%23')}?mode=ro&immutable=1"
     with closing(sqlite3.connect(uri, uri=True)) as database:
         cursor = database.execute("SELECT * FROM runs ORDER BY id")
-        names = [column[0] for column in cursor.description]
+        names = [described[0] for described in cursor.description]
         lines = cursor.fetchall()
         session = dict(database.execute("SELECT meta_key, meta_value FROM session"))
     columns = dict(zip(names, zip(*lines, strict=True) if lines else ((),) * len(names), strict=True))

@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all: made under a hidden name beside its place, and renamed when it is done."""
+"""A folder or file that appears whole or not at all: made under a hidden name beside its place, then renamed."""
 
 from __future__ import annotations
 
@@ -58,6 +58,27 @@ def published_folder(output: str) -> Iterator[str]:
         if os.path.isdir(output):
             os.rename(output, os.path.join(staging, _REPLACED))
         os.rename(made, output)
+        newest.append(output)
+        _sync_one(parent)
+
+
+@contextmanager
+def published_file(output: str) -> Iterator[str]:
+    """The path of a file to write; it becomes `output`, in the place of one that is there, when the block ends.
+
+    An error in the block leaves `output` as it was.
+
+    Raises:
+        OSError: the file cannot be made or renamed.
+    """
+    output = os.path.abspath(output)
+    parent, name = os.path.split(output)
+    staging = os.path.join(parent, f".{name}.part")
+    made = os.path.join(staging, name)
+    with hidden_folder(staging):
+        yield made
+        _sync_one(made)
+        os.replace(made, output)
         newest.append(output)
         _sync_one(parent)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -15,6 +15,7 @@ from gristmill import _gristmill
 from gristmill.errors import StateError
 from gristmill.options.arguments import named
 from gristmill.packs.again import derive_again, remembered, select_again
+from gristmill.packs.arrow import Frames, GameFacts, Tabular
 from gristmill.packs.packed import Duplicate, Duplicates, LineageStep, Mark, steps, which_frames
 from gristmill.records.arrays import Array
 from gristmill.records.layout import Layout
@@ -47,8 +48,11 @@ class ThreeWaySplit(NamedTuple, Generic[_Side]):
     test: _Side
 
 
-class GamesOf(Generic[_Side]):
-    """The games of a selection: `pack.games[3]` is the records of one, `pack.games[10:20]` a selection of ten."""
+class GamesOf(Tabular, Generic[_Side]):
+    """The games of a selection: `pack.games[3]` is the records of one, `pack.games[10:20]` a selection of ten.
+
+    As a table (`pack.games.to_arrow()`, `pl.DataFrame(pack.games)`) they are the columns of the database.
+    """
 
     def __init__(self, selection: _Side) -> None:
         self._selection = selection
@@ -76,15 +80,19 @@ class GamesOf(Generic[_Side]):
     def __iter__(self) -> Iterator[Array]:
         return (self[i] for i in range(len(self)))
 
+    def _rows(self, columns: Sequence[str] | None, batch_size: int | None) -> GameFacts:
+        return GameFacts(self._selection, columns, batch_size)
+
     def __repr__(self) -> str:
         return f"{self._selection!r}.games"
 
 
-class Selection:
+class Selection(Tabular):
     """A selection of a pack's frames: rows of 2048, positions of chess games, steps of trajectories.
 
     `pack[3]` is the record of one frame, `pack[10:20]` a selection of ten; `len` counts frames, iteration goes over
     their records. `pack.games` has the games by number. Selecting gives new selections; nothing is copied or decoded.
+    Polars, pandas, DuckDB and pyarrow take a selection as a table of its frames (`to_arrow`).
     """
 
     #: The selection that it was made of: itself, and the method, arguments and options, and which of the results it is.
@@ -300,6 +308,13 @@ class Selection:
         flat = array if array.ndim == 1 and array.flags.c_contiguous else np.ascontiguousarray(array).reshape(-1)
         memory = self._compiled.take(flat)
         return Array.over(memory, array.shape, self.layout.dtype)
+
+    def _rows(self, columns: Sequence[str] | None, batch_size: int | None) -> Frames:
+        return Frames(self, columns, batch_size)
+
+    def _fields_alone(self, fields: list[str], places: npt.NDArray[np.int64]) -> Mapping[str, Array] | None:
+        """Some fields of some frames, where they are stored apart from the others."""
+        return None
 
     @property
     def lineage(self) -> list[LineageStep]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill import safe_pickle
 from gristmill.demos.source import plain
@@ -92,6 +93,10 @@ class Trajectories(Games):
                 message = f"`{name}` of {self.num_frames} steps takes {size} bytes, more than {_MOST}; {advice}"
                 raise FormatError(message, kind="too_large")
         return self.encode(np.arange(self.num_frames), Fields(wanted))
+
+    def _fields_alone(self, fields: list[str], places: npt.NDArray[np.int64]) -> Mapping[str, Array] | None:
+        numbers = all(self.layout.dtype[name].base.kind in "biuf" for name in fields)
+        return self.encode(places, Fields(fields)) if numbers else None
 
     @property
     def metadata(self) -> dict[str, Any]:

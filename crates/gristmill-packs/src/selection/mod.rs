@@ -1,6 +1,7 @@
 //! A pack -> some of its frames: by SQL over its games, by values of records, by marks, by place. Nothing is changed.
 //! Selections are ranges of frames, and the games that these are of; what was done is recorded, and can be done again.
 
+pub mod facts;
 mod filter;
 mod named;
 pub mod sides;
