@@ -22,7 +22,7 @@ BASE ?= main
 TEST_THREADS ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 FUZZ_TARGETS := $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs))
 
-.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-arrow test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
+.PHONY: help demo wheel test-wheel check test built test-rust test-python test-torch test-ray test-arrow test-view test-envs lint lint-rust lint-python package tables bench flakes sim sim-planted soak fuzz docs site clean tools
 
 help:
 	@echo "make demo [GAMES=DIR]   show throughput, an exact resume, packs and pictures, of generated (or real) games"
@@ -34,6 +34,7 @@ help:
 	@echo "make test-torch         the tests that need PyTorch, Lightning, accelerate or datasets (a download of up to 3 GB)"
 	@echo "make test-ray           the tests that need Ray Train (a download of up to 3 GB, with PyTorch)"
 	@echo "make test-arrow         the tests that need Polars, pandas, DuckDB or datasets (a download of 250 MB)"
+	@echo "make test-view          the pages of gristmill view, also in headless Chromium (the Debian package chromium, or CHROMIUM=PATH)"
 	@echo "make test-envs          the tests that step Atari, dm_control and Procgen (a download of 300 MB)"
 	@echo "make bench              speed, each figure beside its ceiling"
 	@echo "make flakes             the whole suite ten times under load, each changed test fifty times; FLAKES='--runs 2 test_x'"
@@ -99,6 +100,11 @@ test-ray: package
 test-arrow: package
 	$(BIN)/pip install --quiet --disable-pip-version-check polars duckdb pandas datasets
 	$(BIN)/pytest tests/test_packs_arrow.py "tests/test_docs_run.py::test_the_blocks_of_a_page_run[tables.md]"
+
+# `test` runs these, too; here a browser has to be there.
+test-view: package
+	$(CARGO) build --locked --quiet -p gristmill-cli
+	GRISTMILL_BROWSER=1 $(BIN)/pytest tests/test_view.py tests/test_view_browser.py
 
 # Apart from `test`, because of their size. Procgen wants NumPy 1, and so a place of its own.
 test-envs: package

@@ -15,6 +15,7 @@ pub(crate) mod river;
 pub(crate) mod shell;
 pub(crate) mod stats;
 pub(crate) mod tokenizer;
+pub(crate) mod view;
 
 use std::path::PathBuf;
 
@@ -33,6 +34,7 @@ use river::River;
 use shell::{Completions, Man};
 use stats::Stats;
 use tokenizer::Tokenizer;
+use view::View;
 
 /// The words of a command.
 #[derive(Debug, Parser)]
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Generate(Generate),
     /// Show what a file or directory holds: format, counts, layout, and a picture of one frame.
     Inspect(Inspect),
+    /// Show a pack, a file or a folder of games in a browser: tables, boards, pictures, curves.
+    View(View),
     /// Pack a folder of chess games, raw 2048 logs or demonstrations for random access.
     Pack(Pack),
     /// Merge several packs into one.

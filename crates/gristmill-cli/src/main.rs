@@ -61,6 +61,7 @@ fn command(command: Command) -> Result<()> {
         Command::Generate(Generate::Chess(args)) => cmd::generate::chess::run(&args),
         Command::Generate(Generate::G2048(args)) => cmd::generate::g2048::run(&args),
         Command::Inspect(args) => cmd::inspect::run(&args),
+        Command::View(args) => cmd::view::run(&args),
         Command::Pack(args) => cmd::pack::run(&args),
         Command::Merge(args) => cmd::merge::run(&args),
         Command::Recover(args) => cmd::recover::run(&args),

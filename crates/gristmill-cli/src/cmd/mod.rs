@@ -23,6 +23,7 @@ pub(crate) mod top;
 pub(crate) mod values;
 pub(crate) mod verify;
 pub(crate) mod verify_run;
+pub(crate) mod view;
 pub(crate) mod xray;
 
 mod demos;

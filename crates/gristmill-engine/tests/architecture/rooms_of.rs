@@ -3,7 +3,7 @@
 
 use crate::arrows::House;
 
-pub(crate) const HOUSES: [House; 10] = [
+pub(crate) const HOUSES: [House; 11] = [
     House {
         source: "crates/gristmill-bytes/src/",
         rooms: &[
@@ -104,6 +104,18 @@ pub(crate) const HOUSES: [House; 10] = [
             ("tokenizer", &["pack"]),
             ("values", &["in_order", "meter", "pack"]),
             ("verify", &["files", "in_order", "kinds", "pack", "values", "work"]),
+        ],
+    },
+    House {
+        source: "crates/gristmill-view/src/",
+        rooms: &[
+            ("assets", &[]),
+            ("html", &[]),
+            ("url", &[]),
+            ("database", &["html"]),
+            ("draw", &["database", "html", "url"]),
+            ("pages", &["assets", "database", "draw", "html", "url"]),
+            ("site", &["assets", "database", "html", "pages", "url"]),
         ],
     },
     House {

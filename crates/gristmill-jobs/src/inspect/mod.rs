@@ -3,6 +3,7 @@
 
 mod chunk_pack;
 mod pack_frame;
+mod shelf;
 mod strip;
 
 use std::collections::BTreeMap;
@@ -37,7 +38,8 @@ pub use crate::work::drawn::{
     ValueRow, ValueView,
 };
 pub use chunk_pack::{PackView, Results};
-pub use strip::{Strip, StripOptions, strips, write_png};
+pub use shelf::{Game, Shelf};
+pub use strip::{Strip, StripOptions, field_png, strips, write_png};
 
 /// The format of a folder that is a pack of 2048 games.
 const PACK: &str = "2048.pack";

@@ -63,14 +63,22 @@ pub(super) fn view(folder: &Path, which: Which) -> Result<FrameView> {
         member: Some(member),
         record: Some(record::record(layout, &bytes)),
     };
-    if let Some(pack) = chunks {
-        return Ok(kinds::of(pack.codec().name())?.view(place, Some(layout), &bytes)?);
+    drawn(&all, place, &bytes)
+}
+
+/// A record of a pack as its kind draws it.
+///
+/// Errors: those of a record that cannot be.
+pub(super) fn drawn(all: &Selection, place: FramePlace, bytes: &[u8]) -> Result<FrameView> {
+    let layout = all.layout();
+    if let Some(pack) = all.pack().as_a::<ChunkPack>() {
+        return Ok(kinds::of(pack.codec().name())?.view(place, Some(layout), bytes)?);
     }
     let packed = layout == &**layout_packed();
-    let step = match (packed, bytes.as_slice().try_into(), bytes.as_slice().try_into()) {
+    let step = match (packed, bytes.try_into(), bytes.try_into()) {
         (true, Ok(row), _) => StepRow::from_packed(row),
         (false, _, Ok(row)) if layout == &**layout_aligned() => StepRow::from_aligned(row),
-        _ => return Ok(FrameView::Demo(Box::new(demo::view(place, Some(layout), &bytes)))),
+        _ => return Ok(FrameView::Demo(Box::new(demo::view(place, Some(layout), bytes)))),
     };
     Ok(FrameView::G2048(Box::new(StepView { place, step: Step::new(&step) })))
 }

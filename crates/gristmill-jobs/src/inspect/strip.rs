@@ -108,6 +108,18 @@ fn fields(file: &DemoFile, options: &StripOptions) -> Result<Vec<Field>> {
     options.fields.iter().map(|name| find(name).ok_or_else(|| missing(name))).collect()
 }
 
+/// The values of one field of one frame as a PNG file, the newest of a stack.
+///
+/// Errors: what [`strip`] refuses, with the field.
+pub fn field_png(field: &Field, bytes: &[u8]) -> Result<Vec<u8>> {
+    let named = |e: FormatError| FormatError::new(e.kind(), format!("`{}`: {}", field.name, e.detail()));
+    let DType::Scalar(scalar, _) = field.dtype else {
+        return Err(named(FormatError::new(Kind::Unsupported, "records, which are no picture")).into());
+    };
+    let drawn = strip(&[bytes], scalar, &field.shape, None, Stack::Newest).and_then(|picture| png(&picture));
+    Ok(drawn.map_err(named)?)
+}
+
 /// Writes strips as PNG: one into the file `out`, where its name ends in `.png`; else all into the folder `out`, together. Gives
 /// the paths. With `dry_run` everything is drawn, and nothing is written.
 ///

@@ -20,15 +20,20 @@ const GOODBYE_TIME: f64 = 1.0;
 const IDLE_READS: usize = 16;
 
 /// What a request says before its body.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) method: String,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Such as `GET`.
+    pub method: String,
     /// Path and query.
-    pub(super) target: String,
+    pub target: String,
     /// Each `Host`.
-    pub(super) hosts: Vec<String>,
+    pub hosts: Vec<String>,
     /// Each `Authorization`.
-    pub(super) authorizations: Vec<String>,
+    pub authorizations: Vec<String>,
+    /// What a browser says of where a request comes from and what it is for: each `Sec-Fetch-Site`, and each `Sec-Fetch-Dest`.
+    pub origins: Vec<String>,
+    /// See `origins`.
+    pub uses: Vec<String>,
 }
 
 /// What came of a turn.
@@ -183,6 +188,8 @@ fn parse(bytes: &[u8]) -> Heard {
         target: request.path.unwrap_or_default().to_owned(),
         hosts: of("Host"),
         authorizations: of("Authorization"),
+        origins: of("Sec-Fetch-Site"),
+        uses: of("Sec-Fetch-Dest"),
     })
 }
 

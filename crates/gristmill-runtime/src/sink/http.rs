@@ -1,41 +1,18 @@
 //! An address -> two pages about a running loader: `/metrics` for Prometheus, `/status` as JSON for people's views.
-//! Beyond the machine itself nothing is served without a token. One thread serves a bounded number of connections, none
-//! of which can hold up another; its descriptors are its own from the start, so that no reader takes them from games.
+//! Beyond the machine itself nothing is served without a token. How connections are served is the desk's.
 
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use super::connection::{Connection, Head, Heard};
+use super::desk::{Answer, Door, Head, Host, Reply, is_local};
 use super::token::Token;
-use crate::runtime::metrics::Clock;
-
-/// How often the server looks whether it is to end.
-const POLL: Duration = Duration::from_millis(50);
 
 /// Longest that an answer is held back on request, in seconds.
 const LONGEST_WAIT: f64 = 5.0;
 
-/// Connections at a time, and answers that are held back among them; further ones are given at once.
-const MOST: usize = 32;
-const MOST_HELD: usize = 16;
-
-/// Seconds after which a connection without a whole request makes room for another, where there is none.
-const GRACE: f64 = 0.1;
-
-/// Seconds until the next try after a connection could not be accepted.
-const PAUSE: f64 = 0.1;
-
-/// Longest that answers may take once the loader has stopped, in seconds.
-const LAST_WORDS: f64 = 0.3;
-
 /// What the pages are called in HTTP.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const JSON: &str = "application/json";
-const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Why an address is not served.
 #[derive(Debug)]
@@ -56,11 +33,8 @@ pub struct Pages<'a> {
 
 /// A bound endpoint that is not serving yet.
 pub struct Endpoint {
-    listener: TcpListener,
-    address: SocketAddr,
+    door: Door,
     token: Option<Token>,
-    /// Descriptors for connections: one is given up for each that is accepted.
-    spare: Vec<TcpListener>,
 }
 
 /// What a request asks for.
@@ -76,37 +50,58 @@ impl Endpoint {
     /// bring it; beyond the loopback interface there has to be one. Without one, requests have to be for this machine by
     /// name, which those of a web page that a browser shows are not.
     pub fn bind(address: &str, token: Option<Token>) -> Result<Self, Refusal> {
-        let listener = TcpListener::bind(address).map_err(Refusal::Address)?;
-        let address = listener.local_addr().map_err(Refusal::Address)?;
-        if token.is_none() && !address.ip().to_canonical().is_loopback() {
-            return Err(Refusal::Open(address));
+        let door = Door::bind(address).map_err(Refusal::Address)?;
+        if token.is_none() && !door.is_local() {
+            return Err(Refusal::Open(door.address()));
         }
-        listener.set_nonblocking(true).map_err(Refusal::Address)?;
-        let spare = (0..MOST).map(|_| listener.try_clone()).collect::<Result<_, _>>().map_err(Refusal::Address)?;
-        Ok(Endpoint { listener, address, token, spare })
+        Ok(Endpoint { door, token })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.door.address()
     }
 
     /// Answers requests until `stop` is set; gives the answers that are held back then before it ends, so that watchers
     /// learn of the stop.
     pub fn serve(self, stop: &AtomicBool, pages: &Pages<'_>) {
-        let mut desk = Desk { endpoint: self, pages, clock: Clock::default(), guests: Vec::new(), deaf_until: 0.0 };
-        while !stop.load(Ordering::Relaxed) {
-            desk.wait();
-            desk.turn(false);
-        }
-        let end = desk.clock.seconds() + LAST_WORDS;
-        desk.turn(true);
-        while desk.guests.iter().any(|guest| guest.connection.is_saying()) && desk.clock.seconds() < end {
-            desk.wait();
-            desk.turn(true);
+        self.door.serve(stop, &Loader { token: self.token, pages });
+    }
+}
+
+/// The pages of a loader, for those who may see them.
+struct Loader<'a> {
+    token: Option<Token>,
+    pages: &'a Pages<'a>,
+}
+
+impl Host for Loader<'_> {
+    type Late = u64;
+
+    fn reply(&self, head: &Head) -> Reply<u64> {
+        match self.asked(head) {
+            Ok(Asked::Metrics) => Reply::Now(page_of(OPENMETRICS, (self.pages.metrics)())),
+            Ok(Asked::Status(after, wait)) if wait > 0.0 => Reply::Later(after, wait),
+            Ok(Asked::Status(after, _)) => Reply::Now(self.late(after)),
+            Err((401, advice)) => {
+                let lines = vec![("WWW-Authenticate", "Bearer".to_owned())];
+                Reply::Now(Answer { lines, ..Answer::plain(401, advice) })
+            }
+            Err((code, advice)) => Reply::Now(Answer::plain(code, advice)),
         }
     }
 
+    fn late(&self, after: u64) -> Answer {
+        page_of(JSON, (self.pages.status)(after))
+    }
+}
+
+fn page_of(kind: &'static str, text: String) -> Answer {
+    let lines = vec![("Cache-Control", "no-store".to_owned())];
+    Answer { code: 200, kind, lines, body: text.into_bytes() }
+}
+
+impl Loader<'_> {
     /// What a request wants, or the HTTP code and the advice that refuse it. The sender is checked first.
     fn asked(&self, head: &Head) -> Result<Asked, (u16, &'static str)> {
         match &self.token {
@@ -122,138 +117,6 @@ impl Endpoint {
             return Err((405, "only GET is answered"));
         }
         page(&head.target)
-    }
-}
-
-/// A connection, and what is held back for it.
-struct Guest {
-    connection: Connection,
-    /// Events above this number, and when the answer is due.
-    held: Option<(u64, f64)>,
-    /// Whether only the head of the answer is wanted.
-    brief: bool,
-}
-
-/// Requests that are being answered.
-struct Desk<'a> {
-    endpoint: Endpoint,
-    pages: &'a Pages<'a>,
-    clock: Clock,
-    guests: Vec<Guest>,
-    /// No connection is accepted before.
-    deaf_until: f64,
-}
-
-impl Desk<'_> {
-    /// Waits until there is something to do, or a little while.
-    fn wait(&self) {
-        let now = self.clock.seconds();
-        let mut sockets = Vec::with_capacity(MOST + 1);
-        if now >= self.deaf_until && (self.guests.len() < MOST || self.slowest(now).is_some()) {
-            sockets.push(PollFd::new(&self.endpoint.listener, PollFlags::IN));
-        }
-        for Guest { connection, .. } in &self.guests {
-            sockets.extend(connection.waits_for().map(|flags| PollFd::new(connection.stream(), flags)));
-        }
-        let timeout = Timespec { tv_sec: 0, tv_nsec: POLL.subsec_nanos().into() };
-        if poll(&mut sockets, Some(&timeout)).is_err() {
-            std::thread::sleep(POLL);
-        }
-    }
-
-    /// Goes as far as it can with every connection; with `all`, also with those that are held back.
-    fn turn(&mut self, all: bool) {
-        let now = self.clock.seconds();
-        if now >= self.deaf_until {
-            self.accept(now);
-        }
-        let mut guests = std::mem::take(&mut self.guests);
-        let mut held = guests.iter().filter(|guest| guest.held.is_some()).count();
-        for guest in &mut guests {
-            if let Some((after, _)) = guest.held.take_if(|(_, until)| all || *until <= now) {
-                answer(guest, now, 200, JSON, (self.pages.status)(after));
-                held -= 1;
-            }
-            match guest.connection.turn(now) {
-                Heard::Nothing => {}
-                Heard::Refused(code, advice) => answer(guest, now, code, PLAIN, format!("{advice}\n")),
-                Heard::Request(head) => {
-                    guest.brief = head.method == "HEAD";
-                    match self.endpoint.asked(&head) {
-                        Ok(Asked::Metrics) => answer(guest, now, 200, OPENMETRICS, (self.pages.metrics)()),
-                        Ok(Asked::Status(after, wait)) if wait > 0.0 && held < MOST_HELD && !all => {
-                            guest.held = Some((after, now + wait));
-                            guest.connection.hold();
-                            held += 1;
-                        }
-                        Ok(Asked::Status(after, _)) => answer(guest, now, 200, JSON, (self.pages.status)(after)),
-                        Err((code, advice)) => answer(guest, now, code, PLAIN, format!("{advice}\n")),
-                    }
-                }
-            }
-        }
-        guests.retain(|guest| !guest.connection.is_done());
-        self.guests = guests;
-        self.reserve();
-    }
-
-    /// Takes those in who wait at the door, as far as there is room; a failure is no end.
-    fn accept(&mut self, now: f64) {
-        loop {
-            if self.guests.len() >= MOST {
-                let Some(slowest) = self.slowest(now) else { return };
-                self.guests.swap_remove(slowest);
-                self.reserve();
-            }
-            let mut accepted = self.endpoint.listener.accept();
-            if accepted.as_ref().is_err_and(|e| e.kind() == ErrorKind::WouldBlock) {
-                return;
-            }
-            // A descriptor that was set aside is given up for the new one, before it where no other is left.
-            drop(self.endpoint.spare.pop());
-            if accepted.is_err() {
-                accepted = self.endpoint.listener.accept();
-            }
-            match accepted.and_then(|(stream, _)| Connection::new(stream, now)) {
-                Ok(connection) => self.guests.push(Guest { connection, held: None, brief: false }),
-                Err(e) => {
-                    self.reserve();
-                    if e.kind() != ErrorKind::WouldBlock {
-                        self.deaf_until = now + PAUSE;
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Of those without a whole request after a while, who has been there longest.
-    fn slowest(&self, now: f64) -> Option<usize> {
-        let slow = |(i, guest): (usize, &Guest)| Some((guest.connection.unheard_since()?, i));
-        let slowest = self.guests.iter().enumerate().filter_map(slow).min_by(|a, b| a.0.total_cmp(&b.0))?;
-        (slowest.0 + GRACE <= now).then_some(slowest.1)
-    }
-
-    /// Takes back the descriptors of those who have gone.
-    fn reserve(&mut self) {
-        while self.guests.len() + self.endpoint.spare.len() < MOST {
-            let Ok(spare) = self.endpoint.listener.try_clone() else { return };
-            self.endpoint.spare.push(spare);
-        }
-    }
-}
-
-/// Whether a `Host` is a name of this machine for itself, with any port.
-fn is_local(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(six) => six.split_once(']').map(|(address, _)| address),
-        None => host.split(':').next(),
-    };
-    let Some(name) = name.map(|name| name.trim().trim_end_matches('.').to_ascii_lowercase()) else { return false };
-    let address = name.parse::<Ipv4Addr>().map(IpAddr::from).or_else(|_| name.parse::<Ipv6Addr>().map(IpAddr::from));
-    match address {
-        Ok(address) => address.to_canonical().is_loopback(),
-        Err(_) => name == "localhost" || name.ends_with(".localhost"),
     }
 }
 
@@ -279,27 +142,6 @@ fn page(url: &str) -> Result<Asked, (u16, &'static str)> {
         }
         _ => Err((404, "see /metrics and /status")),
     }
-}
-
-fn answer(guest: &mut Guest, now: f64, code: u16, kind: &str, body: String) {
-    let reason = match code {
-        200 => "OK",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        431 => "Request Header Fields Too Large",
-        _ => "Bad Request",
-    };
-    let more = if code == 401 { "WWW-Authenticate: Bearer" } else { "Cache-Control: no-store" };
-    let length = body.len();
-    let mut text = format!(
-        "HTTP/1.1 {code} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n{more}\r\nConnection: close\r\n\r\n"
-    );
-    if !guest.brief {
-        text.push_str(&body);
-    }
-    guest.connection.say(text.into_bytes(), now);
 }
 
 #[cfg(test)]

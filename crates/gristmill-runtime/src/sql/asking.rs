@@ -69,7 +69,12 @@ pub fn allowed(context: &AuthContext<'_>) -> Authorization {
 /// Ends the statements of a connection when `stop` is set, when the user ends the process, or when they take too long.
 pub fn bound(db: &mut Connection, stop: Option<Arc<AtomicBool>>) -> rusqlite::Result<Patience> {
     let seconds = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
-    let patience = Patience { asked: Arc::default(), longest: seconds.map_or(LONGEST, Duration::from_secs), stop };
+    bound_by(db, seconds.map_or(LONGEST, Duration::from_secs), stop)
+}
+
+/// As [`bound`], with the longest time that one query may take.
+pub fn bound_by(db: &mut Connection, longest: Duration, stop: Option<Arc<AtomicBool>>) -> rusqlite::Result<Patience> {
+    let patience = Patience { asked: Arc::default(), longest, stop };
     let own = patience.clone();
     db.progress_handler(STEPS, Some(move || own.is_over()))?;
     Ok(patience)

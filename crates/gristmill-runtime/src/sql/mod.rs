@@ -6,7 +6,7 @@ mod database;
 
 pub use rusqlite::types::Value as SqlValue;
 
-pub use self::asking::{Patience, advice, allowed, bound, given_up, is_condition};
+pub use self::asking::{Patience, advice, allowed, bound, bound_by, given_up, is_condition};
 pub use self::asking::{ended, ends_when};
 pub use self::database::refusal;
 pub use self::database::{close, close_anew, columns, complaint, has_table, open_connection, open_to_write};

@@ -2,8 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::Ordering;
 
 use super::*;
+use crate::runtime::metrics::Clock;
+use crate::sink::desk::{MOST, MOST_HELD};
 
 const SECRET: &str = "0123456789abcdef";
 

@@ -1,0 +1,25 @@
+//! Words of `view`. Nothing is opened here.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::address;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  gristmill view packed\n  gristmill view games --no-browser\n  \
+gristmill view packed --addr 0.0.0.0:8642      (other machines then need the token in the printed address)")]
+pub(crate) struct View {
+    /// Path or URL of a pack, a file of games, or a folder of such files.
+    pub(crate) path: PathBuf,
+    /// Where to listen: PORT of this machine, or HOST:PORT; port 0 is any free one [default: 8642, or a free one where that is
+    /// taken].
+    #[arg(long, value_name = "HOST:PORT", value_parser = address::parse)]
+    pub(crate) addr: Option<String>,
+    /// Print the address, and open no browser.
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Print the address as one line of JSON, and open no browser.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

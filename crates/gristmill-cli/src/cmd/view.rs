@@ -1,0 +1,69 @@
+//! `view`: serves pages of a pack, a file or a folder until Ctrl-C, which is how it ends well; opens them in a browser.
+
+use std::io::IsTerminal;
+use std::process::{Command, Stdio};
+
+use gristmill_engine::Error;
+use gristmill_view::View as Pages;
+use serde::Serialize;
+
+use crate::args::view::View;
+use crate::failure::Result;
+use crate::{report, stopping};
+
+/// Where it listens unless an address is given: one that stays the same, so that links of yesterday lead somewhere.
+const USUAL: &str = "127.0.0.1:8642";
+const ANY: &str = "127.0.0.1:0";
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Told<'a> {
+    path: String,
+    url: &'a str,
+    /// Whether other machines reach it, with the token that the address has.
+    open: bool,
+}
+
+pub(crate) fn run(args: &View) -> Result<()> {
+    let stop = stopping::flag()?;
+    let pages = match &args.addr {
+        Some(address) => Pages::open(&args.path, address)?,
+        None => match Pages::open(&args.path, USUAL) {
+            Err(Error::Config { .. }) => Pages::open(&args.path, ANY)?,
+            opened => opened?,
+        },
+    };
+    let url = pages.url();
+    if args.json {
+        report::json(&Told { path: args.path.display().to_string(), url: &url, open: pages.is_open() })?;
+    } else {
+        report::text_out(&format!("{} is at {url}", args.path.display()))?;
+        report::note("Ctrl-C ends it");
+    }
+    if pages.is_open() {
+        report::note(
+            "other machines reach it, by the name of this one: give the address to those who may see the data, and to nobody else",
+        );
+    }
+    if !args.no_browser && !args.json {
+        browse(&url);
+    }
+    pages.serve(&stop);
+    Ok(())
+}
+
+/// Opens the address where there is a screen; where nothing opens it, it is printed all the same.
+fn browse(url: &str) {
+    let has_screen = cfg!(target_os = "macos")
+        || ["DISPLAY", "WAYLAND_DISPLAY"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()));
+    if !has_screen || !std::io::stdin().is_terminal() {
+        return;
+    }
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let quiet = Command::new(program).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    if let Err(e) = quiet {
+        report::note(&format!("no browser was opened ({program}: {e})"));
+    }
+}

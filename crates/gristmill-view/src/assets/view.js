@@ -1,0 +1,145 @@
+// Steps through the frames of a game without loading the page again; puts names of columns into conditions.
+// Pages are whole without it: it only asks the server for parts of the page that it made.
+
+const game = document.querySelector("[data-game]");
+if (game) scrub(game);
+
+for (const word of document.querySelectorAll("[data-word]")) {
+  const box = document.querySelector("#where");
+  word.tabIndex = 0;
+  word.setAttribute("role", "button");
+  const put = () => {
+    const space = box.value && !box.value.endsWith(" ") ? " " : "";
+    box.value += space + word.textContent + " ";
+    box.focus();
+  };
+  word.addEventListener("click", put);
+  word.addEventListener("keydown", (event) => event.key === "Enter" && put());
+}
+
+function scrub(game) {
+  const base = game.dataset.game;
+  const last = Number(game.dataset.frames) - 1;
+  const slider = game.querySelector("[data-slider]");
+  const number = game.querySelector("[data-number]");
+  const play = game.querySelector("[data-play]");
+  const says = game.querySelector("#says");
+  const cursors = game.querySelectorAll(".cursor");
+  const parts = new Map();
+  let at = Number(game.querySelector("#frame").dataset.frame);
+  let wanted = at;
+  let playing = 0;
+
+  for (const hidden of game.querySelectorAll("[hidden]")) hidden.hidden = false;
+  game.querySelector("[data-go]").hidden = true;
+
+  // The newest parts are kept, those of frames long ago are not.
+  function part(frame) {
+    if (!parts.has(frame)) {
+      if (parts.size > 200) parts.delete(parts.keys().next().value);
+      const got = fetch(`${base}frame/${frame}`).then((answer) => {
+        if (!answer.ok) throw new Error(`${answer.status}`);
+        return answer.text();
+      });
+      got.catch(() => parts.delete(frame));
+      parts.set(frame, got);
+    }
+    return parts.get(frame);
+  }
+
+  async function show(frame) {
+    wanted = Math.max(0, Math.min(last, frame));
+    const own = wanted;
+    slider.value = own;
+    if (document.activeElement !== number) number.value = own;
+    for (const cursor of cursors) {
+      const x = last ? (own / last) * 1000 : 500;
+      cursor.setAttribute("x1", x);
+      cursor.setAttribute("x2", x);
+    }
+    let text;
+    try {
+      text = await part(own);
+    } catch (error) {
+      says.textContent = `The server does not answer (${error.message}).`;
+      return stop();
+    }
+    if (own !== wanted) return;
+    at = own;
+    const made = new DOMParser().parseFromString(text, "text/html").querySelector("#frame");
+    game.querySelector("#frame").replaceWith(made);
+    if (!playing) says.textContent = made.dataset.says;
+    const to = { first: 0, back: at - 1, on: at + 1, last };
+    for (const link of game.querySelectorAll("[data-step]")) {
+      const frame = Math.max(0, Math.min(last, to[link.dataset.step]));
+      link.href = `?frame=${frame}`;
+      link.toggleAttribute("aria-disabled", frame === at);
+    }
+    remember();
+    for (const near of [at + 1, at - 1]) if (near >= 0 && near <= last) part(near).catch(() => {});
+  }
+
+  // Browsers refuse addresses that change too often.
+  let noted = 0;
+  function remember() {
+    clearTimeout(noted);
+    noted = setTimeout(() => history.replaceState(null, "", `?frame=${at}`), 150);
+  }
+
+  function stop() {
+    clearInterval(playing);
+    playing = 0;
+    play.textContent = "▶";
+    play.setAttribute("aria-label", "Play");
+  }
+
+  function toggle() {
+    if (playing) return stop();
+    if (at === last) show(0);
+    play.textContent = "❚❚";
+    play.setAttribute("aria-label", "Stop");
+    playing = setInterval(() => {
+      if (wanted !== at) return;
+      if (at === last) return stop();
+      show(at + 1);
+    }, 220);
+  }
+
+  slider.addEventListener("input", () => show(Number(slider.value)));
+  number.addEventListener("change", () => show(Number(number.value) || 0));
+  number.form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    show(Number(number.value) || 0);
+  });
+  play.addEventListener("click", toggle);
+  game.querySelector(".steps").addEventListener("click", (event) => {
+    const link = event.target.closest("[data-step]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    show({ first: 0, back: wanted - 1, on: wanted + 1, last }[link.dataset.step]);
+  });
+  for (const chart of game.querySelectorAll("[data-chart]")) {
+    const seek = (event) => {
+      const box = chart.getBoundingClientRect();
+      show(Math.round(((event.clientX - box.left) / box.width) * last));
+    };
+    chart.addEventListener("pointerdown", (event) => {
+      chart.setPointerCapture(event.pointerId);
+      seek(event);
+    });
+    chart.addEventListener("pointermove", (event) => event.buttons && seek(event));
+  }
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const own = event.target.closest("input, textarea, select");
+    if (own && !(own === slider && event.key === " ")) return;
+    if (event.key === " " && event.target.closest("button, a, summary, [role=button]")) return;
+    const steps = { ArrowLeft: wanted - 1, ArrowRight: wanted + 1, PageUp: wanted - 10, PageDown: wanted + 10, Home: 0, End: last };
+    if (event.key in steps) show(steps[event.key]);
+    else if (event.key === " ") toggle();
+    else if (event.key === "[") document.querySelector("[data-game-prev]")?.click();
+    else if (event.key === "]") document.querySelector("[data-game-next]")?.click();
+    else return;
+    event.preventDefault();
+  });
+}

@@ -1,0 +1,125 @@
+//! A game -> curves of its numbers over its frames. Reads long games in part, evenly spaced, and a bounded number of bytes at a time.
+
+use gristmill_format::layout::{DType, Field, Layout};
+use gristmill_jobs::inspect::{ChessView, FrameView, Game, StepView};
+
+use super::{Result, Room};
+use crate::draw::curves::{Chart, sampled};
+
+/// Most frames that are read for curves, most bytes of them, and most bytes at once.
+const FRAMES: u64 = 800;
+const BYTES: u64 = 256 << 20;
+const AT_ONCE: usize = 8 << 20;
+
+/// Fewest frames of a game of large records.
+const FEWEST: u64 = 32;
+
+/// Charts of fields, and elements of a field that are drawn.
+const CHARTS: usize = 12;
+const ELEMENTS: usize = 6;
+
+/// Curves, and the frames that they were read at.
+pub(super) struct Curves {
+    pub(super) at: Vec<u64>,
+    pub(super) charts: Vec<Chart>,
+}
+
+/// The curves of a game.
+///
+/// Errors: those of frames that cannot be read.
+pub(super) fn curves(room: &Room<'_>, game: &Game) -> Result<Curves> {
+    let layout = room.shelf.layout(game)?;
+    let size = layout.as_ref().map_or(1, Layout::size).max(1);
+    let at = sampled(game.frames, (BYTES / size as u64).clamp(FEWEST, FRAMES));
+    let mut charts: Option<Charts> = None;
+    for frames in at.chunks((AT_ONCE / size).clamp(1, at.len().max(1))) {
+        let records = room.shelf.records(game, frames)?;
+        for (frame, record) in frames.iter().zip(records.chunks_exact(size)) {
+            let view = room.shelf.drawn(game, *frame, record, layout.as_ref(), false)?;
+            charts.get_or_insert_with(|| Charts::of(&view, layout.as_ref())).push(&view, record);
+        }
+    }
+    let charts = charts.map(|charts| charts.charts).unwrap_or_default();
+    Ok(Curves { at, charts: charts.into_iter().map(Chart::tidied).filter(|chart| !chart.is_empty()).collect() })
+}
+
+/// Charts, and the fields that each is of, where it is of one.
+struct Charts {
+    charts: Vec<Chart>,
+    fields: Vec<Field>,
+}
+
+impl Charts {
+    fn of(view: &FrameView, layout: Option<&Layout>) -> Self {
+        let (mut charts, mut fields) = (Vec::new(), Vec::new());
+        match view {
+            FrameView::Chess(_) => {
+                charts.push(Chart::new("Value for White", Some([-1.0, 1.0]), &["search", "best", "result"]));
+                charts.push(Chart::new("Draw probability", Some([0.0, 1.0]), &["search", "best", "result"]));
+                charts.push(Chart::new("Plies left", Some([0.0, 0.0]), &["search", "best", "result"]));
+            }
+            FrameView::G2048(_) => {
+                charts.push(Chart::new("Expected value", None, &["best move", "move made"]));
+                charts.push(Chart::new("Value of the board", None, &["value"]));
+                charts.push(Chart::new("Legal moves", Some([0.0, 4.0]), &["legal moves"]));
+            }
+            FrameView::Demo(_) => {
+                let plain = |field: &&Field| {
+                    (1..=ELEMENTS).contains(&field.count())
+                        && matches!(field.dtype, DType::Scalar(scalar, _) if scalar.number(&vec![0; scalar.size()]).is_some())
+                };
+                for field in layout.map_or(&[][..], Layout::fields).iter().filter(plain).take(CHARTS) {
+                    let names: Vec<String> = (0..field.count()).map(|i| i.to_string()).collect();
+                    charts.push(Chart::new(&field.name, None, &names.iter().map(String::as_str).collect::<Vec<_>>()));
+                    fields.push(field.clone());
+                }
+            }
+            FrameView::Drawn(_) => {}
+        }
+        Charts { charts, fields }
+    }
+
+    fn push(&mut self, view: &FrameView, record: &[u8]) {
+        match view {
+            FrameView::Chess(view) => self.rows(&chess(view)),
+            FrameView::G2048(view) => self.rows(&step(view)),
+            FrameView::Demo(_) => {
+                let rows: Vec<Vec<f64>> = self.fields.iter().map(|field| elements(field, record)).collect();
+                self.rows(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            }
+            FrameView::Drawn(_) => {}
+        }
+    }
+
+    fn rows(&mut self, rows: &[impl AsRef<[f64]>]) {
+        self.charts.iter_mut().zip(rows).for_each(|(chart, row)| chart.push(row.as_ref()));
+    }
+}
+
+/// Values as White sees them, draws and plies left: of the search, of the best move, of the game's result.
+fn chess(view: &ChessView) -> [[f64; 3]; 3] {
+    let sign = if view.side == "white" { 1.0 } else { -1.0 };
+    let row = |name: &str| view.values.iter().find(|row| row.name == name);
+    let rows = ["root", "best", "result"].map(row);
+    [
+        rows.map(|row| row.map_or(f64::NAN, |row| sign * f64::from(row.q))),
+        rows.map(|row| row.map_or(f64::NAN, |row| f64::from(row.d))),
+        rows.map(|row| row.map_or(f64::NAN, |row| f64::from(row.m))),
+    ]
+}
+
+fn step(view: &StepView) -> [Vec<f64>; 3] {
+    let step = &view.step;
+    let ev = |branch: &gristmill_jobs::inspect::BranchView| branch.ev.map(f64::from);
+    let best = step.branches.iter().filter_map(ev).fold(f64::NAN, f64::max);
+    let made = step.branches.iter().find(|branch| Some(branch.mv) == step.mv).and_then(ev).unwrap_or(f64::NAN);
+    let legal = step.branches.iter().filter(|branch| branch.ev.is_some()).count();
+    [vec![best, made], vec![f64::from(step.board_eval)], vec![legal as f64]]
+}
+
+/// The elements of a field as numbers.
+fn elements(field: &Field, record: &[u8]) -> Vec<f64> {
+    let DType::Scalar(scalar, _) = field.dtype else { return Vec::new() };
+    let bytes = record.get(field.offset..field.offset + field.bytes()).unwrap_or_default();
+    bytes.chunks_exact(scalar.size().max(1)).map(|one| scalar.number(one).unwrap_or(f64::NAN)).collect()
+}

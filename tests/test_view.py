@@ -1,0 +1,261 @@
+"""`gristmill view` through the real command: its pages and data, what hostile requests get, and how it ends."""
+
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from demo_files import write_dm_control, write_magical
+from viewers import Viewer, binary, run, viewing
+
+SCRIPT = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pack of thirty chess games, one of which was left out, with a mark."""
+    folder = tmp_path_factory.mktemp("chess")
+    run("generate", "chess", folder / "games", "--games", 30, "--seed", 1, "--plies-max", 60)
+    (folder / "games/training.<i>.gz").write_bytes(b"no game")
+    run("pack", folder / "games", folder / "packed")
+    run("mark", folder / "packed", "late", "--rule", "plies_left < 5")
+    return folder / "packed"
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pack of three games of 2048."""
+    folder = tmp_path_factory.mktemp("g2048")
+    run("generate", "2048", folder / "logs", "--games", 3, "--seed", 1, "--moves-max", 40)
+    run("pack", folder / "logs", folder / "steps")
+    return folder / "steps"
+
+
+def plain(viewer: Viewer, page: str) -> None:
+    """A page has no script or style of its own, and names nothing of another place."""
+    assert "style=" not in page
+    assert "<style" not in page
+    assert " onclick" not in page
+    assert re.findall(r"<script[^>]*>[^<]", page) == []
+    named = re.findall(r'(?:href|src|action)="([^"]*)"', page)
+    assert named
+    assert all(to.startswith((viewer.root, "?", "#")) for to in named), named
+
+
+def test_a_pack_of_chess_is_a_table_with_conditions(packed: Path) -> None:
+    with viewing(packed) as viewer:
+        page = viewer.page()
+        plain(viewer, page)
+        assert "training.1.gz" in page
+        assert f'href="{viewer.root}game/0"' in page
+        games = viewer.json("games.json?where=frames+%3E+20&sort=frames&way=down&most=3")
+        lengths = [game["frames"] for game in games["games"]]
+        assert len(lengths) == 3
+        assert lengths == sorted(lengths, reverse=True)
+        assert games["total"] <= 30
+        db = sqlite3.connect(f"file:{packed / 'metadata.db'}?immutable=1", uri=True)
+        assert games["total"] == db.execute("SELECT count(*) FROM games WHERE frames > 20").fetchone()[0]
+        assert "no such column: elo" in viewer.page("?where=elo+%3E+1")
+        assert viewer.ask("games.json?where=elo")[0] == 400
+        spread = viewer.json("columns.json")["frames"]
+        assert sum(bar["games"] for bar in spread["bars"]) == 30
+        for bar in spread["bars"]:
+            condition = bar["where"].replace(" ", "+").replace(">", "%3E").replace("<", "%3C").replace('"', "%22")
+            assert viewer.json(f"games.json?where={condition}")["total"] == bar["games"], bar
+        assert "late" in viewer.page("marks")
+        assert "training.&lt;i&gt;.gz" in viewer.page("left-out")
+        assert "<strong>pack</strong>" in viewer.page("origin")
+        for tab in ("columns", "marks", "left-out", "origin"):
+            plain(viewer, viewer.page(tab))
+
+
+def test_a_game_of_chess_has_board_arrows_and_curves(packed: Path) -> None:
+    with viewing(packed) as viewer:
+        page = viewer.page("game/3?frame=5")
+        plain(viewer, page)
+        assert 'data-frame="5"' in page
+        assert page.count('<use class="') > 20
+        assert "<polygon" in page
+        assert 'aria-live="polite"' in page
+        assert "White: king" in page
+        assert 'href="?frame=6"' in page
+        data = viewer.json("game/3/frame/5.json")
+        assert data["frame"] == 5
+        assert data["fen"].split()[0] in page
+        assert data["record"]["version"] == 6
+        curves = viewer.json("game/3.json")
+        assert curves["frames"] == data["frames"] == len(curves["at"])
+        titles = [chart["title"] for chart in curves["curves"]]
+        assert titles == ["Value for White", "Draw probability", "Plies left"]
+        for _, series in curves["curves"][0]["series"]:
+            assert len(series) == curves["frames"]
+            assert all(-1 <= q <= 1 for q in series if q is not None)
+        part = viewer.page("game/3/frame/7")
+        assert part.startswith('<section id="frame"')
+        assert 'data-frame="7"' in part
+        assert "<html" not in part
+        for wrong in ("game/99", "game/-1", "game/x", "game/3/frame/9999", "game/3/frame/x"):
+            viewer.page(wrong, 404)
+
+
+def test_a_game_of_2048_has_tiles_and_legal_moves(steps: Path) -> None:
+    with viewing(steps) as viewer:
+        page = viewer.page("game/1?frame=30")
+        plain(viewer, page)
+        assert page.count('<rect class="tile') == 16
+        assert "row 1:" in page
+        assert 'class="way made"' in page
+        step = viewer.json("game/1/frame/30.json")
+        assert f"Moved {step['move']}. Step 30." in page
+        legal = sum(branch["ev"] is not None for branch in step["branches"])
+        assert page.count("not legal") == 4 - legal
+        curves = {chart["title"]: dict(chart["series"]) for chart in viewer.json("game/1.json")["curves"]}
+        assert curves["Legal moves"]["legal moves"][30] == legal
+        assert curves["Value of the board"]["value"][30] == step["board_eval"]
+
+
+def test_demonstrations_have_pictures_and_curves(tmp_path: Path) -> None:
+    folder = tmp_path / "demos"
+    folder.mkdir()
+    write_magical(folder / "a.pkl", [3, 1, 4, 1, 5, 9, 2, 6], side=24)
+    run("pack", folder, tmp_path / "packed")
+    with viewing(tmp_path / "packed") as viewer:
+        page = viewer.page("game/0?frame=3")
+        plain(viewer, page)
+        pictures = re.findall(r'src="([^"]*picture/3/[^"]*)"', page)
+        assert len(pictures) == 2
+        assert all("next_" not in name for name in pictures)
+        status, headers, body = viewer.ask(pictures[0], rooted=False)
+        assert (status, headers["Content-Type"], body[:8]) == (200, "image/png", b"\x89PNG\r\n\x1a\n")
+        curves = {chart["title"]: dict(chart["series"]) for chart in viewer.json("game/0.json")["curves"]}
+        assert curves["acts"]["0"] == [3, 1, 4, 1, 5, 9, 2, 6]
+        assert {"rews", "dones"} <= set(curves)
+        for wrong in ("game/0/picture/3/acts.png", "game/0/picture/3/none.png", "game/0/picture/99/obs.allo.png"):
+            viewer.page(wrong, 404)
+
+
+def test_files_and_folders_are_shown_too(packed: Path, tmp_path: Path) -> None:
+    with viewing(packed.parent / "games") as viewer:
+        page = viewer.page()
+        plain(viewer, page)
+        assert "training.&lt;i&gt;.gz" in page
+        assert f'href="{viewer.root}file/0/"' in page
+        assert "<polygon" in viewer.page("file/2/game/0?frame=4")
+        assert viewer.json("file/2/game/0/frame/4.json")["fen"]
+    write_dm_control(tmp_path / "spin.pkl", [5, 7])
+    with viewing(tmp_path / "spin.pkl") as viewer:
+        assert "acts" in viewer.page("game/1")
+        assert viewer.json("game/1.json")["frames"] == 7
+        assert viewer.ask("game/1/picture/2/obs.png")[0] == 200
+
+
+def test_texts_of_data_are_never_run(tmp_path: Path) -> None:
+    tags = f'[Event "{SCRIPT}"]\n[White "<img src=x onerror=alert(1)>"]\n[Result "1-0"]\n'
+    pgn = f"{tags}\n1. e4 e5 2. Qh5 Ke7 3. Qxe5# 1-0\n"
+    (tmp_path / "games").mkdir()
+    (tmp_path / "games/one.pgn").write_text(pgn)
+    run("pack", tmp_path / "games", tmp_path / "packed")
+    with viewing(tmp_path / "packed") as viewer:
+        asked = "%3Cscript%3Ealert(1)%3C/script%3E"
+        targets = ["", "columns", "game/0", "game/0?frame=1", f"?where={asked}", f"?sort={asked}", f"?page={asked}"]
+        for target in [*targets, f"columns?where={asked}&column={asked}", "left-out", "origin", "marks"]:
+            page = viewer.page(target)
+            assert "<script>" not in page, page
+            assert "<img src=x" not in page, page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in viewer.page()
+        assert "<script>" not in viewer.page(asked, 404)
+        assert "<script>" not in viewer.page(f"game/{asked}", 404)
+
+
+def test_hostile_requests_get_nothing(packed: Path) -> None:
+    with viewing(packed) as viewer:
+        for target in (
+            "/../metadata.db",
+            "/%2e%2e/metadata.db",
+            "/metadata.db",
+            "/manifest.json",
+            "/etc/passwd",
+            "//etc/passwd",
+        ):
+            assert viewer.ask(target, rooted=False)[0] == 404, target
+        assert viewer.ask("", headers={"Host": "rebound.example"})[0] == 403
+        assert viewer.ask("games.json", headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "empty"})[0] == 403
+        for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+            assert viewer.ask("", method)[0] == 405, method
+        assert viewer.ask("", "HEAD")[2] == b""
+        assert viewer.ask("?where=" + "x" * 9000)[0] == 431
+        for target in ("", "assets/view.js", "nowhere", "games.json"):
+            headers = viewer.ask(target)[1]
+            assert headers["Content-Security-Policy"].startswith("default-src 'self';"), target
+            assert (headers["X-Content-Type-Options"], headers["X-Frame-Options"]) == ("nosniff", "DENY")
+            assert headers["Referrer-Policy"] == "no-referrer"
+            assert "Access-Control-Allow-Origin" not in headers
+        for sql in (
+            "1;DROP TABLE games",
+            "id IN (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT i FROM n)",
+        ):
+            asked = sql.replace(" ", "+").replace(";", "%3B")
+            assert viewer.ask(f"games.json?where={asked}")[0] == 400, sql
+        assert viewer.json("games.json")["total"] == 30
+
+
+def test_slow_and_silent_clients_hold_up_nobody(packed: Path) -> None:
+    with viewing(packed) as viewer:
+        silent = [socket.create_connection((viewer.host, viewer.port)) for _ in range(80)]
+        for i, connection in enumerate(silent):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "[: 4 + i % 30])
+        start = time.monotonic()
+        assert "training.1.gz" in viewer.page()
+        assert time.monotonic() - start < 10
+        for connection in silent:
+            connection.close()
+
+
+def test_beyond_this_machine_the_address_has_a_token(packed: Path) -> None:
+    with viewing(packed, "--addr", "0.0.0.0:0") as viewer:
+        assert viewer.open
+        assert re.fullmatch(r"/[0-9a-f]{32}/", viewer.root)
+        page = viewer.page()
+        plain(viewer, page)
+        assert viewer.ask("", headers={"Host": "trainer.example"})[0] == 200
+        for target in ("/", "/games.json", "/assets/view.js", "/" + "0" * 32 + "/", viewer.root[:-2] + "/"):
+            status, _, body = viewer.ask(target, rooted=False)
+            assert (status, b"training" in body) == (403, False), target
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_well(packed: Path, how: signal.Signals) -> None:
+    before = sorted(path.name for path in packed.iterdir())
+    with viewing(packed) as viewer:
+        viewer.page()
+        waiting = socket.create_connection((viewer.host, viewer.port))
+        assert viewer.end(how) == 0
+        waiting.close()
+        assert viewer.child.stderr is not None
+        assert viewer.child.stderr.read() == ""
+    assert sorted(path.name for path in packed.iterdir()) == before
+
+
+def test_what_cannot_be_shown_is_said(packed: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no data")
+    (tmp_path / "empty").mkdir()
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with viewing(packed) as viewer:
+        taken = f"127.0.0.1:{viewer.port}"
+        cases: list[tuple[list[object], int, str]] = [
+            ([tmp_path / "none"], 1, "none"),
+            ([tmp_path / "notes.txt"], 1, "notes.txt"),
+            ([tmp_path / "empty"], 1, "without files"),
+            ([packed, "--addr", taken], 2, taken),
+            ([packed, "--addr", "nowhere"], 2, "nowhere"),
+            ([packed, "--addr", "a b"], 2, "HOST:PORT"),
+        ]
+        for words, code, said in cases:
+            line = [binary(), "view", *map(str, words), "--no-browser"]
+            done = subprocess.run(line, capture_output=True, text=True, timeout=20, check=False)
+            assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True), done

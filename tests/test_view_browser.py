@@ -1,0 +1,133 @@
+"""The pages of `gristmill view` in headless Chromium: stepping, links, colours, narrow screens, no other machine."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browsers import Browser, browsing
+from demo_files import write_magical
+from viewers import Viewer, run, viewing
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def chess(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    folder = tmp_path_factory.mktemp("chess")
+    run("generate", "chess", folder / "games", "--games", 60, "--seed", 1, "--plies-max", 80)
+    run("pack", folder / "games", folder / "packed")
+    with viewing(folder / "packed") as viewer:
+        yield viewer
+
+
+def kept(browser: Browser, name: str) -> None:
+    """Keeps a picture of what is shown for people, where GRISTMILL_PICTURES names a folder; it is never blank."""
+    picture = browser.picture()
+    assert len(picture) > 10_000
+    if folder := os.environ.get("GRISTMILL_PICTURES"):
+        (Path(folder) / f"{name}.png").write_bytes(picture)
+
+
+def frame(number: int) -> str:
+    return f"document.querySelector('#frame').dataset.frame === '{number}'"
+
+
+def test_a_game_is_stepped_through_by_keys_slider_and_curves(browser: Browser, chess: Viewer) -> None:
+    browser.looks()
+    browser.open(chess.url + "game/3?frame=5")
+    browser.wait(frame(5))
+    kept(browser, "chess")
+    before = browser.evaluate("document.querySelector('.board').outerHTML")
+    for key, number in [("ArrowRight", 6), ("ArrowRight", 7), ("ArrowLeft", 6), ("PageDown", 16), ("Home", 0)]:
+        browser.press(key)
+        browser.wait(frame(number))
+    assert browser.evaluate("document.querySelector('.board').outerHTML") != before
+    browser.press("ArrowRight")
+    browser.wait(frame(1))
+    browser.wait("location.search === '?frame=1'")
+    browser.wait("document.querySelector('#says').textContent.startsWith('Frame 1 of 0 to')")
+    last = int(browser.evaluate("document.querySelector('.game').dataset.frames")) - 1
+    browser.press("End")
+    browser.wait(frame(last))
+    assert browser.evaluate("document.querySelector('.cursor').getAttribute('x1')") == "1000"
+    assert browser.evaluate("document.querySelector('[data-slider]').value") == str(last)
+    browser.click("[data-chart]", 0.001)
+    browser.wait(frame(0))
+    browser.click("[data-step=on]")
+    browser.wait(frame(1))
+    browser.evaluate("document.activeElement.blur()")
+    browser.press(" ")
+    browser.wait("Number(document.querySelector('#frame').dataset.frame) >= 3")
+    browser.press(" ")
+    browser.press("]")
+    browser.wait("location.pathname.endsWith('/game/4')")
+    browser.open(chess.url + "game/3?frame=9")
+    browser.wait(frame(9))
+
+
+def test_conditions_sort_and_bars_lead_on(browser: Browser, chess: Viewer) -> None:
+    browser.looks()
+    browser.open(chess.url)
+    kept(browser, "games")
+    browser.evaluate("document.querySelector('.names').open = true")
+    browser.click("[data-word]")
+    browser.wait("document.querySelector('#where').value === 'id '")
+    browser.evaluate("document.querySelector('#where').value = 'id < 3'")
+    browser.click(".ask button")
+    browser.wait("document.querySelectorAll('tbody tr').length === 3")
+    browser.open(chess.url + "columns")
+    kept(browser, "columns")
+    browser.evaluate("document.querySelector('.bars a').dispatchEvent(new MouseEvent('click', {bubbles: true}))")
+    browser.wait("location.search.startsWith('?where=') && document.querySelectorAll('tbody tr').length > 0")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 390), ("dark", 390)])
+def test_pages_fit_dark_and_narrow_screens(browser: Browser, chess: Viewer, scheme: str, width: int) -> None:
+    browser.looks(scheme, width, 900)
+    for name in ("", "columns", "marks", "left-out", "origin", "game/3?frame=4"):
+        browser.open(chess.url + name)
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width, name
+        light = browser.evaluate("getComputedStyle(document.body).backgroundColor").removeprefix("rgb(").split(",")
+        assert (int(light[0]) < 80) == (scheme == "dark"), (name, light)
+    kept(browser, f"game-{scheme}-{width}")
+
+
+def test_without_scripts_links_step(browser: Browser, chess: Viewer) -> None:
+    browser.looks(scripts=False)
+    try:
+        browser.open(chess.url + "game/3?frame=4")
+        assert browser.evaluate("document.querySelector('[data-slider]').hidden")
+        browser.click("[data-step=on]")
+        browser.wait(f"location.search === '?frame=5' && {frame(5)}")
+    finally:
+        browser.looks()
+
+
+def test_pictures_are_shown(browser: Browser, tmp_path: Path) -> None:
+    (tmp_path / "demos").mkdir()
+    write_magical(tmp_path / "demos/a.pkl", [3, 1, 4, 1, 5, 9], side=32)
+    run("pack", tmp_path / "demos", tmp_path / "packed")
+    browser.looks()
+    with viewing(tmp_path / "packed") as viewer:
+        browser.open(viewer.url + "game/0")
+        browser.press("ArrowRight")
+        browser.wait(frame(1))
+        browser.wait(
+            "[...document.querySelectorAll('.seen img')].every((one) => one.complete && one.naturalWidth === 40)"
+        )
+        kept(browser, "pictures")
+
+
+def test_nothing_was_asked_elsewhere_and_nothing_refused(browser: Browser, chess: Viewer) -> None:
+    browser.open(chess.url + "game/1")
+    assert browser.asked
+    assert all(url.startswith(("http://127.0.0.1:", "about:")) for url in browser.asked), browser.asked
+    assert browser.complaints == []
+    # A script within a page is refused by the policy.
+    browser.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'window.ran = 1'}))")
+    assert browser.evaluate("window.ran === undefined")
